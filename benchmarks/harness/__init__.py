@@ -1,0 +1,1 @@
+"""What runs inside every measured process: standard library only, because each system has its own environment."""

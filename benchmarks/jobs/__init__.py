@@ -1,0 +1,1 @@
+"""The jobs, written once against Penstock; for PyFlink the same text runs with the import swapped."""

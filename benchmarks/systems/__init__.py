@@ -1,0 +1,1 @@
+"""The systems under measurement: how each is installed, configured and driven."""

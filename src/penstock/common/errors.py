@@ -1,0 +1,187 @@
+"""The exceptions a Penstock program can raise, all below :class:`PenstockError`.
+
+Errors cross process borders (a task fails in a worker, the driver reports it), so every class here survives
+a pickle round trip with all its fields.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from typing import Any
+
+__all__ = [
+    "EnvironmentStoppedError",
+    "InvalidProgramError",
+    "JobExecutionError",
+    "KeySelectorError",
+    "MissingTimestampError",
+    "PenstockError",
+    "SerializationError",
+    "StateAccessError",
+    "TypeMismatchError",
+    "UnsupportedFeatureError",
+    "UserFunctionError",
+    "shorten",
+]
+
+
+class _BoundedRepr(reprlib.Repr):
+    """A repr whose cost does not grow with the value: a record may be a list of millions of elements."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self.maxlevel = 6
+        self.maxdict = self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = self.maxdeque = 50
+        self.maxarray = 20
+        self.maxstring = self.maxlong = self.maxother = limit
+
+    def repr_dict(self, x: dict[Any, Any], level: int) -> str:
+        # Unlike reprlib's: insertion order, since sorting would compare the user's keys.
+        if level <= 0:
+            return "{...}" if x else "{}"
+        parts: list[str] = []
+        for key, value in x.items():
+            if len(parts) == self.maxdict:
+                parts.append("...")
+                break
+            parts.append(f"{self.repr1(key, level - 1)}: {self.repr1(value, level - 1)}")
+        return "{" + ", ".join(parts) + "}"
+
+    def repr_bytes(self, x: bytes, level: int) -> str:
+        return repr(x[: self.maxstring])
+
+    def repr_bytearray(self, x: bytearray, level: int) -> str:
+        return repr(x[: self.maxstring])
+
+
+def shorten(value: object, limit: int = 200) -> str:
+    """``repr(value)`` cut to ``limit`` characters; never raises, whatever the value's ``__repr__`` does.
+
+    >>> shorten(("sensor_1", 20.5))
+    "('sensor_1', 20.5)"
+    >>> shorten("x" * 1000, limit=10)
+    "'xxxxxx..."
+    """
+    try:
+        text = _BoundedRepr(limit).repr(value)
+    except Exception:
+        text = f"<{type(value).__name__} object whose repr fails>"
+    return text if len(text) <= limit else text[: max(limit - 3, 0)] + "..."
+
+
+def _restore(cls: type[PenstockError], args: tuple[Any, ...], fields: dict[str, Any]) -> PenstockError:
+    error = cls.__new__(cls, *args)
+    error.args = args
+    error.__dict__.update(fields)
+    return error
+
+
+class PenstockError(Exception):
+    """Base class of everything Penstock raises on purpose."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default would call ``cls(*args)``, which fails for constructors with other parameters.
+        return _restore, (type(self), self.args, self.__dict__.copy())
+
+
+class UserFunctionError(PenstockError):
+    """A user's function raised. Carries what is needed to find the bug without reading engine frames.
+
+    ``record`` is the record's repr, shortened by the one who raises (:func:`shorten`).
+
+    >>> error = UserFunctionError("map-1", 0, shorten(17), "ZeroDivisionError: division by zero", method="map")
+    >>> print(error)
+    User function failed in operator 'map-1', subtask 0, method map
+      record: 17
+    ZeroDivisionError: division by zero
+    """
+
+    def __init__(
+        self,
+        operator_name: str,
+        subtask: int | None = None,
+        record: str | None = None,
+        user_traceback: str = "",
+        method: str | None = None,
+    ) -> None:
+        self.operator_name = operator_name
+        self.subtask = subtask
+        self.record = record if record is None or len(record) <= 200 else record[:197] + "..."
+        self.user_traceback = user_traceback
+        self.method = method
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        where = f"User function failed in operator {self.operator_name!r}"
+        if self.subtask is not None:
+            where += f", subtask {self.subtask}"
+        if self.method:
+            where += f", method {self.method}"
+        lines = [where]
+        if self.record is not None:
+            lines.append(f"  record: {self.record}")
+        if self.user_traceback:
+            lines.append(self.user_traceback.rstrip())
+        return "\n".join(lines)
+
+
+class InvalidProgramError(PenstockError, ValueError):
+    """The job is defined wrongly; raised where it is defined, before anything runs."""
+
+
+class _OperatorError(PenstockError):
+    """An error at one operator, perhaps for one record."""
+
+    def __init__(self, message: str, *, operator_name: str | None = None, record: object = None) -> None:
+        self.operator_name = operator_name
+        self.record = None if record is None else shorten(record)
+        if operator_name is not None:
+            message = f"{message} [operator {operator_name!r}]"
+        if self.record is not None:
+            message = f"{message} [record {self.record}]"
+        super().__init__(message)
+
+
+class StateAccessError(_OperatorError):
+    """Keyed state or timers used where no key is in scope (``open``, ``close``, a stream without ``key_by``)."""
+
+
+class MissingTimestampError(_OperatorError):
+    """A record has no timestamp where event time needs one: assign timestamps before the operator."""
+
+
+class TypeMismatchError(_OperatorError, TypeError):
+    """A value does not fit the type that was declared for its stream or state."""
+
+
+class KeySelectorError(_OperatorError):
+    """A key selector failed, or gave a key that cannot be used (``None``, unhashable, unstable)."""
+
+
+class SerializationError(PenstockError):
+    """A function or value cannot be pickled. Names the operator and the member that is to blame."""
+
+    def __init__(self, message: str, *, operator_name: str | None = None, member: str | None = None) -> None:
+        self.operator_name = operator_name
+        self.member = member
+        if operator_name is not None:
+            message = f"{message} [operator {operator_name!r}]"
+        if member is not None:
+            message = f"{message} [member {member!r}: create it in open() instead, or leave it out in __getstate__]"
+        super().__init__(message)
+
+
+class EnvironmentStoppedError(PenstockError):
+    """The execution environment was stopped; make a new one."""
+
+
+class JobExecutionError(PenstockError):
+    """A job failed for a reason other than a user's function."""
+
+    def __init__(self, message: str, *, job_id: str | None = None) -> None:
+        self.job_id = job_id
+        super().__init__(message)
+
+
+class UnsupportedFeatureError(PenstockError, NotImplementedError):
+    """The name exists in Flink, but has no meaning or no implementation here."""

@@ -1,0 +1,55 @@
+"""Types of records and state: checked in Python, printed as Flink prints them, known to Spark by DDL."""
+
+from penstock.common.typeinfo.base import TypeInformation
+from penstock.common.typeinfo.basic import (
+    BasicType,
+    BasicTypeInfo,
+    EnumTypeInfo,
+    GenericTypeInfo,
+    InstantTypeInfo,
+    PickledBytesTypeInfo,
+    VoidTypeInfo,
+)
+from penstock.common.typeinfo.collections import (
+    BasicArrayTypeInfo,
+    ListTypeInfo,
+    MapTypeInfo,
+    ObjectArrayTypeInfo,
+    PrimitiveArrayTypeInfo,
+    SetTypeInfo,
+)
+from penstock.common.typeinfo.composite import ExternalTypeInfo, RowTypeInfo, TupleTypeInfo
+from penstock.common.typeinfo.factory import Types
+from penstock.common.typeinfo.temporal import (
+    DateTypeInfo,
+    LocalTimeTypeInfo,
+    SqlTimeTypeInfo,
+    TimestampTypeInfo,
+    TimeTypeInfo,
+)
+
+__all__ = [
+    "BasicArrayTypeInfo",
+    "BasicType",
+    "BasicTypeInfo",
+    "DateTypeInfo",
+    "EnumTypeInfo",
+    "ExternalTypeInfo",
+    "GenericTypeInfo",
+    "InstantTypeInfo",
+    "ListTypeInfo",
+    "LocalTimeTypeInfo",
+    "MapTypeInfo",
+    "ObjectArrayTypeInfo",
+    "PickledBytesTypeInfo",
+    "PrimitiveArrayTypeInfo",
+    "RowTypeInfo",
+    "SetTypeInfo",
+    "SqlTimeTypeInfo",
+    "TimeTypeInfo",
+    "TimestampTypeInfo",
+    "TupleTypeInfo",
+    "TypeInformation",
+    "Types",
+    "VoidTypeInfo",
+]

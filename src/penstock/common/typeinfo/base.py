@@ -1,0 +1,75 @@
+"""What every type information can do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.common.errors import UnsupportedFeatureError, shorten
+
+__all__ = ["TypeInformation", "mismatch"]
+
+
+def mismatch(expected: str, value: object) -> str:
+    """The reason ``validate`` gives for a value of a wrong kind."""
+    return f"expected {expected}, got {type(value).__name__} {shorten(value, 80)}"
+
+
+class TypeInformation(ABC):
+    """The declared type of a stream's records or of a state's values.
+
+    Types are plain values: two that mean the same are equal. ``None`` fits every type. A value's *internal* form is
+    what a Spark row holds for it (see :meth:`to_ddl`); most values are their own internal form.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def validate(self, value: Any) -> str | None:
+        """``None`` if the value fits the type, else a short reason why not."""
+
+    @abstractmethod
+    def format(self, value: Any) -> str:
+        """The value as Flink prints a record of this type."""
+
+    @abstractmethod
+    def to_ddl(self) -> str:
+        """The type as Spark SQL writes it."""
+
+    @abstractmethod
+    def _identity(self) -> tuple[Any, ...]:
+        """What tells this type from others of its class."""
+
+    def first_mismatch(self, values: Sequence[Any]) -> tuple[int, str] | None:
+        """The index of the first value that does not fit, and why; ``None`` if all fit."""
+        validate = self.validate
+        for index, value in enumerate(values):
+            reason = validate(value)
+            if reason is not None:
+                return index, reason
+        return None
+
+    def need_conversion(self) -> bool:
+        """Whether values have an internal form other than themselves."""
+        return False
+
+    def to_internal_type(self, obj: Any) -> Any:
+        """The value as a Spark row holds it."""
+        return obj
+
+    def from_internal_type(self, obj: Any) -> Any:
+        """The value of a field read from a Spark row."""
+        return obj
+
+    def get_java_type_info(self) -> Any:
+        """There is no Java object behind a type here; always raises."""
+        raise UnsupportedFeatureError("types have no Java counterpart here; use to_ddl() for Spark's type")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TypeInformation):
+            return NotImplemented
+        return type(self) is type(other) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, *map(str, self._identity())))

@@ -1,0 +1,216 @@
+"""Types of records with fields: rows and tuples."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.common.errors import InvalidProgramError
+from penstock.common.typeinfo.base import TypeInformation, mismatch
+from penstock.common.types import Row
+
+__all__ = ["ExternalTypeInfo", "RowTypeInfo", "TupleTypeInfo"]
+
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _quoted(name: str) -> str:
+    return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+
+
+def _check_types(field_types: Sequence[TypeInformation], what: str) -> list[TypeInformation]:
+    for position, field_type in enumerate(field_types):
+        if not isinstance(field_type, TypeInformation):
+            raise InvalidProgramError(
+                f"field {position} of a {what} type must be a type such as Types.INT(), got {field_type!r}"
+            )
+    return list(field_types)
+
+
+class RowTypeInfo(TypeInformation):
+    """Rows. Plain tuples and lists of the right length do as well, and dicts if the names fit.
+
+    >>> from penstock.common.typeinfo import Types
+    >>> person = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
+    >>> person.validate(Row("Alice", "eleven"))
+    "field 'age': expected INT, got str 'eleven'"
+    >>> person.format(Row("Alice", 11)), person.to_ddl()
+    ('+I[Alice, 11]', 'struct<name:string,age:int>')
+    """
+
+    __slots__ = ("_field_names", "_field_types")
+
+    def __init__(self, field_types: Sequence[TypeInformation], field_names: Sequence[str] | None = None) -> None:
+        self._field_types = _check_types(field_types, "row")
+        names = [f"f{i}" for i in range(len(field_types))] if field_names is None else list(field_names)
+        if len(names) != len(self._field_types):
+            raise InvalidProgramError(
+                f"a row type has {len(self._field_types)} types but {len(names)} names: {', '.join(map(str, names))}"
+            )
+        if len(set(names)) != len(names):
+            raise InvalidProgramError(f"the field names of a row type must differ: {', '.join(names)}")
+        self._field_names = names
+
+    def get_field_types(self) -> list[TypeInformation]:
+        return self._field_types
+
+    def get_field_names(self) -> list[str]:
+        return self._field_names
+
+    def get_field_index(self, field_name: str) -> int:
+        """The position of a field; -1 if there is none of that name."""
+        return self._field_names.index(field_name) if field_name in self._field_names else -1
+
+    def _fields(self, value: Any) -> Sequence[Any] | None:
+        """The value's fields in order, or ``None`` if it is no row of this shape."""
+        if isinstance(value, Row):
+            fields: Sequence[Any] = value._values
+        elif isinstance(value, (tuple, list)):
+            fields = value
+        elif isinstance(value, Mapping) and set(value) == set(self._field_names):
+            fields = [value[name] for name in self._field_names]
+        else:
+            return None
+        return fields if len(fields) == len(self._field_types) else None
+
+    def validate(self, value: Any) -> str | None:
+        if value is None:
+            return None
+        fields = self._fields(value)
+        if fields is None:
+            return mismatch(f"a row of {len(self._field_types)} fields ({', '.join(self._field_names)})", value)
+        for position, field in enumerate(fields):
+            reason = self._field_types[position].validate(field)
+            if reason is not None:
+                return f"field {self._field_names[position]!r}: {reason}"
+        return None
+
+    def format(self, value: Any) -> str:
+        if value is None:
+            return "null"
+        kind = value._row_kind.short_string if isinstance(value, Row) else "+I"
+        return f"{kind}[{', '.join(_format_fields(self._field_types, self._fields(value), value))}]"
+
+    def to_ddl(self) -> str:
+        fields = zip(self._field_names, self._field_types, strict=True)
+        return f"struct<{','.join(f'{_quoted(name)}:{kind.to_ddl()}' for name, kind in fields)}>"
+
+    def need_conversion(self) -> bool:
+        return True
+
+    def to_internal_type(self, obj: Any) -> Any:
+        if obj is None:
+            return None
+        fields = self._fields(obj)
+        if fields is None:
+            raise ValueError(self.validate(obj))
+        return tuple(kind.to_internal_type(field) for kind, field in zip(self._field_types, fields, strict=True))
+
+    def from_internal_type(self, obj: Any) -> Any:
+        if obj is None:
+            return None
+        values = obj.values() if isinstance(obj, Mapping) else obj
+        row = Row(*(kind.from_internal_type(field) for kind, field in zip(self._field_types, values, strict=True)))
+        row.set_field_names(self._field_names)
+        return row
+
+    def _identity(self) -> tuple[Any, ...]:
+        return (tuple(self._field_names), tuple(self._field_types))
+
+    def __repr__(self) -> str:
+        fields = zip(self._field_names, self._field_types, strict=True)
+        return f"RowTypeInfo({', '.join(f'{name}: {kind!r}' for name, kind in fields)})"
+
+
+class TupleTypeInfo(TypeInformation):
+    """Tuples of a fixed length (lists do as well).
+
+    >>> from penstock.common.typeinfo import Types
+    >>> Types.TUPLE([Types.STRING(), Types.INT()]).format(("a", 1))
+    '(a,1)'
+    """
+
+    __slots__ = ("_field_types",)
+
+    def __init__(self, field_types: Sequence[TypeInformation]) -> None:
+        self._field_types = _check_types(field_types, "tuple")
+
+    def get_field_types(self) -> list[TypeInformation]:
+        return self._field_types
+
+    def validate(self, value: Any) -> str | None:
+        if value is None:
+            return None
+        if not isinstance(value, (tuple, list, Row)) or len(value) != len(self._field_types):
+            return mismatch(f"a tuple of {len(self._field_types)} fields", value)
+        for position, field in enumerate(value):
+            reason = self._field_types[position].validate(field)
+            if reason is not None:
+                return f"field {position}: {reason}"
+        return None
+
+    def format(self, value: Any) -> str:
+        return "null" if value is None else f"({','.join(_format_fields(self._field_types, value, value))})"
+
+    def to_ddl(self) -> str:
+        return f"struct<{','.join(f'f{i}:{kind.to_ddl()}' for i, kind in enumerate(self._field_types))}>"
+
+    def need_conversion(self) -> bool:
+        return True
+
+    def to_internal_type(self, obj: Any) -> Any:
+        if obj is None:
+            return None
+        return tuple(kind.to_internal_type(field) for kind, field in zip(self._field_types, obj, strict=True))
+
+    def from_internal_type(self, obj: Any) -> Any:
+        if obj is None:
+            return None
+        values = obj.values() if isinstance(obj, Mapping) else obj
+        return tuple(kind.from_internal_type(field) for kind, field in zip(self._field_types, values, strict=True))
+
+    def _identity(self) -> tuple[Any, ...]:
+        return tuple(self._field_types)
+
+    def __repr__(self) -> str:
+        return f"TupleTypeInfo({', '.join(map(repr, self._field_types))})"
+
+
+def _format_fields(types: Sequence[TypeInformation], fields: Sequence[Any] | None, value: object) -> list[str]:
+    if fields is None or len(fields) != len(types):
+        raise ValueError(mismatch(f"{len(types)} fields", value))
+    return [kind.format(field) for kind, field in zip(types, fields, strict=True)]
+
+
+class ExternalTypeInfo(TypeInformation):
+    """A type that stands for another one."""
+
+    __slots__ = ("_type_info",)
+
+    def __init__(self, type_info: TypeInformation) -> None:
+        self._type_info = type_info
+
+    def validate(self, value: Any) -> str | None:
+        return self._type_info.validate(value)
+
+    def format(self, value: Any) -> str:
+        return self._type_info.format(value)
+
+    def to_ddl(self) -> str:
+        return self._type_info.to_ddl()
+
+    def need_conversion(self) -> bool:
+        return self._type_info.need_conversion()
+
+    def to_internal_type(self, obj: Any) -> Any:
+        return self._type_info.to_internal_type(obj)
+
+    def from_internal_type(self, obj: Any) -> Any:
+        return self._type_info.from_internal_type(obj)
+
+    def _identity(self) -> tuple[Any, ...]:
+        return (self._type_info,)
+
+    def __repr__(self) -> str:
+        return f"ExternalTypeInfo<{self._type_info!r}>"

@@ -1,0 +1,86 @@
+"""Numbers and times written as Java writes them, since that is what Flink prints."""
+
+from __future__ import annotations
+
+import math
+import struct
+from datetime import date, datetime, time
+
+from penstock.common.time import _fraction
+
+__all__ = ["java_double", "java_float", "java_local_time", "java_timestamp"]
+
+
+def java_double(value: float) -> str:
+    """A double as ``Double.toString`` writes it.
+
+    >>> java_double(1.0), java_double(1e10), java_double(0.0001), java_double(float("inf"))
+    ('1.0', '1.0E10', '1.0E-4', 'Infinity')
+    """
+    return _java_number(value, repr(value))
+
+
+def java_float(value: float) -> str:
+    """A number cut to 32 bits, as ``Float.toString`` writes it.
+
+    >>> java_float(0.1), java_float(1 / 3), java_float(16777216)
+    ('0.1', '0.33333334', '1.6777216E7')
+    """
+    try:
+        single = struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        single = math.copysign(math.inf, value)
+    if not math.isfinite(single):
+        return java_double(single)
+    # The shortest text that gives the same 32 bits back; nine digits always do.
+    for digits in range(1, 10):
+        text = f"{single:.{digits}g}"
+        if struct.pack("f", float(text)) == struct.pack("f", single):
+            break
+    return _java_number(single, repr(float(text)))
+
+
+def _java_number(value: float, shortest: str) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    magnitude = abs(value)
+    if magnitude == 0 or 1e-3 <= magnitude < 1e7:
+        return shortest if "." in shortest and "e" not in shortest else f"{value:.1f}"
+    mantissa, _, exponent = shortest.partition("e")
+    sign = "-" if mantissa.startswith("-") else ""
+    whole, _, fraction = mantissa.lstrip("-").partition(".")
+    # Normalise to one digit before the point: count where the point is, then strip the zeros around the digits.
+    digits = whole + fraction
+    power = int(exponent or 0) + len(whole) - 1 - (len(digits) - len(digits.lstrip("0")))
+    digits = digits.strip("0")
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{power}"
+
+
+def java_timestamp(value: datetime) -> str:
+    """A datetime as ``java.sql.Timestamp`` writes it.
+
+    >>> java_timestamp(datetime(2020, 1, 2, 3, 4, 5)), java_timestamp(datetime(2020, 1, 2, 3, 4, 5, 120000))
+    ('2020-01-02 03:04:05.0', '2020-01-02 03:04:05.12')
+    """
+    fraction = f"{value.microsecond:06d}".rstrip("0") or "0"
+    return f"{value:%Y-%m-%d %H:%M:%S}.{fraction}"
+
+
+def java_local_time(value: date | time | datetime) -> str:
+    """A local date, time or datetime as ``java.time`` writes it: seconds only if there are any.
+
+    >>> java_local_time(time(9, 30)), java_local_time(time(9, 30, 1, 5000))
+    ('09:30', '09:30:01.005')
+    >>> java_local_time(datetime(2020, 1, 2, 3, 4))
+    '2020-01-02T03:04'
+    """
+    if isinstance(value, datetime):
+        return f"{value.date().isoformat()}T{java_local_time(value.time())}"
+    if isinstance(value, date):
+        return value.isoformat()
+    text = f"{value:%H:%M}"
+    if value.second or value.microsecond:
+        text += f":{value.second:02d}{_fraction(value.microsecond * 1_000)}"
+    return text

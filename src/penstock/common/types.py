@@ -1,0 +1,232 @@
+"""Rows: records with positions, optional field names and a change kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
+from typing import Any, overload
+
+__all__ = ["Row", "RowKind"]
+
+
+class RowKind(Enum):
+    """What a row means in a changelog."""
+
+    INSERT = 0
+    UPDATE_BEFORE = 1
+    UPDATE_AFTER = 2
+    DELETE = 3
+
+    @property
+    def short_string(self) -> str:
+        """``+I``, ``-U``, ``+U`` or ``-D``, as Flink prints it."""
+        return ("+I", "-U", "+U", "-D")[self.value]
+
+    def __str__(self) -> str:
+        return self.short_string
+
+
+_INSERT = RowKind.INSERT
+_KINDS = tuple(RowKind)
+
+# Rows of one schema share one tuple of names: pickle then writes the names once per buffer, not once per row.
+_shared_names: dict[tuple[str, ...], tuple[str, ...]] = {}
+_MAX_SHARED_NAMES = 4096
+
+
+def _share(names: Iterable[str]) -> tuple[str, ...]:
+    key = tuple(names)
+    shared = _shared_names.get(key)
+    if shared is not None:
+        return shared
+    if len(_shared_names) < _MAX_SHARED_NAMES:
+        _shared_names[key] = key
+    return key
+
+
+class Row:
+    """A record with fields by position and, if given, by name.
+
+    >>> row = Row(name="Alice", age=11)
+    >>> row
+    Row(name='Alice', age=11)
+    >>> row.name, row["age"], row[0]
+    ('Alice', 11, 'Alice')
+
+    A row of names is a template for rows with these names:
+
+    >>> Person = Row("name", "age")
+    >>> Person("Bob", 12)
+    Row(name='Bob', age=12)
+    """
+
+    __slots__ = ("_fields", "_row_kind", "_values")
+
+    _fields: tuple[str, ...] | None
+    _values: list[Any]
+    _row_kind: RowKind
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if kwargs:
+            if args:
+                raise ValueError("a Row takes either positional or named fields, not both")
+            _set_fields(self, _share(kwargs))
+            _set_values(self, list(kwargs.values()))
+        else:
+            _set_fields(self, None)
+            _set_values(self, list(args))
+        _set_kind(self, _INSERT)
+
+    @staticmethod
+    def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
+        """A row with a change kind.
+
+        >>> Row.of_kind(RowKind.DELETE, 1, 2).get_row_kind().name
+        'DELETE'
+        """
+        row = Row(*args, **kwargs)
+        _set_kind(row, row_kind)
+        return row
+
+    def get_row_kind(self) -> RowKind:
+        return self._row_kind
+
+    def set_row_kind(self, row_kind: RowKind) -> None:
+        _set_kind(self, row_kind)
+
+    def get_field_names(self) -> list[str] | None:
+        """The field names, or ``None`` for a row without names."""
+        return None if self._fields is None else list(self._fields)
+
+    def set_field_names(self, field_names: Sequence[str]) -> None:
+        _set_fields(self, _share(field_names))
+
+    def get_fields_by_names(self, names: Sequence[str]) -> list[Any]:
+        """The values of the named fields, in the order asked for.
+
+        >>> Row(a=1, b=2).get_fields_by_names(["b", "a"])
+        [2, 1]
+        """
+        return [self._values[self._index(name)] for name in names]
+
+    def as_dict(self, recursive: bool = False) -> dict[str, Any]:
+        """The named fields as a dict; ``recursive`` also turns nested rows (in lists and dicts too).
+
+        >>> Row(key=1, value=Row(a=2)).as_dict(True)
+        {'key': 1, 'value': {'a': 2}}
+        """
+        if self._fields is None:
+            raise TypeError("a Row without field names cannot become a dict: name its fields with set_field_names")
+        values = map(_rows_to_dicts, self._values) if recursive else self._values
+        return dict(zip(self._fields, values, strict=False))
+
+    def _index(self, name: object) -> int:
+        if self._fields is None:
+            raise KeyError(f"the Row has no field names, so no field {name!r}")
+        try:
+            return self._fields.index(name)  # type: ignore[arg-type]
+        except ValueError:
+            raise ValueError(f"the Row has no field {name!r}, its fields are {', '.join(self._fields)}") from None
+
+    def __call__(self, *args: Any) -> Row:
+        if len(args) > len(self._values):
+            raise ValueError(f"{self!r} takes {len(self._values)} values, got {len(args)}")
+        return _make_row(_share(self._values), args, self._row_kind)
+
+    def __contains__(self, item: object) -> bool:
+        return item in self._values or (self._fields is not None and item in self._fields)
+
+    @overload
+    def __getitem__(self, item: slice) -> list[Any]: ...
+    @overload
+    def __getitem__(self, item: int | str) -> Any: ...
+    def __getitem__(self, item: int | str | slice) -> Any:
+        if isinstance(item, str):
+            return self._values[self._index(item)]
+        return self._values[item]
+
+    def __setitem__(self, key: int | str | slice, value: Any) -> None:
+        if isinstance(key, str):
+            self._values[self._index(key)] = value
+        else:
+            self._values[key] = value
+
+    def __getattr__(self, item: str) -> Any:
+        # Underscored names are looked up by pickle and copy on half-built rows: never treat them as fields.
+        if not item.startswith("_") and self._fields is not None and item in self._fields:
+            return self._values[self._fields.index(item)]
+        raise AttributeError(f"Row has no attribute or field {item!r}")
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        if key in Row.__slots__:
+            object.__setattr__(self, key, value)
+        else:
+            raise AttributeError(f"fields of a Row are set by item, as in row[{key!r}] = ..., not by attribute")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Row):
+            return NotImplemented
+        return (
+            self._values == other._values and self._fields == other._fields and self._row_kind is other._row_kind
+        )
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._values))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._row_kind is not _INSERT:
+            return _unpickle_kind, (self._fields, self._values, self._row_kind.value)
+        if self._fields is None:
+            return Row, tuple(self._values)
+        return _unpickle_named, (self._fields, self._values)
+
+    def __copy__(self) -> Row:
+        # Going through __reduce__ would share the list of values.
+        return _make_row(self._fields, self._values, self._row_kind)
+
+    def __repr__(self) -> str:
+        if self._fields is None:
+            return f"<Row({', '.join(map(repr, self._values))})>"
+        return f"Row({', '.join(f'{k}={v!r}' for k, v in zip(self._fields, self._values, strict=False))})"
+
+
+# Row.__setattr__ refuses; the slots' own setters go around it, and at C speed.
+_set_fields = Row._fields.__set__  # type: ignore[union-attr]
+_set_values = Row._values.__set__  # type: ignore[attr-defined]
+_set_kind = Row._row_kind.__set__  # type: ignore[attr-defined]
+
+
+def _make_row(names: tuple[str, ...] | None, values: Iterable[Any], kind: RowKind) -> Row:
+    row: Row = Row.__new__(Row)
+    _set_fields(row, names)
+    _set_values(row, list(values))
+    _set_kind(row, kind)
+    return row
+
+
+def _unpickle_named(names: tuple[str, ...], values: list[Any]) -> Row:
+    row: Row = Row.__new__(Row)
+    _set_fields(row, _shared_names.get(names) or _share(names))
+    _set_values(row, values)
+    _set_kind(row, _INSERT)
+    return row
+
+
+def _unpickle_kind(names: tuple[str, ...] | None, values: list[Any], kind: int) -> Row:
+    return _make_row(None if names is None else _share(names), values, _KINDS[kind])
+
+
+def _rows_to_dicts(value: Any) -> Any:
+    if isinstance(value, Row):
+        return value.as_dict(True)
+    if isinstance(value, list):
+        return [_rows_to_dicts(element) for element in value]
+    if isinstance(value, dict):
+        return {key: _rows_to_dicts(element) for key, element in value.items()}
+    return value

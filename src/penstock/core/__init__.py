@@ -1,0 +1,1 @@
+"""The contracts between user code and the runtime: functions, state, timers, side outputs, sources and sinks."""

@@ -1,0 +1,110 @@
+"""The functions users write, and the contexts these are called with."""
+
+from penstock.core.functions.async_io import (
+    AsyncFunction,
+    AsyncFunctionDescriptor,
+    AsyncRetryPredicate,
+    AsyncRetryStrategy,
+    ResultFuture,
+)
+from penstock.core.functions.base import (
+    AggregateFunction,
+    CoFlatMapFunction,
+    CoMapFunction,
+    DistributedCache,
+    FilterFunction,
+    FlatMapFunction,
+    Function,
+    KeyedStateStore,
+    KeySelector,
+    MapFunction,
+    NullByteKeySelector,
+    Partitioner,
+    ReduceFunction,
+    RuntimeContext,
+)
+from penstock.core.functions.broadcast import (
+    BaseBroadcastProcessFunction,
+    BroadcastProcessFunction,
+    KeyedBroadcastProcessFunction,
+)
+from penstock.core.functions.checkpointed import (
+    CheckpointedFunction,
+    CheckpointListener,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+)
+from penstock.core.functions.io import ParallelSourceFunction, SinkFunction, SourceFunction
+from penstock.core.functions.join import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
+from penstock.core.functions.process import (
+    CoProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
+)
+from penstock.core.functions.window import (
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
+from penstock.core.functions.wrappers import (
+    FilterFunctionWrapper,
+    FlatMapFunctionWrapper,
+    FunctionWrapper,
+    KeySelectorFunctionWrapper,
+    MapFunctionWrapper,
+    PartitionerFunctionWrapper,
+    ReduceFunctionWrapper,
+)
+
+__all__ = [
+    "AggregateFunction",
+    "AllWindowFunction",
+    "AsyncFunction",
+    "AsyncFunctionDescriptor",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
+    "BaseBroadcastProcessFunction",
+    "BroadcastProcessFunction",
+    "CheckpointListener",
+    "CheckpointedFunction",
+    "CoFlatMapFunction",
+    "CoGroupFunction",
+    "CoMapFunction",
+    "CoProcessFunction",
+    "DistributedCache",
+    "FilterFunction",
+    "FilterFunctionWrapper",
+    "FlatJoinFunction",
+    "FlatMapFunction",
+    "FlatMapFunctionWrapper",
+    "Function",
+    "FunctionInitializationContext",
+    "FunctionSnapshotContext",
+    "FunctionWrapper",
+    "JoinFunction",
+    "KeySelector",
+    "KeySelectorFunctionWrapper",
+    "KeyedBroadcastProcessFunction",
+    "KeyedCoProcessFunction",
+    "KeyedProcessFunction",
+    "KeyedStateStore",
+    "MapFunction",
+    "MapFunctionWrapper",
+    "NullByteKeySelector",
+    "ParallelSourceFunction",
+    "Partitioner",
+    "PartitionerFunctionWrapper",
+    "ProcessAllWindowFunction",
+    "ProcessFunction",
+    "ProcessJoinFunction",
+    "ProcessWindowFunction",
+    "ReduceFunction",
+    "ReduceFunctionWrapper",
+    "ResultFuture",
+    "RuntimeContext",
+    "SinkFunction",
+    "SourceFunction",
+    "WindowFunction",
+]

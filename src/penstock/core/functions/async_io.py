@@ -1,0 +1,269 @@
+"""Asynchronous functions: many slow requests to outer systems under way at once."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Generic, TypeVar
+
+from penstock.common.errors import InvalidProgramError
+from penstock.common.time import Duration, Time
+from penstock.core.functions.base import Function
+
+__all__ = [
+    "AsyncFunction",
+    "AsyncFunctionDescriptor",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
+    "ExponentialBackoffDelayRetryStrategy",
+    "FixedDelayRetryStrategy",
+    "NoRetryStrategy",
+    "ResultFuture",
+    "RetryPredicate",
+    "empty_result_predicate",
+    "exception_type_predicate",
+    "has_exception_predicate",
+]
+
+IN = TypeVar("IN")
+OUT = TypeVar("OUT")
+
+ResultTest = Callable[[list[Any]], bool]
+ExceptionTest = Callable[[Exception], bool]
+
+
+class ResultFuture(ABC, Generic[OUT]):
+    """Where the result of one asynchronous call goes, for functions written with callbacks."""
+
+    @abstractmethod
+    def complete(self, result: list[OUT]) -> None:
+        """Hands the results over; later calls are ignored."""
+
+    @abstractmethod
+    def complete_exceptionally(self, error: Exception) -> None:
+        """Says that the call failed; later calls are ignored."""
+
+
+class AsyncFunction(Function, Generic[IN, OUT]):
+    """Makes a request for each record and gives the results when they come.
+
+    >>> class Lookup(AsyncFunction):
+    ...     async def async_invoke(self, value):
+    ...         return [value * 2]
+    """
+
+    @abstractmethod
+    async def async_invoke(self, value: IN) -> list[OUT]:
+        """The results for ``value``."""
+
+    def timeout(self, value: IN) -> list[OUT]:
+        """The results for a ``value`` whose call took too long; by default the job fails."""
+        raise TimeoutError("the asynchronous call timed out; override timeout() to give a result instead")
+
+
+class AsyncRetryPredicate(ABC, Generic[OUT]):
+    """Which outcomes are to be tried again."""
+
+    @abstractmethod
+    def result_predicate(self) -> Callable[[list[OUT]], bool] | None:
+        """True for results to be tried again; ``None`` if none is."""
+
+    @abstractmethod
+    def exception_predicate(self) -> Callable[[Exception], bool] | None:
+        """True for errors to be tried again; ``None`` if none is."""
+
+
+class RetryPredicate(AsyncRetryPredicate[Any]):
+    """A predicate made of two plain functions."""
+
+    def __init__(self, result_predicate: ResultTest | None, exception_predicate: ExceptionTest | None) -> None:
+        self._result_predicate = result_predicate
+        self._exception_predicate = exception_predicate
+
+    def result_predicate(self) -> ResultTest | None:
+        return self._result_predicate
+
+    def exception_predicate(self) -> ExceptionTest | None:
+        return self._exception_predicate
+
+
+class AsyncRetryStrategy(ABC, Generic[OUT]):
+    """Whether and when a call is tried again. ``current_attempts`` counts the calls made so far, from 1."""
+
+    @abstractmethod
+    def can_retry(self, current_attempts: int) -> bool:
+        """Whether another attempt may be made."""
+
+    @abstractmethod
+    def get_backoff_time_millis(self, current_attempts: int) -> int:
+        """How long to wait before the next attempt."""
+
+    @abstractmethod
+    def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
+        """Which outcomes are to be tried again."""
+
+    @staticmethod
+    def no_restart() -> AsyncRetryStrategy[Any]:
+        """Never again."""
+        return NoRetryStrategy()
+
+    @staticmethod
+    def fixed_delay(
+        max_attempts: int,
+        backoff_time_millis: int,
+        result_predicate: ResultTest | None = None,
+        exception_predicate: ExceptionTest | None = None,
+    ) -> AsyncRetryStrategy[Any]:
+        """A fixed wait between attempts."""
+        return FixedDelayRetryStrategy(max_attempts, backoff_time_millis, result_predicate, exception_predicate)
+
+    @staticmethod
+    def exponential_backoff(
+        max_attempts: int,
+        initial_delay: int,
+        max_retry_delay: int,
+        multiplier: float,
+        result_predicate: ResultTest | None = None,
+        exception_predicate: ExceptionTest | None = None,
+    ) -> AsyncRetryStrategy[Any]:
+        """A wait that grows with every attempt, up to a limit.
+
+        >>> strategy = AsyncRetryStrategy.exponential_backoff(6, 100, 1000, 2.0)
+        >>> [strategy.get_backoff_time_millis(attempt) for attempt in range(1, 6)]
+        [100, 200, 400, 800, 1000]
+        """
+        return ExponentialBackoffDelayRetryStrategy(
+            max_attempts, initial_delay, max_retry_delay, multiplier, result_predicate, exception_predicate
+        )
+
+
+class NoRetryStrategy(AsyncRetryStrategy[Any]):
+    """Never tries again."""
+
+    def can_retry(self, current_attempts: int) -> bool:
+        return False
+
+    def get_backoff_time_millis(self, current_attempts: int) -> int:
+        return -1
+
+    def get_retry_predicate(self) -> AsyncRetryPredicate[Any]:
+        return RetryPredicate(None, None)
+
+
+class FixedDelayRetryStrategy(AsyncRetryStrategy[Any]):
+    """Tries again after a fixed wait, at most ``max_attempts`` calls in all."""
+
+    def __init__(
+        self,
+        max_attempts: int,
+        backoff_time_millis: int,
+        result_predicate: ResultTest | None = None,
+        exception_predicate: ExceptionTest | None = None,
+    ) -> None:
+        if max_attempts <= 0 or backoff_time_millis <= 0:
+            raise InvalidProgramError(
+                f"retries need at least one attempt and a wait of at least 1 ms, "
+                f"got {max_attempts} attempts and {backoff_time_millis} ms"
+            )
+        self._max_attempts = max_attempts
+        self._backoff_time_millis = backoff_time_millis
+        self._predicate = RetryPredicate(result_predicate, exception_predicate)
+
+    def can_retry(self, current_attempts: int) -> bool:
+        return current_attempts <= self._max_attempts
+
+    def get_backoff_time_millis(self, current_attempts: int) -> int:
+        return self._backoff_time_millis
+
+    def get_retry_predicate(self) -> AsyncRetryPredicate[Any]:
+        return self._predicate
+
+
+class ExponentialBackoffDelayRetryStrategy(FixedDelayRetryStrategy):
+    """Tries again after waits that grow. Holds no counter, so one object serves all records."""
+
+    def __init__(
+        self,
+        max_attempts: int,
+        initial_delay: int,
+        max_retry_delay: int,
+        multiplier: float,
+        result_predicate: ResultTest | None = None,
+        exception_predicate: ExceptionTest | None = None,
+    ) -> None:
+        super().__init__(max_attempts, initial_delay, result_predicate, exception_predicate)
+        if max_retry_delay < initial_delay or multiplier < 1.0:
+            raise InvalidProgramError(
+                f"the largest wait ({max_retry_delay} ms) must not be below the first ({initial_delay} ms), "
+                f"and the multiplier ({multiplier}) not below 1"
+            )
+        self._max_retry_delay = max_retry_delay
+        self._multiplier = multiplier
+
+    def get_backoff_time_millis(self, current_attempts: int) -> int:
+        delay = float(self._backoff_time_millis)
+        for _ in range(current_attempts - 1):
+            delay *= self._multiplier
+            if delay >= self._max_retry_delay:
+                return self._max_retry_delay
+        return int(delay)
+
+
+def empty_result_predicate(result: list[Any]) -> bool:
+    """Retry if there is no result.
+
+    >>> empty_result_predicate([])
+    True
+    """
+    return not result
+
+
+def has_exception_predicate(exception: Exception) -> bool:
+    """Retry whatever the error is."""
+    return True
+
+
+def exception_type_predicate(exception_type: type[Exception]) -> ExceptionTest:
+    """Retry errors of one class.
+
+    >>> exception_type_predicate(OSError)(ConnectionError())
+    True
+    """
+    return _ExceptionTypeTest(exception_type)
+
+
+@dataclass(frozen=True, slots=True)
+class _ExceptionTypeTest:
+    exception_type: type[Exception]
+
+    def __call__(self, exception: Exception) -> bool:
+        return isinstance(exception, self.exception_type)
+
+
+class _OutputMode(Enum):
+    """Whether results leave in the order of their records."""
+
+    ORDERED = 0
+    UNORDERED = 1
+
+
+class AsyncFunctionDescriptor:
+    """An asynchronous function with all its settings."""
+
+    OutputMode = _OutputMode
+
+    def __init__(
+        self,
+        async_function: AsyncFunction[Any, Any],
+        timeout: Time | Duration,
+        capacity: int,
+        async_retry_strategy: AsyncRetryStrategy[Any],
+        output_mode: _OutputMode,
+    ) -> None:
+        self.async_function = async_function
+        self.timeout = timeout
+        self.capacity = capacity
+        self.async_retry_strategy = async_retry_strategy
+        self.output_mode = output_mode

@@ -1,0 +1,143 @@
+"""Process functions: records, keys, clocks, timers and side outputs in one place.
+
+Results are yielded (or returned as an iterable). A side output is written by ``ctx.output(tag, value)`` or, as in
+PyFlink, by ``yield tag, value``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any
+
+from penstock.core.functions.base import Function
+from penstock.core.output_tag import OutputTag
+from penstock.core.time_domain import TimeDomain
+from penstock.core.timerservice import TimerService
+
+__all__ = ["CoProcessFunction", "KeyedCoProcessFunction", "KeyedProcessFunction", "ProcessFunction"]
+
+
+class _SideOutputContext(ABC):
+    """Contexts that can write to side outputs."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def output(self, tag: OutputTag, value: Any) -> None:
+        """Emits ``value`` to a side output."""
+
+
+class _ProcessContext(_SideOutputContext):
+    __slots__ = ()
+
+    @abstractmethod
+    def timer_service(self) -> TimerService:
+        """Reads the clocks; sets timers, on keyed streams."""
+
+    @abstractmethod
+    def timestamp(self) -> int | None:
+        """The timestamp of the current record, ``None`` if it has none; of the timer, in ``on_timer``."""
+
+
+class _KeyedProcessContext(_ProcessContext):
+    __slots__ = ()
+
+    @abstractmethod
+    def get_current_key(self) -> Any:
+        """The key of the current record or timer."""
+
+
+class ProcessFunction(Function):
+    """Handles single records, with access to clocks and side outputs."""
+
+    class Context(_ProcessContext):
+        """What :meth:`ProcessFunction.process_element` can ask and do."""
+
+        __slots__ = ()
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterable[Any] | None:
+        """Handles one record."""
+
+
+class KeyedProcessFunction(Function):
+    """Handles single records of a keyed stream, with state and timers per key.
+
+    >>> class CountThenAlert(KeyedProcessFunction):
+    ...     def process_element(self, value, ctx):
+    ...         ctx.timer_service().register_event_time_timer(ctx.timestamp() + 60_000)
+    ...         yield value
+    ...
+    ...     def on_timer(self, timestamp, ctx):
+    ...         yield f"{ctx.get_current_key()} quiet since {timestamp}"
+    """
+
+    class Context(_KeyedProcessContext):
+        """What :meth:`KeyedProcessFunction.process_element` can ask and do."""
+
+        __slots__ = ()
+
+    class OnTimerContext(Context):
+        """What :meth:`KeyedProcessFunction.on_timer` can ask and do."""
+
+        __slots__ = ()
+
+        @abstractmethod
+        def time_domain(self) -> TimeDomain:
+            """The clock the timer followed."""
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterable[Any] | None:
+        """Handles one record."""
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterable[Any] | None:
+        """Handles a timer that fired."""
+        return None
+
+
+class CoProcessFunction(Function):
+    """Handles records of two connected streams."""
+
+    class Context(_ProcessContext):
+        """What the methods of :class:`CoProcessFunction` can ask and do."""
+
+        __slots__ = ()
+
+    @abstractmethod
+    def process_element1(self, value: Any, ctx: CoProcessFunction.Context) -> Iterable[Any] | None:
+        """Handles a record of the first stream."""
+
+    @abstractmethod
+    def process_element2(self, value: Any, ctx: CoProcessFunction.Context) -> Iterable[Any] | None:
+        """Handles a record of the second stream."""
+
+
+class KeyedCoProcessFunction(Function):
+    """Handles records of two connected keyed streams; both sides share the state and timers of a key."""
+
+    class Context(_KeyedProcessContext):
+        """What the methods of :class:`KeyedCoProcessFunction` can ask and do."""
+
+        __slots__ = ()
+
+    class OnTimerContext(Context):
+        """What :meth:`KeyedCoProcessFunction.on_timer` can ask and do."""
+
+        __slots__ = ()
+
+        @abstractmethod
+        def time_domain(self) -> TimeDomain:
+            """The clock the timer followed."""
+
+    @abstractmethod
+    def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterable[Any] | None:
+        """Handles a record of the first stream."""
+
+    @abstractmethod
+    def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterable[Any] | None:
+        """Handles a record of the second stream."""
+
+    def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Iterable[Any] | None:
+        """Handles a timer that fired."""
+        return None

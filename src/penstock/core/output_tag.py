@@ -1,0 +1,42 @@
+"""Names of side outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.common.errors import InvalidProgramError
+from penstock.common.typeinfo import RowTypeInfo, TypeInformation
+
+__all__ = ["OutputTag"]
+
+
+class OutputTag:
+    """The name of a side output, with the type of its records. Tags with the same id are the same output.
+
+    >>> late = OutputTag("late-data")
+    >>> late == OutputTag("late-data")
+    True
+    """
+
+    __slots__ = ("tag_id", "type_info")
+
+    def __init__(self, tag_id: str, type_info: TypeInformation | Sequence[TypeInformation] | None = None) -> None:
+        if not isinstance(tag_id, str) or not tag_id:
+            raise InvalidProgramError(f"the id of an OutputTag must be a string that is not empty, got {tag_id!r}")
+        if type_info is not None and not isinstance(type_info, TypeInformation):
+            type_info = RowTypeInfo(list(type_info))
+        self.tag_id = tag_id
+        self.type_info: TypeInformation | None = type_info
+
+    def __eq__(self, other: object) -> bool:
+        return self.tag_id == other.tag_id if isinstance(other, OutputTag) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.tag_id)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OutputTag, (self.tag_id, self.type_info)
+
+    def __repr__(self) -> str:
+        return f"OutputTag({self.tag_id!r})"

@@ -1,0 +1,152 @@
+"""The contract of sources.
+
+A source is a set of *splits* (files, partitions of a log, ranges of numbers), each read from offset to offset. The
+driver asks the :class:`SplitEnumerator` in every micro-batch up to where each split can be read; tasks read exactly
+these ranges with a :class:`SourceReader`. A range that was handed out once must give the same records when it is read
+again: this is what makes replays exact.
+
+Offsets are anything JSON can hold; only the source that made them looks into them.
+
+>>> class Countdown(Source):
+...     '''Counts down from n to 1: one split whose offset is the number of records read.'''
+...
+...     def __init__(self, n):
+...         self.n = n
+...
+...     def create_enumerator(self, parallelism):
+...         return CountdownEnumerator(self.n)
+...
+...     def create_reader(self):
+...         return CountdownReader(self.n)
+...
+...     def initial_offset(self, split):
+...         return 0
+>>> class CountdownEnumerator(SplitEnumerator):
+...     def __init__(self, n):
+...         self.n = n
+...
+...     def discover_splits(self):
+...         return [SourceSplit("all")]
+...
+...     def latest_offset(self, split, start_offset, max_records):
+...         return min(self.n, start_offset + max_records)
+...
+...     def is_finished(self, split, offset):
+...         return offset >= self.n
+>>> class CountdownReader(SourceReader):
+...     def __init__(self, n):
+...         self.n = n
+...
+...     def read(self, split, start_offset, end_offset):
+...         yield [self.n - i for i in range(start_offset, end_offset)], None
+>>> source = Countdown(5)
+>>> enumerator, reader = source.create_enumerator(1), source.create_reader()
+>>> split, = enumerator.discover_splits()
+>>> end = enumerator.latest_offset(split, source.initial_offset(split), max_records=3)
+>>> [values for values, _ in reader.read(split, 0, end)], enumerator.is_finished(split, end)
+([[5, 4, 3]], False)
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.core.functions import RuntimeContext
+
+__all__ = ["Boundedness", "Source", "SourceReader", "SourceSplit", "SplitEnumerator"]
+
+
+class Boundedness(Enum):
+    """Whether a source comes to an end."""
+
+    BOUNDED = 0
+    CONTINUOUS_UNBOUNDED = 1
+
+
+@dataclass(frozen=True)
+class SourceSplit:
+    """A part of a source that is read independently. Subclasses add what their reader needs; all are pickled."""
+
+    split_id: str
+
+
+class SplitEnumerator(ABC):
+    """Knows the splits of a source and how far each can be read. Runs on the driver."""
+
+    def start(self) -> None:
+        """Called once before anything else; connections are opened here."""
+        return None
+
+    @abstractmethod
+    def discover_splits(self) -> Sequence[SourceSplit]:
+        """All splits known so far, always in the same order, new ones last. Called every micro-batch: be cheap."""
+
+    @abstractmethod
+    def latest_offset(self, split: SourceSplit, start_offset: Any, max_records: int) -> Any | None:
+        """The offset up to which to read now, about ``max_records`` at most; ``start_offset`` (or ``None``) if
+        there is nothing new. Must be cheap.
+        """
+
+    @abstractmethod
+    def is_finished(self, split: SourceSplit, offset: Any) -> bool:
+        """Whether nothing can follow after ``offset``: the split is bounded and read to its end."""
+
+    def commit(self, offsets: Mapping[str, Any]) -> None:
+        """Everything before these offsets (by split id) is processed durably. May be called again with the same."""
+        return None
+
+    def close(self) -> None:
+        """Called once at the end, also after a failure."""
+        return None
+
+
+class SourceReader(ABC):
+    """Reads ranges of splits. Runs in the tasks; created anew there, so it need not be picklable."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Called once before the first read."""
+        return None
+
+    @abstractmethod
+    def read(
+        self, split: SourceSplit, start_offset: Any, end_offset: Any
+    ) -> Iterator[tuple[list[Any], list[int] | None]]:
+        """Yields batches ``(values, timestamps)`` of the records from ``start_offset`` up to ``end_offset``.
+
+        ``timestamps`` has one entry per value, or is ``None`` if the source knows no timestamps. The same range
+        must give the same records in the same order, whenever it is read.
+        """
+
+    def close(self) -> None:
+        """Called once at the end, also after a failure."""
+        return None
+
+
+class Source(ABC):
+    """A source of records: what a job is given. Must be picklable."""
+
+    def get_boundedness(self) -> Boundedness:
+        """Whether the source comes to an end; bounded unless overridden."""
+        return Boundedness.BOUNDED
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the source comes to an end."""
+        return self.get_boundedness() is Boundedness.BOUNDED
+
+    @abstractmethod
+    def create_enumerator(self, parallelism: int) -> SplitEnumerator:
+        """The enumerator, for a job that reads with ``parallelism`` tasks."""
+
+    @abstractmethod
+    def create_reader(self) -> SourceReader:
+        """A reader, for one task."""
+
+    @abstractmethod
+    def initial_offset(self, split: SourceSplit) -> Any:
+        """Where a split is read from if the job has no checkpoint; JSON-able."""

@@ -1,0 +1,320 @@
+"""State: the interfaces user functions work with, and the descriptors that ask for it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+from penstock.common.errors import InvalidProgramError
+from penstock.common.typeinfo import ListTypeInfo, MapTypeInfo, TypeInformation
+from penstock.core.functions.base import AggregateFunction, ReduceFunction
+from penstock.core.functions.wrappers import ReduceFunctionWrapper
+from penstock.core.state_ttl import StateTtlConfig
+
+__all__ = [
+    "AggregatingState",
+    "AggregatingStateDescriptor",
+    "AppendingState",
+    "BroadcastState",
+    "ListState",
+    "ListStateDescriptor",
+    "MapState",
+    "MapStateDescriptor",
+    "MergingState",
+    "OperatorStateStore",
+    "ReadOnlyBroadcastState",
+    "ReducingState",
+    "ReducingStateDescriptor",
+    "State",
+    "StateDescriptor",
+    "StateTtlConfig",
+    "ValueState",
+    "ValueStateDescriptor",
+]
+
+T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
+IN = TypeVar("IN")
+OUT = TypeVar("OUT")
+
+
+class State(ABC):
+    """State of the current key (or of the operator, for operator state)."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Removes the value, for the current key only."""
+
+
+class ValueState(State, Generic[T]):
+    """One value per key."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def value(self) -> T | None:
+        """The value, or the descriptor's default (``None`` if it has none)."""
+
+    @abstractmethod
+    def update(self, value: T) -> None:
+        """Sets the value; ``None`` clears it."""
+
+
+class AppendingState(State, Generic[IN, OUT]):
+    """State that takes elements and gives a result."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def get(self) -> OUT:
+        """What was made of the elements so far."""
+
+    @abstractmethod
+    def add(self, value: IN) -> None:
+        """Takes an element."""
+
+
+class MergingState(AppendingState[IN, OUT]):
+    """Appending state of which two can become one, as merging windows need it."""
+
+    __slots__ = ()
+
+
+class ReducingState(MergingState[T, T | None]):
+    """One value per key, reduced with every element that is added; ``None`` while empty."""
+
+    __slots__ = ()
+
+
+class AggregatingState(MergingState[IN, OUT]):
+    """One accumulator per key, to which every element is added; ``None`` while empty."""
+
+    __slots__ = ()
+
+
+class ListState(MergingState[T, Iterable[T]]):
+    """A list of elements per key; empty, never ``None``, while nothing was added."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def update(self, values: list[T]) -> None:
+        """Replaces all elements."""
+
+    @abstractmethod
+    def add_all(self, values: list[T]) -> None:
+        """Adds several elements."""
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.get())
+
+
+class _ReadableMap(State, Generic[K, V]):
+    """What all map-like states can be asked."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def get(self, key: K) -> V | None:
+        """The value of ``key``, ``None`` if there is none."""
+
+    @abstractmethod
+    def contains(self, key: K) -> bool:
+        """Whether there is an entry for ``key``."""
+
+    @abstractmethod
+    def items(self) -> Iterable[tuple[K, V]]:
+        """All entries."""
+
+    @abstractmethod
+    def keys(self) -> Iterable[K]:
+        """The keys of all entries."""
+
+    @abstractmethod
+    def values(self) -> Iterable[V]:
+        """The values of all entries."""
+
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Whether there is no entry."""
+
+    def __getitem__(self, key: K) -> V | None:
+        return self.get(key)
+
+    def __contains__(self, key: K) -> bool:
+        return self.contains(key)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self.keys())
+
+
+class _WritableMap(_ReadableMap[K, V]):
+    """What map-like states can be told, where writing is allowed."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def put(self, key: K, value: V) -> None:
+        """Sets an entry."""
+
+    @abstractmethod
+    def put_all(self, dict_value: Mapping[K, V]) -> None:
+        """Sets several entries."""
+
+    @abstractmethod
+    def remove(self, key: K) -> None:
+        """Removes an entry; harmless if there is none."""
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self.put(key, value)
+
+    def __delitem__(self, key: K) -> None:
+        self.remove(key)
+
+
+class MapState(_WritableMap[K, V]):
+    """A map per key; entries are read and written one by one."""
+
+    __slots__ = ()
+
+
+class ReadOnlyBroadcastState(_ReadableMap[K, V]):
+    """Broadcast state as the side that is not broadcast sees it."""
+
+    __slots__ = ()
+
+
+class BroadcastState(_WritableMap[K, V], ReadOnlyBroadcastState[K, V]):
+    """A map that is the same in every parallel task, since each sees the same broadcast elements."""
+
+    __slots__ = ()
+
+
+class OperatorStateStore(ABC):
+    """State that belongs to a parallel task and not to a key."""
+
+    @abstractmethod
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+        """A map that every parallel task holds in full."""
+
+    @abstractmethod
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """A list whose elements are dealt out evenly when the parallelism changes."""
+
+    @abstractmethod
+    def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """A list of which every task gets all elements of all tasks when the job is restored."""
+
+
+class StateDescriptor:
+    """Names a state of an operator and says what it holds. States of one name are the same state."""
+
+    def __init__(self, name: str, type_info: TypeInformation | None = None) -> None:
+        if not isinstance(name, str) or not name:
+            raise InvalidProgramError(f"a state needs a name that is a string and not empty, got {name!r}")
+        if type_info is not None and not isinstance(type_info, TypeInformation):
+            raise InvalidProgramError(
+                f"the type of state {name!r} must be a type such as Types.INT(), got {type_info!r}"
+            )
+        self.name = name
+        self.type_info = type_info
+        self._ttl_config: StateTtlConfig | None = None
+
+    @property
+    def ttl_config(self) -> StateTtlConfig | None:
+        """The time to live, if one was enabled."""
+        return self._ttl_config
+
+    def get_name(self) -> str:
+        return self.name
+
+    def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
+        """Lets values expire; see :class:`StateTtlConfig`."""
+        self._ttl_config = ttl_config if ttl_config.is_enabled() else None
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.name == getattr(other, "name", None)
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self.name))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+class ValueStateDescriptor(StateDescriptor):
+    """Asks for a :class:`ValueState`.
+
+    >>> ValueStateDescriptor("count", default_value=0)
+    ValueStateDescriptor('count')
+    """
+
+    def __init__(self, name: str, value_type_info: TypeInformation | None = None, default_value: Any = None) -> None:
+        super().__init__(name, value_type_info)
+        self.default_value = default_value
+
+
+class ListStateDescriptor(StateDescriptor):
+    """Asks for a :class:`ListState`."""
+
+    def __init__(self, name: str, elem_type_info: TypeInformation | None = None) -> None:
+        super().__init__(name, None if elem_type_info is None else ListTypeInfo(elem_type_info))
+        self.elem_type_info = elem_type_info
+
+
+class MapStateDescriptor(StateDescriptor):
+    """Asks for a :class:`MapState`, or names a broadcast state."""
+
+    def __init__(
+        self,
+        name: str,
+        key_type_info: TypeInformation | None = None,
+        value_type_info: TypeInformation | None = None,
+    ) -> None:
+        both = key_type_info is not None and value_type_info is not None
+        super().__init__(name, MapTypeInfo(key_type_info, value_type_info) if both else None)  # type: ignore[arg-type]
+        self.key_type_info = key_type_info
+        self.value_type_info = value_type_info
+
+
+class ReducingStateDescriptor(StateDescriptor):
+    """Asks for a :class:`ReducingState`; takes a :class:`ReduceFunction` or a plain function of two values.
+
+    >>> ReducingStateDescriptor("sum", lambda a, b: a + b).get_reduce_function().reduce(1, 2)
+    3
+    """
+
+    def __init__(
+        self,
+        name: str,
+        reduce_function: ReduceFunction | Callable[[Any, Any], Any],
+        type_info: TypeInformation | None = None,
+    ) -> None:
+        super().__init__(name, type_info)
+        if not isinstance(reduce_function, ReduceFunction):
+            if not callable(reduce_function):
+                raise InvalidProgramError(f"state {name!r} needs a ReduceFunction or a function of two values")
+            reduce_function = ReduceFunctionWrapper(reduce_function)
+        self._reduce_function = reduce_function
+
+    def get_reduce_function(self) -> ReduceFunction:
+        return self._reduce_function
+
+
+class AggregatingStateDescriptor(StateDescriptor):
+    """Asks for an :class:`AggregatingState`; the type is that of the accumulator."""
+
+    def __init__(
+        self, name: str, agg_function: AggregateFunction, state_type_info: TypeInformation | None = None
+    ) -> None:
+        super().__init__(name, state_type_info)
+        if not isinstance(agg_function, AggregateFunction):
+            raise InvalidProgramError(f"state {name!r} needs an AggregateFunction, got {agg_function!r}")
+        self._agg_function = agg_function
+
+    def get_agg_function(self) -> AggregateFunction:
+        return self._agg_function

@@ -1,0 +1,202 @@
+"""The job graph: operators chained into tasks, tasks on levels, exchanges between them.
+
+The level of a task is the largest number of exchanges on a path from a source. One stage of the engine hosts all
+tasks of a level, so any acyclic graph becomes a chain of stages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.common.errors import InvalidProgramError
+from penstock.common.typeinfo import TypeInformation
+from penstock.graph.settings import JobSettings
+from penstock.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
+from penstock.runtime.job import ChainedOperator, ChainLink, JobEdge, JobVertex
+from penstock.runtime.operator import ChainingStrategy
+from penstock.runtime.partitioner import ForwardPartitioner
+
+
+@dataclass(slots=True)
+class JobGraph:
+    """What an executor runs."""
+
+    name: str
+    vertices: list[JobVertex]
+    edges: list[JobEdge]
+    settings: JobSettings
+    types: dict[str, TypeInformation | None] = field(default_factory=dict)
+
+    @property
+    def channels(self) -> int:
+        """How many channels every stage has: the largest parallelism behind an exchange."""
+        return max((vertex.parallelism for vertex in self.vertices if vertex.level > 0), default=1)
+
+    @property
+    def levels(self) -> int:
+        """Number of stages behind the source stage."""
+        return max((vertex.level for vertex in self.vertices), default=0)
+
+    @property
+    def source_vertices(self) -> list[JobVertex]:
+        """The tasks of level 0."""
+        return [vertex for vertex in self.vertices if vertex.level == 0]
+
+    @property
+    def bounded(self) -> bool:
+        """Whether all sources end."""
+        return all(vertex.source_bounded for vertex in self.source_vertices)
+
+
+class JobGraphGenerator:
+    """Chains the operators of a stream graph."""
+
+    def __init__(self, graph: StreamGraph, settings: JobSettings) -> None:
+        self._graph = graph
+        self._settings = settings
+        self._ids = operator_ids(graph)
+        self._vertex_of: dict[int, JobVertex] = {}
+        self._position: dict[int, int] = {}
+
+    def generate(self) -> JobGraph:
+        """Build the job graph."""
+        if not self._graph.nodes:
+            raise InvalidProgramError("there is nothing to run: add a sink (print(), sink_to(), ...) before execute()")
+        edges: list[JobEdge] = []
+        vertices: list[JobVertex] = []
+        for node in self._graph.nodes:  # predecessors first
+            chained_to = self._chain_partner(node)
+            if chained_to is None:
+                vertices.append(self._new_vertex(node, len(vertices)))
+            else:
+                self._append(node, chained_to)
+        for vertex in vertices:
+            vertex.name = " -> ".join(operator.name for operator in vertex.operators)
+        for node in self._graph.nodes:
+            for edge in node.inputs:
+                if self._vertex_of[edge.source.id] is not self._vertex_of[node.id]:
+                    edges.append(self._exchange(edge, len(edges)))
+        _assign_levels(vertices, edges)
+        types = {self._ids[node.id]: node.output_type for node in self._graph.nodes}
+        return JobGraph(self._settings.job_name, vertices, edges, self._settings, types)
+
+    def _chain_partner(self, node: StreamNode) -> StreamEdge | None:
+        if not self._settings.chaining_enabled or len(node.inputs) != 1:
+            return None
+        edge = node.inputs[0]
+        upstream, vertex = edge.source, self._vertex_of[edge.source.id]
+        stateful = node.operator is not None and (node.operator.stateful or node.operator.keyed)
+        if stateful and vertex.operators[0].source is not None:
+            return None  # the source stage keeps no state
+        if upstream.kind == "source" and _is_dataframe(upstream.source) and stateful:
+            return None
+        can_chain = (
+            isinstance(edge.partitioner, ForwardPartitioner)
+            and upstream.parallelism == node.parallelism
+            and node.chaining is ChainingStrategy.ALWAYS
+            and upstream.chaining is not ChainingStrategy.NEVER
+            and upstream.slot_sharing_group == node.slot_sharing_group
+        )
+        return edge if can_chain else None
+
+    def _new_vertex(self, node: StreamNode, vertex_id: int) -> JobVertex:
+        vertex = JobVertex(
+            id=vertex_id,
+            name=node.name,
+            parallelism=node.parallelism,
+            max_parallelism=node.max_parallelism,
+            operators=[self._chained(node)],
+            source_bounded=node.kind != "source" or _is_bounded(node.source),
+        )
+        self._vertex_of[node.id] = vertex
+        self._position[node.id] = 0
+        return vertex
+
+    def _append(self, node: StreamNode, edge: StreamEdge) -> None:
+        vertex = self._vertex_of[edge.source.id]
+        position = len(vertex.operators)
+        vertex.operators.append(self._chained(node))
+        vertex.operators[self._position[edge.source.id]].links.append(ChainLink(position, edge.tag_id))
+        self._vertex_of[node.id] = vertex
+        self._position[node.id] = position
+
+    def _chained(self, node: StreamNode) -> ChainedOperator:
+        return ChainedOperator(
+            operator_id=self._ids[node.id],
+            name=node.name,
+            operator=node.operator,
+            source=node.source,
+            uid=node.uid,
+            max_parallelism=node.max_parallelism,
+        )
+
+    def _exchange(self, edge: StreamEdge, edge_id: int) -> JobEdge:
+        source, target = self._vertex_of[edge.source.id], self._vertex_of[edge.target.id]
+        job_edge = JobEdge(
+            id=edge_id,
+            source=source.id,
+            source_position=self._position[edge.source.id],
+            tag_id=edge.tag_id,
+            target=target.id,
+            input_index=edge.input_index,
+            partitioner=edge.partitioner,
+            senders=source.parallelism,
+            receivers=target.parallelism,
+            max_parallelism=target.max_parallelism,
+            target_name=edge.target.name,
+        )
+        source.outputs.append(edge_id)
+        target.inputs.append(edge_id)
+        return job_edge
+
+
+def _assign_levels(vertices: list[JobVertex], edges: list[JobEdge]) -> None:
+    for vertex in vertices:  # predecessors first, so one pass is enough
+        for edge_id in vertex.inputs:
+            vertex.level = max(vertex.level, vertices[edges[edge_id].source].level + 1)
+    for edge in edges:
+        edge.target_level = vertices[edge.target].level
+
+
+def _is_dataframe(source: Any) -> bool:
+    return hasattr(source, "frame")
+
+
+def _is_bounded(source: Any) -> bool:
+    if _is_dataframe(source):
+        return not source.frame.isStreaming
+    return bool(source.is_bounded)
+
+
+def operator_ids(graph: StreamGraph) -> dict[int, str]:
+    """Stable ids: from the uid if the user set one, else from the operator's place in the topology.
+
+    As in Flink an id generated for an operator depends on the ids of its predecessors, so adding an operator
+    upstream changes it (spec: 3.10): set uids on stateful operators.
+    """
+    ids: dict[int, str] = {}
+    used: set[str] = set()
+    for node in graph.nodes:
+        if node.uid_hash is not None:
+            ids[node.id] = node.uid_hash
+            continue
+        if node.uid is not None:
+            text = f"uid:{node.uid}"
+        else:
+            upstream = ",".join(f"{ids[e.source.id]}:{e.tag_id}:{e.input_index}" for e in node.inputs)
+            operator = type(node.operator).__name__ if node.operator is not None else type(node.source).__name__
+            text = f"{operator}|{len(node.inputs)}|{upstream}"
+        digest = _digest(text)
+        twin = 0
+        while digest in used:  # parallel branches of the same shape
+            twin += 1
+            digest = _digest(f"{text}#{twin}")
+        used.add(digest)
+        ids[node.id] = digest
+    return ids
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -1,0 +1,208 @@
+"""Metrics: counters, gauges, meters and distributions, kept in memory of the task."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["Counter", "Distribution", "Gauge", "Meter", "Metric", "MetricGroup"]
+
+Number = int | float
+
+
+class Metric:
+    """Base of all metrics."""
+
+    __slots__ = ()
+
+    def snapshot(self) -> dict[str, Number]:
+        """The values now, by suffix; the suffix of a metric with one value is empty."""
+        raise NotImplementedError
+
+
+class Counter(Metric):
+    """Counts up and down.
+
+    >>> counter = Counter()
+    >>> counter.inc()
+    >>> counter.inc(4)
+    >>> counter.get_count()
+    5
+    """
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def inc(self, n: int = 1) -> None:
+        self.count += n
+
+    def dec(self, n: int = 1) -> None:
+        self.count -= n
+
+    def get_count(self) -> int:
+        return self.count
+
+    def snapshot(self) -> dict[str, Number]:
+        return {"": self.count}
+
+
+class Gauge(Metric):
+    """A value computed when it is asked for."""
+
+    __slots__ = ("_compute",)
+
+    def __init__(self, compute: Callable[[], Number]) -> None:
+        self._compute = compute
+
+    def get_value(self) -> Number:
+        return self._compute()
+
+    def snapshot(self) -> dict[str, Number]:
+        # A gauge is a look inside user code: if that fails, the metric is missing, and the job goes on.
+        try:
+            return {"": self._compute()}
+        except Exception:
+            return {}
+
+
+class Meter(Metric):
+    """Counts events and gives their rate over a span of time.
+
+    Marking is one addition: rates come from samples taken when somebody looks, not from a clock read per event.
+    """
+
+    __slots__ = ("_clock", "_samples", "_span", "count")
+
+    def __init__(self, time_span_in_seconds: int = 60, clock: Callable[[], float] = time.monotonic) -> None:
+        self.count = 0
+        self._span = time_span_in_seconds
+        self._clock = clock
+        self._samples: deque[tuple[float, int]] = deque([(clock(), 0)], maxlen=1024)
+
+    def mark_event(self, value: int = 1) -> None:
+        self.count += value
+
+    def get_count(self) -> int:
+        return self.count
+
+    def get_rate(self) -> float:
+        """Events per second over the last span, or since the start if that is shorter."""
+        now = self._clock()
+        samples = self._samples
+        while len(samples) > 1 and samples[1][0] <= now - self._span:
+            samples.popleft()
+        start, count = samples[0]
+        samples.append((now, self.count))
+        return (self.count - count) / (now - start) if now > start else 0.0
+
+    def snapshot(self) -> dict[str, Number]:
+        return {"count": self.count, "rate": self.get_rate()}
+
+
+class Distribution(Metric):
+    """Count, sum, smallest and largest of the values it is told.
+
+    >>> distribution = Distribution()
+    >>> for size in (3, 9, 6):
+    ...     distribution.update(size)
+    >>> distribution.snapshot()
+    {'count': 3, 'sum': 18, 'min': 3, 'max': 9, 'mean': 6.0}
+    """
+
+    __slots__ = ("count", "max", "min", "sum")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.sum: Number = 0
+        self.min: Number | None = None
+        self.max: Number | None = None
+
+    def update(self, value: Number) -> None:
+        self.count += 1
+        self.sum += value
+        if self.min is None or value < self.min:
+            self.min = value
+        if self.max is None or value > self.max:
+            self.max = value
+
+    def snapshot(self) -> dict[str, Number]:
+        if self.min is None or self.max is None:
+            return {"count": 0}
+        return {
+            "count": self.count,
+            "sum": self.sum,
+            "min": self.min,
+            "max": self.max,
+            "mean": self.sum / self.count,
+        }
+
+
+class MetricGroup:
+    """Named metrics and groups of them.
+
+    >>> group = MetricGroup()
+    >>> group.counter("seen").inc(3)
+    >>> group.add_group("rule", "high").counter("hits").inc()
+    >>> group.gauge("open_sessions", lambda: 7)
+    >>> group.snapshot()
+    {'seen': 3, 'open_sessions': 7, 'rule.high.hits': 1}
+    """
+
+    __slots__ = ("_groups", "_metrics", "scope")
+
+    def __init__(self, scope: str = "") -> None:
+        self.scope = scope
+        self._metrics: dict[str, Metric] = {}
+        self._groups: dict[str, MetricGroup] = {}
+
+    def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
+        """The group of that name below this one; with ``extra`` the group ``name.extra``, a key and its value."""
+        group = self._groups.get(name)
+        if group is None:
+            group = self._groups[name] = MetricGroup(self._qualified(name))
+        return group if extra is None else group.add_group(extra)
+
+    def counter(self, name: str) -> Counter:
+        """The counter of that name; asking twice gives the same one."""
+        return self._register(name, Counter, Counter)
+
+    def gauge(self, name: str, obj: Callable[[], Number]) -> None:
+        """Registers a function as a gauge, in place of an earlier one of that name."""
+        self._metrics[name] = Gauge(obj)
+
+    def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
+        """The meter of that name."""
+        return self._register(name, Meter, lambda: Meter(time_span_in_seconds))
+
+    def distribution(self, name: str) -> Distribution:
+        """The distribution of that name."""
+        return self._register(name, Distribution, Distribution)
+
+    histogram = distribution
+
+    def get_metric_identifier(self, metric_name: str) -> str:
+        """The name of a metric with the groups it is in."""
+        return self._qualified(metric_name)
+
+    def snapshot(self) -> dict[str, Number]:
+        """All values of this group and the groups below it, by their full name."""
+        values: dict[str, Number] = {}
+        for name, metric in self._metrics.items():
+            for suffix, value in metric.snapshot().items():
+                values[self._qualified(f"{name}.{suffix}" if suffix else name)] = value
+        for group in self._groups.values():
+            values.update(group.snapshot())
+        return values
+
+    def _qualified(self, name: str) -> str:
+        return f"{self.scope}.{name}" if self.scope else name
+
+    def _register(self, name: str, kind: type[Any], make: Callable[[], Any]) -> Any:
+        metric = self._metrics.get(name)
+        if not isinstance(metric, kind):
+            metric = self._metrics[name] = make()
+        return metric

@@ -1,0 +1,83 @@
+"""What tasks need to know of the job: vertices, their operator chains, and the exchanges between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.runtime.operator import StreamOperator
+from penstock.runtime.partitioner import ForwardPartitioner, Partitioner, RescalePartitioner
+
+
+@dataclass(slots=True)
+class ChainLink:
+    """A chained consumer: position in the vertex, and the side output it reads (None: the main output)."""
+
+    position: int
+    tag_id: str | None
+
+
+@dataclass(slots=True)
+class ChainedOperator:
+    """One operator of a chain; a source has no operator."""
+
+    operator_id: str
+    name: str
+    operator: StreamOperator | None
+    source: Any
+    uid: str | None
+    max_parallelism: int
+    links: list[ChainLink] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class JobVertex:
+    """A chain of operators that runs as one task, `parallelism` times."""
+
+    id: int
+    name: str
+    parallelism: int
+    max_parallelism: int
+    operators: list[ChainedOperator]
+    source_bounded: bool
+    level: int = 0
+    inputs: list[int] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+
+    @property
+    def is_source(self) -> bool:
+        """Whether the chain starts with a source."""
+        return self.operators[0].operator is None
+
+
+@dataclass(slots=True)
+class JobEdge:
+    """An exchange."""
+
+    id: int
+    source: int
+    source_position: int
+    tag_id: str | None
+    target: int
+    input_index: int
+    partitioner: Partitioner
+    senders: int
+    receivers: int
+    max_parallelism: int
+    target_name: str
+    target_level: int = 0
+
+    def reachable(self, sender: int) -> list[int]:
+        """The receivers a sender may send to."""
+        if isinstance(self.partitioner, ForwardPartitioner):
+            return [sender]
+        if isinstance(self.partitioner, RescalePartitioner):
+            if self.receivers >= self.senders:
+                low, high = sender * self.receivers // self.senders, (sender + 1) * self.receivers // self.senders
+                return list(range(low, high))
+            return [sender * self.receivers // self.senders]
+        return list(range(self.receivers))
+
+    def senders_to(self, receiver: int) -> list[int]:
+        """The senders a receiver may hear from: whose clocks it waits for."""
+        return [sender for sender in range(self.senders) if receiver in self.reachable(sender)]

@@ -1,0 +1,146 @@
+"""From a key to a key group to a subtask, exactly and for ever the same.
+
+Python's `hash` is salted per process for strings, so it can never decide where state lives. Numbers keep
+their own hash because it is defined by value (``hash(1) == hash(1.0) == hash(True)``): equal keys must
+land in the same place.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import pickle
+import zlib
+from typing import Any
+
+from penstock.common.errors import InvalidProgramError, KeySelectorError, shorten
+from penstock.common.types import Row
+
+UPPER_BOUND_MAX_PARALLELISM = 1 << 15
+DEFAULT_LOWER_BOUND_MAX_PARALLELISM = 128
+_MASK32 = 0xFFFFFFFF
+
+
+def default_max_parallelism(parallelism: int) -> int:
+    """The number of key groups when the user set none (spec: ch. 1-6 section 8).
+
+    >>> default_max_parallelism(1), default_max_parallelism(85), default_max_parallelism(86)
+    (128, 128, 256)
+    """
+    wanted = parallelism + parallelism // 2
+    power = 1 << max(0, wanted - 1).bit_length()
+    return min(max(power, DEFAULT_LOWER_BOUND_MAX_PARALLELISM), UPPER_BOUND_MAX_PARALLELISM)
+
+
+def check_parallelism(parallelism: int, max_parallelism: int) -> None:
+    """Refuse a parallelism that has no key group for each of its subtasks."""
+    if not 1 <= max_parallelism <= UPPER_BOUND_MAX_PARALLELISM:
+        raise InvalidProgramError(f"max parallelism must be between 1 and {UPPER_BOUND_MAX_PARALLELISM}, got {max_parallelism}")
+    if parallelism > max_parallelism:
+        raise InvalidProgramError(
+            f"parallelism {parallelism} is larger than max parallelism {max_parallelism}: raise set_max_parallelism()"
+        )
+
+
+def murmur_mix(code: int) -> int:
+    """Murmur3's scramble of one 32-bit word, so that neighbouring codes spread over all key groups.
+
+    >>> 0 <= murmur_mix(12345) < 2**32
+    True
+    """
+    code &= _MASK32
+    code = (code * 0xCC9E2D51) & _MASK32
+    code = ((code << 15) | (code >> 17)) & _MASK32
+    code = (code * 0x1B873593) & _MASK32
+    code = ((code << 13) | (code >> 19)) & _MASK32
+    code = (code * 5 + 0xE6546B64) & _MASK32
+    code ^= 4
+    code ^= code >> 16
+    code = (code * 0x85EBCA6B) & _MASK32
+    code ^= code >> 13
+    code = (code * 0xC2B2AE35) & _MASK32
+    return code ^ (code >> 16)
+
+
+def stable_code(key: Any) -> int:
+    """A 32-bit code of a key that is the same in every process and equal for equal keys."""
+    kind = type(key)
+    if kind is str:
+        return zlib.crc32(key.encode("utf-8", "surrogatepass"))
+    if kind is int or kind is bool or kind is float:
+        code = hash(key)
+        return (code ^ (code >> 32)) & _MASK32
+    if kind is tuple or isinstance(key, tuple):
+        return _combine(stable_code(part) for part in key)
+    if isinstance(key, Row):
+        return _combine(stable_code(part) for part in key)
+    return _code_of_object(key)
+
+
+def _combine(codes: Any) -> int:
+    total = 1
+    for code in codes:
+        total = (31 * total + code) & _MASK32
+    return total
+
+
+def _code_of_object(key: Any) -> int:
+    if key is None:
+        return 0
+    if isinstance(key, (bytes, bytearray)):
+        return zlib.crc32(key)
+    if isinstance(key, enum.Enum):
+        return zlib.crc32(key.name.encode())
+    if isinstance(key, str):
+        return zlib.crc32(str(key).encode("utf-8", "surrogatepass"))
+    if isinstance(key, (int, float)):
+        code = hash(key)
+        return (code ^ (code >> 32)) & _MASK32
+    if isinstance(key, frozenset):
+        total = 0
+        for part in key:  # order-free
+            total = (total + murmur_mix(stable_code(part))) & _MASK32
+        return total
+    if dataclasses.is_dataclass(key) and not isinstance(key, type):
+        return _combine(stable_code(getattr(key, field.name)) for field in dataclasses.fields(key) if field.compare)
+    try:
+        return zlib.crc32(pickle.dumps(key, 4))
+    except Exception as error:
+        raise KeySelectorError(
+            f"the key {shorten(key)} of type {type(key).__name__} cannot be hashed the same way in every process: "
+            "return a string, number, tuple, Row, enum or frozen dataclass from the key selector"
+        ) from error
+
+
+def key_hash(key: Any) -> int:
+    """The 32-bit hash that decides key group and page of a key."""
+    return murmur_mix(stable_code(key))
+
+
+def key_group_for(key: Any, max_parallelism: int) -> int:
+    """The key group of a key.
+
+    >>> key_group_for("sensor_1", 128) == key_group_for("sensor_1", 128)
+    True
+    """
+    return key_hash(key) % max_parallelism
+
+
+def subtask_for_key_group(key_group: int, parallelism: int, max_parallelism: int) -> int:
+    """The subtask that owns a key group.
+
+    >>> [subtask_for_key_group(g, 3, 128) for g in (0, 42, 43, 85, 86, 127)]
+    [0, 0, 1, 1, 2, 2]
+    """
+    return key_group * parallelism // max_parallelism
+
+
+def key_group_range(subtask: int, parallelism: int, max_parallelism: int) -> range:
+    """The key groups a subtask owns.
+
+    >>> [key_group_range(i, 3, 128) for i in range(3)]
+    [range(0, 43), range(43, 86), range(86, 128)]
+    """
+    start = (subtask * max_parallelism + parallelism - 1) // parallelism
+    end = ((subtask + 1) * max_parallelism + parallelism - 1) // parallelism
+    return range(start, end)

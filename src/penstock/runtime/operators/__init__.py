@@ -1,0 +1,1 @@
+"""Stream operators: one module for each, the same object on every executor."""

@@ -1,0 +1,44 @@
+"""Errors of the batch loops: which record was in work, and whether the key selector is to blame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from operator import length_hint
+from typing import Any
+
+from penstock.common.errors import PenstockError, UserFunctionError, shorten
+from penstock.runtime.operator import KeySelect, OperatorContext, Values
+from penstock.runtime.partitioner import key_error
+from penstock.runtime.user_errors import user_error, user_traceback
+
+
+def batch_error(
+    context: OperatorContext, error: Exception, method: str, values: Values, rest: Iterator[Any]
+) -> PenstockError:
+    """The error for a comprehension over `rest`, an iterator of the list `values`.
+
+    A comprehension keeps no loop variable for us; what is left in the iterator tells which record was in work.
+    """
+    if isinstance(error, PenstockError):
+        return error
+    return UserFunctionError(
+        operator_name=context.operator_name,
+        subtask=context.subtask,
+        record=shorten(values[len(values) - length_hint(rest) - 1]),
+        user_traceback=user_traceback(error),
+        method=method,
+    )
+
+
+def keyed_error(context: OperatorContext, error: Exception, method: str, select: KeySelect, value: Any) -> PenstockError:
+    """The error for a loop that calls a key selector and a user function for each record.
+
+    The loop does not note which of the two it is in: the selector is asked again, and blamed if it fails again.
+    """
+    if isinstance(error, PenstockError):
+        return error
+    try:
+        hash(select(value))
+    except Exception as again:
+        return key_error(again, value, context.operator_name)
+    return user_error(context, error, method)

@@ -1,0 +1,134 @@
+"""map, filter and flat_map on a keyed stream: the same calls with the record's key in scope (spec: 5.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.runtime.collector import Collector
+from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
+from penstock.runtime.operators.failures import keyed_error
+from penstock.runtime.operators.stateless import FunctionOperator, route_tagged
+from penstock.runtime.state.backend import KeyedStateBackend
+
+
+class KeyedFunctionOperator(FunctionOperator):
+    """A function that may use keyed state."""
+
+    keyed = True
+    stateful = True
+
+    def __init__(self, function: Any, key_selector: KeySelect) -> None:
+        super().__init__(function)
+        self.key_selector = key_selector
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Get hold of the keyed state."""
+        super().setup(context, output)
+        assert context.keyed_backend is not None
+        self.backend: KeyedStateBackend = context.keyed_backend
+        self.collector = Collector(context, output)
+
+
+class KeyedMapOperator(KeyedFunctionOperator):
+    """map with keyed state."""
+
+    method = "map"
+
+    def process_batch(self, values: Values, timestamps: Timestamps) -> None:
+        """Call the function for each record, under its key."""
+        results = call_keyed(self.backend, self.context, self.key_selector, self.call, values, "map")
+        self.output.emit(results, timestamps)
+
+
+class KeyedFilterOperator(KeyedFunctionOperator):
+    """filter with keyed state."""
+
+    method = "filter"
+
+    def process_batch(self, values: Values, timestamps: Timestamps) -> None:
+        """Ask the function for each record, under its key."""
+        verdicts = call_keyed(self.backend, self.context, self.key_selector, self.call, values, "filter")
+        kept = [value for value, keep in zip(values, verdicts, strict=True) if keep]
+        if timestamps is not None:
+            timestamps = [stamp for stamp, keep in zip(timestamps, verdicts, strict=True) if keep]
+        if kept:
+            self.output.emit(kept, timestamps)
+
+
+class KeyedFlatMapOperator(KeyedFunctionOperator):
+    """flat_map with keyed state."""
+
+    method = "flat_map"
+
+    def process_batch(self, values: Values, timestamps: Timestamps) -> None:
+        """Collect what the function gives for each record, under its key."""
+        flat_map_keyed(
+            self.backend, self.context, self.key_selector, self.collector, self.call, values, timestamps, "flat_map"
+        )
+
+
+def call_keyed(
+    backend: KeyedStateBackend,
+    context: OperatorContext,
+    select: KeySelect,
+    function: Callable[[Any], Any],
+    values: Values,
+    method: str,
+) -> Values:
+    """The function's result for each record; the key switch is inlined."""
+    entries = backend.entries
+    results: Values = []
+    append = results.append
+    try:
+        for value in values:
+            key = select(value)
+            entry = entries.get(key)
+            if entry is None:
+                entry = backend.activate(key)
+            backend.key = key
+            backend.entry = entry
+            append(function(value))
+    except Exception as error:
+        raise keyed_error(context, error, method, select, value) from None
+    backend.clear_current_key()
+    return results
+
+
+def flat_map_keyed(
+    backend: KeyedStateBackend,
+    context: OperatorContext,
+    select: KeySelect,
+    collector: Collector,
+    function: Callable[[Any], Any],
+    values: Values,
+    timestamps: Timestamps,
+    method: str,
+) -> None:
+    """Run a flat-map function over a batch, each record under its key, and emit the results.
+
+    Results are drawn at once, so that a generator still sees the key of its own record.
+    """
+    entries, out = backend.entries, collector.values
+    extend = out.extend
+    stamps: list[Any] = []
+    try:
+        for position, value in enumerate(values):
+            key = select(value)
+            entry = entries.get(key)
+            if entry is None:
+                entry = backend.activate(key)
+            backend.key = key
+            backend.entry = entry
+            results = function(value)
+            if results is not None:
+                extend(results)
+                if timestamps is not None:
+                    stamps.extend([timestamps[position]] * (len(out) - len(stamps)))
+    except Exception as error:
+        raise keyed_error(context, error, method, select, value) from None
+    backend.clear_current_key()
+    if timestamps is not None:
+        collector.timestamps = stamps
+    route_tagged(collector)
+    collector.flush()

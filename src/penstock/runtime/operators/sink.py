@@ -1,0 +1,91 @@
+"""The sink operator: a SinkWriter in the task; what it prepares is committed by the driver with the batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.core.sink import Sink, SinkWriter, WriterInitContext
+from penstock.runtime.operator import StreamOperator, Timestamps, Values
+from penstock.runtime.user_errors import user_error
+
+
+class SinkOperator(StreamOperator):
+    """Runs one writer of a sink."""
+
+    def __init__(self, sink: Sink) -> None:
+        self.sink = sink
+        self._writer: SinkWriter | None = None
+
+    def user_functions(self) -> list[Any]:
+        """The sink."""
+        return [self.sink]
+
+    def open(self) -> None:
+        """Create the writer; it lives as long as the task."""
+        context = self.context
+        init = WriterInitContext(
+            subtask_id=context.subtask,
+            parallelism=context.parallelism,
+            checkpoint_id=context.job.checkpoint_id,
+            job_id=context.job.job_id,
+            sink_id=context.operator_id,
+            attempt_number=context.job.attempt,
+            processing_time=context.processing_time(),
+            metric_group=context.metrics,
+            runtime_context=context.runtime_context,
+        )
+        self._checkpoint_id = context.job.checkpoint_id
+        try:
+            self._writer = self.sink.create_writer(init)
+        except Exception as error:
+            raise user_error(context, error, "create_writer") from None
+
+    def _current_writer(self) -> SinkWriter:
+        """The writer, told about the batch it writes in."""
+        writer = self._writer
+        assert writer is not None
+        checkpoint_id = self.context.job.checkpoint_id
+        if checkpoint_id != self._checkpoint_id:
+            self._checkpoint_id = checkpoint_id
+            writer.begin(checkpoint_id)
+        return writer
+
+    def process_batch(self, values: Values, timestamps: Timestamps) -> None:
+        """Write a batch."""
+        try:
+            self._current_writer().write_batch(values, timestamps)
+        except Exception as error:
+            raise user_error(self.context, error, "write") from None
+
+    def process_watermark(self, watermark: int) -> None:
+        """Writers may look at it."""
+        self.current_watermark = watermark
+        assert self._writer is not None
+        self._writer.current_watermark = watermark
+
+    def end_batch(self) -> None:
+        """Everything written must be on its way before the commit."""
+        self._flush(end_of_input=False)
+
+    def end_input(self) -> None:
+        """The last flush."""
+        self._flush(end_of_input=True)
+
+    def _flush(self, *, end_of_input: bool) -> None:
+        try:
+            self._current_writer().flush(end_of_input)
+        except Exception as error:
+            raise user_error(self.context, error, "flush") from None
+
+    def prepare_commit(self) -> list[Any]:
+        """Committables of this batch."""
+        assert self._writer is not None
+        try:
+            return list(self._writer.prepare_commit())
+        except Exception as error:
+            raise user_error(self.context, error, "prepare_commit") from None
+
+    def close(self) -> None:
+        """Close the writer."""
+        if self._writer is not None:
+            self._writer.close()

@@ -1,0 +1,138 @@
+"""map, filter and flat_map without keyed state (spec: 5.2).
+
+The comprehensions are the inner loops of stateless jobs: nothing is done per record but the user's call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import compress
+from typing import Any
+
+from penstock.core.output_tag import OutputTag
+from penstock.runtime.collector import Collector
+from penstock.runtime.operator import OperatorContext, Output, StreamOperator, Timestamps, Values
+from penstock.runtime.operators.failures import batch_error
+from penstock.runtime.operators.udf import close_function, method_of, open_function
+from penstock.runtime.user_errors import user_error
+
+
+class FunctionOperator(StreamOperator):
+    """An operator around one user function: a plain callable or a Function object with a life cycle."""
+
+    method = ""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def user_functions(self) -> list[Any]:
+        """The user's function."""
+        return [self.function]
+
+    @property
+    def call(self) -> Callable[..., Any]:
+        """What to call for a record."""
+        return method_of(self.function, self.method)
+
+    def open(self) -> None:
+        """Open the function."""
+        open_function(self.function, self.context)
+
+    def close(self) -> None:
+        """Close the function."""
+        close_function(self.function)
+
+
+class MapOperator(FunctionOperator):
+    """One record out for every record in."""
+
+    method = "map"
+
+    def process_batch(self, values: Values, timestamps: Timestamps) -> None:
+        """Call the function for each record."""
+        function, rest = self.call, iter(values)
+        try:
+            results = [function(value) for value in rest]
+        except Exception as error:
+            raise batch_error(self.context, error, "map", values, rest) from None
+        self.output.emit(results, timestamps)
+
+
+class FilterOperator(FunctionOperator):
+    """Keeps the records for which the function is true."""
+
+    method = "filter"
+
+    def process_batch(self, values: Values, timestamps: Timestamps) -> None:
+        """Ask the function for each record."""
+        function, rest = self.call, iter(values)
+        stamps: Timestamps = None
+        try:
+            if timestamps is None:
+                kept = [value for value in rest if function(value)]
+            else:
+                verdicts = [function(value) for value in rest]
+                kept, stamps = list(compress(values, verdicts)), list(compress(timestamps, verdicts))
+        except Exception as error:
+            raise batch_error(self.context, error, "filter", values, rest) from None
+        if kept:
+            self.output.emit(kept, stamps)
+
+
+class FlatMapOperator(FunctionOperator):
+    """Any number of records out for every record in: an iterable, a generator, or None for nothing."""
+
+    method = "flat_map"
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Side outputs need a collector."""
+        super().setup(context, output)
+        self.collector = Collector(context, output)
+
+    def process_batch(self, values: Values, timestamps: Timestamps) -> None:
+        """Collect what the function gives for each record."""
+        flat_map_batch(self.collector, self.context, self.call, values, timestamps)
+
+
+def flat_map_batch(
+    collector: Collector,
+    context: OperatorContext,
+    function: Callable[[Any], Any],
+    values: Values,
+    timestamps: Timestamps,
+    method: str = "flat_map",
+) -> None:
+    """Run a flat-map function over a batch and emit the results."""
+    out = collector.values
+    extend = out.extend
+    try:
+        if timestamps is None:
+            for value in values:
+                results = function(value)
+                if results is not None:
+                    extend(results)
+        else:
+            stamps: list[Any] = []
+            for value, stamp in zip(values, timestamps, strict=True):
+                results = function(value)
+                if results is not None:
+                    extend(results)
+                    stamps.extend([stamp] * (len(out) - len(stamps)))
+            collector.timestamps = stamps
+    except Exception as error:
+        raise user_error(context, error, method) from None
+    route_tagged(collector)
+    collector.flush()
+
+
+def route_tagged(collector: Collector) -> None:
+    """Move PyFlink's `(tag, value)` pairs from the main to the side outputs, once for a whole batch."""
+    for item in collector.values:
+        if type(item) is tuple and len(item) == 2 and type(item[0]) is OutputTag:
+            break
+    else:
+        return
+    items, stamps = collector.values, collector.timestamps
+    collector.values, collector.timestamps = [], None
+    for position, item in enumerate(items):
+        collector.collect(item, None if stamps is None else stamps[position])

@@ -1,0 +1,264 @@
+"""Timestamps and watermarks from a WatermarkStrategy (spec: 6.2).
+
+An assigner overwrites what upstream set: its timestamps replace the old ones, upstream watermarks end here except the
+last one. A watermark is passed on only if it is larger than the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import repeat
+from numbers import Integral
+from typing import Any
+
+from penstock.common.errors import MissingTimestampError, PenstockError, TypeMismatchError, shorten
+from penstock.common.watermark import (
+    MAX_WATERMARK,
+    MIN_WATERMARK,
+    AscendingTimestampsWatermarks,
+    BoundedOutOfOrdernessWatermarks,
+    NoWatermarksGenerator,
+    Watermark,
+    WatermarkGenerator,
+    WatermarkOutput,
+)
+from penstock.common.watermark_strategy import (
+    CallableTimestampAssigner,
+    TimestampAssigner,
+    WatermarkGeneratorContext,
+    WatermarkStrategy,
+)
+from penstock.runtime.operator import OperatorContext, Output, StreamOperator, Timestamps, Values
+from penstock.runtime.operators.failures import batch_error
+from penstock.runtime.user_errors import user_error
+
+_BUILT_IN = (BoundedOutOfOrdernessWatermarks, AscendingTimestampsWatermarks, NoWatermarksGenerator)
+_MAX_BACKOFF = 64
+
+
+class TimestampsAndWatermarksOperator(StreamOperator):
+    """Stamps records and makes watermarks.
+
+    The built-in generators need nothing but the largest timestamp of a batch, so they can run beside the source and
+    start afresh in every batch: clocks downstream never go back. A generator of the user's own is kept across batches,
+    and so is the time of the last record when the strategy watches for idleness.
+    """
+
+    def __init__(self, strategy: WatermarkStrategy, watermark_interval: int = 200) -> None:
+        self.strategy = strategy
+        self.watermark_interval = watermark_interval
+        self._built_in = type(strategy.create_generator()) in _BUILT_IN
+        self.stateful = not self._built_in or strategy.idle_timeout is not None
+
+    def user_functions(self) -> list[Any]:
+        """The strategy, which holds the user's assigner and generator."""
+        return [self.strategy]
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Create the generator."""
+        super().setup(context, output)
+        self.generator: WatermarkGenerator = self.strategy.create_generator(WatermarkGeneratorContext(context.metrics))
+        self._emitted = MIN_WATERMARK
+        self._idle = False
+        self._sink = _Sink()
+        self._last_record_at: int | None = None
+        self._next_periodic: int | None = None
+        self._backoff = 1
+
+    def open(self) -> None:
+        """Continue with the generator and the idleness of the last checkpoint."""
+        kept = self.context.operator_state.get_raw("generator") if self.stateful else None
+        if kept is not None:
+            generator, self._emitted, self._idle, self._last_record_at = kept
+            if not self._built_in:
+                self.generator = generator
+
+    def snapshot_state(self, checkpoint_id: int) -> None:
+        """Keep the generator and the idleness."""
+        if self.stateful:
+            generator = None if self._built_in else self.generator
+            kept = (generator, self._emitted, self._idle, self._last_record_at)
+            self.context.operator_state.put_raw("generator", kept)
+
+    # -- records ------------------------------------------------------------------------------------------------
+
+    def process_batch(self, values: Values, timestamps: Timestamps) -> None:
+        """Stamp the records and pass them on, cut where the generator emits a watermark."""
+        if not values:
+            return
+        self._last_record_at = self.context.processing_time()
+        if self._idle:
+            self._set_idle(idle=False)
+        stamps = self._assign(values, timestamps)
+        if not self._built_in:
+            self._punctuate(values, stamps)
+            return
+        generator = self.generator
+        if stamps is not None and isinstance(generator, BoundedOutOfOrdernessWatermarks):
+            latest: int = max(stamps)
+            if generator.max_timestamp is None or latest > generator.max_timestamp:
+                generator.max_timestamp = latest
+        self.output.emit(values, stamps)
+
+    def _punctuate(self, values: Values, stamps: Timestamps) -> None:
+        """Every record to the generator; what it emits goes right behind the record that made it do so."""
+        assert stamps is not None
+        on_event, sink, start = self.generator.on_event, self._sink, 0
+        for position, value in enumerate(values):
+            try:
+                on_event(value, stamps[position], sink)
+            except Exception as error:
+                raise user_error(self.context, error, "on_event") from None
+            if sink.events:
+                self.output.emit(values[start : position + 1], stamps[start : position + 1])
+                start = position + 1
+                self._drain()
+        if start == 0:
+            self.output.emit(values, stamps)
+        elif start < len(values):
+            self.output.emit(values[start:], stamps[start:])
+
+    # -- timestamps ---------------------------------------------------------------------------------------------
+
+    def _assign(self, values: Values, timestamps: Timestamps) -> Timestamps:
+        assigner = self.strategy.timestamp_assigner
+        if assigner is None:
+            if type(self.generator) is NoWatermarksGenerator:
+                return timestamps
+            stamps = [None] * len(values) if timestamps is None else timestamps
+        else:
+            stamps = self._extract(assigner, values, timestamps)
+        if set(map(type, stamps)) != {int}:
+            stamps = [
+                stamp if type(stamp) is int else self._as_timestamp(stamp, value)
+                for stamp, value in zip(stamps, values, strict=True)
+            ]
+        return stamps
+
+    def _extract(self, assigner: TimestampAssigner, values: Values, timestamps: Timestamps) -> list[Any]:
+        rest = iter(values)
+        try:
+            if isinstance(assigner, CallableTimestampAssigner) and not assigner.takes_timestamp:
+                function = assigner.function
+                return [function(value) for value in rest]
+            extract = assigner.extract_timestamp
+            if isinstance(assigner, CallableTimestampAssigner):
+                extract = assigner.function
+            return [extract(value, previous) for value, previous in self._with_previous(assigner, rest, timestamps)]
+        except Exception as error:
+            raise batch_error(self.context, error, "extract_timestamp", values, rest) from None
+
+    def _with_previous(
+        self, assigner: TimestampAssigner, values: Iterator[Any], timestamps: Timestamps
+    ) -> Iterator[tuple[Any, int]]:
+        previous: Iterable[int]
+        if assigner.uses_processing_time:
+            previous = repeat(self.context.processing_time())
+        elif timestamps is None:
+            previous = repeat(TimestampAssigner.NO_TIMESTAMP)
+        else:
+            previous = [TimestampAssigner.NO_TIMESTAMP if stamp is None else stamp for stamp in timestamps]
+        return zip(values, previous, strict=False)
+
+    def _as_timestamp(self, stamp: Any, value: Any) -> int:
+        if stamp is None:
+            raise self._missing(value)
+        if isinstance(stamp, Integral) and not isinstance(stamp, bool):
+            return int(stamp)
+        if isinstance(stamp, float) and stamp.is_integer():
+            return int(stamp)
+        raise TypeMismatchError(
+            f"the timestamp assigner returned {shorten(stamp)} of type {type(stamp).__name__}: "
+            "return milliseconds since the epoch as an int",
+            operator_name=self.context.operator_name,
+            record=value,
+        )
+
+    def _missing(self, value: Any) -> PenstockError:
+        reason = (
+            "the record has no timestamp and the watermark strategy has no timestamp assigner: "
+            "add one by with_timestamp_assigner()"
+            if self.strategy.timestamp_assigner is None
+            else "the timestamp assigner returned None: return milliseconds since the epoch as an int"
+        )
+        return MissingTimestampError(reason, operator_name=self.context.operator_name, record=value)
+
+    # -- watermarks and idleness --------------------------------------------------------------------------------
+
+    def process_watermark(self, watermark: int) -> None:
+        """Upstream watermarks end here, except that the end of the input stays the end."""
+        if watermark == MAX_WATERMARK:
+            self._advance(MAX_WATERMARK)
+
+    def process_status(self, *, idle: bool) -> None:
+        """Upstream idleness ends here as upstream watermarks do: this operator decides by itself."""
+
+    def end_batch(self) -> None:
+        """Periodic watermarks, or the discovery that no record came for too long."""
+        now = self.context.processing_time()
+        timeout = self.strategy.idle_timeout
+        if timeout is not None and not self._idle:
+            if self._last_record_at is None:
+                self._last_record_at = now  # the time without records starts when the job starts
+            elif now - self._last_record_at >= timeout:
+                self._set_idle(idle=True)
+        if self._idle:
+            return
+        before = self._emitted
+        try:
+            self.generator.on_periodic_emit(self._sink)
+        except Exception as error:
+            raise user_error(self.context, error, "on_periodic_emit") from None
+        self._drain()
+        if not self._built_in:
+            # Only a user's generator may move without records. It is asked again soon while it does move.
+            self._backoff = 1 if self._emitted > before else min(2 * self._backoff, _MAX_BACKOFF)
+            self._next_periodic = now + self.watermark_interval * self._backoff
+
+    def next_wakeup(self) -> int | None:
+        """When idleness begins unless a record comes, or when a user's generator should be asked again."""
+        if self._emitted == MAX_WATERMARK or self._idle:
+            return None
+        times = [] if self._next_periodic is None else [self._next_periodic]
+        if self.strategy.idle_timeout is not None and self._last_record_at is not None:
+            times.append(self._last_record_at + self.strategy.idle_timeout)
+        return min(times, default=None)
+
+    def _drain(self) -> None:
+        events, self._sink.events = self._sink.events, []
+        for event in events:
+            if isinstance(event, Watermark):
+                self._advance(event.timestamp)
+            else:
+                self._set_idle(idle=event)
+
+    def _advance(self, watermark: int) -> None:
+        if watermark > self._emitted:
+            self._emitted = watermark
+            self._set_idle(idle=False)
+            self.output.emit_watermark(watermark)
+
+    def _set_idle(self, *, idle: bool) -> None:
+        if idle is not self._idle:
+            self._idle = idle
+            self.output.emit_status(idle=idle)
+
+
+class _Sink(WatermarkOutput):
+    """Notes what a generator emits, in order, until the records in front of it are out."""
+
+    __slots__ = ("events",)
+
+    def __init__(self) -> None:
+        self.events: list[Watermark | bool] = []
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        if not isinstance(watermark, Watermark):
+            raise TypeError(f"emit_watermark takes a Watermark, got {watermark!r}: write Watermark({watermark!r})")
+        self.events.append(watermark)
+
+    def mark_idle(self) -> None:
+        self.events.append(True)
+
+    def mark_active(self) -> None:
+        self.events.append(False)

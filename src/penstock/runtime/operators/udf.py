@@ -1,0 +1,36 @@
+"""Life cycle of user functions: a runtime context, `open` once before the first record, `close` once after the last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.core.functions import Function
+from penstock.runtime.operator import OperatorContext
+from penstock.runtime.user_errors import user_error
+
+
+def open_function(function: Any, context: OperatorContext) -> None:
+    """Open a user function if it is one with a life cycle; plain callables have none."""
+    if isinstance(function, Function):
+        function._runtime_context = context.runtime_context  # noqa: SLF001 - set by the runtime, read by the base class
+        try:
+            function.open(context.runtime_context)
+        except Exception as error:
+            raise user_error(context, error, "open") from None
+
+
+def close_function(function: Any) -> None:
+    """Close a user function if it is one with a life cycle."""
+    if isinstance(function, Function):
+        function.close()
+
+
+def method_of(function: Any, name: str) -> Callable[..., Any]:
+    """The bound method of a function object, or the plain callable itself.
+
+    >>> method_of(len, "map")("abc")
+    3
+    """
+    method: Callable[..., Any] = getattr(function, name) if isinstance(function, Function) else function
+    return method

@@ -1,0 +1,131 @@
+"""Outputs: the connections of an operator to chained operators and to exchanges."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+from penstock.runtime.frames import Element, encode_frame
+from penstock.runtime.isolation import copy_batch
+from penstock.runtime.job import JobEdge
+from penstock.runtime.operator import DISCARD, Output, StreamOperator, Timestamps, Values
+
+FRAME_RECORDS = 16_384
+
+
+class ChainOutput:
+    """Calls the next operator of the chain."""
+
+    __slots__ = ("_operator", "_process")
+
+    def __init__(self, operator: StreamOperator) -> None:
+        self._operator = operator
+        self._process = operator.process_batch
+
+    def emit(self, values: Values, timestamps: Timestamps) -> None:
+        """Hand the batch over."""
+        self._process(values, timestamps)
+
+    def emit_watermark(self, watermark: int) -> None:
+        """Hand the watermark over."""
+        self._operator.process_watermark(watermark)
+
+    def emit_status(self, *, idle: bool) -> None:
+        """Hand the status over."""
+        self._operator.process_status(idle=idle)
+
+
+class FanOutOutput:
+    """Several consumers: each gets its own copy of what can be changed."""
+
+    __slots__ = ("_outputs",)
+
+    def __init__(self, outputs: list[Output]) -> None:
+        self._outputs = outputs
+
+    def emit(self, values: Values, timestamps: Timestamps) -> None:
+        """To every consumer."""
+        copies = [copy_batch(values) for _ in self._outputs[1:]]
+        self._outputs[0].emit(values, timestamps)
+        for output, copied in zip(self._outputs[1:], copies, strict=True):
+            output.emit(copied, None if timestamps is None else list(timestamps))
+
+    def emit_watermark(self, watermark: int) -> None:
+        """To every consumer."""
+        for output in self._outputs:
+            output.emit_watermark(watermark)
+
+    def emit_status(self, *, idle: bool) -> None:
+        """To every consumer."""
+        for output in self._outputs:
+            output.emit_status(idle=idle)
+
+
+def combine(outputs: list[Output]) -> Output:
+    """One output for any number of consumers."""
+    if not outputs:
+        return DISCARD
+    return outputs[0] if len(outputs) == 1 else FanOutOutput(outputs)
+
+
+Send = Callable[[int, bytes], None]
+"""(channel, frame)"""
+
+
+class ExchangeOutput:
+    """Partitions records and packs them into frames, one open frame per receiving channel."""
+
+    __slots__ = (
+        "_channels", "_counts", "_edge", "_elements", "_partitioner", "_send", "_sequence", "_what", "origin", "records",
+    )  # fmt: skip
+
+    def __init__(self, edge: JobEdge, sender: int, send: Send) -> None:
+        self._edge = edge
+        self._send = send
+        self._partitioner = copy.copy(edge.partitioner)
+        self._partitioner.setup(sender, edge.senders, edge.receivers, edge.max_parallelism, edge.target_name)
+        self._channels = edge.reachable(sender)
+        self._elements: list[list[Element]] = [[] for _ in range(edge.receivers)]
+        self._counts = [0] * edge.receivers
+        self._sequence = 0
+        self.origin = str(sender)
+        self._what = f"a record on its way to '{edge.target_name}'"
+        self.records = 0
+
+    def emit(self, values: Values, timestamps: Timestamps) -> None:
+        """Partition a batch."""
+        self.records += len(values)
+        for channel, part, stamps in self._partitioner.route(values, timestamps):
+            self._elements[channel].append((part, stamps))
+            self._counts[channel] += len(part)
+            if self._counts[channel] >= FRAME_RECORDS:
+                self._ship(channel)
+
+    def emit_watermark(self, watermark: int) -> None:
+        """To every receiver, behind its records."""
+        for channel in self._channels:
+            self._elements[channel].append(watermark)
+
+    def emit_status(self, *, idle: bool) -> None:
+        """To every receiver."""
+        for channel in self._channels:
+            self._elements[channel].append(idle)
+
+    def flush(self) -> None:
+        """Ship what is pending."""
+        for channel in self._channels:
+            if self._elements[channel]:
+                self._ship(channel)
+
+    def restart(self, origin: str | None = None) -> None:
+        """A new batch begins: frames are numbered from 0 again; a source sends under its split's name."""
+        self._sequence = 0
+        if origin is not None:
+            self.origin = origin
+
+    def _ship(self, channel: int) -> None:
+        elements, self._elements[channel] = self._elements[channel], []
+        self._counts[channel] = 0
+        edge = self._edge
+        self._send(channel, encode_frame(edge.id, edge.target_level, self.origin, self._sequence, elements, self._what))
+        self._sequence += 1

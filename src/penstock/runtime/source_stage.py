@@ -1,0 +1,172 @@
+"""The source stage: readers and the stateless operators chained behind them. It keeps no state between batches.
+
+Every split has a clock of its own: a split's records travel under the split's name, and whoever receives them takes
+the minimum over the splits (spec: 3.6, watermarks per partition).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.common.errors import JobExecutionError, PenstockError, shorten
+from penstock.core.source import SourceReader, SourceSplit
+from penstock.runtime.chain import OperatorChain, TaskEnvironment
+from penstock.runtime.frames import BatchHeader, TaskReport
+from penstock.runtime.job import JobVertex
+from penstock.runtime.stage import JobSpec, Row, encode_header, encode_reports
+from penstock.runtime.task_metrics import MetricDeltas, collect_committables
+from penstock.runtime.user_errors import user_traceback
+
+_ROWS_AHEAD = 8
+
+
+@dataclass(slots=True)
+class SplitRange:
+    """What one source task reads of one split in a batch."""
+
+    split: SourceSplit
+    start: Any
+    end: Any
+
+
+@dataclass(slots=True)
+class SourceWork:
+    """What one subtask of a source vertex does in a batch."""
+
+    vertex: int
+    subtask: int
+    ranges: list[SplitRange]
+
+
+class SourceTask:
+    """One subtask of a source vertex."""
+
+    def __init__(self, spec: JobSpec, vertex: JobVertex, subtask: int, environment: TaskEnvironment) -> None:
+        self.vertex = vertex
+        self.subtask = subtask
+        self.outbox: list[Row] = []
+        self.chain = OperatorChain(vertex, spec.edges, subtask, environment, self._send, {})
+        self.name = vertex.operators[0].name
+        self._deltas = MetricDeltas(self.chain)
+        self._environment = environment
+        self._reader: SourceReader | None = None
+        self.chain.open()
+
+    def _send(self, channel: int, frame: bytes) -> None:
+        self.outbox.append((channel, frame))
+
+    def run(self, work: SourceWork, header: BatchHeader) -> Iterator[Row]:
+        """Read all ranges, yielding frames as they fill."""
+        output = self.chain.source_output
+        assert output is not None
+        records = 0
+        for portion in work.ranges:
+            for exchange in self.chain.exchanges:
+                exchange.restart(portion.split.split_id)
+            for operator in self.chain.operators:
+                operator.restart()
+            for values, timestamps in self._read(portion):
+                if values:
+                    records += len(values)
+                    output.emit(values, timestamps)
+                if len(self.outbox) >= _ROWS_AHEAD:
+                    yield from self._drain()
+            for operator in self.chain.operators:
+                operator.end_batch()
+            self.chain.flush()
+            yield from self._drain()
+        if header.end_of_input:
+            for operator in self.chain.operators:
+                operator.end_input()
+            self.chain.flush()
+            yield from self._drain()
+        yield 0, encode_reports([self._report(records)], f"0:{self.vertex.id}:{self.subtask}")
+
+    def _drain(self) -> Iterator[Row]:
+        rows, self.outbox[:] = list(self.outbox), []
+        yield from rows
+
+    def _read(self, portion: SplitRange) -> Iterator[tuple[list[Any], list[int] | None]]:
+        if self._reader is None:
+            self._reader = self._open_reader()
+        batches = self._reader.read(portion.split, portion.start, portion.end)
+        while True:
+            try:
+                batch = next(batches, None)
+            except PenstockError:
+                raise
+            except Exception as error:
+                raise JobExecutionError(
+                    f"source '{self.name}' failed reading split '{portion.split.split_id}' from {shorten(portion.start)} "
+                    f"to {shorten(portion.end)}\n{user_traceback(error)}"
+                ) from None
+            if batch is None:
+                return
+            yield batch
+
+    def _open_reader(self) -> SourceReader:
+        reader: SourceReader = self.vertex.operators[0].source.create_reader()
+        context = self.chain.source_runtime_context()
+        reader.open(context)
+        return reader
+
+    def _report(self, records: int) -> TaskReport:
+        sent = sum(exchange.records for exchange in self.chain.exchanges)
+        for exchange in self.chain.exchanges:
+            exchange.records = 0
+        return TaskReport(
+            vertex=self.vertex.id,
+            subtask=self.subtask,
+            name=self.vertex.name,
+            watermark=-(2**63),
+            next_wakeup=None,
+            committables=collect_committables(self.chain),
+            metrics=self._deltas.take(),
+            records_in=records,
+            records_out=sent,
+        )
+
+    def close(self) -> None:
+        """The job ends, or the worker forgets it."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+        self.chain.close()
+
+
+class SourceStage:
+    """The source tasks of one worker, alive between batches."""
+
+    def __init__(self, spec: JobSpec, environment: TaskEnvironment) -> None:
+        self._spec = spec
+        self._environment = environment
+        self._tasks: dict[tuple[int, int], SourceTask] = {}
+
+    def run(self, works: list[SourceWork], header: BatchHeader, *, first: bool) -> Iterator[Row]:
+        """One portion of a batch; the first portion also sends the header to every channel."""
+        self._environment.clock.now = header.now
+        self._environment.job.checkpoint_id = header.checkpoint_id
+        if first and self._spec.levels:
+            data = encode_header(header)
+            for channel in range(self._spec.channels):
+                yield channel, data
+        for work in works:
+            task = self._task(work)
+            try:
+                yield from task.run(work, header)
+            except BaseException:
+                self._tasks.pop((work.vertex, work.subtask), None)  # a failed task never sees another batch
+                raise
+            if header.closing:
+                task.close()
+                del self._tasks[(work.vertex, work.subtask)]
+
+    def _task(self, work: SourceWork) -> SourceTask:
+        key = (work.vertex, work.subtask)
+        task = self._tasks.get(key)
+        if task is None:
+            vertex = self._spec.vertices[work.vertex]
+            task = self._tasks[key] = SourceTask(self._spec, vertex, work.subtask, self._environment)
+        return task

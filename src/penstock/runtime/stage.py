@@ -1,0 +1,136 @@
+"""A stage hosts all tasks of one level in one channel; frames for later levels pass through untouched."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.runtime.chain import TaskEnvironment
+from penstock.runtime.frames import HEADER_EDGE, REPORT_EDGE, BatchHeader, Frame, TaskReport, decode_frame, encode_frame
+from penstock.runtime.job import JobEdge, JobVertex
+from penstock.runtime.operator import JobInfo
+from penstock.runtime.task import StreamTask, TaskSnapshot
+
+Row = tuple[int, bytes]
+"""(channel, frame)"""
+
+
+@dataclass(slots=True)
+class JobSpec:
+    """The picklable job every worker gets: the job graph without anything only the driver needs."""
+
+    info: JobInfo
+    vertices: list[JobVertex]
+    edges: dict[int, JobEdge]
+    channels: int
+    levels: int
+    batch_execution: bool = False
+    memory_budget: int | None = None
+    sources: dict[int, Any] = field(default_factory=dict)
+
+    def tasks_in(self, level: int, channel: int) -> list[JobVertex]:
+        """The vertices of a level that have a subtask in a channel."""
+        return [vertex for vertex in self.vertices if vertex.level == level and channel < vertex.parallelism]
+
+
+class BatchClock:
+    """Processing time: constant within a batch."""
+
+    __slots__ = ("now",)
+
+    def __init__(self, now: int = 0) -> None:
+        self.now = now
+
+
+class StageChannel:
+    """The tasks of one level in one channel, alive between batches."""
+
+    def __init__(
+        self, spec: JobSpec, level: int, channel: int, environment: TaskEnvironment, snapshots: dict[int, TaskSnapshot]
+    ) -> None:
+        self._spec = spec
+        self._level = level
+        self._channel = channel
+        self._environment = environment
+        self._snapshots = snapshots
+        self._tasks: dict[int, StreamTask] = {}
+
+    def _open_tasks(self) -> None:
+        """Tasks open with the first batch, when processing time is known."""
+        for vertex in self._spec.tasks_in(self._level, self._channel):
+            if vertex.id not in self._tasks:
+                self._tasks[vertex.id] = StreamTask(
+                    vertex, self._spec.edges, self._channel, self._environment, self._snapshots.get(vertex.id)
+                )
+
+    def run(self, frames: Iterable[bytes]) -> Iterator[Row]:
+        """One batch: yields the rows for the next stage, or for the driver behind the last one."""
+        header, inputs, passing = self._sort(frames)
+        self._environment.clock.now = header.now
+        self._environment.job.checkpoint_id = header.checkpoint_id
+        self._open_tasks()
+        for task in self._tasks.values():
+            task.begin_batch(header)
+        for task in self._tasks.values():
+            task.process_frames(sorted(inputs.get(task.vertex.id, ())))
+            task.end_batch(header)
+        reports: list[TaskReport] = []
+        for task in self._tasks.values():
+            snapshot, report = task.finish(header)
+            self._snapshots[task.vertex.id] = snapshot
+            reports.append(report)
+            yield from task.outbox
+            task.outbox.clear()
+        for frame in passing:
+            yield self._channel, frame
+        if self._level < self._spec.levels:
+            yield self._channel, encode_header(header)
+        if reports:
+            yield self._channel, encode_reports(reports, f"{self._level}:{self._channel}")
+        if header.closing:
+            self.close()
+
+    def _sort(self, frames: Iterable[bytes]) -> tuple[BatchHeader, dict[int, list[Frame]], list[bytes]]:
+        header: BatchHeader | None = None
+        inputs: dict[int, list[Frame]] = {}
+        passing: list[bytes] = []
+        for data in frames:
+            frame = decode_frame(data)
+            if frame.edge == HEADER_EDGE:
+                header = pickle.loads(frame.payload)
+            elif frame.edge == REPORT_EDGE or frame.target_level > self._level:
+                passing.append(data)
+            else:
+                inputs.setdefault(self._spec.edges[frame.edge].target, []).append(frame)
+        if header is None:
+            raise RuntimeError(f"stage {self._level} channel {self._channel} got a batch without a header")
+        return header, inputs, passing
+
+    @property
+    def snapshots(self) -> dict[int, TaskSnapshot]:
+        """The small part of the state of all tasks, to be kept with the batch."""
+        return self._snapshots
+
+    def close(self) -> None:
+        """Close all tasks."""
+        for task in self._tasks.values():
+            task.close()
+        self._tasks.clear()
+
+
+def encode_header(header: BatchHeader) -> bytes:
+    """The header as a frame."""
+    return encode_frame(HEADER_EDGE, 0, "", 0, header, "batch header")
+
+
+def encode_reports(reports: list[TaskReport], origin: str) -> bytes:
+    """Task reports as a frame."""
+    return encode_frame(REPORT_EDGE, 0, origin, 0, reports, "task report")
+
+
+def decode_reports(data: bytes) -> list[TaskReport]:
+    """The reports in a frame that reached the driver."""
+    reports: list[TaskReport] = pickle.loads(decode_frame(data).payload)
+    return reports

@@ -1,0 +1,1 @@
+"""Keyed state in pages, operator state, and time-to-live."""

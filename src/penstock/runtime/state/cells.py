@@ -1,0 +1,86 @@
+"""Cells: the place in a key's entry where one state keeps its value.
+
+A slot cell is the slot itself. A namespace cell keeps a dict in the slot, one value for each namespace
+(a window, for instance); who uses it sets the namespace first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from penstock.runtime.state.backend import KeyedStateBackend
+
+
+class SlotCell:
+    """One value per key."""
+
+    __slots__ = ("backend", "slot")
+
+    def __init__(self, backend: KeyedStateBackend, slot: int) -> None:
+        self.backend = backend
+        self.slot = slot
+
+    def get(self) -> Any:
+        """What is stored for the current key, None if nothing."""
+        return self.backend.entry[self.slot]
+
+    def put(self, value: Any) -> None:
+        """Store a value; None removes."""
+        entry = self.backend.entry
+        entry[self.slot] = value
+        entry[0].dirty = True
+
+    def touch(self) -> None:
+        """The stored object was changed in place."""
+        self.backend.entry[0].dirty = True
+
+
+class NamespaceCell:
+    """One value per key and namespace."""
+
+    __slots__ = ("backend", "namespace", "slot")
+
+    def __init__(self, backend: KeyedStateBackend, slot: int) -> None:
+        self.backend = backend
+        self.slot = slot
+        self.namespace: Any = None
+
+    def get(self) -> Any:
+        """What is stored for the current key and namespace, None if nothing."""
+        values = self.backend.entry[self.slot]
+        return None if values is None else values.get(self.namespace)
+
+    def put(self, value: Any) -> None:
+        """Store a value; None removes, and the last removal frees the slot."""
+        entry = self.backend.entry
+        values = entry[self.slot]
+        if value is not None:
+            if values is None:
+                entry[self.slot] = {self.namespace: value}
+            else:
+                values[self.namespace] = value
+        elif values is not None:
+            values.pop(self.namespace, None)
+            if not values:
+                entry[self.slot] = None
+        entry[0].dirty = True
+
+    def touch(self) -> None:
+        """The stored object was changed in place."""
+        self.backend.entry[0].dirty = True
+
+    def take(self, namespaces: Iterable[Any]) -> list[Any]:
+        """Remove and return what the given namespaces hold."""
+        kept = self.namespace
+        taken = []
+        for self.namespace in namespaces:
+            value = self.get()
+            if value is not None:
+                taken.append(value)
+                self.put(None)
+        self.namespace = kept
+        return taken
+
+
+Cell = SlotCell | NamespaceCell

@@ -1,0 +1,107 @@
+"""From a state descriptor to a state object: what `RuntimeContext.get_state` and its sisters do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.common.errors import InvalidProgramError
+from penstock.core.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    ValueStateDescriptor,
+)
+from penstock.runtime.state.backend import KeyedStateBackend
+from penstock.runtime.state.cells import Cell, NamespaceCell, SlotCell
+from penstock.runtime.state.keyed_states import (
+    CellAggregatingState,
+    CellListState,
+    CellMapState,
+    CellReducingState,
+    CellValueState,
+    SlotValueState,
+)
+from penstock.runtime.state.ttl import (
+    Ttl,
+    TtlAggregatingState,
+    TtlListState,
+    TtlMapState,
+    TtlReducingState,
+    TtlValueState,
+)
+
+_KINDS: dict[type[StateDescriptor], str] = {
+    ValueStateDescriptor: "value state",
+    ListStateDescriptor: "list state",
+    MapStateDescriptor: "map state",
+    ReducingStateDescriptor: "reducing state",
+    AggregatingStateDescriptor: "aggregating state",
+}
+
+
+class KeyedStateFactory:
+    """Creates state objects on one backend; the same descriptor name gives the same state."""
+
+    def __init__(self, backend: KeyedStateBackend, clock: Callable[[], int]) -> None:
+        self.backend = backend
+        self._clock = clock
+
+    def create(self, descriptor: StateDescriptor, *, namespaced: bool = False) -> Any:
+        """A state object over a slot (or, namespaced, over a dict in the slot; see `.cell.namespace`)."""
+        kind = next((name for cls, name in _KINDS.items() if isinstance(descriptor, cls)), None)
+        if kind is None:
+            raise InvalidProgramError(f"unknown state descriptor {type(descriptor).__name__}")
+        ttl = self._ttl(descriptor)
+        if namespaced:
+            kind = "windowed " + kind
+        if ttl is not None:
+            kind += " with TTL"
+        sweep: Any = None
+        if ttl is not None and not namespaced:
+            sweep = ttl.sweep_value
+            if isinstance(descriptor, ListStateDescriptor):
+                sweep = ttl.sweep_list
+            elif isinstance(descriptor, MapStateDescriptor):
+                sweep = ttl.sweep_map
+        slot = self.backend.register(descriptor.name, kind, sweep)
+        cell: Cell = NamespaceCell(self.backend, slot) if namespaced else SlotCell(self.backend, slot)
+        return _plain(descriptor, cell) if ttl is None else _with_ttl(descriptor, cell, ttl)
+
+    def _ttl(self, descriptor: StateDescriptor) -> Ttl | None:
+        config = descriptor.ttl_config
+        return Ttl(config, self._clock) if config is not None and config.is_enabled() else None
+
+
+def _plain(descriptor: StateDescriptor, cell: Cell) -> Any:
+    if isinstance(descriptor, ValueStateDescriptor):
+        if isinstance(cell, SlotCell):
+            return SlotValueState(cell.backend, cell.slot, descriptor.default_value)
+        return CellValueState(cell, descriptor.default_value)
+    if isinstance(descriptor, ListStateDescriptor):
+        return CellListState(cell)
+    if isinstance(descriptor, MapStateDescriptor):
+        return CellMapState(cell)
+    if isinstance(descriptor, ReducingStateDescriptor):
+        return CellReducingState(cell, reducer(descriptor.get_reduce_function()))
+    return CellAggregatingState(cell, descriptor.get_agg_function())  # type: ignore[attr-defined]
+
+
+def _with_ttl(descriptor: StateDescriptor, cell: Cell, ttl: Ttl) -> Any:
+    if isinstance(descriptor, ValueStateDescriptor):
+        return TtlValueState(cell, ttl, descriptor.default_value)
+    if isinstance(descriptor, ListStateDescriptor):
+        return TtlListState(cell, ttl)
+    if isinstance(descriptor, MapStateDescriptor):
+        return TtlMapState(cell, ttl)
+    if isinstance(descriptor, ReducingStateDescriptor):
+        return TtlReducingState(cell, ttl, reducer(descriptor.get_reduce_function()))
+    return TtlAggregatingState(cell, ttl, descriptor.get_agg_function())  # type: ignore[attr-defined]
+
+
+def reducer(function: Any) -> Callable[[Any, Any], Any]:
+    """The two-argument callable behind a ReduceFunction or a lambda."""
+    reduce: Callable[[Any, Any], Any] = getattr(function, "reduce", function)
+    return reduce

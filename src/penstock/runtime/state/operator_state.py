@@ -1,0 +1,176 @@
+"""Operator state: list, union list and broadcast state of one operator in one subtask (spec: 3.7, ch. 7).
+
+Unlike keyed state it belongs to the subtask. It is kept decoded and written as one blob per state when it changed.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+from penstock.common.errors import InvalidProgramError
+from penstock.core.state import BroadcastState, ListState, ListStateDescriptor, MapStateDescriptor, OperatorStateStore
+from penstock.runtime.serialization import dumps
+from penstock.runtime.state.pages import PageStore
+
+SPLIT, UNION, BROADCAST, RAW = "split", "union", "broadcast", "raw"
+
+
+class _Slot:
+    """One named operator state: its mode, its content, whether it changed."""
+
+    __slots__ = ("content", "dirty", "mode")
+
+    def __init__(self, mode: str, content: Any) -> None:
+        self.mode = mode
+        self.content = content
+        self.dirty = False
+
+
+class OperatorStateBackend(OperatorStateStore):
+    """The operator states of one operator in one subtask."""
+
+    def __init__(self, operator_id: str, store: PageStore, layout: dict[str, str] | None = None) -> None:
+        self._prefix = operator_id
+        self._store = store
+        self._layout: dict[str, str] = dict(layout or {})  # name -> mode of all states known to the store
+        self._slots: dict[str, _Slot] = {}
+
+    @property
+    def restored(self) -> bool:
+        """Whether there is state from an earlier run."""
+        return bool(self._layout)
+
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """State whose elements are spread over all subtasks when the parallelism changes."""
+        return OperatorListState(self._slot(state_descriptor.name, SPLIT, list))
+
+    def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """State of which every subtask gets all elements when the job is restored."""
+        return OperatorListState(self._slot(state_descriptor.name, UNION, list))
+
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+        """A map that is the same in all subtasks."""
+        return OperatorBroadcastState(self._slot(state_descriptor.name, BROADCAST, dict))
+
+    def get_raw(self, name: str) -> Any:
+        """An operator's own private object (a watermark generator, for instance), None at first."""
+        return self._slot(name, RAW, lambda: None).content
+
+    def put_raw(self, name: str, value: Any) -> None:
+        """Keep an operator's own private object."""
+        slot = self._slot(name, RAW, lambda: None)
+        slot.content = value
+        slot.dirty = True
+
+    def _slot(self, name: str, mode: str, empty: Any) -> _Slot:
+        slot = self._slots.get(name)
+        if slot is None:
+            known = self._layout.get(name)
+            if known not in (None, mode):
+                raise InvalidProgramError(f"operator state '{name}' is {known} state and cannot be used as {mode} state")
+            blob = self._store.get(self._page_id(name)) if known else None
+            slot = self._slots[name] = _Slot(mode, empty() if blob is None else pickle.loads(blob))
+        elif slot.mode != mode:
+            raise InvalidProgramError(f"operator state '{name}' is {slot.mode} state and cannot be used as {mode} state")
+        return slot
+
+    def _page_id(self, name: str) -> str:
+        return f"{self._prefix}/o/{name}"
+
+    def snapshot(self) -> dict[str, str]:
+        """Write what changed; returns the layout for the task to keep."""
+        for name, slot in self._slots.items():
+            if slot.dirty:
+                slot.dirty = False
+                self._store.put(self._page_id(name), dumps(slot.content, f"operator state '{name}'"))
+                self._layout[name] = slot.mode
+        return self._layout
+
+
+class OperatorListState(ListState[Any]):
+    """List state of a subtask."""
+
+    def __init__(self, slot: _Slot) -> None:
+        self._slot = slot
+
+    def get(self) -> Iterator[Any]:
+        """A stable view of the elements."""
+        return iter(list(self._slot.content))
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.get()
+
+    def add(self, value: Any) -> None:
+        """Append an element."""
+        self._slot.content.append(value)
+        self._slot.dirty = True
+
+    def add_all(self, values: list[Any]) -> None:
+        """Append elements."""
+        self._slot.content.extend(values)
+        self._slot.dirty = True
+
+    def update(self, values: list[Any]) -> None:
+        """Replace the list."""
+        self._slot.content = list(values)
+        self._slot.dirty = True
+
+    def clear(self) -> None:
+        """Remove all elements."""
+        self.update([])
+
+
+class OperatorBroadcastState(BroadcastState[Any, Any]):
+    """Broadcast state of a subtask."""
+
+    def __init__(self, slot: _Slot) -> None:
+        self._slot = slot
+
+    def get(self, key: Any) -> Any:
+        """The value under a key, None if absent."""
+        return self._slot.content.get(key)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.get(key)
+
+    def contains(self, key: Any) -> bool:
+        """Whether a key is present."""
+        return key in self._slot.content
+
+    def put(self, key: Any, value: Any) -> None:
+        """Set a value."""
+        self._slot.content[key] = value
+        self._slot.dirty = True
+
+    def put_all(self, dict_value: dict[Any, Any]) -> None:
+        """Set several values."""
+        self._slot.content.update(dict_value)
+        self._slot.dirty = True
+
+    def remove(self, key: Any) -> None:
+        """Remove a key; harmless if absent."""
+        if self._slot.content.pop(key, None) is not None:
+            self._slot.dirty = True
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """Stable view of the entries."""
+        return iter(list(self._slot.content.items()))
+
+    def keys(self) -> Iterator[Any]:
+        """Stable view of the keys."""
+        return iter(list(self._slot.content))
+
+    def values(self) -> Iterator[Any]:
+        """Stable view of the values."""
+        return iter(list(self._slot.content.values()))
+
+    def is_empty(self) -> bool:
+        """Whether there is no entry."""
+        return not self._slot.content
+
+    def clear(self) -> None:
+        """Remove all entries."""
+        self._slot.content.clear()
+        self._slot.dirty = True

@@ -1,0 +1,109 @@
+"""Pages: the unit in which keyed state is loaded, kept and written.
+
+A page holds all states and timers of some keys. Pages are addressed by linear hashing: the table grows one
+split at a time, so that adding a key never rewrites the whole state (spec: cost per batch follows the keys
+touched, not the keys held).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+class PageStore(Protocol):
+    """Where a task's pages live between batches. Calls may be expensive: one call moves one page."""
+
+    def get(self, page_id: str) -> bytes | None:
+        """The blob written last under this id, or None."""
+
+    def put(self, page_id: str, blob: bytes) -> None:
+        """Keep a blob under this id."""
+
+    def remove(self, page_id: str) -> None:
+        """Forget this id; harmless if it is not there."""
+
+
+class MemoryPageStore:
+    """A page store in a dict, for the in-process executor and for batch jobs."""
+
+    __slots__ = ("blobs",)
+
+    def __init__(self, blobs: dict[str, bytes] | None = None) -> None:
+        self.blobs: dict[str, bytes] = {} if blobs is None else blobs
+
+    def get(self, page_id: str) -> bytes | None:
+        """The blob under this id."""
+        return self.blobs.get(page_id)
+
+    def put(self, page_id: str, blob: bytes) -> None:
+        """Keep a blob."""
+        self.blobs[page_id] = blob
+
+    def remove(self, page_id: str) -> None:
+        """Forget a blob."""
+        self.blobs.pop(page_id, None)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.blobs)
+
+
+Entry = list[Any]
+"""All a key has: [its page, its event timers, its processing timers, slot 0, slot 1, ...]."""
+
+PAGE, EVENT_TIMERS, PROCESSING_TIMERS, FIRST_SLOT = 0, 1, 2, 3
+
+
+class Page:
+    """Decoded entries of the keys that hash to one page index."""
+
+    __slots__ = ("dirty", "entries", "index", "last_used", "size")
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.entries: dict[Any, Entry] = {}
+        self.dirty = False
+        self.size = 0  # bytes when last read or written
+        self.last_used = 0  # batch number, for eviction
+
+
+@dataclass(slots=True)
+class PageDirectory:
+    """The small part of an operator's keyed state that is always known: layout, table shape, byte count.
+
+    >>> directory = PageDirectory()
+    >>> [directory.index_of(h) for h in (0, 1, 2, 3)]
+    [0, 0, 0, 0]
+    >>> directory.add_page(), directory.add_page()
+    ((0, 1), (0, 2))
+    >>> [directory.index_of(h) for h in (0, 1, 2, 3)]
+    [0, 1, 2, 1]
+    """
+
+    layout: list[tuple[str, str]] = field(default_factory=list)  # (state name, kind) of each slot
+    bits: int = 0
+    split: int = 0
+    total_bytes: int = 0
+    keys: int = 0
+
+    @property
+    def page_count(self) -> int:
+        """Number of pages addressed."""
+        return (1 << self.bits) + self.split
+
+    def index_of(self, page_hash: int) -> int:
+        """The page of a hash."""
+        index = page_hash & ((1 << self.bits) - 1)
+        if index < self.split:
+            index = page_hash & ((2 << self.bits) - 1)
+        return index
+
+    def add_page(self) -> tuple[int, int]:
+        """Grow by one page; returns (page to split, new page)."""
+        old, new = self.split, self.page_count
+        self.split += 1
+        if self.split == 1 << self.bits:
+            self.bits += 1
+            self.split = 0
+        return old, new

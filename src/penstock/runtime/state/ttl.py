@@ -1,0 +1,252 @@
+"""Time-to-live: every stored element carries the processing time of its last touch (spec: ch. 7, state TTL).
+
+Expired elements are invisible at once (or, if so configured, until they are cleaned up) and are really removed
+whenever their page is written or swept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from penstock.core.state import AggregatingState, ListState, MapState, ReducingState, StateTtlConfig, ValueState
+from penstock.runtime.state.cells import Cell
+
+Stamped = tuple[Any, int]
+Clock = Callable[[], int]
+
+
+class Ttl:
+    """A TTL configuration bound to a clock."""
+
+    __slots__ = ("_clock", "_return_expired", "_ttl", "refresh_on_read")
+
+    def __init__(self, config: StateTtlConfig, clock: Clock) -> None:
+        self._ttl = config.get_ttl().to_milliseconds()
+        self._clock = clock
+        self._return_expired = (
+            config.get_state_visibility() == StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp
+        )
+        self.refresh_on_read = config.get_update_type() == StateTtlConfig.UpdateType.OnReadAndWrite
+
+    def stamp(self, value: Any) -> Stamped:
+        """A value touched now."""
+        return (value, self._clock())
+
+    def alive(self, stamped: Stamped, now: int | None = None) -> bool:
+        """Whether the element has not expired: it lives while now < touched + ttl."""
+        return (self._clock() if now is None else now) < stamped[1] + self._ttl
+
+    def visible(self, stamped: Stamped) -> bool:
+        """Whether a read may return the element."""
+        return self._return_expired or self.alive(stamped)
+
+    # What a page sweep keeps of a slot that holds one value, a list, a map.
+
+    def sweep_value(self, stored: Stamped, now: int) -> Any:
+        """The stored value, or None if it expired."""
+        return stored if self.alive(stored, now) else None
+
+    def sweep_list(self, stored: list[Stamped], now: int) -> Any:
+        """The elements that live."""
+        return [stamped for stamped in stored if self.alive(stamped, now)] or None
+
+    def sweep_map(self, stored: dict[Any, Stamped], now: int) -> Any:
+        """The entries that live."""
+        return {key: stamped for key, stamped in stored.items() if self.alive(stamped, now)} or None
+
+
+class _TtlScalar:
+    """One stamped value in a cell."""
+
+    def __init__(self, cell: Cell, ttl: Ttl) -> None:
+        self.cell = cell
+        self._ttl = ttl
+
+    def _read(self) -> Any:
+        stamped = self.cell.get()
+        if stamped is None:
+            return None
+        if not self._ttl.alive(stamped):
+            visible = self._ttl.visible(stamped)
+            self.cell.put(None)  # read once at most
+            return stamped[0] if visible else None
+        if self._ttl.refresh_on_read:
+            self.cell.put(self._ttl.stamp(stamped[0]))
+        return stamped[0]
+
+    def _write(self, value: Any) -> None:
+        self.cell.put(None if value is None else self._ttl.stamp(value))
+
+    def clear(self) -> None:
+        """Remove the value."""
+        self.cell.put(None)
+
+
+class TtlValueState(_TtlScalar, ValueState[Any]):
+    """Value state with time-to-live."""
+
+    def __init__(self, cell: Cell, ttl: Ttl, default: Any = None) -> None:
+        super().__init__(cell, ttl)
+        self._default = default
+
+    def value(self) -> Any:
+        """The value, unless it expired."""
+        value = self._read()
+        return self._default if value is None else value
+
+    def update(self, value: Any) -> None:
+        """Replace the value and restart its life."""
+        self._write(value)
+
+
+class TtlReducingState(_TtlScalar, ReducingState[Any]):
+    """Reducing state with time-to-live."""
+
+    def __init__(self, cell: Cell, ttl: Ttl, reduce: Callable[[Any, Any], Any]) -> None:
+        super().__init__(cell, ttl)
+        self._reduce = reduce
+
+    def get(self) -> Any:
+        """The reduced value, unless it expired."""
+        return self._read()
+
+    def add(self, value: Any) -> None:
+        """Fold one value in and restart the life."""
+        current = self._read()
+        self._write(value if current is None else self._reduce(current, value))
+
+
+class TtlAggregatingState(_TtlScalar, AggregatingState[Any, Any]):
+    """Aggregating state with time-to-live."""
+
+    def __init__(self, cell: Cell, ttl: Ttl, function: Any) -> None:
+        super().__init__(cell, ttl)
+        self._function = function
+
+    def get(self) -> Any:
+        """The result, unless the accumulator expired."""
+        accumulator = self._read()
+        return None if accumulator is None else self._function.get_result(accumulator)
+
+    def add(self, value: Any) -> None:
+        """Add one value and restart the life."""
+        accumulator = self._read()
+        if accumulator is None:
+            accumulator = self._function.create_accumulator()
+        self._write(self._function.add(value, accumulator))
+
+
+class TtlListState(ListState[Any]):
+    """List state whose elements expire one by one."""
+
+    def __init__(self, cell: Cell, ttl: Ttl) -> None:
+        self.cell = cell
+        self._ttl = ttl
+
+    def get(self) -> Iterator[Any]:
+        """The elements that are visible."""
+        stored = self.cell.get()
+        if stored is None:
+            return iter(())
+        seen = [stamped for stamped in stored if self._ttl.visible(stamped)]
+        alive = [stamped for stamped in seen if self._ttl.alive(stamped)]
+        if self._ttl.refresh_on_read and alive:
+            self.cell.put([self._ttl.stamp(value) for value, _ in alive])
+        elif len(alive) < len(stored):
+            self.cell.put(alive or None)
+        return iter([value for value, _ in seen])
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.get()
+
+    def add(self, value: Any) -> None:
+        """Append one element."""
+        self.add_all([value])
+
+    def add_all(self, values: list[Any]) -> None:
+        """Append several elements."""
+        self.cell.put([*(self.cell.get() or ()), *(self._ttl.stamp(value) for value in values)] or None)
+
+    def update(self, values: list[Any]) -> None:
+        """Replace the list."""
+        self.cell.put([self._ttl.stamp(value) for value in values] or None)
+
+    def clear(self) -> None:
+        """Remove the list."""
+        self.cell.put(None)
+
+
+class TtlMapState(MapState[Any, Any]):
+    """Map state whose entries expire one by one."""
+
+    def __init__(self, cell: Cell, ttl: Ttl) -> None:
+        self.cell = cell
+        self._ttl = ttl
+
+    def _seen(self, key: Any) -> Stamped | None:
+        stored = self.cell.get()
+        stamped: Stamped | None = None if stored is None else stored.get(key)
+        if stamped is None or self._ttl.alive(stamped):
+            return stamped
+        self.remove(key)
+        return stamped if self._ttl.visible(stamped) else None
+
+    def get(self, key: Any) -> Any:
+        """The value under a map key, unless it expired."""
+        stamped = self._seen(key)
+        if stamped is None:
+            return None
+        if self._ttl.refresh_on_read and self._ttl.alive(stamped):
+            self.put(key, stamped[0])
+        return stamped[0]
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.get(key)
+
+    def put(self, key: Any, value: Any) -> None:
+        """Set the value and restart its life."""
+        stored = self.cell.get() or {}
+        stored[key] = self._ttl.stamp(value)
+        self.cell.put(stored)
+
+    def put_all(self, dict_value: dict[Any, Any]) -> None:
+        """Set several values."""
+        for key, value in dict_value.items():
+            self.put(key, value)
+
+    def remove(self, key: Any) -> None:
+        """Remove a map key."""
+        stored = self.cell.get()
+        if stored is not None and key in stored:
+            del stored[key]
+            self.cell.put(stored or None)
+
+    def contains(self, key: Any) -> bool:
+        """Whether a visible entry is there."""
+        return self._seen(key) is not None
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """The visible entries."""
+        found = []
+        for key in list(self.cell.get() or ()):
+            stamped = self._seen(key)
+            if stamped is not None:
+                found.append((key, self.get(key) if self._ttl.alive(stamped) else stamped[0]))
+        return iter(found)
+
+    def keys(self) -> Iterator[Any]:
+        """Map keys of the visible entries."""
+        return iter([key for key, _ in self.items()])
+
+    def values(self) -> Iterator[Any]:
+        """Values of the visible entries."""
+        return iter([value for _, value in self.items()])
+
+    def is_empty(self) -> bool:
+        """Whether no entry is visible."""
+        return next(self.items(), None) is None
+
+    def clear(self) -> None:
+        """Remove all entries."""
+        self.cell.put(None)

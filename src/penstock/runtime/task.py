@@ -1,0 +1,188 @@
+"""A stream task: one subtask of one vertex behind an exchange, run batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from penstock.common.watermark_strategy import MAX_WATERMARK
+from penstock.runtime.chain import OperatorChain, OperatorSnapshot, TaskEnvironment
+from penstock.runtime.frames import BatchHeader, Element, Frame, TaskReport
+from penstock.runtime.job import JobEdge, JobVertex
+from penstock.runtime.sorted_input import SortedKeyedInput
+from penstock.runtime.task_metrics import MetricDeltas, collect_committables
+from penstock.runtime.valve import WatermarkValve
+
+TaskSnapshot = tuple[Any, dict[str, OperatorSnapshot]]
+
+
+class StreamTask:
+    """Input valve, operator chain and outputs of one subtask."""
+
+    def __init__(
+        self,
+        vertex: JobVertex,
+        edges: dict[int, JobEdge],
+        subtask: int,
+        environment: TaskEnvironment,
+        snapshot: TaskSnapshot | None = None,
+    ) -> None:
+        self.vertex = vertex
+        self.subtask = subtask
+        self.outbox: list[tuple[int, bytes]] = []
+        self.valve = WatermarkValve()
+        self._environment = environment
+        self._edges = {edge_id: edges[edge_id] for edge_id in vertex.inputs}
+        valve_state, operator_states = snapshot if snapshot is not None else (None, {})
+        if valve_state is not None:
+            self.valve.restore(valve_state)
+        self.chain = OperatorChain(vertex, edges, subtask, environment, self._send, operator_states)
+        self._head = self.chain.operators[0]
+        self._sorted = (
+            SortedKeyedInput(self._head) if environment.batch_execution and self._head.keyed else None
+        )
+        self._deltas = MetricDeltas(self.chain)
+        self._records_in = 0
+        self.chain.open()
+
+    def _send(self, channel: int, frame: bytes) -> None:
+        self.outbox.append((channel, frame))
+
+    # -- one batch ----------------------------------------------------------------------------------------------
+
+    def begin_batch(self, header: BatchHeader) -> None:
+        """Processing time moves on; then input of this batch may come."""
+        self._records_in = 0
+        was_idle = self.valve.idle
+        self._expect_channels(header)
+        if not self.valve.channels:
+            self.valve.idle = True  # no split comes this way (yet): nobody must wait for this task
+        if self.valve.idle != was_idle:
+            self._head.process_status(idle=self.valve.idle)
+        for exchange in self.chain.exchanges:
+            exchange.restart()
+        for operator in self.chain.operators:
+            operator.advance_processing_time(header.now)
+
+    def process_frames(self, frames: Iterable[Frame]) -> None:
+        """Input in processing order."""
+        for frame in frames:
+            edge = self._edges[frame.edge]
+            channel = (frame.edge, frame.origin)
+            for element in frame.elements():
+                self._process_element(element, edge.input_index, channel)
+
+    def _process_element(self, element: Element, input_index: int, channel: tuple[int, str]) -> None:
+        if type(element) is tuple:
+            self._records_in += len(element[0])
+            clock = self.valve.channels.get(channel)
+            if clock is not None and clock.idle:
+                self._status(channel, idle=False)  # records wake a channel up
+            if self._sorted is not None:
+                self._sorted.add(input_index, *element)
+            elif input_index == 0:
+                self._head.process_batch(*element)
+            else:
+                self._head.process_batch2(*element)
+        elif type(element) is int:
+            self._watermark(channel, element)
+        else:
+            self._status(channel, idle=bool(element))
+
+    def _watermark(self, channel: Any, watermark: int) -> None:
+        if self._environment.batch_execution and watermark != MAX_WATERMARK:
+            return  # a batch job has one watermark, at the end
+        advanced = self.valve.input_watermark(channel, watermark)
+        if advanced is not None:
+            self._advance(advanced)
+
+    def _advance(self, watermark: int) -> None:
+        if self._sorted is not None:
+            self._sorted.run()
+        self._head.process_watermark(watermark)
+
+    def _status(self, channel: Any, *, idle: bool) -> None:
+        was_idle = self.valve.idle
+        advanced = self.valve.input_status(channel, idle=idle)
+        if advanced is not None:
+            self._advance(advanced)
+        if self.valve.idle != was_idle:
+            self._head.process_status(idle=self.valve.idle)
+
+    def end_batch(self, header: BatchHeader) -> None:
+        """All frames were processed: split states, periodic work, end of input."""
+        self._apply_split_states(header)
+        for operator in self.chain.operators:
+            operator.end_batch()
+        if header.end_of_input:
+            if self._sorted is not None:
+                self._sorted.run()
+            for operator in self.chain.operators:
+                operator.end_input()
+        self.chain.flush()
+
+    def finish(self, header: BatchHeader) -> tuple[TaskSnapshot, TaskReport]:
+        """Write state; what to keep and what to tell the driver."""
+        committables = collect_committables(self.chain)
+        operators = self.chain.snapshot(header.checkpoint_id)
+        wakeups = [operator.next_wakeup() for operator in self.chain.operators]
+        report = TaskReport(
+            vertex=self.vertex.id,
+            subtask=self.subtask,
+            name=self.vertex.name,
+            watermark=self.valve.last,
+            next_wakeup=min((time for time in wakeups if time is not None), default=None),
+            committables=committables,
+            metrics=self._deltas.take(),
+            records_in=self._records_in,
+            records_out=sum(exchange.records for exchange in self.chain.exchanges),
+            state_bytes=self.chain.state_bytes,
+        )
+        for exchange in self.chain.exchanges:
+            exchange.records = 0
+        return (self.valve.snapshot(), operators), report
+
+    def close(self) -> None:
+        """The job ends."""
+        self.chain.close()
+
+    # -- input channels -----------------------------------------------------------------------------------------
+
+    def _expect_channels(self, header: BatchHeader) -> None:
+        for edge in self._edges.values():
+            splits = header.splits.get(edge.source)
+            if splits is None:
+                for sender in edge.senders_to(self.subtask):
+                    self.valve.expect((edge.id, str(sender)))
+                continue
+            senders = set(edge.senders_to(self.subtask))
+            for split, status in splits.items():
+                if status.subtask in senders:
+                    self.valve.expect((edge.id, split))
+
+    def _apply_split_states(self, header: BatchHeader) -> None:
+        """Sources have no task that could speak for a silent split; the driver does, behind the batch's records."""
+        for edge in self._edges.values():
+            splits = header.splits.get(edge.source)
+            if splits is None:
+                continue
+            senders = set(edge.senders_to(self.subtask))
+            for split, status in splits.items():
+                if status.subtask not in senders:
+                    continue
+                channel = (edge.id, split)
+                if status.finished:
+                    self._status(channel, idle=False)
+                    self._watermark(channel, MAX_WATERMARK)
+                else:
+                    self._status(channel, idle=status.idle)
+            if edge.source in header.finished_sources and not self._hears_from(splits, senders):
+                self._silent_edge_finished(edge)
+
+    def _hears_from(self, splits: dict[str, Any], senders: set[int]) -> bool:
+        return any(status.subtask in senders for status in splits.values())
+
+    def _silent_edge_finished(self, edge: JobEdge) -> None:
+        """A finished source none of whose splits comes this way still ends event time."""
+        self.valve.expect((edge.id, "-"))
+        self._watermark((edge.id, "-"), MAX_WATERMARK)

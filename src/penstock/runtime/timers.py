@@ -1,0 +1,181 @@
+"""The timer service: per key, deduplicated, in both time domains, checkpointed with the key's page.
+
+Timers live in the key's entry (so they are stored, moved and removed with it). The queues here are only an index
+over the entries in memory: an item is valid while its entry still holds the timer, which makes deletion lazy and
+loading a page twice harmless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from itertools import count
+from typing import Any
+
+from penstock.common.watermark_strategy import MIN_WATERMARK
+from penstock.runtime.state.backend import KeyedStateBackend
+from penstock.runtime.state.pages import EVENT_TIMERS, PROCESSING_TIMERS, Page
+
+OnTimer = Callable[[int, Any, Any], None]
+"""(timestamp, key, namespace); the key is already the current key."""
+
+
+class InternalTimerService:
+    """Timers of one operator: register and delete for the current key, fire when time passes."""
+
+    __slots__ = (
+        "_backend", "_clock", "_compact_at", "_counter", "_due", "_event_queue", "_on_event", "_on_processing", "_processing_queue",
+        "current_watermark",
+    )  # fmt: skip
+
+    def __init__(
+        self, backend: KeyedStateBackend, clock: Callable[[], int], on_event: OnTimer, on_processing: OnTimer
+    ) -> None:
+        self._backend = backend
+        self._clock = clock
+        self._on_event = on_event
+        self._on_processing = on_processing
+        self._counter = count()
+        self._event_queue: list[tuple[int, int, Any, Any]] = []
+        self._processing_queue: list[tuple[int, int, Any, Any]] = []
+        self.current_watermark = MIN_WATERMARK
+        self._due = False
+        self._compact_at = 4096
+        backend.on_page_loaded(self._index_page)
+
+    # -- for user code ------------------------------------------------------------------------------------------
+
+    def register_event_time_timer(self, timestamp: int, namespace: Any = None) -> None:
+        """One timer per key, namespace and timestamp (spec: 6.3, dedup)."""
+        if self._add(EVENT_TIMERS, timestamp, namespace):
+            heappush(self._event_queue, (timestamp, next(self._counter), self._backend.key, namespace))
+
+    def register_processing_time_timer(self, timestamp: int, namespace: Any = None) -> None:
+        """Like event time; a timer that is already due fires when the current method returns."""
+        if self._add(PROCESSING_TIMERS, timestamp, namespace):
+            heappush(self._processing_queue, (timestamp, next(self._counter), self._backend.key, namespace))
+            if timestamp <= self._clock():
+                self._due = True
+
+    def delete_event_time_timer(self, timestamp: int, namespace: Any = None) -> None:
+        """Harmless if there is no such timer."""
+        self._discard(EVENT_TIMERS, timestamp, namespace)
+
+    def delete_processing_time_timer(self, timestamp: int, namespace: Any = None) -> None:
+        """Harmless if there is no such timer."""
+        self._discard(PROCESSING_TIMERS, timestamp, namespace)
+
+    def _add(self, domain: int, timestamp: int, namespace: Any) -> bool:
+        entry = self._backend.entry
+        timers = entry[domain]
+        timer = timestamp if namespace is None else (timestamp, namespace)
+        if timers is None:
+            entry[domain] = {timer}
+        elif timer in timers:
+            return False
+        else:
+            timers.add(timer)
+        entry[0].dirty = True
+        return True
+
+    def _discard(self, domain: int, timestamp: int, namespace: Any) -> bool:
+        entry = self._backend.entry
+        timers = entry[domain]
+        timer = timestamp if namespace is None else (timestamp, namespace)
+        if timers is None or timer not in timers:
+            return False
+        timers.discard(timer)
+        if not timers:
+            entry[domain] = None
+        entry[0].dirty = True
+        return True
+
+    # -- for the operator ---------------------------------------------------------------------------------------
+
+    @property
+    def due(self) -> bool:
+        """Whether a processing-time timer was registered that is already due."""
+        return self._due
+
+    def advance_watermark(self, watermark: int) -> None:
+        """Fire all event timers up to the watermark, in time order, also those registered meanwhile."""
+        self.current_watermark = watermark
+        self._load_due_pages(0, watermark)
+        self._fire(self._event_queue, EVENT_TIMERS, watermark, self._on_event)
+
+    def advance_processing_time(self, now: int) -> None:
+        """Fire all processing timers up to now, in time order."""
+        self._load_due_pages(1, now)
+        self._due = False
+        self._fire(self._processing_queue, PROCESSING_TIMERS, now, self._on_processing)
+        self._due = False
+
+    def fire_due(self) -> None:
+        """Fire processing timers that became due because they were registered for the past."""
+        self.advance_processing_time(self._clock())
+
+    def _fire(self, queue: list[tuple[int, int, Any, Any]], domain: int, limit: int, callback: OnTimer) -> None:
+        backend = self._backend
+        while queue and queue[0][0] <= limit:
+            timestamp, _, key, namespace = heappop(queue)
+            backend.set_current_key(key)
+            if self._discard(domain, timestamp, namespace):
+                callback(timestamp, key, namespace)
+
+    def next_processing_time(self) -> int | None:
+        """The earliest registered processing timer: the engine must run a batch then, though no input may come."""
+        queue = self._processing_queue
+        backend = self._backend
+        while queue:  # drop deleted timers from the front
+            timestamp, _, key, namespace = queue[0]
+            entry = backend.entries.get(key)
+            if entry is None:
+                break  # its page was evicted; the index below knows
+            timers = entry[PROCESSING_TIMERS]
+            if timers is not None and (timestamp if namespace is None else (timestamp, namespace)) in timers:
+                break
+            heappop(queue)
+        stored = (m[1] for index, m in backend.timer_index.items() if m[1] is not None and index not in backend.pages)
+        return min([queue[0][0], *stored] if queue else stored, default=None)
+
+    def count_timers(self) -> tuple[int, int]:
+        """(event, processing) timers held in memory, for tests and metrics."""
+        entries = self._backend.entries.values()
+        return (
+            sum(len(entry[EVENT_TIMERS] or ()) for entry in entries),
+            sum(len(entry[PROCESSING_TIMERS] or ()) for entry in entries),
+        )
+
+    def compact(self) -> None:
+        """Between batches: drop index items whose timers are gone, each time the queues have doubled."""
+        if len(self._event_queue) + len(self._processing_queue) < self._compact_at:
+            return
+        for domain, queue in ((EVENT_TIMERS, self._event_queue), (PROCESSING_TIMERS, self._processing_queue)):
+            queue[:] = [item for item in queue if self._holds(domain, item)]
+            heapify(queue)
+        self._compact_at = max(4096, 2 * (len(self._event_queue) + len(self._processing_queue)))
+
+    def _holds(self, domain: int, item: tuple[int, int, Any, Any]) -> bool:
+        timestamp, _, key, namespace = item
+        entry = self._backend.entries.get(key)
+        if entry is None:
+            return False
+        timers = entry[domain]
+        return timers is not None and (timestamp if namespace is None else (timestamp, namespace)) in timers
+
+    def _load_due_pages(self, domain: int, limit: int) -> None:
+        backend = self._backend
+        due = [
+            index
+            for index, minima in backend.timer_index.items()
+            if index not in backend.pages and (first := minima[domain]) is not None and first <= limit
+        ]
+        for index in due:
+            backend.page_at(index)
+
+    def _index_page(self, page: Page) -> None:
+        for domain, queue in ((EVENT_TIMERS, self._event_queue), (PROCESSING_TIMERS, self._processing_queue)):
+            for key, entry in page.entries.items():
+                for timer in entry[domain] or ():
+                    timestamp, namespace = (timer, None) if type(timer) is int else timer
+                    heappush(queue, (timestamp, next(self._counter), key, namespace))

@@ -1,0 +1,63 @@
+"""Turning an exception in user code into an error that names the operator, the subtask and the record.
+
+The hot loops carry no bookkeeping for this: they name their loop variable `value`, and when something is raised the
+record is read from the frame that was executing.
+"""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+from types import TracebackType
+
+from penstock.common.errors import PenstockError, UserFunctionError, shorten
+from penstock.runtime.operator import OperatorContext
+
+_PACKAGE = str(Path(__file__).resolve().parent.parent)
+_UNKNOWN = object()
+
+
+def user_error(context: OperatorContext, error: Exception, method: str) -> PenstockError:
+    """The error to raise (``raise user_error(...) from None``) for an exception in a user function."""
+    if isinstance(error, PenstockError):
+        return error
+    record = _record_in_flight(error.__traceback__)
+    return UserFunctionError(
+        operator_name=context.operator_name,
+        subtask=context.subtask,
+        record="(no record)" if record is _UNKNOWN else shorten(record),
+        user_traceback=user_traceback(error),
+        method=method,
+    )
+
+
+def _is_ours(filename: str) -> bool:
+    return filename.startswith(_PACKAGE)
+
+
+def _record_in_flight(tb: TracebackType | None) -> object:
+    found: object = _UNKNOWN
+    while tb is not None:
+        frame = tb.tb_frame
+        if _is_ours(frame.f_code.co_filename) and "value" in frame.f_locals:
+            found = frame.f_locals["value"]
+        tb = tb.tb_next
+    return found
+
+
+def user_traceback(error: BaseException) -> str:
+    """The traceback without the runtime's own frames."""
+    summary = traceback.TracebackException.from_exception(error)
+    for part in _chain(summary):
+        kept = [frame for frame in part.stack if not _is_ours(frame.filename)]
+        part.stack = traceback.StackSummary.from_list(kept)
+    return "".join(summary.format())
+
+
+def _chain(summary: traceback.TracebackException) -> list[traceback.TracebackException]:
+    parts: list[traceback.TracebackException] = []
+    current: traceback.TracebackException | None = summary
+    while current is not None:
+        parts.append(current)
+        current = current.__cause__ or current.__context__
+    return parts
