@@ -1,7 +1,7 @@
-"""CPU seconds of a whole process tree, read from /proc.
+"""CPU seconds of a whole process tree and of the machine, read from /proc.
 
-On a shared machine wall-clock rates move with the neighbours' load; CPU seconds per record move much less, so every
-measurement carries both.
+On a shared machine wall-clock rates move with the neighbours' load. CPU seconds per record move much less, so every
+measurement carries both, and how much the neighbours took meanwhile.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ def tree_cpu_seconds() -> float:
     """User and system seconds of this process, its live descendants, and all children already waited for."""
     children: dict[int, list[int]] = {}
     ticks: dict[int, int] = {}
-    for pid, parent, used in _processes():
-        children.setdefault(parent, []).append(pid)
-        ticks[pid] = used
+    for pid, fields in _processes():
+        children.setdefault(int(fields[1]), []).append(pid)
+        ticks[pid] = sum(map(int, fields[11:15]))  # own user and system time, and that of children waited for
     total, todo = 0, [os.getpid()]
     while todo:
         pid = todo.pop()
@@ -35,8 +35,19 @@ def tree_cpu_seconds() -> float:
     return total / _TICKS
 
 
-def _processes() -> Iterator[tuple[int, int, int]]:
-    """Yield (pid, parent pid, clock ticks); the ticks include children already waited for."""
+def machine_cpu_seconds() -> float:
+    """Seconds that all processors together were busy since the machine started."""
+    user, nice, system, _idle, _iowait, irq, softirq = map(int, Path("/proc/stat").read_text().split()[1:8])
+    return (user + nice + system + irq + softirq) / _TICKS
+
+
+def processes_of_session(session: int) -> list[int]:
+    """The live processes of a session (setsid), by their ids."""
+    return [pid for pid, fields in _processes() if int(fields[3]) == session]
+
+
+def _processes() -> Iterator[tuple[int, list[str]]]:
+    """Yield (pid, the fields of /proc/pid/stat from the third, the state, on)."""
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
@@ -44,6 +55,5 @@ def _processes() -> Iterator[tuple[int, int, int]]:
             text = (entry / "stat").read_text()
         except OSError:
             continue  # ended meanwhile
-        # The command name is in parentheses and may hold spaces; the fields after it are regular.
-        fields = text.rpartition(")")[2].split()
-        yield int(entry.name), int(fields[1]), sum(map(int, fields[11:15]))
+        # The command name before them is in parentheses and may hold spaces and parentheses.
+        yield int(entry.name), text.rpartition(")")[2].split()

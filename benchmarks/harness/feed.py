@@ -8,7 +8,6 @@ It listens on a free port, writes its number to the port file, and starts when t
 from __future__ import annotations
 
 import argparse
-import os
 import socket
 import time
 from pathlib import Path
@@ -39,7 +38,7 @@ def main() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         written = args.port_file.with_suffix(".tmp")
         written.write_text(str(server.getsockname()[1]))
-        os.replace(written, args.port_file)
+        written.replace(args.port_file)
         server.settimeout(300)
         connection, _ = server.accept()
         with connection:

@@ -30,4 +30,8 @@ def digest(values: Iterable[object]) -> dict[str, object]:
     True
     """
     texts = sorted(map(repr, values))
-    return {"count": len(texts), "digest": hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16], "first": texts[:3]}
+    return {
+        "count": len(texts),
+        "digest": hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16],
+        "first": texts[:3],
+    }

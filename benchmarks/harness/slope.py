@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-from benchmarks.harness.cpu import tree_cpu_seconds
+from benchmarks.harness.cpu import machine_cpu_seconds, tree_cpu_seconds
 
 _FIRST = 1_000
 _GROWTH = 4
@@ -24,6 +24,7 @@ class Run:
     records: int
     seconds: float
     cpu_seconds: float
+    machine_cpu_seconds: float
 
 
 @dataclass(slots=True)
@@ -44,11 +45,19 @@ class Slope:
         more = self.long.records - self.short.records
         return (self.long.cpu_seconds - self.short.cpu_seconds) / more * 1e6
 
+    @property
+    def neighbour_cores(self) -> float:
+        """Cores used by everything else on the machine during both runs: 0 on an idle one."""
+        runs = (self.short, self.long)
+        foreign = sum(run.machine_cpu_seconds - run.cpu_seconds for run in runs)
+        return max(0.0, foreign / sum(run.seconds for run in runs))
+
     def as_json(self) -> dict[str, object]:
         """Everything, for the results file."""
         return {
             "records_per_second": self.records_per_second,
             "cpu_seconds_per_million": self.cpu_seconds_per_million,
+            "neighbour_cores": self.neighbour_cores,
             "short": asdict(self.short),
             "long": asdict(self.long),
         }
@@ -78,6 +87,7 @@ def _find_count(execute: Callable[[int], object], seconds: float) -> int:
 
 
 def _timed(execute: Callable[[int], object], records: int) -> Run:
-    cpu, start = tree_cpu_seconds(), time.perf_counter()
+    tree, machine, start = tree_cpu_seconds(), machine_cpu_seconds(), time.perf_counter()
     execute(records)
-    return Run(records, time.perf_counter() - start, tree_cpu_seconds() - cpu)
+    seconds = time.perf_counter() - start
+    return Run(records, seconds, tree_cpu_seconds() - tree, machine_cpu_seconds() - machine)

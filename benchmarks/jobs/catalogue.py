@@ -26,7 +26,7 @@ JOBS = {
         Job("d", "tumbling windows of 1 s", "windows", "build_tumbling"),
         Job("e", "sliding windows of 60 s every 1 s", "windows", "build_sliding"),
         Job("f", "session windows", "windows", "build_session"),
-        Job("g", "window join of two streams", "window_join"),
+        Job("g", "window join of two streams", "windows", "build_join"),
         Job("l", "latency at 1,000 records/s", "latency", measures_latency=True),
     )
 }

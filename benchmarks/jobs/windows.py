@@ -1,7 +1,8 @@
-"""(d), (e), (f) Event-time windows per key, 10 events per millisecond of event time."""
+"""(d), (e), (f), (g) Event-time windows per key."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.common import Duration, Time, Types, WatermarkStrategy
@@ -53,7 +54,9 @@ class Average(AggregateFunction):
         return acc_a[0] + acc_b[0], acc_a[1] + acc_b[1]
 
 
-def readings(env: StreamExecutionEnvironment, load: Workload, name: str = "numbers") -> DataStream:
+def readings(
+    env: StreamExecutionEnvironment, load: Workload, name: str = "numbers", events_per_ms: int = EVENTS_PER_MS
+) -> DataStream:
     """(key, event time, value), in event-time order within each split of the source.
 
     The source cuts the sequence into one contiguous part per subtask. Event time starts at 0 in each part, so that
@@ -61,7 +64,7 @@ def readings(env: StreamExecutionEnvironment, load: Workload, name: str = "numbe
     """
     keys, splits = load.keys, load.parallelism
     part = -(-load.records // splits)
-    per_split = max(1, EVENTS_PER_MS // splits)
+    per_split = max(1, events_per_ms // splits)
     numbers = env.from_source(
         NumberSequenceSource(0, part * splits - 1), WatermarkStrategy.no_watermarks(), name, Types.LONG()
     )
@@ -100,4 +103,20 @@ def build_session(env: StreamExecutionEnvironment, load: Workload) -> DataStream
         .key_by(lambda reading: reading[0], key_type=Types.LONG())
         .window(EventTimeSessionWindows.with_gap(Time.milliseconds(500)))
         .aggregate(Average(), accumulator_type=COUNT_AND_SUM, output_type=Types.DOUBLE())
+    )
+
+
+def build_join(env: StreamExecutionEnvironment, load: Workload) -> DataStream:
+    """(g) A window join: each side has half of the records, 2 a millisecond, so a key joins 2 by 2 every second.
+
+    PyFlink has no join on DataStreams.
+    """
+    half = replace(load, records=load.records // 2)
+    return (
+        readings(env, half, "left", events_per_ms=2)
+        .join(readings(env, half, "right", events_per_ms=2))
+        .where(lambda reading: reading[0])
+        .equal_to(lambda reading: reading[0])
+        .window(TumblingEventTimeWindows.of(Time.seconds(1)))
+        .apply(lambda left, right: (left[0], left[2], right[2]))
     )

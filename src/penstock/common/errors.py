@@ -59,8 +59,8 @@ def shorten(value: object, limit: int = 200) -> str:
 
     >>> shorten(("sensor_1", 20.5))
     "('sensor_1', 20.5)"
-    >>> shorten("x" * 1000, limit=10)
-    "'xxxxxx..."
+    >>> shorten("x" * 1000, limit=12)
+    "'xxx...xxxx'"
     """
     try:
         text = _BoundedRepr(limit).repr(value)

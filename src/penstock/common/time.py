@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import total_ordering
 from typing import Any
 
+from penstock.common.checks import is_int
 from penstock.common.errors import InvalidProgramError
 
 __all__ = ["Duration", "Instant", "Time", "parse_duration", "to_millis"]
@@ -18,7 +19,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def _whole(amount: float, factor: int, unit: str) -> int:
     """``amount * factor`` as an int. Fractions are welcome (``Time.seconds(0.5)``) if nothing is lost."""
-    if isinstance(amount, bool) or not isinstance(amount, (int, float)):
+    if not (is_int(amount) or isinstance(amount, float)):
         raise InvalidProgramError(f"a length of time in {unit} must be a number, got {amount!r}")
     product = amount * factor
     if isinstance(product, float):
@@ -252,7 +253,7 @@ def to_millis(length: Time | Duration | timedelta | int) -> int:
         return length.to_milliseconds()
     if isinstance(length, timedelta):
         return length // timedelta(milliseconds=1)
-    if isinstance(length, int) and not isinstance(length, bool):
+    if is_int(length):
         return length
     raise InvalidProgramError(f"expected a Time, Duration, timedelta or milliseconds as int, got {length!r}")
 

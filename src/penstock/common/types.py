@@ -124,7 +124,7 @@ class Row:
         if self._fields is None:
             raise KeyError(f"the Row has no field names, so no field {name!r}")
         try:
-            return self._fields.index(name)  # type: ignore[arg-type]
+            return self._fields.index(name)
         except ValueError:
             raise ValueError(f"the Row has no field {name!r}, its fields are {', '.join(self._fields)}") from None
 
@@ -166,9 +166,7 @@ class Row:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Row):
             return NotImplemented
-        return (
-            self._values == other._values and self._fields == other._fields and self._row_kind is other._row_kind
-        )
+        return self._values == other._values and self._fields == other._fields and self._row_kind is other._row_kind
 
     def __hash__(self) -> int:
         return hash(tuple(self._values))
@@ -197,9 +195,7 @@ class Row:
 
 
 # Row.__setattr__ refuses; the slots' own setters go around it, and at C speed.
-_set_fields = Row._fields.__set__  # type: ignore[union-attr]
-_set_values = Row._values.__set__  # type: ignore[attr-defined]
-_set_kind = Row._row_kind.__set__  # type: ignore[attr-defined]
+_set_fields, _set_kind, _set_values = (vars(Row)[slot].__set__ for slot in Row.__slots__)
 
 
 def _make_row(names: tuple[str, ...] | None, values: Iterable[Any], kind: RowKind) -> Row:

@@ -165,7 +165,7 @@ class WatermarkStrategy:
         generator_factory: Callable[[WatermarkGeneratorContext], WatermarkGenerator] | type[WatermarkGenerator],
     ) -> WatermarkStrategy:
         """Watermarks of your own: ``for_generator(lambda ctx: MyGenerator())``, or a generator class."""
-        if isinstance(generator_factory, WatermarkGenerator) or not callable(generator_factory):
+        if not callable(generator_factory):
             raise InvalidProgramError(
                 "for_generator takes a function that makes a WatermarkGenerator (each source split gets its own), "
                 f"got {generator_factory!r}; write for_generator(lambda ctx: ...)"

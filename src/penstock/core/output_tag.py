@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.common.errors import InvalidProgramError
+from penstock.common.checks import require_name
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 
 __all__ = ["OutputTag"]
@@ -22,11 +22,9 @@ class OutputTag:
     __slots__ = ("tag_id", "type_info")
 
     def __init__(self, tag_id: str, type_info: TypeInformation | Sequence[TypeInformation] | None = None) -> None:
-        if not isinstance(tag_id, str) or not tag_id:
-            raise InvalidProgramError(f"the id of an OutputTag must be a string that is not empty, got {tag_id!r}")
         if type_info is not None and not isinstance(type_info, TypeInformation):
             type_info = RowTypeInfo(list(type_info))
-        self.tag_id = tag_id
+        self.tag_id = require_name(tag_id, "the id of an OutputTag")
         self.type_info: TypeInformation | None = type_info
 
     def __eq__(self, other: object) -> bool:

@@ -1,10 +1,10 @@
 """The contract of sinks, with an optional two-phase commit.
 
-Each task makes a :class:`SinkWriter`. In every micro-batch it calls :meth:`SinkWriter.begin`, hands it its records, calls
-:meth:`SinkWriter.flush`, then :meth:`SinkWriter.prepare_commit`. What that returns (*committables*: names of files, ids of transactions) goes to the
-driver. Once the batch is durable, the :class:`Committer` makes all of it visible. A batch that fails is written again;
-its first committables are then never committed, so a sink with a committer delivers exactly once, one without at least
-once.
+Each task makes a :class:`SinkWriter`. In every micro-batch it calls :meth:`SinkWriter.begin`, hands it its records,
+calls :meth:`SinkWriter.flush`, then :meth:`SinkWriter.prepare_commit`. What that returns (*committables*: names of
+files, ids of transactions) goes to the driver. Once the batch is durable, the :class:`Committer` makes all of it
+visible. A batch that fails is written again; its first committables are then never committed, so a sink with a
+committer delivers exactly once, one without at least once.
 
 >>> class Lines(Sink):
 ...     '''Collects lines; they become visible with the commit.'''
@@ -22,7 +22,8 @@ once.
 ...         self.pending.append(f"{self.subtask}: {value} at {context.timestamp()}")
 ...
 ...     def prepare_commit(self):
-...         return [self.pending]
+...         ready, self.pending = self.pending, []
+...         return [ready]
 >>> class LinesCommitter(Committer):
 ...     def commit(self, committables, checkpoint_id):
 ...         for lines in committables:
@@ -99,14 +100,17 @@ class SinkWriterContext:
 
 
 class SinkWriter(ABC):
-    """Writes the records of one task, micro-batch after micro-batch. Override :meth:`write`, or :meth:`write_batch` for speed."""
+    """Writes the records of one task, micro-batch after micro-batch.
+
+    Override :meth:`write`, or :meth:`write_batch` for speed.
+    """
 
     #: Set by the runtime before each call of :meth:`write_batch`.
     current_watermark: int = MIN_WATERMARK
 
     def begin(self, checkpoint_id: int) -> None:
         """Called before the first record of every micro-batch but the one the writer was made in."""
-        return None
+        return
 
     def write(self, value: Any, context: SinkWriterContext) -> None:
         """Writes one record."""
@@ -125,7 +129,7 @@ class SinkWriter(ABC):
 
     def flush(self, end_of_input: bool) -> None:
         """Called after the last record of a micro-batch: nothing may stay in memory only."""
-        return None
+        return
 
     def prepare_commit(self) -> list[Any]:
         """What the committer has to make visible; picklable. Called after :meth:`flush`."""
@@ -133,7 +137,7 @@ class SinkWriter(ABC):
 
     def close(self) -> None:
         """Called once at the end, also after a failure; not committed work is dropped here."""
-        return None
+        return
 
 
 class Committer(ABC):
@@ -147,7 +151,7 @@ class Committer(ABC):
 
     def close(self) -> None:
         """Called once at the end of the job."""
-        return None
+        return
 
 
 class Sink(ABC):

@@ -41,7 +41,7 @@ Offsets are anything JSON can hold; only the source that made them looks into th
 ...         yield [self.n - i for i in range(start_offset, end_offset)], None
 >>> source = Countdown(5)
 >>> enumerator, reader = source.create_enumerator(1), source.create_reader()
->>> split, = enumerator.discover_splits()
+>>> (split,) = enumerator.discover_splits()
 >>> end = enumerator.latest_offset(split, source.initial_offset(split), max_records=3)
 >>> [values for values, _ in reader.read(split, 0, end)], enumerator.is_finished(split, end)
 ([[5, 4, 3]], False)
@@ -80,7 +80,7 @@ class SplitEnumerator(ABC):
 
     def start(self) -> None:
         """Called once before anything else; connections are opened here."""
-        return None
+        return
 
     @abstractmethod
     def discover_splits(self) -> Sequence[SourceSplit]:
@@ -98,11 +98,11 @@ class SplitEnumerator(ABC):
 
     def commit(self, offsets: Mapping[str, Any]) -> None:
         """Everything before these offsets (by split id) is processed durably. May be called again with the same."""
-        return None
+        return
 
     def close(self) -> None:
         """Called once at the end, also after a failure."""
-        return None
+        return
 
 
 class SourceReader(ABC):
@@ -110,7 +110,7 @@ class SourceReader(ABC):
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Called once before the first read."""
-        return None
+        return
 
     @abstractmethod
     def read(
@@ -124,7 +124,7 @@ class SourceReader(ABC):
 
     def close(self) -> None:
         """Called once at the end, also after a failure."""
-        return None
+        return
 
 
 class Source(ABC):

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
+from penstock.common.checks import require_name
 from penstock.common.errors import InvalidProgramError
 from penstock.common.typeinfo import ListTypeInfo, MapTypeInfo, TypeInformation
 from penstock.core.functions.base import AggregateFunction, ReduceFunction
@@ -214,13 +215,11 @@ class StateDescriptor:
     """Names a state of an operator and says what it holds. States of one name are the same state."""
 
     def __init__(self, name: str, type_info: TypeInformation | None = None) -> None:
-        if not isinstance(name, str) or not name:
-            raise InvalidProgramError(f"a state needs a name that is a string and not empty, got {name!r}")
         if type_info is not None and not isinstance(type_info, TypeInformation):
             raise InvalidProgramError(
                 f"the type of state {name!r} must be a type such as Types.INT(), got {type_info!r}"
             )
-        self.name = name
+        self.name = require_name(name, "the name of a state")
         self.type_info = type_info
         self._ttl_config: StateTtlConfig | None = None
 

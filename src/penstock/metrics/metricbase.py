@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 __all__ = ["Counter", "Distribution", "Gauge", "Meter", "Metric", "MetricGroup"]
 
 Number = int | float
+M = TypeVar("M", bound="Metric")
 
 
 class Metric:
@@ -201,8 +202,9 @@ class MetricGroup:
     def _qualified(self, name: str) -> str:
         return f"{self.scope}.{name}" if self.scope else name
 
-    def _register(self, name: str, kind: type[Any], make: Callable[[], Any]) -> Any:
+    def _register(self, name: str, kind: type[M], make: Callable[[], M]) -> M:
         metric = self._metrics.get(name)
-        if not isinstance(metric, kind):
-            metric = self._metrics[name] = make()
-        return metric
+        if isinstance(metric, kind):
+            return metric
+        made = self._metrics[name] = make()
+        return made

@@ -62,11 +62,9 @@ class BasicTypeInfo(TypeInformation):
 
     __slots__ = ("basic_type",)
 
-    def __new__(cls, basic_type: BasicType) -> BasicTypeInfo:
+    def __new__(cls, basic_type: BasicType) -> BasicTypeInfo:  # noqa: PYI034 - a subclass, not Self
         # One class per rule keeps validate() and format() free of a case split per record.
-        if cls is BasicTypeInfo:
-            cls = _CLASS_OF[basic_type]
-        return super().__new__(cls)
+        return super().__new__(_CLASS_OF[basic_type] if cls is BasicTypeInfo else cls)
 
     def __init__(self, basic_type: BasicType) -> None:
         self.basic_type = basic_type
@@ -184,6 +182,15 @@ class _IntegerTypeInfo(BasicTypeInfo):
         if self._low is None or self._high is None or self._low <= value <= self._high:
             return None
         return f"{value} is out of the range of {self.basic_type.name} ({self._low} to {self._high})"
+
+    def need_conversion(self) -> bool:
+        return self._low is None
+
+    def to_internal_type(self, obj: Any) -> Any:
+        return Decimal(obj) if self._low is None and obj is not None else obj
+
+    def from_internal_type(self, obj: Any) -> Any:
+        return None if obj is None else int(obj)
 
 
 class _FloatingTypeInfo(BasicTypeInfo):

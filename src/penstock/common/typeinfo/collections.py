@@ -24,7 +24,7 @@ class _ElementsTypeInfo(TypeInformation):
     __slots__ = ("element_type",)
 
     _name = ""
-    _python_types: tuple[type, ...] = (list, tuple)
+    _python_types: tuple[type[Any], ...] = (list, tuple)
 
     def __init__(self, element_type: TypeInformation) -> None:
         self.element_type = element_type
@@ -40,7 +40,8 @@ class _ElementsTypeInfo(TypeInformation):
         if not isinstance(value, self._python_types):
             return mismatch(repr(self), value)
         validate = self.element_type.validate
-        for index, element in enumerate(value):
+        elements: Iterable[Any] = value
+        for index, element in enumerate(elements):
             reason = validate(element)
             if reason is not None:
                 return f"element {index}: {reason}"

@@ -48,6 +48,9 @@ def _java_number(value: float, shortest: str) -> str:
     magnitude = abs(value)
     if magnitude == 0 or 1e-3 <= magnitude < 1e7:
         return shortest if "." in shortest and "e" not in shortest else f"{value:.1f}"
+    if len(shortest.partition("e")[0].strip("-0.")) == 1:
+        # Java writes two digits at least, and the second is the nearest one: the smallest double is 4.9E-324.
+        shortest = f"{value:.1e}"
     mantissa, _, exponent = shortest.partition("e")
     sign = "-" if mantissa.startswith("-") else ""
     whole, _, fraction = mantissa.lstrip("-").partition(".")

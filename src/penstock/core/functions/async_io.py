@@ -153,7 +153,7 @@ class NoRetryStrategy(AsyncRetryStrategy[Any]):
 
 
 class FixedDelayRetryStrategy(AsyncRetryStrategy[Any]):
-    """Tries again after a fixed wait, at most ``max_attempts`` calls in all."""
+    """Tries again after a fixed wait, at most ``max_attempts`` times after the first call."""
 
     def __init__(
         self,

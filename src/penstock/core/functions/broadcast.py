@@ -99,9 +99,7 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
         __slots__ = ()
 
         @abstractmethod
-        def apply_to_keyed_state(
-            self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], None]
-        ) -> None:
+        def apply_to_keyed_state(self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], None]) -> None:
             """Calls ``function(key, state)`` for every key of this task that has that state."""
 
     class ReadOnlyContext(_ReadOnlyContext):
@@ -131,9 +129,7 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
         """Handles a record of the keyed stream."""
 
     @abstractmethod
-    def process_broadcast_element(
-        self, value: IN2, ctx: KeyedBroadcastProcessFunction.Context
-    ) -> Iterable[OUT] | None:
+    def process_broadcast_element(self, value: IN2, ctx: KeyedBroadcastProcessFunction.Context) -> Iterable[OUT] | None:
         """Handles a broadcast record; every parallel task is called with it and must do the same to the state."""
 
     def on_timer(self, timestamp: int, ctx: KeyedBroadcastProcessFunction.OnTimerContext) -> Iterable[OUT] | None:

@@ -86,4 +86,4 @@ class CheckpointListener(ABC):
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
         """The checkpoint will not complete; the next one covers everything."""
-        return None
+        return

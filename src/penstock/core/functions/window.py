@@ -90,5 +90,3 @@ class AllWindowFunction(Function, Generic[IN, OUT, W]):
     @abstractmethod
     def apply(self, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
         """Yields the results of a window that fires."""
-
-

@@ -30,7 +30,9 @@ def batch_error(
     )
 
 
-def keyed_error(context: OperatorContext, error: Exception, method: str, select: KeySelect, value: Any) -> PenstockError:
+def keyed_error(
+    context: OperatorContext, error: Exception, method: str, select: KeySelect, value: Any
+) -> PenstockError:
     """The error for a loop that calls a key selector and a user function for each record.
 
     The loop does not note which of the two it is in: the selector is asked again, and blamed if it fails again.

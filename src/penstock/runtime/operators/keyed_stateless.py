@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.runtime.collector import Collector
+from penstock.runtime.isolation import IMMUTABLE, protect
 from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
+from penstock.runtime.operators.emission import collect_results
 from penstock.runtime.operators.failures import keyed_error
-from penstock.runtime.operators.stateless import FunctionOperator, route_tagged
+from penstock.runtime.operators.function_operator import FunctionOperator
 from penstock.runtime.state.backend import KeyedStateBackend
 
 
@@ -88,7 +90,8 @@ def call_keyed(
                 entry = backend.activate(key)
             backend.key = key
             backend.entry = entry
-            append(function(value))
+            result = function(value)
+            append(result if type(result) in IMMUTABLE else protect(result))
     except Exception as error:
         raise keyed_error(context, error, method, select, value) from None
     backend.clear_current_key()
@@ -109,9 +112,7 @@ def flat_map_keyed(
 
     Results are drawn at once, so that a generator still sees the key of its own record.
     """
-    entries, out = backend.entries, collector.values
-    extend = out.extend
-    stamps: list[Any] = []
+    entries, stamp = backend.entries, None
     try:
         for position, value in enumerate(values):
             key = select(value)
@@ -120,15 +121,10 @@ def flat_map_keyed(
                 entry = backend.activate(key)
             backend.key = key
             backend.entry = entry
-            results = function(value)
-            if results is not None:
-                extend(results)
-                if timestamps is not None:
-                    stamps.extend([timestamps[position]] * (len(out) - len(stamps)))
+            if timestamps is not None:
+                stamp = timestamps[position]
+            collect_results(collector, function(value), stamp)
     except Exception as error:
         raise keyed_error(context, error, method, select, value) from None
     backend.clear_current_key()
-    if timestamps is not None:
-        collector.timestamps = stamps
-    route_tagged(collector)
     collector.flush()

@@ -6,34 +6,27 @@ execution only the final value of each key is emitted, before the last watermark
 
 from __future__ import annotations
 
-import copy
-import pickle
 from typing import Any
 
 from penstock.common.watermark import MAX_WATERMARK
-from penstock.runtime.operator import KeySelect, OperatorContext, Output, StreamOperator, Timestamps, Values
+from penstock.runtime.isolation import protect
+from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
 from penstock.runtime.operators.failures import keyed_error
-from penstock.runtime.operators.rolling import RollingAggregation
-from penstock.runtime.operators.udf import close_function, method_of, open_function
+from penstock.runtime.operators.function_operator import FunctionOperator
 from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.state.pages import FIRST_SLOT
 
-_IMMUTABLE = frozenset({int, float, bool, str, bytes, tuple, frozenset, complex})
 
-
-class ReduceOperator(StreamOperator):
+class ReduceOperator(FunctionOperator):
     """Keeps one value per key."""
 
     keyed = True
     stateful = True
+    method = "reduce"
 
     def __init__(self, function: Any, key_selector: KeySelect) -> None:
-        self.function = function
+        super().__init__(function)
         self.key_selector = key_selector
-
-    def user_functions(self) -> list[Any]:
-        """The reduce function."""
-        return [self.function]
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         """Register the state."""
@@ -43,10 +36,6 @@ class ReduceOperator(StreamOperator):
         self._slot = self.backend.register("reduced value", "reducing state")
         if context.batch_execution:
             self._stamp_slot = self.backend.register("reduced timestamp", "value state")
-
-    def open(self) -> None:
-        """Open the function."""
-        open_function(self.function, self.context)
 
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:
         """Fold each record into its key's value."""
@@ -60,8 +49,7 @@ class ReduceOperator(StreamOperator):
 
     def _fold_and_emit(self, values: Values) -> Values:
         backend, slot, select = self.backend, self._slot, self.key_selector
-        entries, reduce = backend.entries, method_of(self.function, "reduce")
-        pure = isinstance(self.function, RollingAggregation)  # ours never change a record in place
+        entries, reduce = backend.entries, self.call
         out: Values = []
         append = out.append
         try:
@@ -73,13 +61,8 @@ class ReduceOperator(StreamOperator):
                 backend.key = key
                 backend.entry = entry
                 current = entry[slot]
-                if current is None:
-                    # The emitted record must not change when a later reduce changes the state in place.
-                    entry[slot] = value if pure or type(value) in _IMMUTABLE else clone(value)
-                    append(value)
-                else:
-                    reduced = entry[slot] = reduce(current, value)
-                    append(reduced if pure or reduced is not current else clone(reduced))
+                reduced = entry[slot] = value if current is None else reduce(current, value)
+                append(protect(reduced))  # state keeps the original, which a later reduce may change
                 entry[0].dirty = True
         except Exception as error:
             raise keyed_error(self.context, error, "reduce", select, value) from None
@@ -87,7 +70,7 @@ class ReduceOperator(StreamOperator):
 
     def _fold(self, values: Values, timestamps: Timestamps) -> None:
         backend, slot, select = self.backend, self._slot, self.key_selector
-        reduce = method_of(self.function, "reduce")
+        reduce = self.call
         try:
             for position, value in enumerate(values):
                 backend.set_current_key(select(value))
@@ -101,7 +84,7 @@ class ReduceOperator(StreamOperator):
             raise keyed_error(self.context, error, "reduce", select, value) from None
 
     def process_watermark(self, watermark: int) -> None:
-        """In batch execution the results go out before the last watermark, so that nothing downstream takes them for late."""
+        """In batch execution results go out before the last watermark: downstream must not take them for late."""
         if watermark == MAX_WATERMARK:
             self._emit_results()
         super().process_watermark(watermark)
@@ -125,20 +108,3 @@ class ReduceOperator(StreamOperator):
         backend.clear_current_key()
         if values:
             self.output.emit(values, stamps if any(stamp is not None for stamp in stamps) else None)
-
-    def close(self) -> None:
-        """Close the function."""
-        close_function(self.function)
-
-
-def clone(value: Any) -> Any:
-    """A copy that shares nothing with the original.
-
-    >>> value = [1, [2]]
-    >>> clone(value)[1] is value[1]
-    False
-    """
-    try:
-        return pickle.loads(pickle.dumps(value, 5))
-    except Exception:  # a class that pickle cannot name
-        return copy.deepcopy(value)

@@ -1,46 +1,24 @@
 """map, filter and flat_map without keyed state (spec: 5.2).
 
-The comprehensions are the inner loops of stateless jobs: nothing is done per record but the user's call.
+The comprehensions are the inner loops of stateless jobs: nothing is done per record but the user's call. Records that
+a function object emits are protected against its changing them later; a plain function has nowhere to keep them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import compress
 from typing import Any
 
+from penstock.core.functions import Function
 from penstock.core.output_tag import OutputTag
 from penstock.runtime.collector import Collector
-from penstock.runtime.operator import OperatorContext, Output, StreamOperator, Timestamps, Values
+from penstock.runtime.isolation import IMMUTABLE, protect
+from penstock.runtime.operator import OperatorContext, Output, Timestamps, Values
+from penstock.runtime.operators.emission import collect_results
 from penstock.runtime.operators.failures import batch_error
-from penstock.runtime.operators.udf import close_function, method_of, open_function
+from penstock.runtime.operators.function_operator import FunctionOperator
 from penstock.runtime.user_errors import user_error
-
-
-class FunctionOperator(StreamOperator):
-    """An operator around one user function: a plain callable or a Function object with a life cycle."""
-
-    method = ""
-
-    def __init__(self, function: Any) -> None:
-        self.function = function
-
-    def user_functions(self) -> list[Any]:
-        """The user's function."""
-        return [self.function]
-
-    @property
-    def call(self) -> Callable[..., Any]:
-        """What to call for a record."""
-        return method_of(self.function, self.method)
-
-    def open(self) -> None:
-        """Open the function."""
-        open_function(self.function, self.context)
-
-    def close(self) -> None:
-        """Close the function."""
-        close_function(self.function)
 
 
 class MapOperator(FunctionOperator):
@@ -52,7 +30,10 @@ class MapOperator(FunctionOperator):
         """Call the function for each record."""
         function, rest = self.call, iter(values)
         try:
-            results = [function(value) for value in rest]
+            if isinstance(self.function, Function):
+                results = map_records(function, rest)
+            else:
+                results = [function(value) for value in rest]
         except Exception as error:
             raise batch_error(self.context, error, "map", values, rest) from None
         self.output.emit(results, timestamps)
@@ -91,18 +72,49 @@ class FlatMapOperator(FunctionOperator):
 
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:
         """Collect what the function gives for each record."""
-        flat_map_batch(self.collector, self.context, self.call, values, timestamps)
+        if isinstance(self.function, Function):
+            flat_map_records(self.collector, self.context, self.call, values, timestamps, "flat_map")
+        else:
+            flat_map_plain(self.collector, self.context, self.call, values, timestamps)
 
 
-def flat_map_batch(
+def map_records(function: Callable[[Any], Any], values: Iterable[Any]) -> Values:
+    """The result of a function object's method for each record, protected against later changes."""
+    results: Values = []
+    for value in values:
+        result = function(value)
+        results.append(result if type(result) in IMMUTABLE else protect(result))
+    return results
+
+
+def flat_map_records(
     collector: Collector,
     context: OperatorContext,
     function: Callable[[Any], Any],
     values: Values,
     timestamps: Timestamps,
-    method: str = "flat_map",
+    method: str,
 ) -> None:
-    """Run a flat-map function over a batch and emit the results."""
+    """Run the method of a function object over a batch and emit the results."""
+    stamp = None
+    try:
+        for position, value in enumerate(values):
+            if timestamps is not None:
+                stamp = timestamps[position]
+            collect_results(collector, function(value), stamp)
+    except Exception as error:
+        raise user_error(context, error, method) from None
+    collector.flush()
+
+
+def flat_map_plain(
+    collector: Collector,
+    context: OperatorContext,
+    function: Callable[[Any], Any],
+    values: Values,
+    timestamps: Timestamps,
+) -> None:
+    """Run a plain function over a batch and emit the results."""
     out = collector.values
     extend = out.extend
     try:
@@ -120,7 +132,7 @@ def flat_map_batch(
                     stamps.extend([stamp] * (len(out) - len(stamps)))
             collector.timestamps = stamps
     except Exception as error:
-        raise user_error(context, error, method) from None
+        raise user_error(context, error, "flat_map") from None
     route_tagged(collector)
     collector.flush()
 

@@ -40,15 +40,15 @@ class TimestampsAndWatermarksOperator(StreamOperator):
     """Stamps records and makes watermarks.
 
     The built-in generators need nothing but the largest timestamp of a batch, so they can run beside the source and
-    start afresh in every batch: clocks downstream never go back. A generator of the user's own is kept across batches,
-    and so is the time of the last record when the strategy watches for idleness.
+    start afresh in every batch: clocks downstream never go back. A generator of the user's own is kept across batches.
     """
 
     def __init__(self, strategy: WatermarkStrategy, watermark_interval: int = 200) -> None:
         self.strategy = strategy
         self.watermark_interval = watermark_interval
+        self.idle_timeout = strategy.idle_timeout  # in the source stage the driver watches over idle splits
         self._built_in = type(strategy.create_generator()) in _BUILT_IN
-        self.stateful = not self._built_in or strategy.idle_timeout is not None
+        self.stateful = not self._built_in
 
     def user_functions(self) -> list[Any]:
         """The strategy, which holds the user's assigner and generator."""
@@ -57,17 +57,22 @@ class TimestampsAndWatermarksOperator(StreamOperator):
     def setup(self, context: OperatorContext, output: Output) -> None:
         """Create the generator."""
         super().setup(context, output)
-        self.generator: WatermarkGenerator = self.strategy.create_generator(WatermarkGeneratorContext(context.metrics))
+        self._sink = _Sink()
+        self.restart()
+
+    def restart(self) -> None:
+        """Every split has its own generator and clock."""
+        context = WatermarkGeneratorContext(self.context.metrics)
+        self.generator: WatermarkGenerator = self.strategy.create_generator(context)
         self._emitted = MIN_WATERMARK
         self._idle = False
-        self._sink = _Sink()
         self._last_record_at: int | None = None
         self._next_periodic: int | None = None
         self._backoff = 1
 
     def open(self) -> None:
         """Continue with the generator and the idleness of the last checkpoint."""
-        kept = self.context.operator_state.get_raw("generator") if self.stateful else None
+        kept = self.context.operator_state.get_raw("generator") if self._keeps_state else None
         if kept is not None:
             generator, self._emitted, self._idle, self._last_record_at = kept
             if not self._built_in:
@@ -75,10 +80,14 @@ class TimestampsAndWatermarksOperator(StreamOperator):
 
     def snapshot_state(self, checkpoint_id: int) -> None:
         """Keep the generator and the idleness."""
-        if self.stateful:
+        if self._keeps_state:
             generator = None if self._built_in else self.generator
             kept = (generator, self._emitted, self._idle, self._last_record_at)
             self.context.operator_state.put_raw("generator", kept)
+
+    @property
+    def _keeps_state(self) -> bool:
+        return self.stateful or self.idle_timeout is not None
 
     # -- records ------------------------------------------------------------------------------------------------
 
@@ -102,29 +111,30 @@ class TimestampsAndWatermarksOperator(StreamOperator):
 
     def _punctuate(self, values: Values, stamps: Timestamps) -> None:
         """Every record to the generator; what it emits goes right behind the record that made it do so."""
-        assert stamps is not None
         on_event, sink, start = self.generator.on_event, self._sink, 0
         for position, value in enumerate(values):
+            stamp = None if stamps is None else stamps[position]
             try:
-                on_event(value, stamps[position], sink)
+                on_event(value, TimestampAssigner.NO_TIMESTAMP if stamp is None else stamp, sink)
             except Exception as error:
                 raise user_error(self.context, error, "on_event") from None
             if sink.events:
-                self.output.emit(values[start : position + 1], stamps[start : position + 1])
+                self._emit_slice(values, stamps, start, position + 1)
                 start = position + 1
                 self._drain()
-        if start == 0:
-            self.output.emit(values, stamps)
-        elif start < len(values):
-            self.output.emit(values[start:], stamps[start:])
+        if start < len(values):
+            self._emit_slice(values, stamps, start, len(values))
+
+    def _emit_slice(self, values: Values, stamps: Timestamps, start: int, end: int) -> None:
+        self.output.emit(values[start:end], None if stamps is None else stamps[start:end])
 
     # -- timestamps ---------------------------------------------------------------------------------------------
 
     def _assign(self, values: Values, timestamps: Timestamps) -> Timestamps:
         assigner = self.strategy.timestamp_assigner
         if assigner is None:
-            if type(self.generator) is NoWatermarksGenerator:
-                return timestamps
+            if type(self.generator) is NoWatermarksGenerator or not self._built_in:
+                return timestamps  # a generator of the user's own may do without
             stamps = [None] * len(values) if timestamps is None else timestamps
         else:
             stamps = self._extract(assigner, values, timestamps)
@@ -138,7 +148,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
     def _extract(self, assigner: TimestampAssigner, values: Values, timestamps: Timestamps) -> list[Any]:
         rest = iter(values)
         try:
-            if isinstance(assigner, CallableTimestampAssigner) and not assigner.takes_timestamp:
+            if isinstance(assigner, CallableTimestampAssigner) and not assigner._takes_timestamp:
                 function = assigner.function
                 return [function(value) for value in rest]
             extract = assigner.extract_timestamp
@@ -163,10 +173,8 @@ class TimestampsAndWatermarksOperator(StreamOperator):
     def _as_timestamp(self, stamp: Any, value: Any) -> int:
         if stamp is None:
             raise self._missing(value)
-        if isinstance(stamp, Integral) and not isinstance(stamp, bool):
-            return int(stamp)
-        if isinstance(stamp, float) and stamp.is_integer():
-            return int(stamp)
+        if isinstance(stamp, Integral) or (isinstance(stamp, float) and stamp.is_integer()):
+            return int(stamp)  # numpy's integers, for instance
         raise TypeMismatchError(
             f"the timestamp assigner returned {shorten(stamp)} of type {type(stamp).__name__}: "
             "return milliseconds since the epoch as an int",
@@ -196,7 +204,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
     def end_batch(self) -> None:
         """Periodic watermarks, or the discovery that no record came for too long."""
         now = self.context.processing_time()
-        timeout = self.strategy.idle_timeout
+        timeout = self.idle_timeout
         if timeout is not None and not self._idle:
             if self._last_record_at is None:
                 self._last_record_at = now  # the time without records starts when the job starts
@@ -220,8 +228,8 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         if self._emitted == MAX_WATERMARK or self._idle:
             return None
         times = [] if self._next_periodic is None else [self._next_periodic]
-        if self.strategy.idle_timeout is not None and self._last_record_at is not None:
-            times.append(self._last_record_at + self.strategy.idle_timeout)
+        if self.idle_timeout is not None and self._last_record_at is not None:
+            times.append(self._last_record_at + self.idle_timeout)
         return min(times, default=None)
 
     def _drain(self) -> None:

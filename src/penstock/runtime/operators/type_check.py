@@ -99,9 +99,7 @@ def _expression(output_type: TypeInformation, value: str, depth: int) -> str | N
     return None
 
 
-def _fields_expression(
-    types: list[TypeInformation], kind: str, value: str, fields: str, depth: int
-) -> str | None:
+def _fields_expression(types: list[TypeInformation], kind: str, value: str, fields: str, depth: int) -> str | None:
     parts = [f"type({value}) is {kind} and len({fields}) == {len(types)}"]
     for position, field_type in enumerate(types):
         part = _expression(field_type, f"{fields}[{position}]", depth + 1) if depth < _MAX_DEPTH else None

@@ -1,0 +1,66 @@
+# `make help` lists what there is. Everything runs in .venv, which is made and kept up to date on the way.
+VENV := .venv
+PY := $(VENV)/bin/python
+PYTEST := $(PY) -m pytest
+# More processes than this cost more to start than they save.
+WORKERS ?= 4
+# Extra arguments: make test-fast ARGS="-k timers -x"
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup java demo test test-fast test-spark test-slow test-all lint format constraints bench clean
+
+help: ## list the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(VENV)/.dev: pyproject.toml constraints.txt scripts/setup_env.sh
+	@PYTHON="$(PYTHON)" scripts/setup_env.sh dev
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.dev
+	@PYTHON="$(PYTHON)" scripts/setup_env.sh dev,bench
+	@touch $@
+
+setup: $(VENV)/.dev ## make .venv with everything for development (uv, or venv and pip)
+
+java: setup ## make sure there is a Java 17 or newer for Spark; installs one if not
+	@$(PY) scripts/ensure_java.py
+
+demo: java ## run the sensor-average job on an embedded Spark, with live output
+	@$(PY) examples/sensor_average.py $(ARGS)
+
+test: test-fast test-spark ## all tests but the slow ones: first without, then with Spark
+
+test-fast: setup ## tests and doctests that need no JVM
+	@$(PYTEST) src tests --doctest-modules -m "not spark and not slow" -q -n logical --maxprocesses $(WORKERS) $(ARGS)
+
+test-spark: java ## tests on a local Spark
+	@$(PYTEST) -m "spark and not slow" -q $(ARGS)
+
+test-slow: java ## tests that take long (kills, soaks, large state)
+	@$(PYTEST) -m slow -q $(ARGS)
+
+test-all: test test-slow ## every test there is
+
+lint: setup ## style, format, types, direction of imports
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy
+	@$(VENV)/bin/lint-imports --no-logo
+
+format: setup ## format, and mend what ruff can mend
+	@$(PY) -m ruff format .
+	@$(PY) -m ruff check --fix .
+	@$(PY) -m ruff format .
+
+constraints: ## refresh constraints.txt (needs uv; UPGRADE=1 takes the newest versions)
+	@scripts/update_constraints.sh $(if $(UPGRADE),--upgrade)
+
+bench: java $(VENV)/.bench ## compare with PyFlink and plain Spark: a table and a plot
+	@$(PY) benchmarks/run.py $(ARGS)
+
+clean: ## remove the environment and everything generated
+	rm -rf $(VENV) build dist *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+		.import_linter_cache spark-warehouse metastore_db derby.log
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,60 @@
+"""The systems by name, as `--systems` takes them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+
+from benchmarks.systems.environment import PYFLINK, ROOT, SPARK, Environment
+
+_ALL = "abcdefgl"
+
+
+@dataclass(slots=True, frozen=True)
+class System:
+    """One way to run the jobs."""
+
+    name: str
+    package: str
+    variant: str
+    jobs: str
+    driver: str = "drive_flink"
+    environment: Environment | None = None  # None: the interpreter that runs the benchmarks
+    variables: dict[str, str] = field(default_factory=dict)
+
+    def prepare(self) -> None:
+        """Install what is needed."""
+        if self.environment is not None:
+            self.environment.ensure()
+
+    def command(self, arguments: list[str]) -> list[str]:
+        """The command line of a measured process."""
+        python = self.environment.python if self.environment else sys.executable
+        return [python, "-m", f"benchmarks.systems.{self.driver}", *arguments]
+
+    def process_environment(self) -> dict[str, str]:
+        """The environment variables of a measured process."""
+        paths = [str(ROOT)]
+        if self.environment is None:
+            paths.append(str(ROOT / "src"))
+        elif self.package == "pyflink":
+            paths.append(self.environment.site_packages)
+        return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1", **self.variables}
+
+
+# Run from a local Python process, PyFlink executes all Python functions inside that one process ("loopback", meant for
+# debugging). A cluster starts worker processes: the tuned process mode does the same here, which is faster.
+_WORKERS = {"_python_worker_execution_mode": "process"}
+
+SYSTEMS = {
+    system.name: system
+    for system in (
+        System("penstock", "penstock", "default", _ALL),
+        System("pyflink", "pyflink", "default", "abcdefl", environment=PYFLINK),
+        System("pyflink-process", "pyflink", "process", "abcdefl", environment=PYFLINK, variables=_WORKERS),
+        System("pyflink-thread", "pyflink", "thread", "abcdefl", environment=PYFLINK),
+        System("spark", "spark", "100000", "bc", "drive_spark", SPARK),
+        System("spark-20k", "spark", "20000", "bc", "drive_spark", SPARK),
+    )
+}

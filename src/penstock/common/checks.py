@@ -1,0 +1,27 @@
+"""Checks of what users pass in, for contracts that type hints alone do not enforce."""
+
+from __future__ import annotations
+
+from penstock.common.errors import InvalidProgramError
+
+__all__ = ["is_int", "require_name"]
+
+
+def is_int(value: object) -> bool:
+    """Whether a value is an int and not a bool.
+
+    >>> is_int(1), is_int(True), is_int(1.0)
+    (True, False, False)
+    """
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def require_name(value: object, what: str) -> str:
+    """The value, if it is a string that is not empty.
+
+    >>> require_name("late-data", "the id of an OutputTag")
+    'late-data'
+    """
+    if isinstance(value, str) and value:
+        return value
+    raise InvalidProgramError(f"{what} must be a string that is not empty, got {value!r}")

@@ -1,0 +1,84 @@
+"""Futures as the job client gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, Generic, TypeVar
+
+__all__ = ["CompletableFuture"]
+
+T = TypeVar("T")
+
+
+class CompletableFuture(Generic[T]):
+    """A result that may come later; a thin layer over :class:`concurrent.futures.Future`.
+
+    >>> future = CompletableFuture()
+    >>> future.done()
+    False
+    >>> future.complete(42)
+    True
+    >>> future.result()
+    42
+    """
+
+    __slots__ = ("_future",)
+
+    def __init__(self, future: Future[T] | None = None) -> None:
+        self._future: Future[T] = Future() if future is None else future
+
+    @staticmethod
+    def completed(value: Any) -> CompletableFuture[Any]:
+        """A future that has its result already."""
+        future: CompletableFuture[Any] = CompletableFuture()
+        future.complete(value)
+        return future
+
+    @staticmethod
+    def failed(error: BaseException) -> CompletableFuture[Any]:
+        """A future that has failed already."""
+        future: CompletableFuture[Any] = CompletableFuture()
+        future.complete_exceptionally(error)
+        return future
+
+    def cancel(self) -> bool:
+        """Gives up on the result; false if it is there already or being computed."""
+        return self._future.cancel()
+
+    def cancelled(self) -> bool:
+        return self._future.cancelled()
+
+    def done(self) -> bool:
+        """Whether there is a result, an error or a cancellation."""
+        return self._future.done()
+
+    def result(self, timeout: float | None = None) -> T:
+        """Waits for the result (at most ``timeout`` seconds) and returns it, or raises the error."""
+        return self._future.result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Waits for the outcome and returns the error, or ``None`` if there is a result."""
+        return self._future.exception(timeout)
+
+    def complete(self, value: T) -> bool:
+        """Sets the result; false if the future is done already."""
+        if self._future.done():
+            return False
+        self._future.set_result(value)
+        return True
+
+    def complete_exceptionally(self, error: BaseException) -> bool:
+        """Sets the error; false if the future is done already."""
+        if self._future.done():
+            return False
+        self._future.set_exception(error)
+        return True
+
+    def add_done_callback(self, callback: Callable[[CompletableFuture[T]], object]) -> None:
+        """Calls ``callback(self)`` when done; at once if it is."""
+        self._future.add_done_callback(lambda _: callback(self))
+
+    def __repr__(self) -> str:
+        state = "cancelled" if self.cancelled() else "done" if self.done() else "pending"
+        return f"<CompletableFuture {state}>"

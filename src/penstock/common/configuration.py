@@ -1,0 +1,172 @@
+"""Key/value configuration."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import builtins
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from penstock.common.checks import require_name
+from penstock.common.config_options import ConfigOption
+from penstock.common.errors import InvalidProgramError
+
+__all__ = ["Configuration"]
+
+T = TypeVar("T")
+
+
+class Configuration:
+    """Settings by key. Values are kept as text, as configuration files write them.
+
+    >>> configuration = Configuration().set_integer("parallelism.default", 4).set_boolean("debug", True)
+    >>> configuration.get_integer("parallelism.default", 1)
+    4
+    >>> configuration.to_dict()
+    {'parallelism.default': '4', 'debug': 'true'}
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, other: Configuration | None = None) -> None:
+        self._values: dict[str, str] = {} if other is None else dict(other._values)
+
+    @classmethod
+    def from_dict(cls, map: Mapping[str, Any]) -> Configuration:  # noqa: A002 - PyFlink's name
+        configuration = cls()
+        for key, value in map.items():
+            configuration._put(key, value)
+        return configuration
+
+    def get(self, option: ConfigOption[T]) -> T | None:
+        """The value of a typed option, or its default."""
+        text = self._values.get(option.key)
+        if text is None:
+            return option.default_value
+        value: Any
+        if option.value_type is bool:
+            value = _to_bool(option.key, text)
+        else:
+            value = _convert(option.key, text, option.value_type)
+        result: T = value
+        return result
+
+    def set(self, option: ConfigOption[T], value: T) -> Configuration:
+        """Sets the value of a typed option."""
+        return self._put(option.key, value)
+
+    def get_string(self, key: str, default_value: str | None = None) -> Any:
+        return self._values.get(key, default_value)
+
+    def set_string(self, key: str, value: str) -> Configuration:
+        return self._put(key, value)
+
+    def get_integer(self, key: str, default_value: int) -> int:
+        text = self._values.get(key)
+        return default_value if text is None else _convert(key, text, int)
+
+    def set_integer(self, key: str, value: int) -> Configuration:
+        return self._put(key, value)
+
+    def get_float(self, key: str, default_value: float) -> float:
+        text = self._values.get(key)
+        return default_value if text is None else _convert(key, text, float)
+
+    def set_float(self, key: str, value: float) -> Configuration:
+        return self._put(key, value)
+
+    def get_boolean(self, key: str, default_value: bool) -> bool:
+        text = self._values.get(key)
+        return default_value if text is None else _to_bool(key, text)
+
+    def set_boolean(self, key: str, value: bool) -> Configuration:
+        return self._put(key, value)
+
+    def get_bytearray(self, key: str, default_value: bytearray) -> bytearray:
+        text = self._values.get(key)
+        if text is None:
+            return default_value
+        try:
+            return bytearray(base64.b64decode(text, validate=True))
+        except binascii.Error:
+            raise InvalidProgramError(f"configuration {key!r} does not hold bytes (base64), but {text!r}") from None
+
+    def set_bytearray(self, key: str, value: bytearray) -> Configuration:
+        return self._put(key, value)
+
+    def key_set(self) -> builtins.set[str]:
+        return builtins.set(self._values)
+
+    def contains_key(self, key: str) -> bool:
+        return key in self._values
+
+    def remove_config(self, key: str) -> bool:
+        """Removes a setting; false if there was none."""
+        return self._values.pop(key, None) is not None
+
+    def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
+        """Takes over all settings of another configuration, with a prefix before their keys if given."""
+        self._values.update({f"{prefix or ''}{key}": value for key, value in other._values.items()})
+        return self
+
+    def add_all_to_dict(self, target_dict: dict[str, Any]) -> None:
+        target_dict.update(self._values)
+
+    def to_dict(self) -> dict[str, str]:
+        return dict(self._values)
+
+    @staticmethod
+    def parse_list_value(value: str) -> list[str]:
+        """The elements of a list, written ``a;b`` or ``[a, b]``.
+
+        >>> Configuration.parse_list_value("a;b"), Configuration.parse_list_value("['a', b]")
+        (['a', 'b'], ['a', 'b'])
+        """
+        text = value.strip()
+        in_brackets = text.startswith("[") and text.endswith("]")
+        parts = text[1:-1].split(",") if in_brackets else text.split(";")
+        elements = (part.strip() for part in parts)
+        return [element.strip("'\"") for element in elements if element]
+
+    def _put(self, key: str, value: Any) -> Configuration:
+        require_name(key, "a configuration key")
+        if value is None:
+            raise InvalidProgramError(f"the value of configuration {key!r} must not be None; use remove_config")
+        if isinstance(value, bool):
+            value = "true" if value else "false"
+        elif isinstance(value, (bytes, bytearray)):
+            value = base64.b64encode(value).decode("ascii")
+        self._values[key] = str(value)
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return self._values == other._values if isinstance(other, Configuration) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._values.items()))
+
+    def __str__(self) -> str:
+        return str(self._values)
+
+    def __repr__(self) -> str:
+        return f"Configuration({self._values!r})"
+
+
+_TRUE = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+
+
+def _to_bool(key: str, text: str) -> bool:
+    value = _TRUE.get(text.strip().lower())
+    if value is None:
+        raise InvalidProgramError(f"configuration {key!r} must be true or false, not {text!r}")
+    return value
+
+
+def _convert(key: str, text: str, value_type: type[T]) -> T:
+    try:
+        return value_type(text)  # type: ignore[call-arg]
+    except ValueError:
+        raise InvalidProgramError(
+            f"configuration {key!r} must be of type {value_type.__name__}, not {text!r}"
+        ) from None

@@ -1,0 +1,370 @@
+"""What happens when a job fails: how often it is started again, and after how long.
+
+A *configuration* says what is wanted; :meth:`RestartStrategyConfiguration.create` makes a :class:`RestartBackoff`,
+which a supervisor tells of each failure and then asks whether and when to go on.
+"""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from penstock.common.configuration import Configuration
+from penstock.common.errors import InvalidProgramError
+from penstock.common.time import Duration, Time, parse_duration, to_millis
+
+__all__ = ["RestartBackoff", "RestartStrategies", "RestartStrategyConfiguration"]
+
+Length = Duration | Time | timedelta | int
+
+
+class RestartBackoff(ABC):
+    """Decides about one job's restarts.
+
+    >>> backoff = RestartStrategies.fixed_delay_restart(1, 500).create()
+    >>> backoff.notify_failure(now_ms=0)
+    >>> backoff.can_restart(), backoff.delay_ms()
+    (True, 500)
+    >>> backoff.notify_failure(now_ms=10_000)
+    >>> backoff.can_restart()
+    False
+    """
+
+    @abstractmethod
+    def notify_failure(self, now_ms: int) -> None:
+        """The job failed at this time."""
+
+    @abstractmethod
+    def can_restart(self) -> bool:
+        """Whether to start the job again after the last failure."""
+
+    @abstractmethod
+    def delay_ms(self) -> int:
+        """How long to wait before that."""
+
+
+class RestartStrategyConfiguration(ABC):
+    """Base of all restart strategies."""
+
+    @abstractmethod
+    def get_description(self) -> str:
+        """The strategy in words."""
+
+    @abstractmethod
+    def create(self) -> RestartBackoff:
+        """A new decision maker, for one job."""
+
+    def __str__(self) -> str:
+        return self.get_description()
+
+
+class _NoRestartBackoff(RestartBackoff):
+    def notify_failure(self, now_ms: int) -> None:
+        pass
+
+    def can_restart(self) -> bool:
+        return False
+
+    def delay_ms(self) -> int:
+        return 0
+
+
+class _FixedDelayBackoff(RestartBackoff):
+    def __init__(self, attempts: int, delay: int) -> None:
+        self._attempts = attempts
+        self._delay = delay
+        self._failures = 0
+
+    def notify_failure(self, now_ms: int) -> None:
+        self._failures += 1
+
+    def can_restart(self) -> bool:
+        return self._failures <= self._attempts
+
+    def delay_ms(self) -> int:
+        return self._delay
+
+
+class _FailureRateBackoff(RestartBackoff):
+    def __init__(self, max_failures: int, interval: int, delay: int) -> None:
+        self._max_failures = max_failures
+        self._interval = interval
+        self._delay = delay
+        # One more than allowed is all that is ever looked at.
+        self._failures: deque[int] = deque(maxlen=max_failures + 1)
+
+    def notify_failure(self, now_ms: int) -> None:
+        self._failures.append(now_ms)
+
+    def can_restart(self) -> bool:
+        failures = self._failures
+        return len(failures) <= self._max_failures or failures[-1] - failures[0] > self._interval
+
+    def delay_ms(self) -> int:
+        return self._delay
+
+
+class _ExponentialDelayBackoff(RestartBackoff):
+    def __init__(
+        self, config: _ExponentialDelayRestartStrategyConfiguration, jitter: Callable[[], float] = random.random
+    ) -> None:
+        self._config = config
+        self._jitter = jitter
+        self._delay: float = 0.0
+        self._attempts = 0
+        self._last_failure: int | None = None
+
+    def notify_failure(self, now_ms: int) -> None:
+        config = self._config
+        quiet = None if self._last_failure is None else now_ms - self._last_failure - self._delay
+        if quiet is None or quiet >= config.reset_backoff_threshold:
+            self._delay, self._attempts = float(config.initial_backoff), 1
+        else:
+            self._delay = min(self._delay * config.backoff_multiplier, config.max_backoff)
+            self._attempts += 1
+        self._last_failure = now_ms
+
+    def can_restart(self) -> bool:
+        limit = self._config.attempts_before_reset
+        return limit is None or self._attempts <= limit
+
+    def delay_ms(self) -> int:
+        # Jobs that failed together should not come back together.
+        spread = self._delay * self._config.jitter_factor
+        return min(round(self._delay + spread * (2 * self._jitter() - 1)), self._config.max_backoff)
+
+
+@dataclass(frozen=True)
+class _NoRestartStrategyConfiguration(RestartStrategyConfiguration):
+    """The first failure ends the job."""
+
+    def get_description(self) -> str:
+        return "Restart deactivated."
+
+    def create(self) -> RestartBackoff:
+        return _NoRestartBackoff()
+
+
+@dataclass(frozen=True)
+class _FallbackRestartStrategyConfiguration(RestartStrategyConfiguration):
+    """Whatever the configuration says (``restart-strategy.type``); without any, the first failure ends the job."""
+
+    def get_description(self) -> str:
+        return "Cluster level default restart strategy"
+
+    def create(self) -> RestartBackoff:
+        return _NoRestartBackoff()
+
+
+class _FixedDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
+    """A number of restarts, each after the same wait."""
+
+    def __init__(self, restart_attempts: int, delay_between_attempts_interval: Length) -> None:
+        self._restart_attempts = _not_negative(restart_attempts, "the number of restart attempts")
+        self._delay = _not_negative(to_millis(delay_between_attempts_interval), "the delay between attempts")
+
+    def get_restart_attempts(self) -> int:
+        return self._restart_attempts
+
+    def get_delay_between_attempts_interval(self) -> timedelta:
+        return timedelta(milliseconds=self._delay)
+
+    def get_description(self) -> str:
+        return f"Restart with fixed delay ({self._delay} ms). #{self._restart_attempts} restart attempts."
+
+    def create(self) -> RestartBackoff:
+        return _FixedDelayBackoff(self._restart_attempts, self._delay)
+
+
+class _FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
+    """Restarts until there are too many failures within an interval."""
+
+    def __init__(
+        self, max_failure_rate: int, failure_interval: Length, delay_between_attempts_interval: Length
+    ) -> None:
+        if max_failure_rate <= 0:
+            raise InvalidProgramError(f"the failure rate must be positive, got {max_failure_rate}")
+        self._max_failure_rate = max_failure_rate
+        self._failure_interval = _not_negative(to_millis(failure_interval), "the failure interval")
+        self._delay = _not_negative(to_millis(delay_between_attempts_interval), "the delay between attempts")
+
+    def get_max_failure_rate(self) -> int:
+        return self._max_failure_rate
+
+    def get_failure_interval(self) -> timedelta:
+        return timedelta(milliseconds=self._failure_interval)
+
+    def get_delay_between_attempts_interval(self) -> timedelta:
+        return timedelta(milliseconds=self._delay)
+
+    def get_description(self) -> str:
+        return (
+            f"Failure rate restart with maximum of {self._max_failure_rate} failures within interval "
+            f"{self._failure_interval} ms and fixed delay {self._delay} ms."
+        )
+
+    def create(self) -> RestartBackoff:
+        return _FailureRateBackoff(self._max_failure_rate, self._failure_interval, self._delay)
+
+
+@dataclass(frozen=True)
+class _ExponentialDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
+    """Restarts after waits that grow, and shrink again after a quiet time. Lengths are in milliseconds."""
+
+    initial_backoff: int = 1_000
+    max_backoff: int = 60_000
+    backoff_multiplier: float = 1.5
+    reset_backoff_threshold: int = 3_600_000
+    jitter_factor: float = 0.1
+    attempts_before_reset: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.initial_backoff < 1 or self.max_backoff < self.initial_backoff:
+            raise InvalidProgramError(
+                f"the first wait must be at least 1 ms and not above the largest, "
+                f"got {self.initial_backoff} ms and {self.max_backoff} ms"
+            )
+        if self.backoff_multiplier < 1 or not 0 <= self.jitter_factor <= 1 or self.reset_backoff_threshold < 1:
+            raise InvalidProgramError(
+                "exponential delay needs a multiplier >= 1, a jitter factor from 0 to 1 and a reset threshold > 0, "
+                f"got {self.backoff_multiplier}, {self.jitter_factor} and {self.reset_backoff_threshold} ms"
+            )
+
+    def get_description(self) -> str:
+        return (
+            f"Restart with exponential delay: starting at {self.initial_backoff} ms, increasing by "
+            f"{self.backoff_multiplier}, with maximum {self.max_backoff} ms, reset after "
+            f"{self.reset_backoff_threshold} ms, jitter {self.jitter_factor}."
+        )
+
+    def create(self) -> RestartBackoff:
+        return _ExponentialDelayBackoff(self)
+
+
+class RestartStrategies:
+    """The restart strategies. Lengths of time are given in milliseconds, or as Duration, Time or timedelta.
+
+    >>> RestartStrategies.fixed_delay_restart(3, 10_000).get_description()
+    'Restart with fixed delay (10000 ms). #3 restart attempts.'
+    """
+
+    NoRestartStrategyConfiguration = _NoRestartStrategyConfiguration
+    FallbackRestartStrategyConfiguration = _FallbackRestartStrategyConfiguration
+    FixedDelayRestartStrategyConfiguration = _FixedDelayRestartStrategyConfiguration
+    FailureRateRestartStrategyConfiguration = _FailureRateRestartStrategyConfiguration
+    ExponentialDelayRestartStrategyConfiguration = _ExponentialDelayRestartStrategyConfiguration
+
+    @staticmethod
+    def no_restart() -> _NoRestartStrategyConfiguration:
+        """The first failure ends the job."""
+        return _NoRestartStrategyConfiguration()
+
+    @staticmethod
+    def fall_back_restart() -> _FallbackRestartStrategyConfiguration:
+        """What the configuration says."""
+        return _FallbackRestartStrategyConfiguration()
+
+    @staticmethod
+    def fixed_delay_restart(
+        restart_attempts: int, delay_between_attempts: Length
+    ) -> _FixedDelayRestartStrategyConfiguration:
+        """A number of restarts, each after the same wait."""
+        return _FixedDelayRestartStrategyConfiguration(restart_attempts, delay_between_attempts)
+
+    @staticmethod
+    def failure_rate_restart(
+        failure_rate: int, failure_interval: Length, delay_interval: Length
+    ) -> _FailureRateRestartStrategyConfiguration:
+        """Restarts until there are more than ``failure_rate`` failures within an interval."""
+        return _FailureRateRestartStrategyConfiguration(failure_rate, failure_interval, delay_interval)
+
+    @staticmethod
+    def exponential_delay_restart(
+        initial_backoff: Length = 1_000,
+        max_backoff: Length = 60_000,
+        backoff_multiplier: float = 1.5,
+        reset_backoff_threshold: Length = 3_600_000,
+        jitter_factor: float = 0.1,
+        attempts_before_reset: int | None = None,
+    ) -> _ExponentialDelayRestartStrategyConfiguration:
+        """Restarts without end (or a number of times in a row), after waits that grow."""
+        return _ExponentialDelayRestartStrategyConfiguration(
+            to_millis(initial_backoff),
+            to_millis(max_backoff),
+            backoff_multiplier,
+            to_millis(reset_backoff_threshold),
+            jitter_factor,
+            attempts_before_reset,
+        )
+
+    @staticmethod
+    def from_configuration(configuration: Configuration) -> RestartStrategyConfiguration | None:
+        """The strategy that the keys ``restart-strategy.*`` describe; ``None`` if they do not.
+
+        >>> configuration = Configuration()
+        >>> configuration = configuration.set_string("restart-strategy.type", "fixed-delay")
+        >>> configuration = configuration.set_integer("restart-strategy.fixed-delay.attempts", 2)
+        >>> RestartStrategies.from_configuration(configuration).get_restart_attempts()
+        2
+        """
+        name = configuration.get_string("restart-strategy.type") or configuration.get_string("restart-strategy")
+        if name is None:
+            return None
+        read = _from_configuration.get(name.strip().lower().replace("delay", "-delay").replace("--", "-"))
+        if read is None:
+            raise InvalidProgramError(
+                f"unknown restart-strategy.type {name!r}: use none, fixed-delay, failure-rate or exponential-delay"
+            )
+        return read(configuration)
+
+
+def _not_negative(value: int, what: str) -> int:
+    if value < 0:
+        raise InvalidProgramError(f"{what} must not be negative, got {value}")
+    return value
+
+
+def _length(configuration: Configuration, key: str, default: str) -> Duration:
+    return parse_duration(configuration.get_string(f"restart-strategy.{key}", default))
+
+
+def _fixed_delay(configuration: Configuration) -> RestartStrategyConfiguration:
+    return RestartStrategies.fixed_delay_restart(
+        configuration.get_integer("restart-strategy.fixed-delay.attempts", 1),
+        _length(configuration, "fixed-delay.delay", "1 s"),
+    )
+
+
+def _failure_rate(configuration: Configuration) -> RestartStrategyConfiguration:
+    return RestartStrategies.failure_rate_restart(
+        configuration.get_integer("restart-strategy.failure-rate.max-failures-per-interval", 1),
+        _length(configuration, "failure-rate.failure-rate-interval", "1 min"),
+        _length(configuration, "failure-rate.delay", "1 s"),
+    )
+
+
+def _exponential_delay(configuration: Configuration) -> RestartStrategyConfiguration:
+    prefix = "restart-strategy.exponential-delay."
+    attempts = configuration.get_integer(prefix + "attempts-before-reset-backoff", 0)
+    return RestartStrategies.exponential_delay_restart(
+        _length(configuration, "exponential-delay.initial-backoff", "1 s"),
+        _length(configuration, "exponential-delay.max-backoff", "1 min"),
+        configuration.get_float(prefix + "backoff-multiplier", 1.5),
+        _length(configuration, "exponential-delay.reset-backoff-threshold", "1 h"),
+        configuration.get_float(prefix + "jitter-factor", 0.1),
+        attempts or None,
+    )
+
+
+_from_configuration: dict[str, Callable[[Configuration], RestartStrategyConfiguration]] = {
+    "none": lambda _: RestartStrategies.no_restart(),
+    "off": lambda _: RestartStrategies.no_restart(),
+    "disable": lambda _: RestartStrategies.no_restart(),
+    "fixed-delay": _fixed_delay,
+    "failure-rate": _failure_rate,
+    "exponential-delay": _exponential_delay,
+}

@@ -1,0 +1,177 @@
+"""Schemas: how connectors turn records into bytes and bytes into records."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, BinaryIO
+
+from penstock.common.errors import InvalidProgramError
+from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
+
+__all__ = [
+    "BulkWriter",
+    "BulkWriterFactory",
+    "ByteArraySchema",
+    "DeserializationSchema",
+    "Encoder",
+    "RowDataBulkWriterFactory",
+    "RowFieldExtractorSchema",
+    "SerializationSchema",
+    "SimpleStringSchema",
+]
+
+
+class SerializationSchema(ABC):
+    """Turns a record into bytes."""
+
+    def open(self) -> None:
+        """Called once per task before the first record."""
+        return
+
+    @abstractmethod
+    def serialize(self, value: Any) -> bytes:
+        """The bytes of a record."""
+
+
+class DeserializationSchema(ABC):
+    """Turns bytes into a record."""
+
+    def open(self) -> None:
+        """Called once per task before the first record."""
+        return
+
+    @abstractmethod
+    def deserialize(self, message: bytes) -> Any:
+        """The record in a message; ``None`` if it holds none and is to be skipped."""
+
+    def is_end_of_stream(self, next_element: Any) -> bool:
+        """Whether this record ends the stream."""
+        return False
+
+    def get_produced_type(self) -> TypeInformation:
+        """The type of the records."""
+        return Types.PICKLED_BYTE_ARRAY()
+
+
+class SimpleStringSchema(SerializationSchema, DeserializationSchema):
+    r"""Strings in a character set.
+
+    >>> SimpleStringSchema().deserialize(b"caf\xc3\xa9")
+    'café'
+    """
+
+    def __init__(self, charset: str = "UTF-8") -> None:
+        try:
+            "".encode(charset)
+        except LookupError:
+            raise InvalidProgramError(f"unknown character set {charset!r}") from None
+        self._charset = charset
+
+    def open(self) -> None:
+        return None
+
+    def serialize(self, value: Any) -> bytes:
+        return str(value).encode(self._charset)
+
+    def deserialize(self, message: bytes) -> str:
+        return message.decode(self._charset)
+
+    def get_produced_type(self) -> TypeInformation:
+        return Types.STRING()
+
+
+class ByteArraySchema(SerializationSchema, DeserializationSchema):
+    """Bytes as they are."""
+
+    def open(self) -> None:
+        return None
+
+    def serialize(self, value: Any) -> bytes:
+        return bytes(value)
+
+    def deserialize(self, message: bytes) -> bytes:
+        return message
+
+    def get_produced_type(self) -> TypeInformation:
+        return Types.PRIMITIVE_ARRAY(Types.BYTE())
+
+
+class RowFieldExtractorSchema(SerializationSchema):
+    """The bytes of one field of a row, such as the key of a Kafka record.
+
+    >>> RowFieldExtractorSchema(1).serialize(("a", b"bytes"))
+    b'bytes'
+    """
+
+    def __init__(self, field_index: int) -> None:
+        if field_index < 0:
+            raise InvalidProgramError(f"the field index must not be negative, got {field_index}")
+        self._field_index = field_index
+
+    def serialize(self, value: Any) -> bytes:
+        field = value[self._field_index]
+        if field is None:
+            return b""
+        return field.encode("utf-8") if isinstance(field, str) else bytes(field)
+
+
+class Encoder(ABC):
+    """Writes records one after the other into a file."""
+
+    @abstractmethod
+    def encode(self, value: Any, stream: BinaryIO) -> None:
+        """Writes one record."""
+
+    @staticmethod
+    def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
+        r"""One record per line, as ``str()`` gives it.
+
+        >>> from io import BytesIO
+        >>> stream = BytesIO()
+        >>> Encoder.simple_string_encoder().encode(42, stream)
+        >>> stream.getvalue()
+        b'42\n'
+        """
+        return _SimpleStringEncoder(charset_name)
+
+
+class _SimpleStringEncoder(Encoder):
+    def __init__(self, charset_name: str) -> None:
+        self._charset = charset_name
+
+    def encode(self, value: Any, stream: BinaryIO) -> None:
+        stream.write(f"{value}\n".encode(self._charset))
+
+
+class BulkWriter(ABC):
+    """Writes a file of a format that is not simply one record after the other, such as Parquet."""
+
+    @abstractmethod
+    def add_element(self, element: Any) -> None:
+        """Takes one record; it may stay in memory until :meth:`finish`."""
+
+    def flush(self) -> None:
+        """Writes out what can be written."""
+        return
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Completes the file; does not close the stream."""
+
+
+class BulkWriterFactory(ABC):
+    """Makes a :class:`BulkWriter` for each file."""
+
+    @abstractmethod
+    def create(self, stream: BinaryIO) -> BulkWriter:
+        """A writer into a new file."""
+
+
+class RowDataBulkWriterFactory(BulkWriterFactory):
+    """A :class:`BulkWriterFactory` for rows of one type."""
+
+    def __init__(self, row_type: RowTypeInfo) -> None:
+        self._row_type = row_type
+
+    def get_row_type(self) -> RowTypeInfo:
+        return self._row_type

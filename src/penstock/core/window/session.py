@@ -1,0 +1,152 @@
+"""Session windows: activity that ends with a gap (spec: 6.4).
+
+Every element begins as a window of its own, [t, t + gap); windows that overlap or touch are merged. A late element
+can so bridge two sessions into one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from penstock.common.errors import InvalidProgramError
+from penstock.common.time import to_millis
+from penstock.core.window.assigner import (
+    MergingWindowAssigner,
+    SessionWindowTimeGapExtractor,
+    WindowAssigner,
+    to_gap_extractor,
+)
+from penstock.core.window.serializers import TimeWindowSerializer
+from penstock.core.window.time_windows import Length
+from penstock.core.window.trigger import Trigger
+from penstock.core.window.triggers import EventTimeTrigger, ProcessingTimeTrigger
+from penstock.core.window.windows import TimeWindow
+
+__all__ = [
+    "DynamicEventTimeSessionWindows",
+    "DynamicProcessingTimeSessionWindows",
+    "EventTimeSessionWindows",
+    "ProcessingTimeSessionWindows",
+]
+
+Extractor = SessionWindowTimeGapExtractor | Callable[[Any], int]
+
+
+class SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
+    """Base of all session windows. A subclass knows the gap of an element and which clock counts."""
+
+    def gap_of(self, element: Any) -> int:
+        """The gap after this element in milliseconds."""
+        raise NotImplementedError
+
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
+        """The element's own window; merging comes afterwards."""
+        start = timestamp if self.is_event_time() else context.get_current_processing_time()
+        return [TimeWindow(start, start + self.gap_of(element))]
+
+    def merge_windows(
+        self, windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]
+    ) -> None:
+        """Windows that overlap or touch become one."""
+        TimeWindow.merge_windows(windows, callback)
+
+    def get_default_trigger(self, env: Any = None) -> Trigger[Any, TimeWindow]:
+        return EventTimeTrigger.create() if self.is_event_time() else ProcessingTimeTrigger.create()
+
+    def get_window_serializer(self) -> TimeWindowSerializer:
+        return TimeWindowSerializer()
+
+
+class _FixedGap(SessionWindows):
+    def __init__(self, session_gap: int) -> None:
+        if session_gap <= 0:
+            raise InvalidProgramError(f"{type(self).__name__}: the gap must be longer than 0 ms, got {session_gap} ms")
+        self.session_gap = session_gap
+
+    def gap_of(self, element: Any) -> int:
+        return self.session_gap
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.session_gap})"
+
+
+class _DynamicGap(SessionWindows):
+    def __init__(self, session_window_time_gap_extractor: Extractor) -> None:
+        self.extractor = to_gap_extractor(session_window_time_gap_extractor)
+
+    def gap_of(self, element: Any) -> int:
+        gap = self.extractor.extract(element)
+        if gap <= 0:
+            raise InvalidProgramError(
+                f"the session gap extractor gave {gap!r} ms for {element!r}: a gap must be longer than 0 ms"
+            )
+        return gap
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class EventTimeSessionWindows(_FixedGap):
+    """Sessions in event time with one gap for all.
+
+    >>> sessions = EventTimeSessionWindows.with_gap(10)
+    >>> sessions.assign_windows("a", 5, None)
+    [TimeWindow(start=5, end=15)]
+    """
+
+    @staticmethod
+    def with_gap(size: Length) -> EventTimeSessionWindows:
+        """A session ends when nothing came for this long."""
+        return EventTimeSessionWindows(to_millis(size))
+
+    @staticmethod
+    def with_dynamic_gap(extractor: Extractor) -> DynamicEventTimeSessionWindows:
+        """A gap that each element brings along."""
+        return DynamicEventTimeSessionWindows(extractor)
+
+    def is_event_time(self) -> bool:
+        return True
+
+
+class ProcessingTimeSessionWindows(_FixedGap):
+    """Sessions in processing time with one gap for all."""
+
+    @staticmethod
+    def with_gap(size: Length) -> ProcessingTimeSessionWindows:
+        """A session ends when nothing came for this long."""
+        return ProcessingTimeSessionWindows(to_millis(size))
+
+    @staticmethod
+    def with_dynamic_gap(extractor: Extractor) -> DynamicProcessingTimeSessionWindows:
+        """A gap that each element brings along."""
+        return DynamicProcessingTimeSessionWindows(extractor)
+
+    def is_event_time(self) -> bool:
+        return False
+
+
+class DynamicEventTimeSessionWindows(_DynamicGap):
+    """Sessions in event time; each element brings its own gap."""
+
+    @staticmethod
+    def with_dynamic_gap(extractor: Extractor) -> DynamicEventTimeSessionWindows:
+        """A gap that each element brings along."""
+        return DynamicEventTimeSessionWindows(extractor)
+
+    def is_event_time(self) -> bool:
+        return True
+
+
+class DynamicProcessingTimeSessionWindows(_DynamicGap):
+    """Sessions in processing time; each element brings its own gap."""
+
+    @staticmethod
+    def with_dynamic_gap(extractor: Extractor) -> DynamicProcessingTimeSessionWindows:
+        """A gap that each element brings along."""
+        return DynamicProcessingTimeSessionWindows(extractor)
+
+    def is_event_time(self) -> bool:
+        return False

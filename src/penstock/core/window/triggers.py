@@ -1,0 +1,367 @@
+"""The built-in triggers (spec: 6.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from penstock.common.checks import is_int
+from penstock.common.errors import InvalidProgramError
+from penstock.common.time import Duration, Time, to_millis
+from penstock.common.watermark import MAX_WATERMARK
+from penstock.core.state import ReducingState, ReducingStateDescriptor, ValueStateDescriptor
+from penstock.core.window.trigger import Trigger, TriggerResult
+from penstock.core.window.windows import TimeWindow, Window
+
+__all__ = [
+    "ContinuousEventTimeTrigger",
+    "ContinuousProcessingTimeTrigger",
+    "CountTrigger",
+    "DeltaTrigger",
+    "EndOfStreamTrigger",
+    "EventTimeTrigger",
+    "NeverTrigger",
+    "ProcessingTimeTrigger",
+    "PurgingTrigger",
+]
+
+
+def _add(a: int, b: int) -> int:
+    return a + b
+
+
+class _QuietTrigger(Trigger[Any, Any]):
+    """Does nothing: what a built-in trigger does not care about."""
+
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return TriggerResult.CONTINUE
+
+    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return TriggerResult.CONTINUE
+
+    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return TriggerResult.CONTINUE
+
+    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+        """Nothing is held."""
+
+
+class NeverTrigger(_QuietTrigger):
+    """Never fires; the default of :class:`GlobalWindows`."""
+
+    def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
+        """Nothing to merge."""
+
+
+class EndOfStreamTrigger(_QuietTrigger):
+    """Fires once, when the input has ended (at the final watermark)."""
+
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        ctx.register_event_time_timer(MAX_WATERMARK)
+        return TriggerResult.CONTINUE
+
+    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return TriggerResult.FIRE_AND_PURGE if time == MAX_WATERMARK else TriggerResult.CONTINUE
+
+    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+        ctx.delete_event_time_timer(MAX_WATERMARK)
+
+
+class EventTimeTrigger(_QuietTrigger):
+    """Fires when the watermark passes the end of the window; after that, once for every late element."""
+
+    @staticmethod
+    def create() -> EventTimeTrigger:
+        """The default trigger of event-time windows."""
+        return EventTimeTrigger()
+
+    def on_element(self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        end = window.max_timestamp()
+        if end <= ctx.get_current_watermark():
+            return TriggerResult.FIRE
+        ctx.register_event_time_timer(end)
+        return TriggerResult.CONTINUE
+
+    def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return TriggerResult.FIRE if time == window.max_timestamp() else TriggerResult.CONTINUE
+
+    def can_merge(self) -> bool:
+        return True
+
+    def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
+        # A merged window that is already complete fires with the element that merged it, not by a timer.
+        if window.max_timestamp() > ctx.get_current_watermark():
+            ctx.register_event_time_timer(window.max_timestamp())
+
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+        ctx.delete_event_time_timer(window.max_timestamp())
+
+
+class ProcessingTimeTrigger(_QuietTrigger):
+    """Fires when processing time passes the end of the window."""
+
+    @staticmethod
+    def create() -> ProcessingTimeTrigger:
+        """The default trigger of processing-time windows."""
+        return ProcessingTimeTrigger()
+
+    def on_element(self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        ctx.register_processing_time_timer(window.max_timestamp())
+        return TriggerResult.CONTINUE
+
+    def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return TriggerResult.FIRE
+
+    def can_merge(self) -> bool:
+        return True
+
+    def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
+        if window.max_timestamp() > ctx.get_current_processing_time():
+            ctx.register_processing_time_timer(window.max_timestamp())
+
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+        ctx.delete_processing_time_timer(window.max_timestamp())
+
+
+class CountTrigger(_QuietTrigger):
+    """Fires whenever this many elements came since it fired last.
+
+    On a time window it replaces the default trigger: the window does not fire at its end then.
+    """
+
+    _count = ReducingStateDescriptor("count-trigger", _add)
+
+    def __init__(self, window_size: int) -> None:
+        if not is_int(window_size) or window_size <= 0:
+            raise InvalidProgramError(f"CountTrigger needs a whole number above 0, got {window_size!r}")
+        self.window_size = window_size
+
+    @staticmethod
+    def of(window_size: int) -> CountTrigger:
+        """Fire every `window_size` elements."""
+        return CountTrigger(window_size)
+
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        count: ReducingState[int] = ctx.get_partitioned_state(self._count)
+        count.add(1)
+        if (count.get() or 0) >= self.window_size:
+            count.clear()
+            return TriggerResult.FIRE
+        return TriggerResult.CONTINUE
+
+    def can_merge(self) -> bool:
+        return True
+
+    def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
+        ctx.merge_partitioned_state(self._count)
+
+    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+        ctx.get_partitioned_state(self._count).clear()
+
+    def __repr__(self) -> str:
+        return f"CountTrigger({self.window_size})"
+
+
+class PurgingTrigger(Trigger[Any, Any]):
+    """Throws the window's contents away whenever the nested trigger fires."""
+
+    def __init__(self, nested_trigger: Trigger[Any, Any]) -> None:
+        if not isinstance(nested_trigger, Trigger):
+            raise InvalidProgramError(f"PurgingTrigger needs a Trigger, got {nested_trigger!r}")
+        self.nested_trigger = nested_trigger
+
+    @staticmethod
+    def of(nested_trigger: Trigger[Any, Any]) -> PurgingTrigger:
+        """Purge whenever `nested_trigger` fires."""
+        return PurgingTrigger(nested_trigger)
+
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return _purging(self.nested_trigger.on_element(element, timestamp, window, ctx))
+
+    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return _purging(self.nested_trigger.on_event_time(time, window, ctx))
+
+    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return _purging(self.nested_trigger.on_processing_time(time, window, ctx))
+
+    def can_merge(self) -> bool:
+        return self.nested_trigger.can_merge()
+
+    def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
+        self.nested_trigger.on_merge(window, ctx)
+
+    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+        self.nested_trigger.clear(window, ctx)
+
+    def __repr__(self) -> str:
+        return f"PurgingTrigger({self.nested_trigger!r})"
+
+
+def _purging(result: TriggerResult) -> TriggerResult:
+    return TriggerResult.FIRE_AND_PURGE if result is TriggerResult.FIRE else result
+
+
+class _ContinuousTrigger(_QuietTrigger):
+    """Fires at every full interval; the time of the next firing is trigger state, so that it merges (to the earliest)."""
+
+    _next_fire = ReducingStateDescriptor("continuous-trigger", min)
+
+    def __init__(self, interval: int) -> None:
+        if interval <= 0:
+            raise InvalidProgramError(f"{type(self).__name__} needs an interval longer than 0 ms, got {interval}")
+        self.interval = interval
+
+    def can_merge(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.interval})"
+
+
+class ContinuousEventTimeTrigger(_ContinuousTrigger):
+    """Fires at every full interval of the watermark, and when the watermark passes the end of the window."""
+
+    @staticmethod
+    def of(interval: Time | Duration | timedelta | int) -> ContinuousEventTimeTrigger:
+        """Fire every `interval` of event time."""
+        return ContinuousEventTimeTrigger(to_millis(interval))
+
+    def on_element(
+        self, element: Any, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        end = window.max_timestamp()
+        if end <= ctx.get_current_watermark():
+            return TriggerResult.FIRE
+        ctx.register_event_time_timer(end)
+        fire_timestamp_state = ctx.get_partitioned_state(self._next_fire)
+        if fire_timestamp_state.get() is None:
+            start = timestamp - timestamp % self.interval
+            self.register_next_fire_timestamp(start, window, ctx, fire_timestamp_state)
+        return TriggerResult.CONTINUE
+
+    def on_event_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+        if time == window.max_timestamp():
+            return TriggerResult.FIRE
+        fire_timestamp_state = ctx.get_partitioned_state(self._next_fire)
+        if fire_timestamp_state.get() == time:
+            fire_timestamp_state.clear()
+            self.register_next_fire_timestamp(time, window, ctx, fire_timestamp_state)
+            return TriggerResult.FIRE
+        return TriggerResult.CONTINUE
+
+    def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
+        ctx.merge_partitioned_state(self._next_fire)
+        next_fire = ctx.get_partitioned_state(self._next_fire).get()
+        if next_fire is not None:
+            ctx.register_event_time_timer(next_fire)
+
+    def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
+        fire_timestamp_state = ctx.get_partitioned_state(self._next_fire)
+        next_fire = fire_timestamp_state.get()
+        if next_fire is not None:
+            ctx.delete_event_time_timer(next_fire)
+            fire_timestamp_state.clear()
+
+    def register_next_fire_timestamp(
+        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext, fire_timestamp_state: ReducingState[int]
+    ) -> None:
+        """Set the timer one interval after `time`, at the end of the window at the latest."""
+        next_fire = min(time + self.interval, window.max_timestamp())
+        fire_timestamp_state.add(next_fire)
+        ctx.register_event_time_timer(next_fire)
+
+
+class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
+    """Fires at every full interval of processing time."""
+
+    @staticmethod
+    def of(interval: Time | Duration | timedelta | int) -> ContinuousProcessingTimeTrigger:
+        """Fire every `interval` of processing time."""
+        return ContinuousProcessingTimeTrigger(to_millis(interval))
+
+    def on_element(
+        self, element: Any, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        fire_timestamp_state = ctx.get_partitioned_state(self._next_fire)
+        if fire_timestamp_state.get() is None:
+            now = ctx.get_current_processing_time()
+            self.register_next_fire_timestamp(now - now % self.interval, window, ctx, fire_timestamp_state)
+        return TriggerResult.CONTINUE
+
+    def on_processing_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+        fire_timestamp_state = ctx.get_partitioned_state(self._next_fire)
+        if fire_timestamp_state.get() == time:
+            fire_timestamp_state.clear()
+            self.register_next_fire_timestamp(time, window, ctx, fire_timestamp_state)
+            return TriggerResult.FIRE
+        return TriggerResult.CONTINUE
+
+    def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
+        ctx.merge_partitioned_state(self._next_fire)
+        next_fire = ctx.get_partitioned_state(self._next_fire).get()
+        if next_fire is not None:
+            ctx.register_processing_time_timer(next_fire)
+
+    def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
+        fire_timestamp_state = ctx.get_partitioned_state(self._next_fire)
+        next_fire = fire_timestamp_state.get()
+        if next_fire is not None:
+            ctx.delete_processing_time_timer(next_fire)
+            fire_timestamp_state.clear()
+
+    def register_next_fire_timestamp(
+        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext, fire_timestamp_state: ReducingState[int]
+    ) -> None:
+        """Set the timer one interval after `time`; a window that ends before, by this clock, fires at its end."""
+        next_fire = time + self.interval
+        if time < window.max_timestamp() and ctx.get_current_processing_time() <= window.max_timestamp():
+            # Only then: an event-time window may lie in the past of this clock, and its end would be due for ever.
+            next_fire = min(next_fire, window.max_timestamp())
+        fire_timestamp_state.add(next_fire)
+        ctx.register_processing_time_timer(next_fire)
+
+
+class DeltaTrigger(_QuietTrigger):
+    """Fires when an element differs from the one that fired last by more than a threshold.
+
+    >>> DeltaTrigger.of(50.0, lambda last, current: abs(current - last))
+    DeltaTrigger(50.0)
+    """
+
+    _last = ValueStateDescriptor("delta-trigger")
+
+    def __init__(self, threshold: float, delta_function: Callable[[Any, Any], float]) -> None:
+        self.threshold = threshold
+        self.delta_function = to_delta(delta_function)
+
+    @staticmethod
+    def of(threshold: float, delta_function: Callable[[Any, Any], float]) -> DeltaTrigger:
+        """Fire when ``delta_function(last, current) > threshold``."""
+        return DeltaTrigger(threshold, delta_function)
+
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        last = ctx.get_partitioned_state(self._last)
+        previous = last.value()
+        if previous is None:
+            last.update((element,))  # in a tuple: an element may be None, and state may not
+            return TriggerResult.CONTINUE
+        if self.delta_function(previous[0], element) > self.threshold:
+            last.update((element,))
+            return TriggerResult.FIRE
+        return TriggerResult.CONTINUE
+
+    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+        ctx.get_partitioned_state(self._last).clear()
+
+    def __repr__(self) -> str:
+        return f"DeltaTrigger({self.threshold})"
+
+
+def to_delta(function: Any) -> Callable[[Any, Any], float]:
+    """A function of two elements, or an object with `get_delta`, as a function."""
+    delta = getattr(function, "get_delta", function)
+    if not callable(delta):
+        raise InvalidProgramError(f"a delta function takes two elements and gives a number, got {function!r}")
+    result: Callable[[Any, Any], float] = delta
+    return result

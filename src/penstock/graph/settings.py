@@ -1,0 +1,37 @@
+"""Settings of a job: what the environment knows when it executes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.common.restart_strategy import RestartStrategyConfiguration
+
+
+@dataclass(slots=True, kw_only=True)
+class JobSettings:
+    """Everything about a job that is not its graph."""
+
+    job_name: str = "Penstock Streaming Job"
+    parallelism: int = 1
+    max_parallelism: int | None = None
+    runtime_mode: str = "STREAMING"  # STREAMING, BATCH or AUTOMATIC
+    chaining_enabled: bool = True
+    auto_watermark_interval: int = 200
+    buffer_timeout: int = 100
+    checkpoint_interval: int | None = None
+    checkpointing_mode: str = "EXACTLY_ONCE"
+    checkpoint_dir: str | None = None
+    checkpoint_retention: str | None = None
+    restart_strategy: RestartStrategyConfiguration | None = None
+    state_backend: str = "hashmap"
+    state_memory_budget: int | None = None
+    savepoint_dir: str | None = None
+    job_parameters: dict[str, str] = field(default_factory=dict)
+    python_files: list[str] = field(default_factory=list)
+    python_archives: list[tuple[str, str | None]] = field(default_factory=list)
+    python_requirements: tuple[str, str | None] | None = None
+    python_executable: str | None = None
+    cached_files: dict[str, str] = field(default_factory=dict)
+    configuration: dict[str, str] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict)

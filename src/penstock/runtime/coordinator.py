@@ -1,0 +1,251 @@
+"""The source coordinator plans batches: how far each split is read, what time it is, when there is nothing left.
+
+It runs on the driver. An *offset* is everything a batch needs to be planned again after a failure, as JSON:
+`{"n": batch number, "t": processing time, "end": last batch?, "s": {source operator id: {split id: [offset, state]}}}`.
+A batch is the step from one offset to the next, so a replayed batch is the same batch.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.core.source import Source, SourceSplit, SplitEnumerator
+from penstock.runtime.frames import BatchHeader, SplitStatus
+from penstock.runtime.job import JobVertex
+from penstock.runtime.source_stage import SourceWork, SplitRange
+
+Offset = dict[str, Any]
+
+ACTIVE, IDLE, FINISHED = 0, 1, 2
+
+MIN_BATCH_RECORDS = 1_000
+FIRST_BATCH_RECORDS = 50_000
+MAX_BATCH_RECORDS = 4_000_000
+TARGET_BATCH_SECONDS = 1.5
+
+
+@dataclass(slots=True)
+class CoordinatedSource:
+    """One source vertex and its enumerator."""
+
+    vertex: JobVertex
+    source: Source
+    enumerator: SplitEnumerator
+    idle_timeout: int | None
+    splits: dict[str, SourceSplit] = field(default_factory=dict)
+    last_active: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """The source's name in offsets."""
+        return self.vertex.operators[0].operator_id
+
+
+class BatchSizer:
+    """How many records the next batch may have: as many as fit the target time at the speed seen.
+
+    >>> sizer = BatchSizer()
+    >>> sizer.observe(records=50_000, seconds=0.5)
+    >>> sizer.limit > 50_000
+    True
+    """
+
+    def __init__(self, fixed: int | None = None, target_seconds: float = TARGET_BATCH_SECONDS) -> None:
+        self._fixed = fixed
+        self._target = target_seconds
+        self.limit = fixed or FIRST_BATCH_RECORDS
+
+    def observe(self, records: int, seconds: float) -> None:
+        """Learn from a batch; batches that were not full teach nothing."""
+        if self._fixed is not None or records < self.limit // 2 or seconds <= 0:
+            return
+        wanted = int(records / seconds * self._target)
+        self.limit = max(MIN_BATCH_RECORDS, min(wanted, 4 * self.limit, MAX_BATCH_RECORDS))
+
+
+class SourceCoordinator:
+    """All sources of a job."""
+
+    def __init__(
+        self,
+        vertices: list[JobVertex],
+        *,
+        clock: Callable[[], int] = lambda: int(time.time() * 1000),
+        sizer: BatchSizer | None = None,
+        external: dict[int, bool] | None = None,
+    ) -> None:
+        self._clock = clock
+        self.sizer = sizer or BatchSizer()
+        self._external = external or {}  # source vertices fed by the engine itself: vertex -> bounded
+        self.sources: list[CoordinatedSource] = []
+        for vertex in vertices:
+            if vertex.id in self._external:
+                continue
+            source: Source = vertex.operators[0].source
+            enumerator = source.create_enumerator(vertex.parallelism)
+            self.sources.append(CoordinatedSource(vertex, source, enumerator, idle_timeout_of(vertex)))
+        self._wakeup: int | None = None
+        self._draining = False
+        self._stopping = False
+        self._lock = threading.Lock()
+        self.changed = threading.Condition()
+
+    # -- life cycle ---------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start all enumerators."""
+        for source in self.sources:
+            source.enumerator.start()
+
+    def close(self) -> None:
+        """Close all enumerators."""
+        for source in self.sources:
+            source.enumerator.close()
+
+    def wake_at(self, time_ms: int | None) -> None:
+        """The earliest processing time at which some task needs a batch."""
+        with self.changed:
+            self._wakeup = time_ms
+            self.changed.notify_all()
+
+    def drain(self) -> None:
+        """End the job: one more batch, with the final watermark."""
+        with self.changed:
+            self._draining = True
+            self.changed.notify_all()
+
+    # -- planning -----------------------------------------------------------------------------------------------
+
+    def initial_offset(self) -> Offset:
+        """Before the first batch."""
+        return {"n": 0, "t": 0, "end": False, "s": {}}
+
+    def plan(self, start: Offset) -> Offset | None:
+        """The next offset, or None if nothing is to be done now."""
+        with self._lock:
+            return self._plan(start)
+
+    def _plan(self, start: Offset) -> Offset | None:
+        if start["end"]:
+            return None
+        now = max(self._clock(), start["t"])
+        known: dict[str, dict[str, Any]] = start["s"]
+        progress = start["n"] == 0
+        positions: dict[str, dict[str, Any]] = {}
+        for source in self.sources:
+            before = known.get(source.key, {})
+            positions[source.key] = after = self._advance(source, before, now)
+            progress = progress or after != before
+        end = self._all_finished(positions) or self._draining
+        woken = self._wakeup is not None and self._wakeup <= now
+        if not (progress or end or woken or self._external):
+            return None
+        return {"n": start["n"] + 1, "t": now, "end": end, "s": positions}
+
+    def _advance(self, source: CoordinatedSource, before: dict[str, Any], now: int) -> dict[str, Any]:
+        after: dict[str, Any] = {}
+        splits = source.enumerator.discover_splits()
+        for split in splits:
+            source.splits[split.split_id] = split
+        budget = max(1, self.sizer.limit // max(1, len(splits) * len(self.sources)))
+        for split in splits:
+            offset, state = before.get(split.split_id) or (source.source.initial_offset(split), ACTIVE)
+            if state != FINISHED:
+                offset, state = self._advance_split(source, split, offset, state, budget, now)
+            after[split.split_id] = [offset, state]
+        for split_id, position in before.items():  # a split that is no longer listed stays where it was
+            after.setdefault(split_id, position)
+        return after
+
+    def _advance_split(
+        self, source: CoordinatedSource, split: SourceSplit, offset: Any, state: int, budget: int, now: int
+    ) -> tuple[Any, int]:
+        latest = source.enumerator.latest_offset(split, offset, budget)
+        moved = latest is not None and latest != offset
+        if moved:
+            offset, state = latest, ACTIVE
+        if moved or split.split_id not in source.last_active:
+            source.last_active[split.split_id] = now
+        elif source.idle_timeout is not None and now >= source.last_active[split.split_id] + source.idle_timeout:
+            state = IDLE
+        if source.enumerator.is_finished(split, offset):
+            state = FINISHED
+        return offset, state
+
+    def _all_finished(self, positions: dict[str, dict[str, Any]]) -> bool:
+        if any(not bounded for bounded in self._external.values()):
+            return False
+        return all(
+            source.source.is_bounded and all(state == FINISHED for _, state in positions[source.key].values())
+            for source in self.sources
+        )
+
+    def next_wakeup(self, start: Offset) -> int | None:
+        """When a batch may be due though no input came: timers of tasks, splits about to become idle."""
+        times = [] if self._wakeup is None else [self._wakeup]
+        for source in self.sources:
+            if source.idle_timeout is not None:
+                for split_id, (_, state) in start["s"].get(source.key, {}).items():
+                    if state == ACTIVE and split_id in source.last_active:
+                        times.append(source.last_active[split_id] + source.idle_timeout)
+        return min(times, default=None)
+
+    # -- executing a plan ---------------------------------------------------------------------------------------
+
+    def header(self, end: Offset) -> BatchHeader:
+        """What every task must know about the batch that ends with this offset."""
+        splits: dict[int, dict[str, SplitStatus]] = {}
+        finished: set[int] = set()
+        for source in self.sources:
+            positions = end["s"].get(source.key, {})
+            parallelism = source.vertex.parallelism
+            splits[source.vertex.id] = {
+                split_id: SplitStatus(index % parallelism, state == IDLE, state == FINISHED or end["end"])
+                for index, (split_id, (_, state)) in enumerate(positions.items())
+            }
+            bounded = source.source.is_bounded
+            if end["end"] or (bounded and all(state == FINISHED for _, state in positions.values())):
+                finished.add(source.vertex.id)
+        for vertex_id, bounded in self._external.items():
+            done = end["end"] or bounded
+            splits[vertex_id] = {"0": SplitStatus(0, finished=done)}
+            if done:
+                finished.add(vertex_id)
+        return BatchHeader(end["n"], end["t"], splits, frozenset(finished), end["end"], end["end"])
+
+    def works(self, start: Offset, end: Offset) -> list[SourceWork]:
+        """What the source tasks have to read to get from one offset to the other."""
+        works: list[SourceWork] = []
+        for source in self.sources:
+            before, after = start["s"].get(source.key, {}), end["s"].get(source.key, {})
+            ranges: dict[int, list[SplitRange]] = {}
+            for index, (split_id, (offset, _)) in enumerate(after.items()):
+                split = self._split(source, split_id)
+                first = before[split_id][0] if split_id in before else source.source.initial_offset(split)
+                if first != offset:
+                    subtask = index % source.vertex.parallelism
+                    ranges.setdefault(subtask, []).append(SplitRange(split, first, offset))
+            works += [SourceWork(source.vertex.id, subtask, parts) for subtask, parts in sorted(ranges.items())]
+        return works
+
+    def _split(self, source: CoordinatedSource, split_id: str) -> SourceSplit:
+        if split_id not in source.splits:
+            for split in source.enumerator.discover_splits():
+                source.splits[split.split_id] = split
+        return source.splits[split_id]
+
+    def commit(self, end: Offset) -> None:
+        """A batch was committed: tell the sources."""
+        for source in self.sources:
+            positions = end["s"].get(source.key, {})
+            source.enumerator.commit({split_id: offset for split_id, (offset, _) in positions.items()})
+
+
+def idle_timeout_of(vertex: JobVertex) -> int | None:
+    """The idleness timeout of the watermark strategy in a source chain, if there is one."""
+    timeouts = [getattr(chained.operator, "idle_timeout", None) for chained in vertex.operators]
+    return min((timeout for timeout in timeouts if timeout is not None), default=None)

@@ -1,0 +1,64 @@
+"""What the driver knows about a running job: records, watermarks, state, metrics, restarts."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.common.watermark_strategy import MIN_WATERMARK
+from penstock.runtime.frames import TaskReport
+
+
+@dataclass(slots=True)
+class VertexProgress:
+    """One task of the job, all subtasks together."""
+
+    name: str
+    records_in: int = 0
+    records_out: int = 0
+    watermarks: dict[int, int] = field(default_factory=dict)
+    state_bytes: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def watermark(self) -> int:
+        """The slowest subtask."""
+        return min(self.watermarks.values(), default=MIN_WATERMARK)
+
+
+class JobProgress:
+    """Counts committed batches only, so a replayed batch counts once."""
+
+    def __init__(self, graph: Any) -> None:
+        self.vertices = {vertex.id: VertexProgress(vertex.name) for vertex in graph.vertices}
+        self._sources = {vertex.id for vertex in graph.vertices if vertex.level == 0}
+        self.metrics: dict[str, Any] = {}
+        self.checkpoint_id = 0
+        self.restarts = 0
+        self.last_error: Exception | None = None
+        self.last_source_records = 0
+        self.source_records = 0
+        self.recent: deque[tuple[float, int, float]] = deque(maxlen=100)  # (when, source records, seconds)
+
+    def batch(self, reports: list[TaskReport], checkpoint_id: int, seconds: float) -> None:
+        """A batch was committed."""
+        self.checkpoint_id = checkpoint_id
+        self.last_source_records = 0
+        for report in reports:
+            vertex = self.vertices[report.vertex]
+            vertex.records_in += report.records_in
+            vertex.records_out += report.records_out
+            vertex.watermarks[report.subtask] = report.watermark
+            vertex.state_bytes[report.subtask] = report.state_bytes
+            if report.vertex in self._sources:
+                self.last_source_records += report.records_in
+            for name, value in report.metrics.items():
+                self.metrics[name] = self.metrics.get(name, 0) + value if type(value) is int else value
+        self.source_records += self.last_source_records
+        self.recent.append((time.time(), self.last_source_records, seconds))
+
+    def restarted(self, error: Exception) -> None:
+        """The job is about to be restarted after this error."""
+        self.restarts += 1
+        self.last_error = error

@@ -1,0 +1,257 @@
+"""(Keyed)BroadcastProcessFunction: a stream beside a broadcast stream, which is in full in every task.
+
+The first input is the stream, which reads the broadcast state; the second is the broadcast stream, which writes it.
+All tasks see the same broadcast elements, so their broadcast states stay the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn
+
+from penstock.common.errors import InvalidProgramError, StateAccessError
+from penstock.core.functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
+from penstock.core.output_tag import OutputTag
+from penstock.core.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState, StateDescriptor
+from penstock.runtime.collector import Collector
+from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
+from penstock.runtime.operators.function_operator import FunctionOperator
+from penstock.runtime.operators.keyed_timers import KeyedContextBase, KeyedTimerOperator
+from penstock.runtime.operators.process import process_records
+from penstock.runtime.state.keyed_store import KeyedStateFactory
+
+States = dict[str, BroadcastState[Any, Any]]
+
+
+class ReadOnlyView(ReadOnlyBroadcastState[Any, Any]):
+    """Broadcast state that refuses to be changed."""
+
+    __slots__ = ("_name", "_state")
+
+    def __init__(self, name: str, state: BroadcastState[Any, Any]) -> None:
+        self._name = name
+        self._state = state
+
+    def get(self, key: Any) -> Any:
+        """The value under a key, None if absent."""
+        return self._state.get(key)
+
+    def contains(self, key: Any) -> bool:
+        """Whether a key is present."""
+        return self._state.contains(key)
+
+    def items(self) -> Iterable[tuple[Any, Any]]:
+        """All entries."""
+        return self._state.items()
+
+    def keys(self) -> Iterable[Any]:
+        """All keys."""
+        return self._state.keys()
+
+    def values(self) -> Iterable[Any]:
+        """All values."""
+        return self._state.values()
+
+    def is_empty(self) -> bool:
+        """Whether there is no entry."""
+        return self._state.is_empty()
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise StateAccessError(
+            f"broadcast state '{self._name}' can only be read here: change it in process_broadcast_element, "
+            "which every task calls with the same elements"
+        )
+
+    clear = _refuse
+    put = _refuse
+    put_all = _refuse
+    remove = _refuse
+    __setitem__ = _refuse
+    __delitem__ = _refuse
+
+
+class BroadcastStates:
+    """The broadcast states an operator was connected with, by name."""
+
+    def __init__(self, context: OperatorContext, descriptors: Sequence[MapStateDescriptor]) -> None:
+        self._operator_name = context.operator_name
+        self._writable: States = {d.name: context.operator_state.get_broadcast_state(d) for d in descriptors}
+        self._readable = {name: ReadOnlyView(name, state) for name, state in self._writable.items()}
+
+    def writable(self, descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+        """For broadcast elements."""
+        return self._writable[self._known(descriptor)]
+
+    def readable(self, descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
+        """For all others."""
+        return self._readable[self._known(descriptor)]
+
+    def _known(self, descriptor: MapStateDescriptor) -> str:
+        name: str = descriptor.name
+        if name not in self._writable:
+            raise InvalidProgramError(
+                f"operator '{self._operator_name}' asked for the broadcast state '{name}', which was not passed to "
+                f"broadcast() (known: {', '.join(sorted(self._writable))})"
+            )
+        return name
+
+
+class _ElementContext:
+    """Clocks and side outputs on a stream without keys."""
+
+    def __init__(self, operator: BroadcastProcessOperator) -> None:
+        self._operator = operator
+        self.current_timestamp: int | None = None
+
+    def timestamp(self) -> int | None:
+        """Timestamp of the current record; None if it has none."""
+        return self.current_timestamp
+
+    def current_processing_time(self) -> int:
+        """Processing time in ms."""
+        return self._operator.context.processing_time()
+
+    def current_watermark(self) -> int:
+        """The operator's event time in ms."""
+        return self._operator.current_watermark
+
+    def output(self, tag: OutputTag, value: Any) -> None:
+        """Emit to a side output."""
+        self._operator.collector.side(tag, value, self.current_timestamp)
+
+
+class _ReadContext(_ElementContext, BroadcastProcessFunction.ReadOnlyContext):
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
+        """Read-only."""
+        return self._operator.states.readable(state_descriptor)
+
+
+class _WriteContext(_ElementContext, BroadcastProcessFunction.Context):
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+        """Writable."""
+        return self._operator.states.writable(state_descriptor)
+
+
+class BroadcastProcessOperator(FunctionOperator):
+    """Runs a BroadcastProcessFunction."""
+
+    stateful = True
+
+    function: BroadcastProcessFunction[Any, Any, Any]
+    collector: Collector
+    states: BroadcastStates
+
+    def __init__(
+        self, function: BroadcastProcessFunction[Any, Any, Any], descriptors: Sequence[MapStateDescriptor]
+    ) -> None:
+        super().__init__(function)
+        self.descriptors = list(descriptors)
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Create states and contexts."""
+        super().setup(context, output)
+        self.collector = Collector(context, output)
+        self.states = BroadcastStates(context, self.descriptors)
+        self._read_context = _ReadContext(self)
+        self._write_context = _WriteContext(self)
+
+    def process_batch(self, values: Values, timestamps: Timestamps) -> None:
+        """Elements of the stream."""
+        process = self.function.process_element
+        process_records(self.collector, self.context, self._read_context, process, values, timestamps)
+
+    def process_batch2(self, values: Values, timestamps: Timestamps) -> None:
+        """Broadcast elements."""
+        process, method = self.function.process_broadcast_element, "process_broadcast_element"
+        process_records(self.collector, self.context, self._write_context, process, values, timestamps, method)
+
+    def flush(self) -> None:
+        """Emit what was collected."""
+        self.collector.flush()
+
+
+class _KeyedClocks(KeyedContextBase):
+    """Both clocks, straight from the context."""
+
+    _operator: KeyedBroadcastProcessOperator
+
+    def current_processing_time(self) -> int:
+        """Processing time in ms."""
+        return self._operator.context.processing_time()
+
+    def current_watermark(self) -> int:
+        """The operator's event time in ms."""
+        return self._operator.timers.current_watermark
+
+
+class _KeyedReadContext(_KeyedClocks, KeyedBroadcastProcessFunction.OnTimerContext):
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
+        """Read-only."""
+        return self._operator.states.readable(state_descriptor)
+
+
+class _KeyedWriteContext(_KeyedClocks, KeyedBroadcastProcessFunction.Context):
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+        """Writable."""
+        return self._operator.states.writable(state_descriptor)
+
+    def timer_service(self) -> NoReturn:
+        """A broadcast element has no key, so it can set no timer."""
+        raise InvalidProgramError(
+            f"operator '{self._operator.context.operator_name}' asked for timers in process_broadcast_element, where "
+            "no key is in scope: set timers in process_element, read clocks by ctx.current_watermark()"
+        )
+
+    def apply_to_keyed_state(self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], None]) -> None:
+        """Call `function(key, state)` for every key of this task that has the state."""
+        self._operator.apply_to_keyed_state(state_descriptor, function)
+
+
+class KeyedBroadcastProcessOperator(KeyedTimerOperator):
+    """Runs a KeyedBroadcastProcessFunction."""
+
+    function: KeyedBroadcastProcessFunction[Any, Any, Any, Any]
+    states: BroadcastStates
+
+    def __init__(
+        self,
+        function: KeyedBroadcastProcessFunction[Any, Any, Any, Any],
+        key_selector: KeySelect,
+        descriptors: Sequence[MapStateDescriptor],
+    ) -> None:
+        super().__init__(function)
+        self.key_selector = key_selector
+        self.descriptors = list(descriptors)
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Create states and contexts."""
+        super().setup(context, output)
+        self.states = BroadcastStates(context, self.descriptors)
+        self._write_context = _KeyedWriteContext(self)
+        self._keyed_states = KeyedStateFactory(self.backend, context.processing_time)
+
+    def create_context(self) -> _KeyedReadContext:
+        """For elements of the keyed stream and for timers."""
+        return _KeyedReadContext(self)
+
+    def process_batch(self, values: Values, timestamps: Timestamps) -> None:
+        """Elements of the keyed stream."""
+        self.run_keyed(self.key_selector, self.function.process_element, "process_element", values, timestamps)
+
+    def process_batch2(self, values: Values, timestamps: Timestamps) -> None:
+        """Broadcast elements; no key is in scope."""
+        process, method = self.function.process_broadcast_element, "process_broadcast_element"
+        process_records(self.collector, self.context, self._write_context, process, values, timestamps, method)
+
+    def apply_to_keyed_state(self, descriptor: StateDescriptor, function: Callable[[Any, Any], None]) -> None:
+        """Visit every key that has the state; the order is that of the pages, so keep the function free of it."""
+        backend = self.backend
+        state = self._keyed_states.create(descriptor)
+        slot = next(i for i, (name, _) in enumerate(backend.directory.layout) if name == descriptor.name)
+        visit = getattr(function, "process", function)
+        try:
+            for key in backend.keys(slot):
+                backend.set_current_key(key)
+                visit(key, state)
+        finally:
+            backend.clear_current_key()

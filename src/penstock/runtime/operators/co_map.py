@@ -1,0 +1,107 @@
+"""map and flat_map over two connected streams (spec: 5.4). Keyed, both sides share the state of a key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.core.functions import CoFlatMapFunction, CoMapFunction
+from penstock.runtime.collector import Collector
+from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
+from penstock.runtime.operators.failures import batch_error
+from penstock.runtime.operators.function_operator import FunctionOperator
+from penstock.runtime.operators.keyed_stateless import call_keyed, flat_map_keyed
+from penstock.runtime.operators.stateless import flat_map_records, map_records
+from penstock.runtime.state.backend import KeyedStateBackend
+
+
+class CoMapOperator(FunctionOperator):
+    """One record out for every record of either stream."""
+
+    function: CoMapFunction
+
+    def process_batch(self, values: Values, timestamps: Timestamps) -> None:
+        """Records of the first stream."""
+        self._map(self.function.map1, "map1", values, timestamps)
+
+    def process_batch2(self, values: Values, timestamps: Timestamps) -> None:
+        """Records of the second stream."""
+        self._map(self.function.map2, "map2", values, timestamps)
+
+    def _map(self, function: Any, method: str, values: Values, timestamps: Timestamps) -> None:
+        rest = iter(values)
+        try:
+            results = map_records(function, rest)
+        except Exception as error:
+            raise batch_error(self.context, error, method, values, rest) from None
+        self.output.emit(results, timestamps)
+
+
+class CoFlatMapOperator(FunctionOperator):
+    """Any number of records out for every record of either stream."""
+
+    function: CoFlatMapFunction
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Side outputs need a collector."""
+        super().setup(context, output)
+        self.collector = Collector(context, output)
+
+    def process_batch(self, values: Values, timestamps: Timestamps) -> None:
+        """Records of the first stream."""
+        flat_map_records(self.collector, self.context, self.function.flat_map1, values, timestamps, "flat_map1")
+
+    def process_batch2(self, values: Values, timestamps: Timestamps) -> None:
+        """Records of the second stream."""
+        flat_map_records(self.collector, self.context, self.function.flat_map2, values, timestamps, "flat_map2")
+
+
+class KeyedCoOperator(FunctionOperator):
+    """Base of keyed operators with two inputs: a key selector for each."""
+
+    keyed = True
+    stateful = True
+
+    def __init__(self, function: Any, key_selector1: KeySelect, key_selector2: KeySelect) -> None:
+        super().__init__(function)
+        self.key_selector = key_selector1
+        self.key_selector2 = key_selector2
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Get hold of the keyed state."""
+        super().setup(context, output)
+        assert context.keyed_backend is not None
+        self.backend: KeyedStateBackend = context.keyed_backend
+        self.collector = Collector(context, output)
+
+
+class KeyedCoMapOperator(KeyedCoOperator):
+    """co-map with keyed state."""
+
+    function: CoMapFunction
+
+    def process_batch(self, values: Values, timestamps: Timestamps) -> None:
+        """Records of the first stream."""
+        results = call_keyed(self.backend, self.context, self.key_selector, self.function.map1, values, "map1")
+        self.output.emit(results, timestamps)
+
+    def process_batch2(self, values: Values, timestamps: Timestamps) -> None:
+        """Records of the second stream."""
+        results = call_keyed(self.backend, self.context, self.key_selector2, self.function.map2, values, "map2")
+        self.output.emit(results, timestamps)
+
+
+class KeyedCoFlatMapOperator(KeyedCoOperator):
+    """co-flat-map with keyed state."""
+
+    function: CoFlatMapFunction
+
+    def process_batch(self, values: Values, timestamps: Timestamps) -> None:
+        """Records of the first stream."""
+        self._flat_map(self.key_selector, self.function.flat_map1, "flat_map1", values, timestamps)
+
+    def process_batch2(self, values: Values, timestamps: Timestamps) -> None:
+        """Records of the second stream."""
+        self._flat_map(self.key_selector2, self.function.flat_map2, "flat_map2", values, timestamps)
+
+    def _flat_map(self, select: KeySelect, function: Any, method: str, values: Values, timestamps: Timestamps) -> None:
+        flat_map_keyed(self.backend, self.context, select, self.collector, function, values, timestamps, method)

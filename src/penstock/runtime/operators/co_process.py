@@ -1,0 +1,72 @@
+"""CoProcessFunction: two connected streams without keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.core.functions import CoProcessFunction
+from penstock.core.output_tag import OutputTag
+from penstock.core.timerservice import TimerService
+from penstock.runtime.collector import Collector
+from penstock.runtime.operator import OperatorContext, Output, Timestamps, Values
+from penstock.runtime.operators.function_operator import FunctionOperator
+from penstock.runtime.operators.process import process_records
+from penstock.runtime.timer_service import UnkeyedTimerService
+
+
+class CoProcessContext(CoProcessFunction.Context):
+    """The `ctx` of process_element1 and process_element2."""
+
+    def __init__(self, collector: Collector, timer_service: UnkeyedTimerService) -> None:
+        self._collector = collector
+        self._timer_service = timer_service
+        self.current_timestamp: int | None = None
+
+    def timestamp(self) -> int | None:
+        """Timestamp of the current record; None if it has none."""
+        return self.current_timestamp
+
+    def timer_service(self) -> TimerService:
+        """Both clocks; timers are refused."""
+        return self._timer_service
+
+    def output(self, tag: OutputTag, value: Any) -> None:
+        """Emit to a side output."""
+        self._collector.side(tag, value, self.current_timestamp)
+
+
+class CoProcessOperator(FunctionOperator):
+    """Runs a CoProcessFunction."""
+
+    function: CoProcessFunction
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Create clocks and context."""
+        super().setup(context, output)
+        self.collector = Collector(context, output)
+        self.timer_service = UnkeyedTimerService(context.processing_time, context.operator_name)
+        self.ctx = CoProcessContext(self.collector, self.timer_service)
+
+    def process_batch(self, values: Values, timestamps: Timestamps) -> None:
+        """Records of the first stream."""
+        process = self.function.process_element1
+        process_records(self.collector, self.context, self.ctx, process, values, timestamps, "process_element1")
+
+    def process_batch2(self, values: Values, timestamps: Timestamps) -> None:
+        """Records of the second stream."""
+        process = self.function.process_element2
+        process_records(self.collector, self.context, self.ctx, process, values, timestamps, "process_element2")
+
+    def process_watermark(self, watermark: int) -> None:
+        """Keep the clock that the function can read."""
+        self.timer_service.watermark = watermark
+        super().process_watermark(watermark)
+
+    def restore_watermark(self, watermark: int) -> None:
+        """Continue with the event time of the last checkpoint."""
+        super().restore_watermark(watermark)
+        self.timer_service.watermark = watermark
+
+    def flush(self) -> None:
+        """Emit what was collected."""
+        self.collector.flush()

@@ -1,0 +1,43 @@
+"""From what a user function returned or yielded to a collector, as snapshots (see `penstock.runtime.isolation`)."""
+
+from __future__ import annotations
+
+from sys import getrefcount
+from typing import Any
+
+from penstock.core.output_tag import OutputTag
+from penstock.runtime.collector import Collector
+from penstock.runtime.isolation import IMMUTABLE, copy_of, protect
+
+
+def _references_of_a_local() -> int:
+    probe = object()
+    return getrefcount(probe)
+
+
+_ALONE = _references_of_a_local()  # differs between Python versions
+
+
+def collect_results(collector: Collector, results: Any, timestamp: int | None) -> None:
+    """Collect every record of `results` as it is now: None is nothing, `(tag, value)` goes to a side output.
+
+    A record that somebody else still holds is copied, since the function may change it before the batch is passed on.
+    """
+    if results is None:
+        return
+    collect = collector.collect
+    holders = _ALONE
+    if type(results) is list and getrefcount(results) <= _ALONE + 1:  # ours and our caller's: a list made for us
+        holders += 1  # the list holds its items
+    for item in results:
+        kind = type(item)
+        if kind in IMMUTABLE:
+            collect(item, timestamp)
+        elif kind is tuple:
+            if len(item) == 2 and type(item[0]) is OutputTag:
+                tagged = item[1]
+                collector.side(item[0], protect(tagged), timestamp)
+            else:
+                collect(protect(item), timestamp)
+        else:
+            collect(copy_of(item) if getrefcount(item) > holders else item, timestamp)

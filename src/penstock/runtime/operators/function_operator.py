@@ -1,0 +1,111 @@
+"""The base of operators that run one user function, and the function's part in checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.core.functions import (
+    CheckpointedFunction,
+    CheckpointListener,
+    Function,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+    KeyedStateStore,
+)
+from penstock.core.state import OperatorStateStore
+from penstock.runtime.operator import OperatorContext, StreamOperator
+from penstock.runtime.operators.udf import close_function, method_of, open_function
+from penstock.runtime.user_errors import user_error
+
+
+class InitializationContext(FunctionInitializationContext):
+    """What initialize_state can ask."""
+
+    def __init__(self, context: OperatorContext) -> None:
+        self._context = context
+
+    def is_restored(self) -> bool:
+        """Whether there is state from an earlier run."""
+        return self._context.operator_state.restored
+
+    def get_restored_checkpoint_id(self) -> int | None:
+        """The checkpoint the task continues from."""
+        return self._context.job.checkpoint_id - 1 if self.is_restored() else None
+
+    def get_operator_state_store(self) -> OperatorStateStore:
+        """State of the task."""
+        return self._context.operator_state
+
+    def get_keyed_state_store(self) -> KeyedStateStore:
+        """State of keys."""
+        return self._context.runtime_context
+
+
+class SnapshotContext(FunctionSnapshotContext):
+    """What snapshot_state can ask."""
+
+    def __init__(self, checkpoint_id: int, timestamp: int) -> None:
+        self._checkpoint_id = checkpoint_id
+        self._timestamp = timestamp
+
+    def get_checkpoint_id(self) -> int:
+        """The checkpoint's number."""
+        return self._checkpoint_id
+
+    def get_checkpoint_timestamp(self) -> int:
+        """Processing time of the batch."""
+        return self._timestamp
+
+
+class FunctionOperator(StreamOperator):
+    """An operator around one user function: a plain callable or a Function object with a life cycle."""
+
+    method = ""
+    """The function's method that handles records."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        if isinstance(function, CheckpointedFunction):
+            self.stateful = True
+
+    def user_functions(self) -> list[Any]:
+        """The user's function."""
+        return [self.function]
+
+    @property
+    def call(self) -> Callable[..., Any]:
+        """What to call for a record."""
+        return method_of(self.function, self.method)
+
+    def open(self) -> None:
+        """Restore the function's operator state, then open it."""
+        function = self.function
+        if isinstance(function, CheckpointedFunction):
+            if isinstance(function, Function):
+                function.set_runtime_context(self.context.runtime_context)
+            try:
+                function.initialize_state(InitializationContext(self.context))
+            except Exception as error:
+                raise user_error(self.context, error, "initialize_state") from None
+        open_function(function, self.context)
+
+    def snapshot_state(self, checkpoint_id: int) -> None:
+        """Have the function write its operator state."""
+        if isinstance(self.function, CheckpointedFunction):
+            try:
+                self.function.snapshot_state(SnapshotContext(checkpoint_id, self.context.processing_time()))
+            except Exception as error:
+                raise user_error(self.context, error, "snapshot_state") from None
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Tell the function, if it wants to know."""
+        if isinstance(self.function, CheckpointListener):
+            try:
+                self.function.notify_checkpoint_complete(checkpoint_id)
+            except Exception as error:
+                raise user_error(self.context, error, "notify_checkpoint_complete") from None
+
+    def close(self) -> None:
+        """Close the function."""
+        close_function(self.function)

@@ -1,0 +1,120 @@
+"""What keyed process operators with two inputs share: timers, and the loop that calls a function under a key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.core.output_tag import OutputTag
+from penstock.core.time_domain import TimeDomain
+from penstock.core.timerservice import TimerService
+from penstock.runtime.collector import Collector
+from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
+from penstock.runtime.operators.emission import collect_results
+from penstock.runtime.operators.failures import keyed_error
+from penstock.runtime.operators.function_operator import FunctionOperator
+from penstock.runtime.state.backend import KeyedStateBackend
+from penstock.runtime.timer_service import KeyedTimerService
+from penstock.runtime.timers import InternalTimerService
+from penstock.runtime.user_errors import user_error
+
+
+class KeyedContextBase:
+    """The parts of a `ctx` that every keyed process function has."""
+
+    def __init__(self, operator: KeyedTimerOperator) -> None:
+        self._operator = operator
+        self._backend = operator.backend
+        self._collector = operator.collector
+        self._timer_service = KeyedTimerService(operator.timers, operator.context.processing_time)
+        self.current_timestamp: int | None = None
+        self.current_domain: TimeDomain | None = None
+
+    def timestamp(self) -> int | None:
+        """Timestamp of the current record or timer; None if the record has none."""
+        return self.current_timestamp
+
+    def get_current_key(self) -> Any:
+        """Key of the current record or timer."""
+        return self._backend.key
+
+    def timer_service(self) -> TimerService:
+        """Time and timers."""
+        return self._timer_service
+
+    def time_domain(self) -> TimeDomain:
+        """Domain of the timer that fires."""
+        assert self.current_domain is not None
+        return self.current_domain
+
+    def output(self, tag: OutputTag, value: Any) -> None:
+        """Emit to a side output."""
+        self._collector.side(tag, value, self.current_timestamp)
+
+
+class KeyedTimerOperator(FunctionOperator):
+    """Base: subclasses make `ctx` and say which method gets which input."""
+
+    keyed = True
+    stateful = True
+
+    collector: Collector
+    timers: InternalTimerService
+    ctx: Any
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Create timers and context."""
+        super().setup(context, output)
+        assert context.keyed_backend is not None
+        self.backend: KeyedStateBackend = context.keyed_backend
+        self.collector = Collector(context, output)
+        self.timers = context.create_timer_service(self._on_event_time, self._on_processing_time)
+        self.ctx = self.create_context()
+
+    def create_context(self) -> Any:
+        """The `ctx` for the function."""
+        raise NotImplementedError
+
+    def run_keyed(self, select: KeySelect, process: Any, method: str, values: Values, timestamps: Timestamps) -> None:
+        """The function for each record, under its key; the key switch is inlined."""
+        collector, backend, ctx, timers = self.collector, self.backend, self.ctx, self.timers
+        entries = backend.entries
+        stamp = None
+        try:
+            for position, value in enumerate(values):
+                key = select(value)
+                entry = entries.get(key)
+                if entry is None:
+                    entry = backend.activate(key)
+                backend.key = key
+                backend.entry = entry
+                if timestamps is not None:
+                    stamp = timestamps[position]
+                ctx.current_timestamp = stamp
+                collect_results(collector, process(value, ctx), stamp)
+                if timers._due:  # a property call per record shows in the profile
+                    timers.fire_due()
+        except Exception as error:
+            raise keyed_error(self.context, error, method, select, value) from None
+        backend.clear_current_key()
+        collector.flush()
+
+    def _on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+        self._on_timer(timestamp, TimeDomain.EVENT_TIME)
+
+    def _on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+        self._on_timer(timestamp, TimeDomain.PROCESSING_TIME)
+
+    def _on_timer(self, value: int, domain: TimeDomain) -> None:
+        ctx = self.ctx
+        ctx.current_domain = domain
+        ctx.current_timestamp = value
+        try:
+            results = self.function.on_timer(value, ctx)
+            # Only event time gives records a timestamp (spec: 3.6).
+            collect_results(self.collector, results, value if domain is TimeDomain.EVENT_TIME else None)
+        except Exception as error:
+            raise user_error(self.context, error, "on_timer") from None
+
+    def flush(self) -> None:
+        """Emit what timers produced."""
+        self.collector.flush()

@@ -1,0 +1,90 @@
+"""From a job graph to one Spark query: sources -> a stage per level -> rows for the driver."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+from pathlib import Path
+from tempfile import mkdtemp
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.graph.job_graph import JobGraph
+from penstock.runtime.operator import JobInfo
+from penstock.runtime.stage import JobSpec
+from penstock.spark.data_source import FORMAT, PenstockSource
+from penstock.spark.job_blob import pack_job
+from penstock.spark.source_server import SourceServer
+from penstock.spark.state_stage import StageProcessor, transform_with_state
+
+
+def job_spec(graph: JobGraph, job_id: str, attempt: int, *, batch: bool) -> JobSpec:
+    """What the workers get."""
+    settings = graph.settings
+    info = JobInfo(
+        job_id=job_id,
+        job_name=settings.job_name,
+        attempt=attempt,
+        parameters=dict(settings.job_parameters),
+        cached_files=dict(settings.cached_files),
+    )
+    return JobSpec(
+        info=info,
+        vertices=graph.vertices,
+        edges={edge.id: edge for edge in graph.edges},
+        channels=graph.channels,
+        levels=graph.levels,
+        batch_execution=batch,
+        memory_budget=settings.state_memory_budget,
+    )
+
+
+_ship_directory: Path | None = None
+
+
+def ship_job(spark: SparkSession, spec: JobSpec) -> str:
+    """Put the job where all workers find it; returns its file name.
+
+    The file stays until the process ends: an executor that joins late fetches every file ever added.
+    """
+    global _ship_directory  # noqa: PLW0603
+    if _ship_directory is None:
+        _ship_directory = Path(mkdtemp(prefix="penstock-jobs-"))
+        atexit.register(shutil.rmtree, _ship_directory, ignore_errors=True)
+    name = f"penstock-{uuid4().hex}.job"
+    path = _ship_directory / name
+    path.write_bytes(pack_job(spec))
+    spark.sparkContext.addFile(str(path))
+    return name
+
+
+def channel_keys(spark: SparkSession, channels: int) -> list[int]:
+    """For each channel a grouping key that Spark's hash partitioning sends to the partition of that number."""
+    hashing = spark.sparkContext._jvm.org.apache.spark.sql.catalyst.expressions.Murmur3HashFunction  # type: ignore[union-attr] # noqa: SLF001
+    int_type = spark.sparkContext._jvm.org.apache.spark.sql.types.DataTypes.IntegerType  # type: ignore[union-attr] # noqa: SLF001
+    keys: dict[int, int] = {}
+    candidate = 0
+    while len(keys) < channels:
+        code = int(hashing.hash(candidate, int_type, 42))
+        code = (code & 0xFFFFFFFF) - (1 << 32) if code & 0x80000000 else code & 0xFFFFFFFF
+        keys.setdefault(code % channels, candidate)
+        candidate += 1
+    return [keys[channel] for channel in range(channels)]
+
+
+def compile_streaming(spark: SparkSession, spec: JobSpec, server: SourceServer) -> DataFrame:
+    """The streaming DataFrame of a job; its rows are task reports."""
+    spark.dataSource.register(PenstockSource)
+    job_file = ship_job(spark, spec)
+    keys = channel_keys(spark, spec.channels)
+    options = {
+        "address": server.address,
+        "secret": server.secret.hex(),
+        "job": job_file,
+        "keys": ",".join(map(str, keys)),
+    }
+    frame = spark.readStream.format(FORMAT).options(**options).load()
+    for level in range(1, spec.levels + 1):
+        frame = transform_with_state(frame.groupBy("channel"), StageProcessor(job_file, level, keys))
+    return frame

@@ -1,0 +1,130 @@
+"""All sources of a job as one Spark data source: batches are planned by the coordinator, read by the source stage."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from penstock.runtime.stage import Row
+from penstock.spark import worker
+from penstock.spark.failures import raise_encoded
+from penstock.spark.source_server import SourceClient
+from penstock.spark.state_stage import ROW_SCHEMA
+from penstock.spark.worker_tuning import tune_worker
+
+FORMAT = "penstock"
+_ARROW_SCHEMA = pa.schema([pa.field("channel", pa.int32(), nullable=False), pa.field("frame", pa.binary(), nullable=False)])
+_BATCH_BYTES = 8 * 1024 * 1024
+
+
+class PenstockSource(DataSource):
+    """Options: address and secret of the coordinator, the job's file, the grouping keys of the channels."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return FORMAT
+
+    def schema(self) -> StructType:
+        """Channel and frame."""
+        return ROW_SCHEMA
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """For streaming jobs."""
+        return SourcesReader(dict(self.options))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """For batch jobs."""
+        return BatchSourcesReader(dict(self.options))
+
+
+class _Reading:
+    """Reading a portion of a batch, in a task."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self._options = options
+        self._client: SourceClient | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_options": self._options, "_client": None}
+
+    def _call(self, method: str, *arguments: Any) -> Any:
+        if self._client is None:
+            self._client = SourceClient(self._options["address"], bytes.fromhex(self._options["secret"]))
+        return self._client.call(method, *arguments)
+
+    def _read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        tune_worker()
+        job_file = self._options["job"]
+        keys = [int(key) for key in self._options["keys"].split(",")]
+        try:
+            stage = worker.source_stage(job_file)  # first: it makes the classes of the user's program known
+            works, header, first = pickle.loads(partition.value)
+            yield from to_arrow(stage.run(works, header, first=first), keys)
+        except BaseException as error:  # noqa: BLE001 - everything leaves through the JVM
+            worker.drop_source_stage(job_file)
+            raise_encoded(error)
+
+
+class SourcesReader(_Reading, DataSourceStreamReader):
+    """Streaming: offsets come from the coordinator."""
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Before the first batch."""
+        offset: dict[str, Any] = self._call("initial")
+        return offset
+
+    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802
+        """The end of the next batch; the coordinator waits a little for something to do."""
+        offset: dict[str, Any] = self._call("latest", start)
+        return offset
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The portions of a batch."""
+        return [InputPartition(value) for value in self._call("partitions", start, end)]
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """A batch is durable."""
+        self._call("commit", end)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Run one portion in a task."""
+        return self._read(partition)
+
+
+class BatchSourcesReader(_Reading, DataSourceReader):
+    """Batch: everything from the beginning to the end of all sources."""
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """The portions of the one batch."""
+        return [InputPartition(value) for value in self._call("everything")]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Run one portion in a task."""
+        return self._read(partition)
+
+
+def to_arrow(rows: Iterator[Row], keys: list[int]) -> Iterator[pa.RecordBatch]:
+    """Rows as Arrow batches, bounded in bytes as well as in rows."""
+    channels: list[int] = []
+    frames: list[bytes] = []
+    size = 0
+    for channel, frame in rows:
+        channels.append(keys[channel])
+        frames.append(frame)
+        size += len(frame)
+        if size >= _BATCH_BYTES:
+            yield _arrow_batch(channels, frames)
+            channels, frames, size = [], [], 0
+    if frames:
+        yield _arrow_batch(channels, frames)
+
+
+def _arrow_batch(channels: list[int], frames: list[bytes]) -> pa.RecordBatch:
+    arrays = [pa.array(channels, pa.int32()), pa.array(frames, pa.binary())]
+    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW_SCHEMA)

@@ -1,0 +1,61 @@
+"""Executes jobs on Spark: an embedded local one unless the user brings a session."""
+
+from __future__ import annotations
+
+import atexit
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from penstock.common.job_client import JobClient
+from penstock.common.job_id import JobID
+from penstock.graph.job_graph import JobGraph, JobGraphGenerator
+from penstock.graph.settings import JobSettings
+from penstock.graph.stream_graph import StreamGraphGenerator
+from penstock.graph.transformation import Transformation
+from penstock.spark.job_client import SparkJobClient
+from penstock.spark.job_master import JobMaster
+from penstock.spark.session import build_session, session_for, stop_session
+
+_embedded: SparkSession | None = None
+
+
+def embedded_session(settings: JobSettings) -> SparkSession:
+    """The local Spark all jobs of this process share; started by the first."""
+    global _embedded  # noqa: PLW0603 - one JVM a process
+    if _embedded is None:
+        master = settings.configuration.get("spark.master", "local[*]")
+        conf = {key: value for key, value in settings.configuration.items() if key.startswith("spark.")}
+        _embedded = build_session(master=master, app_name=settings.job_name, conf=conf)
+        atexit.register(stop_embedded_session)
+    return _embedded
+
+
+def stop_embedded_session() -> None:
+    """Stop the local Spark, if there is one, leaving no process behind."""
+    global _embedded  # noqa: PLW0603
+    if _embedded is not None:
+        session, _embedded = _embedded, None
+        stop_session(session)
+
+
+class SparkExecutor:
+    """Submits jobs to a Spark session."""
+
+    def __init__(self, spark: SparkSession | None = None) -> None:
+        self._spark = spark
+
+    def submit(self, sinks: list[Transformation], settings: JobSettings) -> JobClient:
+        """Start a job; the client tells how it goes."""
+        graph = translate(sinks, settings)
+        spark = session_for(self._spark or embedded_session(settings), shuffle_partitions=graph.channels)
+        job_id = JobID()
+        return SparkJobClient(job_id, self._job(graph, spark, str(job_id)))
+
+    def _job(self, graph: JobGraph, spark: SparkSession, job_id: str) -> Any:
+        return JobMaster(graph, spark, job_id)
+
+
+def translate(sinks: list[Transformation], settings: JobSettings) -> JobGraph:
+    """Transformations to a job graph."""
+    return JobGraphGenerator(StreamGraphGenerator(sinks, settings).generate(), settings).generate()

@@ -1,0 +1,96 @@
+"""The client of a job that runs on Spark: the job master in a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from penstock.common.completable_future import CompletableFuture
+from penstock.common.errors import UnsupportedFeatureError
+from penstock.common.job_client import JobClient
+from penstock.common.job_execution_result import JobExecutionResult
+from penstock.common.job_id import JobID
+from penstock.common.job_status import JobStatus
+from penstock.runtime.job_progress import JobProgress
+
+
+class RunnableJob:
+    """What a client drives: a streaming or a batch job."""
+
+    status: JobStatus
+    progress: JobProgress
+
+    def run(self) -> None:
+        """Run to the end."""
+
+    def cancel(self) -> None:
+        """Ask to stop."""
+
+
+class SparkJobClient(JobClient):
+    """Handle of a submitted job."""
+
+    def __init__(self, job_id: JobID, job: Any, on_end: Callable[[], None] | None = None) -> None:
+        self._job_id = job_id
+        self.job = job
+        self._on_end = on_end
+        self._result: CompletableFuture[JobExecutionResult] = CompletableFuture()
+        self._started = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name=f"penstock-job-{job_id}", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.job.run()
+        except BaseException as error:  # noqa: BLE001 - handed to whoever waits for the job
+            self._end()
+            self._result.complete_exceptionally(error)
+            return
+        self._end()
+        runtime = int((time.monotonic() - self._started) * 1000)
+        self._result.complete(JobExecutionResult(self._job_id, runtime, self.job.progress.metrics))
+
+    def _end(self) -> None:
+        if self._on_end is not None:
+            self._on_end()
+
+    @property
+    def progress(self) -> JobProgress:
+        """Records, watermarks, state and metrics of the committed batches."""
+        progress: JobProgress = self.job.progress
+        return progress
+
+    def get_job_id(self) -> JobID:
+        """The job's id."""
+        return self._job_id
+
+    def get_job_status(self) -> CompletableFuture[JobStatus]:
+        """Where the job is in its life."""
+        return CompletableFuture.completed(self.job.status)
+
+    def cancel(self) -> CompletableFuture[None]:
+        """Stop after the running batch; the future is done when the job has stopped."""
+        self.job.cancel()
+        done: CompletableFuture[None] = CompletableFuture()
+        self._result.add_done_callback(lambda _: done.complete(None))
+        return done
+
+    def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
+        """The result, once the job is over."""
+        return self._result
+
+    def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
+        """The metrics of the committed batches."""
+        return CompletableFuture.completed(dict(self.job.progress.metrics))
+
+    def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        """Not there yet."""
+        raise UnsupportedFeatureError("savepoints are not supported yet; the checkpoint directory survives restarts")
+
+    def stop_with_savepoint(
+        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
+    ) -> CompletableFuture[str]:
+        """Not there yet."""
+        raise UnsupportedFeatureError("savepoints are not supported yet; use cancel() and restart from the checkpoint")

@@ -1,0 +1,179 @@
+"""The job master: runs a job's query, commits its sinks batch by batch, and decides what a failure means."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from penstock.common.errors import JobExecutionError, PenstockError
+from penstock.common.job_status import JobStatus
+from penstock.graph.job_graph import JobGraph
+from penstock.runtime.coordinator import BatchSizer, SourceCoordinator
+from penstock.runtime.frames import REPORT_EDGE, TaskReport, decode_frame
+from penstock.runtime.job_progress import JobProgress
+from penstock.runtime.sink_committer import SinkCommitters
+from penstock.runtime.stage import decode_reports
+from penstock.spark.compiler import compile_streaming, job_spec
+from penstock.spark.failures import decode_failure
+from penstock.spark.source_server import SourceServer
+
+
+class JobMaster:
+    """One job on one Spark session."""
+
+    def __init__(self, graph: JobGraph, spark: SparkSession, job_id: str) -> None:
+        self.graph = graph
+        self.job_id = job_id
+        self.status = JobStatus.CREATED
+        self.progress = JobProgress(graph)
+        self._spark = spark
+        self._committers = SinkCommitters(graph.vertices)
+        self._cancelled = threading.Event()
+        self._server: SourceServer | None = None
+        self._coordinator: SourceCoordinator | None = None
+        self._commit_failure: PenstockError | None = None
+        self._temporary: str | None = None
+
+    # -- life cycle ---------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Run to the end, restarting as the restart strategy says; raises the job's error."""
+        strategy = self.graph.settings.restart_strategy
+        backoff = strategy.create() if strategy is not None else None
+        checkpoint = self._checkpoint_directory()
+        attempt = 0
+        try:
+            while True:
+                try:
+                    self._run_attempt(attempt, checkpoint)
+                    break
+                except PenstockError as error:
+                    if backoff is None or self._cancelled.is_set():
+                        raise
+                    backoff.notify_failure(int(time.time() * 1000))
+                    if not backoff.can_restart():
+                        raise
+                    self.status = JobStatus.RESTARTING
+                    self.progress.restarted(error)
+                    if self._cancelled.wait(backoff.delay_ms() / 1000):
+                        break
+                    attempt += 1
+            self.status = JobStatus.CANCELED if self._cancelled.is_set() else JobStatus.FINISHED
+        except BaseException:
+            self.status = JobStatus.FAILED
+            raise
+        finally:
+            self._committers.close()
+            if self._temporary is not None:
+                shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def cancel(self) -> None:
+        """Stop after the running batch."""
+        self._cancelled.set()
+        self.status = JobStatus.CANCELLING if not self.status.is_terminal_state() else self.status
+        if self._server is not None:
+            self._server.stop()
+
+    def _checkpoint_directory(self) -> str:
+        directory = self.graph.settings.checkpoint_dir
+        if directory is None:
+            directory = self._temporary = tempfile.mkdtemp(prefix="penstock-checkpoint-")
+        return directory
+
+    # -- one attempt --------------------------------------------------------------------------------------------
+
+    def _run_attempt(self, attempt: int, checkpoint: str) -> None:
+        settings = self.graph.settings
+        fixed = settings.configuration.get("penstock.batch.max-records")
+        coordinator = SourceCoordinator(self.graph.source_vertices, sizer=BatchSizer(int(fixed) if fixed else None))
+        self._coordinator = coordinator
+        self._commit_failure = None
+        server = self._server = SourceServer(coordinator, self._spark.sparkContext.defaultParallelism)
+        try:
+            coordinator.start()
+            spec = job_spec(self.graph, self.job_id, attempt, batch=False)
+            frame = compile_streaming(self._spark, spec, server)
+            query = (
+                frame.writeStream.foreachBatch(self._on_batch)
+                .outputMode("append")
+                .option("checkpointLocation", checkpoint)
+                .queryName(f"{settings.job_name} {self.job_id[:8]}-{attempt}")
+                .trigger(processingTime="0 seconds")
+                .start()
+            )
+            if self._cancelled.is_set():
+                server.stop()
+            self.status = JobStatus.RUNNING
+            self._watch(query, server)
+        finally:
+            server.close()
+            coordinator.close()
+
+    def _watch(self, query: StreamingQuery, server: SourceServer) -> None:
+        """Wait for the last commit, then stop the query; or for its failure."""
+        try:
+            while not server.boundary.wait(0.1):
+                if not query.isActive:
+                    self._raise_failure(query, server)
+                    return
+            query.stop()
+        except BaseException:
+            _stop_quietly(query)
+            raise
+
+    def _raise_failure(self, query: StreamingQuery, server: SourceServer) -> None:
+        if self._commit_failure is not None:
+            raise self._commit_failure
+        if isinstance(server.failure, PenstockError):
+            raise server.failure
+        error = query.exception()
+        if error is not None:
+            raise decode_failure(str(error)) from None
+        if not self._cancelled.is_set():
+            raise JobExecutionError("the Spark query stopped before the job was done")
+
+    # -- batches ------------------------------------------------------------------------------------------------
+
+    def _on_batch(self, frame: DataFrame, batch_id: int) -> None:
+        """Spark calls this for every batch: exactly one action, then the commit."""
+        started = time.monotonic()
+        reports: list[TaskReport] = []
+        for row in frame.collect():
+            data = bytes(row.frame)
+            if decode_frame(data).edge == REPORT_EDGE:
+                reports += decode_reports(data)
+        try:
+            self._committers.commit(reports, batch_id + 1)
+        except PenstockError as error:
+            self._commit_failure = error
+            raise
+        self._after_commit(reports, batch_id + 1, time.monotonic() - started)
+
+    def _after_commit(self, reports: list[TaskReport], checkpoint_id: int, seconds: float) -> None:
+        coordinator = self._coordinator
+        assert coordinator is not None
+        wakeups = [report.next_wakeup for report in reports if report.next_wakeup is not None]
+        coordinator.wake_at(min(wakeups, default=None))
+        self.progress.batch(reports, checkpoint_id, seconds)
+        coordinator.sizer.observe(self.progress.last_source_records, seconds)
+
+
+def _stop_quietly(query: StreamingQuery) -> None:
+    try:
+        query.stop()
+    except (PySparkException, OSError):
+        pass
+
+
+def checkpoint_exists(directory: str) -> bool:
+    """Whether a job has committed anything there."""
+    return Path(directory, "offsets").is_dir()
+
+

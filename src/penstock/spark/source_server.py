@@ -1,0 +1,142 @@
+"""The link between Spark's planning process and the source coordinator.
+
+Spark runs a Python data source's driver-side calls in a process of its own. All it does here is to ask the driver's
+coordinator, over a local socket: so offsets, timers, draining and stopping are decided in one place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import tempfile
+import threading
+import time
+from multiprocessing.connection import Client, Connection, Listener
+from pathlib import Path
+from typing import Any
+
+from penstock.runtime.coordinator import Offset, SourceCoordinator
+from penstock.runtime.source_stage import SourceWork
+
+_SMALL_BATCH = 4_000
+_POLL_SECONDS = 0.005
+_LONG_POLL_SECONDS = 0.25
+
+
+class SourceServer:
+    """Answers the planning process."""
+
+    def __init__(self, coordinator: SourceCoordinator, max_partitions: int) -> None:
+        self._coordinator = coordinator
+        self._max_partitions = max_partitions
+        self._directory = tempfile.mkdtemp(prefix="penstock-")
+        self.address = str(Path(self._directory) / "sources")
+        self.secret = os.urandom(16)
+        self._listener = Listener(self.address, "AF_UNIX", authkey=self.secret)
+        self._stop = threading.Event()
+        self.boundary = threading.Event()
+        """Set when Spark asks for the next batch after the job's last one: everything before is committed."""
+        self.failure: Exception | None = None
+        self._thread = threading.Thread(target=self._serve, name="penstock-source-server", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """No further batch is planned; `boundary` is set when the running one is committed."""
+        self._stop.set()
+
+    def close(self) -> None:
+        """End the server."""
+        self._stop.set()
+        with contextlib.suppress(OSError):
+            self._listener.close()
+        with contextlib.suppress(OSError):
+            os.unlink(self.address)
+        with contextlib.suppress(OSError):
+            os.rmdir(self._directory)
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection = self._listener.accept()
+            except Exception:  # noqa: BLE001 - closed, or a stranger at the door
+                if self._stop.is_set():
+                    return
+                continue
+            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+
+    def _answer(self, connection: Connection) -> None:
+        with connection, contextlib.suppress(EOFError, OSError):
+            while True:
+                method, *arguments = connection.recv()
+                try:
+                    answer = (True, getattr(self, f"_do_{method}")(*arguments))
+                except Exception as error:  # noqa: BLE001 - reported by the job master
+                    self.failure = error
+                    answer = (False, f"{type(error).__name__}: {error}")
+                connection.send(answer)
+
+    def _do_initial(self) -> Offset:
+        return self._coordinator.initial_offset()
+
+    def _do_latest(self, start: Offset) -> Offset:
+        deadline = time.monotonic() + _LONG_POLL_SECONDS
+        while True:
+            if self._stop.is_set() or start["end"]:
+                self.boundary.set()
+                return start
+            end = self._coordinator.plan(start)
+            if end is not None:
+                return end
+            if time.monotonic() >= deadline:
+                return start
+            self._wait(start)
+
+    def _wait(self, start: Offset) -> None:
+        with self._coordinator.changed:
+            self._coordinator.changed.wait(_POLL_SECONDS)
+
+    def _do_partitions(self, start: Offset, end: Offset) -> list[bytes]:
+        if start == end:
+            return []
+        header = self._coordinator.header(end)
+        portions = split_works(self._coordinator.works(start, end), self._max_partitions)
+        return [pickle.dumps((works, header, index == 0), 5) for index, works in enumerate(portions)]
+
+    def _do_commit(self, end: Offset) -> None:
+        self._coordinator.commit(end)
+
+
+def split_works(works: list[SourceWork], limit: int) -> list[list[SourceWork]]:
+    """Work for the tasks of one batch: a small batch is not worth more than one task."""
+    if sum(_size(work) for work in works) <= _SMALL_BATCH:
+        return [works]
+    portions: list[list[SourceWork]] = [[] for _ in range(max(1, min(limit, len(works))))]
+    for index, work in enumerate(works):
+        portions[index % len(portions)].append(work)
+    return portions
+
+
+def _size(work: SourceWork) -> int:
+    total = 0
+    for portion in work.ranges:
+        if type(portion.start) is int and type(portion.end) is int:
+            total += portion.end - portion.start
+        else:
+            return _SMALL_BATCH + 1
+    return total
+
+
+class SourceClient:
+    """The planning process's end of the link."""
+
+    def __init__(self, address: str, secret: bytes) -> None:
+        self._connection = Client(address, "AF_UNIX", authkey=secret)
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Ask the coordinator."""
+        self._connection.send((method, *arguments))
+        fine, answer = self._connection.recv()
+        if not fine:
+            raise RuntimeError(answer)
+        return answer

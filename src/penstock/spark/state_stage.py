@@ -1,0 +1,109 @@
+"""A stage with state: one transformWithState, one call per channel and batch."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql import DataFrame, GroupedData, Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor_util import TransformWithStateInPandasUdfUtils
+from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
+from pyspark.sql.udf import UserDefinedFunction
+from pyspark.util import PythonEvalType
+
+from penstock.spark import worker
+from penstock.spark.failures import raise_encoded
+from penstock.spark.worker_tuning import tune_worker
+
+ROW_SCHEMA = StructType([StructField("channel", IntegerType(), False), StructField("frame", BinaryType(), False)])
+_PAGE_KEY = StructType([StructField("id", StringType())])
+_PAGE_VALUE = StructType([StructField("blob", BinaryType())])
+_META = StructType([StructField("token", StringType()), StructField("blob", BinaryType())])
+
+
+class SparkPageStore:
+    """Pages in a Spark MapState: one round trip a call."""
+
+    __slots__ = ("_pages",)
+
+    def __init__(self, pages: Any) -> None:
+        self._pages = pages
+
+    def get(self, page_id: str) -> bytes | None:
+        """Read a page."""
+        value = self._pages.getValue((page_id,))
+        return None if value is None else bytes(value[0])
+
+    def put(self, page_id: str, blob: bytes) -> None:
+        """Write a page."""
+        self._pages.updateValue((page_id,), (blob,))
+
+    def remove(self, page_id: str) -> None:
+        """Remove a page."""
+        self._pages.removeKey((page_id,))
+
+
+class StageProcessor(StatefulProcessor):
+    """Runs the tasks of one level; Spark's grouping key is the channel."""
+
+    def __init__(self, job_file: str, level: int, channel_keys: list[int]) -> None:
+        self._job_file = job_file
+        self._level = level
+        self._keys = channel_keys
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Open the two state variables."""
+        tune_worker()
+        self._meta = handle.getValueState("meta", _META)
+        self._pages = handle.getMapState("pages", _PAGE_KEY, _PAGE_VALUE)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+        """One batch of one channel."""
+        try:
+            yield from self._run(self._keys.index(key[0]), rows)
+        except BaseException as error:  # noqa: BLE001 - everything leaves through the JVM
+            raise_encoded(error)
+
+    def _run(self, channel: int, rows: Iterator[Row]) -> Iterator[Row]:
+        stored = self._meta.get()
+        token = None if stored is None else stored[0]
+        store = SparkPageStore(self._pages)
+        live = worker.take_stage(self._job_file, self._level, channel, token)
+        if live is None:
+            snapshots = {} if stored is None else pickle.loads(bytes(stored[1]))
+            live = worker.new_stage(self._job_file, self._level, channel, store, snapshots)
+        live.store.target = store
+        out = [
+            Row(channel=self._keys[target], frame=frame)
+            for target, frame in live.stage.run(bytes(row.frame) for row in rows)
+        ]
+        live.token = os.urandom(12).hex()
+        self._meta.update((live.token, pickle.dumps(live.stage.snapshots, 5)))
+        worker.keep_stage(self._job_file, self._level, channel, live)
+        yield from out
+
+    def close(self) -> None:
+        """Nothing to release: live tasks stay for the next batch."""
+
+
+def transform_with_state(grouped: GroupedData, processor: StatefulProcessor) -> DataFrame:
+    """`groupBy(...).transformWithState(...)` in append mode without Spark's timers.
+
+    The public method insists on pandas, which the row flavour never uses; this builds the same call without it.
+    """
+    udf_utils = TransformWithStateInPandasUdfUtils(processor, "None")
+    udf = UserDefinedFunction(
+        udf_utils.transformWithStateUDF,
+        returnType=ROW_SCHEMA,
+        name="transformWithState",
+        evalType=PythonEvalType.SQL_TRANSFORM_WITH_STATE_PYTHON_ROW_UDF,
+    )
+    frame = grouped._df  # noqa: SLF001
+    column = udf(*[frame[name] for name in frame.columns])
+    session = grouped.session
+    schema = session._jsparkSession.parseDataType(ROW_SCHEMA.json())  # noqa: SLF001
+    java_frame = grouped._jgd.transformWithStateInPySpark(column._jc, schema, "append", "None", None, "")  # noqa: SLF001
+    return DataFrame(java_frame, session)

@@ -1,0 +1,107 @@
+"""What a Python worker keeps between batches: jobs it knows, and tasks that are alive.
+
+A live task may only be used if the state it was left with is the state in the store. Every batch writes a random token
+with its state; a task is used again only if its token is the one in the store. A retried, speculative or lost attempt
+can therefore never leave a wrong cache behind.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkFiles
+
+from penstock.runtime.chain import TaskEnvironment
+from penstock.runtime.source_stage import SourceStage
+from penstock.runtime.stage import BatchClock, StageChannel
+from penstock.runtime.state.pages import MemoryPageStore, PageStore
+from penstock.spark.job_blob import unpack_job
+
+_MAX_JOBS = 4
+_blobs: OrderedDict[str, bytes] = OrderedDict()
+_source_stages: OrderedDict[str, SourceStage] = OrderedDict()
+_stages: dict[tuple[str, int, int], LiveStage] = {}
+
+
+class RebindableStore:
+    """The page store of a live stage: the same object for the tasks, another Spark handle in every batch."""
+
+    __slots__ = ("target",)
+
+    def __init__(self, target: PageStore) -> None:
+        self.target = target
+
+    def get(self, page_id: str) -> bytes | None:
+        """Read a page."""
+        return self.target.get(page_id)
+
+    def put(self, page_id: str, blob: bytes) -> None:
+        """Write a page."""
+        self.target.put(page_id, blob)
+
+    def remove(self, page_id: str) -> None:
+        """Remove a page."""
+        self.target.remove(page_id)
+
+
+class LiveStage:
+    """A stage channel, its store and the token of the state it holds."""
+
+    __slots__ = ("stage", "store", "token")
+
+    def __init__(self, stage: StageChannel, store: RebindableStore, token: str) -> None:
+        self.stage = stage
+        self.store = store
+        self.token = token
+
+
+def _blob(job_file: str) -> bytes:
+    blob = _blobs.get(job_file)
+    if blob is None:
+        blob = _blobs[job_file] = Path(SparkFiles.get(job_file)).read_bytes()
+        _forget_old_jobs()
+    return blob
+
+
+def _forget_old_jobs() -> None:
+    while len(_blobs) > _MAX_JOBS:
+        old, _ = _blobs.popitem(last=False)
+        _source_stages.pop(old, None)
+        for key in [key for key in _stages if key[0] == old]:
+            del _stages[key]
+
+
+def source_stage(job_file: str) -> SourceStage:
+    """The source tasks of a job in this worker."""
+    stage = _source_stages.get(job_file)
+    if stage is None:
+        spec = unpack_job(_blob(job_file))
+        environment = TaskEnvironment(MemoryPageStore(), BatchClock(), spec.info, spec.batch_execution)
+        stage = _source_stages[job_file] = SourceStage(spec, environment)
+    return stage
+
+
+def drop_source_stage(job_file: str) -> None:
+    """After a failure: the next batch starts afresh."""
+    _source_stages.pop(job_file, None)
+
+
+def take_stage(job_file: str, level: int, channel: int, token: str | None) -> LiveStage | None:
+    """The live stage whose state is the one in the store; it is out of the cache until it is put back."""
+    live = _stages.pop((job_file, level, channel), None)
+    return live if live is not None and token is not None and live.token == token else None
+
+
+def new_stage(job_file: str, level: int, channel: int, store: PageStore, snapshots: dict[int, Any]) -> LiveStage:
+    """A stage that starts from stored state."""
+    spec = unpack_job(_blob(job_file))
+    rebindable = RebindableStore(store)
+    environment = TaskEnvironment(rebindable, BatchClock(), spec.info, spec.batch_execution, spec.memory_budget)
+    return LiveStage(StageChannel(spec, level, channel, environment, snapshots), rebindable, "")
+
+
+def keep_stage(job_file: str, level: int, channel: int, live: LiveStage) -> None:
+    """Put a stage back after a batch."""
+    _stages[(job_file, level, channel)] = live
