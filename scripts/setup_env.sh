@@ -33,7 +33,7 @@ create_with_venv() {
         "$python" -m venv "$venv"
     elif works "$python" -m pip --version; then
         "$python" -m venv --without-pip "$venv"
-        "$python" -m pip --python "$venv/bin/python" install --quiet --constraint constraints.txt pip
+        "$python" -m pip --python "$venv/bin/python" install --quiet pip
     else
         say "error: $python has neither venv nor pip; install python3-venv, or uv"
         return 1
@@ -53,6 +53,9 @@ if works uv --version; then
         --constraint constraints.txt --build-constraint constraints.txt --editable ".[$extras]"
 else
     # The build tools are pinned too; pip reads that from one variable or the other, depending on its age.
-    PIP_CONSTRAINT="$PWD/constraints.txt" PIP_BUILD_CONSTRAINT="$PWD/constraints.txt" PIP_DISABLE_PIP_VERSION_CHECK=1 \
-        "$venv/bin/python" -m pip install --quiet --editable ".[$extras]"
+    export PIP_CONSTRAINT="$PWD/constraints.txt" PIP_BUILD_CONSTRAINT="$PWD/constraints.txt"
+    export PIP_DISABLE_PIP_VERSION_CHECK=1
+    # The pip that comes with an older Python builds Spark's source package in ways that are going away.
+    "$venv/bin/python" -m pip install --quiet --upgrade pip
+    "$venv/bin/python" -m pip install --quiet --editable ".[$extras]"
 fi

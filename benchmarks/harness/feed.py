@@ -8,6 +8,7 @@ It listens on a free port, writes its number to the port file, and starts when t
 from __future__ import annotations
 
 import argparse
+import contextlib
 import socket
 import time
 from pathlib import Path
@@ -41,7 +42,7 @@ def main() -> None:
         written.replace(args.port_file)
         server.settimeout(300)
         connection, _ = server.accept()
-        with connection:
+        with connection, contextlib.suppress(ConnectionError):  # the job may end first
             feed(connection, rate=args.rate, seconds=args.seconds, keys=args.keys)
 
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from benchmarks.harness.cpu import machine_cpu_seconds, tree_cpu_seconds
 
 _FIRST = 1_000
-_GROWTH = 4
+_GROWTH = 10
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ Each line carries the moment it was sent; the last operator before the sink writ
 from __future__ import annotations
 
 import time
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,9 +49,9 @@ class Stopwatch(MapFunction):
         self.directory = directory
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """One file per subtask."""
-        path = Path(self.directory) / f"samples-{runtime_context.get_index_of_this_subtask()}.txt"
-        self.file: TextIOWrapper = path.open("a", buffering=1 << 20)
+        """One file per instance; the subtask's index would do, but asking for it fails in PyFlink's thread mode."""
+        path = Path(self.directory) / f"samples-{uuid.uuid4().hex}.txt"
+        self.file: TextIOWrapper = path.open("w", buffering=1 << 20)
         self.flushed = time.time_ns()
 
     def map(self, value: tuple[int, int, float]) -> tuple[int, int, float]:

@@ -24,7 +24,7 @@ os.environ["PYSPARK_PYTHON"] = sys.executable  # else workers run whatever `pyth
 
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 _SCATTER = 2_654_435_761
 

@@ -87,7 +87,8 @@ def test_copies_are_independent_and_equal():
 
 
 @pytest.mark.parametrize(
-    ("text", "elements"), [("a;b", ["a", "b"]), ("[a, b]", ["a", "b"]), ("['a', \"b\"]", ["a", "b"]), ("", []), ("a", ["a"])]
+    ("text", "elements"),
+    [("a;b", ["a", "b"]), ("[a, b]", ["a", "b"]), ("['a', \"b\"]", ["a", "b"]), ("", []), ("a", ["a"])],
 )
 def test_lists_are_read_in_both_notations(text, elements):
     assert Configuration.parse_list_value(text) == elements

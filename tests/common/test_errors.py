@@ -53,7 +53,9 @@ def test_every_public_error_is_a_penstock_error_and_is_covered_above():
 
 
 def test_user_function_error_shows_operator_subtask_method_record_and_traceback_last():
-    text = str(UserFunctionError("Map(f)", 3, "('a', 0)", "Traceback ...\nZeroDivisionError: division by zero\n", "map"))
+    text = str(
+        UserFunctionError("Map(f)", 3, "('a', 0)", "Traceback ...\nZeroDivisionError: division by zero\n", "map")
+    )
     assert text.splitlines() == [
         "User function failed in operator 'Map(f)', subtask 3, method map",
         "  record: ('a', 0)",
@@ -103,13 +105,16 @@ class Endless(list):
         return repr([self])
 
 
-@pytest.mark.parametrize("value", [Explosive(), NoText(), [Explosive()], {Explosive(): 1}, [10**5000], Endless()], ids=type)
+@pytest.mark.parametrize(
+    "value", [Explosive(), NoText(), [Explosive()], {Explosive(): 1}, [10**5000], Endless()], ids=type
+)
 def test_shorten_never_raises(value):
     assert isinstance(shorten(value), str)
 
 
 @pytest.mark.parametrize(
-    "value", ["x" * 10_000, b"x" * 10_000, list(range(10_000)), {i: i for i in range(10_000)}, [["x" * 300] * 300] * 300]
+    "value",
+    ["x" * 10_000, b"x" * 10_000, list(range(10_000)), {i: i for i in range(10_000)}, [["x" * 300] * 300] * 300],
 )
 def test_shorten_keeps_the_limit(value):
     assert len(shorten(value)) <= 200

@@ -122,8 +122,10 @@ def test_nonsense_is_refused(make):
                 "restart-strategy.exponential-delay.initial-backoff": "10 ms",
                 "restart-strategy.exponential-delay.backoff-multiplier": "2.0",
             },
-            "Restart with exponential delay: starting at 10 ms, increasing by 2.0, with maximum 60000 ms, "
-            "reset after 3600000 ms, jitter 0.1.",
+            (
+                "Restart with exponential delay: starting at 10 ms, increasing by 2.0, with maximum 60000 ms, "
+                "reset after 3600000 ms, jitter 0.1."
+            ),
         ),
     ],
 )

@@ -36,7 +36,7 @@ def test_fields_are_set_by_item_not_by_attribute():
     row["age"] = 12
     row[0] = "Bob"
     assert row == Row(name="Bob", age=12)
-    with pytest.raises(AttributeError, match=r"row\['age'\]"):
+    with pytest.raises(AttributeError):
         row.age = 13
 
 

@@ -122,7 +122,15 @@ def test_instant_prints_as_java_does(instant, text):
 
 @pytest.mark.parametrize(
     ("text", "millis"),
-    [("10 s", 10_000), ("200ms", 200), ("1 h", 3_600_000), ("5", 5), ("2 min", 120_000), ("1 d", 86_400_000), ("1.5 s", 1_500)],
+    [
+        ("10 s", 10_000),
+        ("200ms", 200),
+        ("1 h", 3_600_000),
+        ("5", 5),
+        ("2 min", 120_000),
+        ("1 d", 86_400_000),
+        ("1.5 s", 1_500),
+    ],
 )
 def test_durations_are_read_from_text(text, millis):
     assert parse_duration(text).to_milliseconds() == millis

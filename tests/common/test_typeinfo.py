@@ -1,3 +1,4 @@
+# ruff: noqa: DTZ001 - SQL and local times have no time zone
 import enum
 import pickle
 from datetime import UTC, date, datetime, time
@@ -147,7 +148,9 @@ def test_wrong_values_are_refused_with_a_reason(type_info, value, reason):
     assert type_info.validate(value).startswith(reason)
 
 
-@pytest.mark.parametrize("value", [("Alice", 11), ["Alice", 11], {"age": 11, "name": "Alice"}, Row(name="Alice", age=11)])
+@pytest.mark.parametrize(
+    "value", [("Alice", 11), ["Alice", 11], {"age": 11, "name": "Alice"}, Row(name="Alice", age=11)]
+)
 def test_a_row_type_takes_rows_tuples_lists_and_dicts(value):
     assert PERSON.validate(value) is None
     assert PERSON.format(value) == "+I[Alice, 11]"
@@ -185,7 +188,12 @@ def test_row_types_know_their_fields():
 
 @pytest.mark.parametrize(
     ("names", "types"),
-    [(["a"], [Types.INT(), Types.INT()]), (["a", "a"], [Types.INT(), Types.INT()]), (["a"], [int]), (["a"], [Types.INT])],
+    [
+        (["a"], [Types.INT(), Types.INT()]),
+        (["a", "a"], [Types.INT(), Types.INT()]),
+        (["a"], [int]),
+        (["a"], [Types.INT]),
+    ],
 )
 def test_wrong_row_types_are_refused(names, types):
     with pytest.raises(InvalidProgramError):
@@ -232,7 +240,8 @@ def test_doubles_print_as_in_java(value, text):
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0.1, "0.1"), (1 / 3, "0.33333334"), (1e10, "1.0E10"), (1e39, "Infinity"), (3, "3.0"), (1e-45, "1.4E-45")]
+    ("value", "text"),
+    [(0.1, "0.1"), (1 / 3, "0.33333334"), (1e10, "1.0E10"), (1e39, "Infinity"), (3, "3.0"), (1e-45, "1.4E-45")],
 )
 def test_floats_print_as_in_java(value, text):
     assert Types.FLOAT().format(value) == text

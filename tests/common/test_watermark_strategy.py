@@ -87,7 +87,8 @@ def test_no_watermarks_means_none():
 
 
 @pytest.mark.parametrize(
-    ("length", "bound"), [(Duration.of_seconds(1), 1_000), (Time.seconds(1), 1_000), (timedelta(seconds=1), 1_000), (5, 5)]
+    ("length", "bound"),
+    [(Duration.of_seconds(1), 1_000), (Time.seconds(1), 1_000), (timedelta(seconds=1), 1_000), (5, 5)],
 )
 def test_bounds_are_any_length_of_time(length, bound):
     generator = WatermarkStrategy.for_bounded_out_of_orderness(length).create_generator()
@@ -112,7 +113,11 @@ def test_with_methods_keep_everything_in_any_order():
         "idleness": lambda strategy: strategy.with_idleness(Duration.of_seconds(1)),
         "alignment": lambda strategy: strategy.with_watermark_alignment("group", Duration.of_seconds(2)),
     }
-    for order in (["assigner", "idleness", "alignment"], ["alignment", "assigner", "idleness"], ["idleness", "alignment", "assigner"]):
+    for order in (
+        ["assigner", "idleness", "alignment"],
+        ["alignment", "assigner", "idleness"],
+        ["idleness", "alignment", "assigner"],
+    ):
         strategy = base
         for step in order:
             strategy = steps[step](strategy)
@@ -213,7 +218,9 @@ def test_strategies_survive_pickling(strategy):
     assert type(twin.timestamp_assigner) is type(strategy.timestamp_assigner)
 
 
-@pytest.mark.parametrize("generator", [BoundedOutOfOrdernessWatermarks(5), AscendingTimestampsWatermarks(), NoWatermarksGenerator()])
+@pytest.mark.parametrize(
+    "generator", [BoundedOutOfOrdernessWatermarks(5), AscendingTimestampsWatermarks(), NoWatermarksGenerator()]
+)
 def test_generators_survive_pickling_with_what_they_saw(generator):
     watermarks(generator, [100])
     twin = pickle.loads(pickle.dumps(generator))

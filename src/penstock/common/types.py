@@ -70,12 +70,12 @@ class Row:
         if kwargs:
             if args:
                 raise ValueError("a Row takes either positional or named fields, not both")
-            _set_fields(self, _share(kwargs))
-            _set_values(self, list(kwargs.values()))
+            self._fields = _share(kwargs)
+            self._values = list(kwargs.values())
         else:
-            _set_fields(self, None)
-            _set_values(self, list(args))
-        _set_kind(self, _INSERT)
+            self._fields = None
+            self._values = list(args)
+        self._row_kind = _INSERT
 
     @staticmethod
     def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
@@ -85,21 +85,21 @@ class Row:
         'DELETE'
         """
         row = Row(*args, **kwargs)
-        _set_kind(row, row_kind)
+        row._row_kind = row_kind
         return row
 
     def get_row_kind(self) -> RowKind:
         return self._row_kind
 
     def set_row_kind(self, row_kind: RowKind) -> None:
-        _set_kind(self, row_kind)
+        self._row_kind = row_kind
 
     def get_field_names(self) -> list[str] | None:
         """The field names, or ``None`` for a row without names."""
         return None if self._fields is None else list(self._fields)
 
     def set_field_names(self, field_names: Sequence[str]) -> None:
-        _set_fields(self, _share(field_names))
+        self._fields = _share(field_names)
 
     def get_fields_by_names(self, names: Sequence[str]) -> list[Any]:
         """The values of the named fields, in the order asked for.
@@ -152,16 +152,10 @@ class Row:
             self._values[key] = value
 
     def __getattr__(self, item: str) -> Any:
-        # Underscored names are looked up by pickle and copy on half-built rows: never treat them as fields.
-        if not item.startswith("_") and self._fields is not None and item in self._fields:
+        # Underscored names are asked for by pickle and copy, on half-built rows too: never fields.
+        if item[0] != "_" and self._fields is not None and item in self._fields:
             return self._values[self._fields.index(item)]
         raise AttributeError(f"Row has no attribute or field {item!r}")
-
-    def __setattr__(self, key: str, value: Any) -> None:
-        if key in Row.__slots__:
-            object.__setattr__(self, key, value)
-        else:
-            raise AttributeError(f"fields of a Row are set by item, as in row[{key!r}] = ..., not by attribute")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Row):
@@ -194,23 +188,22 @@ class Row:
         return f"Row({', '.join(f'{k}={v!r}' for k, v in zip(self._fields, self._values, strict=False))})"
 
 
-# Row.__setattr__ refuses; the slots' own setters go around it, and at C speed.
-_set_fields, _set_kind, _set_values = (vars(Row)[slot].__set__ for slot in Row.__slots__)
+_new_row = Row.__new__
 
 
 def _make_row(names: tuple[str, ...] | None, values: Iterable[Any], kind: RowKind) -> Row:
-    row: Row = Row.__new__(Row)
-    _set_fields(row, names)
-    _set_values(row, list(values))
-    _set_kind(row, kind)
+    row = _new_row(Row)
+    row._fields = names
+    row._values = list(values)
+    row._row_kind = kind
     return row
 
 
 def _unpickle_named(names: tuple[str, ...], values: list[Any]) -> Row:
-    row: Row = Row.__new__(Row)
-    _set_fields(row, _shared_names.get(names) or _share(names))
-    _set_values(row, values)
-    _set_kind(row, _INSERT)
+    row = _new_row(Row)
+    row._fields = _shared_names.get(names) or _share(names)
+    row._values = values
+    row._row_kind = _INSERT
     return row
 
 

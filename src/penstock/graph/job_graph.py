@@ -13,10 +13,12 @@ from typing import Any
 from penstock.common.errors import InvalidProgramError
 from penstock.common.typeinfo import TypeInformation
 from penstock.graph.settings import JobSettings
-from penstock.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
+from penstock.graph.stream_graph import StreamEdge, StreamGraph, StreamGraphGenerator, StreamNode
+from penstock.graph.transformation import Transformation
 from penstock.runtime.job import ChainedOperator, ChainLink, JobEdge, JobVertex
-from penstock.runtime.operator import ChainingStrategy
+from penstock.runtime.operator import ChainingStrategy, JobInfo
 from penstock.runtime.partitioner import ForwardPartitioner
+from penstock.runtime.stage import JobSpec
 
 
 @dataclass(slots=True)
@@ -48,6 +50,15 @@ class JobGraph:
     def bounded(self) -> bool:
         """Whether all sources end."""
         return all(vertex.source_bounded for vertex in self.source_vertices)
+
+    @property
+    def runs_as_batch(self) -> bool:
+        """BATCH, or AUTOMATIC with bounded sources only."""
+        mode = self.settings.runtime_mode
+        if mode == "BATCH" and not self.bounded:
+            names = ", ".join(f"'{vertex.name}'" for vertex in self.source_vertices if not vertex.source_bounded)
+            raise InvalidProgramError(f"BATCH mode needs bounded sources, but {names} never ends: use STREAMING mode")
+        return mode == "BATCH" or (mode == "AUTOMATIC" and self.bounded)
 
 
 class JobGraphGenerator:
@@ -200,3 +211,29 @@ def operator_ids(graph: StreamGraph) -> dict[int, str]:
 
 def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def translate(sinks: list[Transformation], settings: JobSettings) -> JobGraph:
+    """Transformations to a job graph."""
+    return JobGraphGenerator(StreamGraphGenerator(sinks, settings).generate(), settings).generate()
+
+
+def job_spec(graph: JobGraph, job_id: str, attempt: int, *, batch: bool) -> JobSpec:
+    """What the workers get."""
+    settings = graph.settings
+    info = JobInfo(
+        job_id=job_id,
+        job_name=settings.job_name,
+        attempt=attempt,
+        parameters=dict(settings.job_parameters),
+        cached_files=dict(settings.cached_files),
+    )
+    return JobSpec(
+        info=info,
+        vertices=graph.vertices,
+        edges={edge.id: edge for edge in graph.edges},
+        channels=graph.channels,
+        levels=graph.levels,
+        batch_execution=batch,
+        memory_budget=settings.state_memory_budget,
+    )

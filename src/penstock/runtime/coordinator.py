@@ -48,8 +48,12 @@ class CoordinatedSource:
 class BatchSizer:
     """How many records the next batch may have: as many as fit the target time at the speed seen.
 
+    The first batches pay for starting workers and compiling code, so they teach nothing; later ones change the
+    size by at most a factor, so that one slow batch does not.
+
     >>> sizer = BatchSizer()
-    >>> sizer.observe(records=50_000, seconds=0.5)
+    >>> for _ in range(3):
+    ...     sizer.observe(records=50_000, seconds=0.5)
     >>> sizer.limit > 50_000
     True
     """
@@ -57,14 +61,16 @@ class BatchSizer:
     def __init__(self, fixed: int | None = None, target_seconds: float = TARGET_BATCH_SECONDS) -> None:
         self._fixed = fixed
         self._target = target_seconds
+        self._seen = 0
         self.limit = fixed or FIRST_BATCH_RECORDS
 
     def observe(self, records: int, seconds: float) -> None:
         """Learn from a batch; batches that were not full teach nothing."""
-        if self._fixed is not None or records < self.limit // 2 or seconds <= 0:
+        self._seen += 1
+        if self._fixed is not None or self._seen <= 2 or records < self.limit // 2 or seconds <= 0:
             return
         wanted = int(records / seconds * self._target)
-        self.limit = max(MIN_BATCH_RECORDS, min(wanted, 4 * self.limit, MAX_BATCH_RECORDS))
+        self.limit = max(MIN_BATCH_RECORDS, min(max(wanted, self.limit // 2), 4 * self.limit, MAX_BATCH_RECORDS))
 
 
 class SourceCoordinator:

@@ -10,34 +10,11 @@ from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.graph.job_graph import JobGraph
-from penstock.runtime.operator import JobInfo
 from penstock.runtime.stage import JobSpec
 from penstock.spark.data_source import FORMAT, PenstockSource
-from penstock.spark.job_blob import pack_job
+from penstock.runtime.job_blob import pack_job
 from penstock.spark.source_server import SourceServer
 from penstock.spark.state_stage import StageProcessor, transform_with_state
-
-
-def job_spec(graph: JobGraph, job_id: str, attempt: int, *, batch: bool) -> JobSpec:
-    """What the workers get."""
-    settings = graph.settings
-    info = JobInfo(
-        job_id=job_id,
-        job_name=settings.job_name,
-        attempt=attempt,
-        parameters=dict(settings.job_parameters),
-        cached_files=dict(settings.cached_files),
-    )
-    return JobSpec(
-        info=info,
-        vertices=graph.vertices,
-        edges={edge.id: edge for edge in graph.edges},
-        channels=graph.channels,
-        levels=graph.levels,
-        batch_execution=batch,
-        memory_budget=settings.state_memory_budget,
-    )
 
 
 _ship_directory: Path | None = None

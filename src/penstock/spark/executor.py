@@ -9,9 +9,8 @@ from pyspark.sql import SparkSession
 
 from penstock.common.job_client import JobClient
 from penstock.common.job_id import JobID
-from penstock.graph.job_graph import JobGraph, JobGraphGenerator
+from penstock.graph.job_graph import JobGraph, translate
 from penstock.graph.settings import JobSettings
-from penstock.graph.stream_graph import StreamGraphGenerator
 from penstock.graph.transformation import Transformation
 from penstock.spark.job_client import SparkJobClient
 from penstock.spark.job_master import JobMaster
@@ -54,8 +53,3 @@ class SparkExecutor:
 
     def _job(self, graph: JobGraph, spark: SparkSession, job_id: str) -> Any:
         return JobMaster(graph, spark, job_id)
-
-
-def translate(sinks: list[Transformation], settings: JobSettings) -> JobGraph:
-    """Transformations to a job graph."""
-    return JobGraphGenerator(StreamGraphGenerator(sinks, settings).generate(), settings).generate()

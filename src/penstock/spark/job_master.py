@@ -14,13 +14,13 @@ from pyspark.sql.streaming import StreamingQuery
 
 from penstock.common.errors import JobExecutionError, PenstockError
 from penstock.common.job_status import JobStatus
-from penstock.graph.job_graph import JobGraph
 from penstock.runtime.coordinator import BatchSizer, SourceCoordinator
 from penstock.runtime.frames import REPORT_EDGE, TaskReport, decode_frame
 from penstock.runtime.job_progress import JobProgress
 from penstock.runtime.sink_committer import SinkCommitters
 from penstock.runtime.stage import decode_reports
-from penstock.spark.compiler import compile_streaming, job_spec
+from penstock.graph.job_graph import JobGraph, job_spec
+from penstock.spark.compiler import compile_streaming
 from penstock.spark.failures import decode_failure
 from penstock.spark.source_server import SourceServer
 

@@ -17,7 +17,7 @@ from penstock.runtime.chain import TaskEnvironment
 from penstock.runtime.source_stage import SourceStage
 from penstock.runtime.stage import BatchClock, StageChannel
 from penstock.runtime.state.pages import MemoryPageStore, PageStore
-from penstock.spark.job_blob import unpack_job
+from penstock.runtime.job_blob import unpack_job
 
 _MAX_JOBS = 4
 _blobs: OrderedDict[str, bytes] = OrderedDict()

@@ -1,5 +1,5 @@
-from collections import namedtuple
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pytest
 
@@ -17,7 +17,10 @@ class Reading:
     value: float
 
 
-Point = namedtuple("Point", "key x y")
+class Point(NamedTuple):
+    key: str
+    x: int
+    y: int
 
 
 def first(value):

@@ -10,6 +10,7 @@ from penstock.core.window.session import (
     EventTimeSessionWindows,
     ProcessingTimeSessionWindows,
 )
+from penstock.core.window.tagged_union import TaggedUnion
 from penstock.core.window.time_windows import (
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
@@ -65,6 +66,7 @@ __all__ = [
     "SessionWindowTimeGapExtractor",
     "SlidingEventTimeWindows",
     "SlidingProcessingTimeWindows",
+    "TaggedUnion",
     "TimeEvictor",
     "TimeWindow",
     "TimeWindowSerializer",

@@ -179,9 +179,7 @@ class DeltaEvictor(_OneSidedEvictor):
         self.delta_function = to_delta(delta_function)
 
     @staticmethod
-    def of(
-        threshold: float, delta_function: Callable[[Any, Any], float], do_evict_after: bool = False
-    ) -> DeltaEvictor:
+    def of(threshold: float, delta_function: Callable[[Any, Any], float], do_evict_after: bool = False) -> DeltaEvictor:
         """Remove elements with ``delta_function(element, last) >= threshold``."""
         return DeltaEvictor(threshold, delta_function, do_evict_after)
 

@@ -203,7 +203,7 @@ def _purging(result: TriggerResult) -> TriggerResult:
 
 
 class _ContinuousTrigger(_QuietTrigger):
-    """Fires at every full interval; the time of the next firing is trigger state, so that it merges (to the earliest)."""
+    """Fires at every full interval. The time of the next firing is trigger state; of merged windows the earliest."""
 
     _next_fire = ReducingStateDescriptor("continuous-trigger", min)
 
@@ -315,7 +315,7 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
     ) -> None:
         """Set the timer one interval after `time`; a window that ends before, by this clock, fires at its end."""
         next_fire = time + self.interval
-        if time < window.max_timestamp() and ctx.get_current_processing_time() <= window.max_timestamp():
+        if time < window.max_timestamp():
             # Only then: an event-time window may lie in the past of this clock, and its end would be due for ever.
             next_fire = min(next_fire, window.max_timestamp())
         fire_timestamp_state.add(next_fire)

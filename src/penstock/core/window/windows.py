@@ -35,7 +35,7 @@ class Window(ABC):
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        return self._attributes() == other._attributes()  # type: ignore[attr-defined]
+        return self._attributes() == other._attributes()
 
     def __hash__(self) -> int:
         return hash((type(self).__name__, self._attributes()))
@@ -84,9 +84,7 @@ class TimeWindow(_Bounds, Window):
         return timestamp - (timestamp - offset) % window_size
 
     @staticmethod
-    def merge_windows(
-        windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]
-    ) -> None:
+    def merge_windows(windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]) -> None:
         """Report every group of windows that overlap or touch, with the window that covers them.
 
         >>> from penstock.core.window import MergingWindowAssigner

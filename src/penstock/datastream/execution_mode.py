@@ -1,0 +1,16 @@
+"""How a job is executed."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+__all__ = ["RuntimeExecutionMode"]
+
+
+class RuntimeExecutionMode(Enum):
+    """STREAMING runs until cancelled or the input ends; BATCH needs bounded input and emits final results only."""
+
+    STREAMING = 0
+    BATCH = 1
+    AUTOMATIC = 2
+    """BATCH if all sources are bounded, else STREAMING."""

@@ -1,0 +1,98 @@
+"""How state is kept while a job runs.
+
+State always lives in Python dicts while a batch runs and in pages of Spark's state store between batches. A backend
+here says how many decoded pages may stay in memory: all of them (hash map), or only those in use (RocksDB).
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from penstock.common.errors import UnsupportedFeatureError
+
+__all__ = [
+    "CustomStateBackend",
+    "EmbeddedRocksDBStateBackend",
+    "HashMapStateBackend",
+    "PredefinedOptions",
+    "StateBackend",
+]
+
+
+class StateBackend:
+    """Base of all state backends."""
+
+    #: What ``state.backend.type`` calls it.
+    type_name = "hashmap"
+
+
+class HashMapStateBackend(StateBackend):
+    """State stays in memory between batches; written to the store when it changes."""
+
+    def __repr__(self) -> str:
+        return "HashMapStateBackend()"
+
+
+class PredefinedOptions(Enum):
+    """Hints for RocksDB's files."""
+
+    DEFAULT = 0
+    SPINNING_DISK_OPTIMIZED = 1
+    SPINNING_DISK_OPTIMIZED_HIGH_MEM = 2
+    FLASH_SSD_OPTIMIZED = 3
+
+
+class EmbeddedRocksDBStateBackend(StateBackend):
+    """State may be larger than memory: pages used longest ago leave it between batches.
+
+    >>> EmbeddedRocksDBStateBackend(enable_incremental_checkpointing=True).is_incremental_checkpoints_enabled()
+    True
+    """
+
+    type_name = "rocksdb"
+
+    def __init__(self, enable_incremental_checkpointing: bool | None = None) -> None:
+        self._incremental = bool(enable_incremental_checkpointing)
+        self._db_storage_paths: list[str] | None = None
+        self._options: str | None = None
+        self._predefined_options = PredefinedOptions.DEFAULT
+        self._transfer_threads = 4
+
+    def is_incremental_checkpoints_enabled(self) -> bool:
+        return self._incremental
+
+    def set_db_storage_paths(self, *paths: str) -> None:
+        self._db_storage_paths = list(paths) or None
+
+    def get_db_storage_paths(self) -> list[str] | None:
+        return self._db_storage_paths
+
+    def set_predefined_options(self, options: PredefinedOptions) -> None:
+        self._predefined_options = options
+
+    def get_predefined_options(self) -> PredefinedOptions:
+        return self._predefined_options
+
+    def set_options(self, options_factory_class_name: str) -> None:
+        self._options = options_factory_class_name
+
+    def get_options(self) -> str | None:
+        return self._options
+
+    def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
+        self._transfer_threads = number_of_transfering_threads
+
+    def get_number_of_transfer_threads(self) -> int:
+        return self._transfer_threads
+
+    def __repr__(self) -> str:
+        return f"EmbeddedRocksDBStateBackend(enable_incremental_checkpointing={self._incremental})"
+
+
+class CustomStateBackend(StateBackend):
+    """A wrapper of a Java object in PyFlink."""
+
+    def __init__(self, j_custom_state_backend: object) -> None:
+        raise UnsupportedFeatureError(
+            "CustomStateBackend wraps a Java object: use HashMapStateBackend or EmbeddedRocksDBStateBackend"
+        )

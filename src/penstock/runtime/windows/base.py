@@ -1,0 +1,167 @@
+"""What all window operators have in common: life cycle, calling the window function, late records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from penstock.common.errors import MissingTimestampError, PenstockError
+from penstock.core.window import TaggedUnion
+from penstock.runtime.collector import Collector
+from penstock.runtime.operator import OperatorContext, Output, StreamOperator, Timestamps, Values
+from penstock.runtime.operators.udf import close_function, open_function
+from penstock.runtime.state.backend import KeyedStateBackend
+from penstock.runtime.timers import InternalTimerService
+from penstock.runtime.user_errors import user_error
+from penstock.runtime.windows.definition import WindowDefinition
+from penstock.runtime.windows.functions import WindowContext
+from penstock.runtime.windows.states import WindowStates
+
+CONTENTS_STATE = "window-contents"
+"""Every window operator keeps its windows under this name. The kind tells the representations apart, so that state
+of another one is refused and not misread."""
+
+MISSING: Any = type("Missing", (), {"__repr__": lambda self: "MISSING"})()
+
+
+class WindowedOperator(StreamOperator):
+    """Base of the window operators. A subclass keeps the windows and decides when they fire."""
+
+    keyed = True
+    stateful = True
+
+    backend: KeyedStateBackend
+    collector: Collector
+    timers: InternalTimerService
+    states: WindowStates
+    window_context: WindowContext
+
+    def __init__(self, definition: WindowDefinition) -> None:
+        self.definition = definition
+        self.lateness = definition.lateness
+        self.event_time = definition.event_time
+        self.clears = definition.function.clears
+
+    # -- life cycle ---------------------------------------------------------------------------------------------
+
+    def user_functions(self) -> list[Any]:
+        """The incremental function and the window function, as far as there are any."""
+        functions = (self.definition.contents.function, self.definition.function.function)
+        return [function for function in functions if function is not None]
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Timers, state and the function's context."""
+        super().setup(context, output)
+        assert context.keyed_backend is not None
+        self.backend = context.keyed_backend
+        self.collector = Collector(context, output)
+        self.timers = context.create_timer_service(self._on_event_time, self._on_processing_time)
+        self.states = WindowStates(context)
+        self.window_context = WindowContext(
+            context, self.collector, self.timers, self.states, merging=self.definition.merging
+        )
+        self._dropped = context.metrics.counter("numLateRecordsDropped")
+
+    def open(self) -> None:
+        """Open the functions."""
+        for function in self.user_functions():
+            open_function(function, self.context)
+
+    def close(self) -> None:
+        """Close the functions."""
+        for function in self.user_functions():
+            close_function(function)
+
+    # -- input --------------------------------------------------------------------------------------------------
+
+    def process_batch(self, values: Values, timestamps: Timestamps) -> None:
+        """Records of the only input, or of the first one of a join."""
+        if self.definition.second_key_selector is not None:
+            values = [TaggedUnion(1, value) for value in values]
+        self._process(values, timestamps)
+
+    def process_batch2(self, values: Values, timestamps: Timestamps) -> None:
+        """Records of the second input of a join."""
+        self._process([TaggedUnion(2, value) for value in values], timestamps)
+
+    def _process(self, values: Values, timestamps: Timestamps) -> None:
+        with self._user_code(self.definition.function.method):
+            self._add_all(values, timestamps)
+        self.backend.clear_current_key()
+        self.collector.flush()
+
+    def _add_all(self, values: Values, timestamps: Timestamps) -> None:
+        """Put records into their windows."""
+        raise NotImplementedError
+
+    def _timestamps(self, values: Values, timestamps: Timestamps) -> list[Any]:
+        """The times that count: the records' own, or the clock's."""
+        if not self.event_time:
+            return [self.context.clock.now] * len(values)
+        return [None] * len(values) if timestamps is None else timestamps
+
+    # -- time ---------------------------------------------------------------------------------------------------
+
+    def _on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+        raise NotImplementedError
+
+    def _on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+        raise NotImplementedError
+
+    def end_batch(self) -> None:
+        """A window that ends with this very millisecond is complete when the batch is."""
+        if self.timers.due:
+            self.timers.fire_due()
+            self._leave_key()
+            self.flush()
+
+    def flush(self) -> None:
+        """Emit what firing windows produced."""
+        self.collector.flush()
+
+    # -- firing -------------------------------------------------------------------------------------------------
+
+    def _emit(self, key: Any, window: Any, elements: Any) -> None:
+        """Call the window function. The key must be in scope."""
+        context = self.window_context
+        context.current_window = window
+        results = self.definition.function.call(key, context, elements)
+        if results is not None:
+            timestamp = window.max_timestamp()
+            for result in results:
+                self.collector.collect(result, timestamp)
+
+    def _clear_function(self, window: Any) -> None:
+        """Tell the window function that a window goes. The key must be in scope."""
+        self.window_context.current_window = window
+        self.definition.function.clear(self.window_context)
+
+    def _late(self, value: Any, timestamp: int | None) -> None:
+        """A record for which every window is gone: never silently lost (spec: 6.8)."""
+        tag = self.definition.late_tag
+        if tag is None:
+            self._dropped.inc()
+        else:
+            self.collector.side(tag, value.value if type(value) is TaggedUnion else value, timestamp)
+
+    # -- errors -------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _user_code(self, method: str) -> Iterator[None]:
+        try:
+            yield
+        except PenstockError:
+            raise
+        except Exception as error:
+            raise user_error(self.context, error, method) from None
+
+    def _check_timestamps(self, values: Values, timestamps: list[Any]) -> None:
+        """After arithmetic failed: was it a missing timestamp?"""
+        if None in timestamps:
+            raise MissingTimestampError(
+                f"{self.definition.assigner!r} got a record without a timestamp: "
+                "call assign_timestamps_and_watermarks() before the window, or use processing-time windows",
+                operator_name=self.context.operator_name,
+                record=values[timestamps.index(None)],
+            ) from None

@@ -1,0 +1,139 @@
+"""How a window keeps its elements: one reduced value, one accumulator, or all of them (spec: 6.5)."""
+
+from __future__ import annotations
+
+import dis
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from penstock.common.errors import InvalidProgramError
+from penstock.core.functions import AggregateFunction, FunctionWrapper, ReduceFunction
+from penstock.runtime.windows.copies import copied
+
+
+class Contents(ABC):
+    """What is kept for a window, and what becomes of it when the window fires."""
+
+    function: Any = None
+    """The user's function, if there is one."""
+
+    @abstractmethod
+    def first(self, value: Any) -> Any:
+        """The contents after the first element."""
+
+    @abstractmethod
+    def fold(self, contents: Any, value: Any) -> Any:
+        """The contents with one more element."""
+
+    @abstractmethod
+    def merge(self, contents: Any, other: Any) -> Any:
+        """The contents of two windows together; both are given up."""
+
+    @abstractmethod
+    def elements(self, contents: Any, *, kept: bool) -> list[Any]:
+        """What the window function gets. If the contents are kept, it must not be able to change them."""
+
+    @property
+    def mergeable(self) -> bool:
+        """Whether `merge` can be relied on."""
+        return True
+
+
+class ReduceContents(Contents):
+    """One value; the first element is taken unchanged."""
+
+    def __init__(self, function: ReduceFunction | Callable[[Any, Any], Any]) -> None:
+        self.function = function
+
+    @property
+    def reduce(self) -> Callable[[Any, Any], Any]:
+        """reduce(current, new), without detours."""
+        function = self.function
+        if isinstance(function, FunctionWrapper):
+            return function.func
+        reduce: Callable[[Any, Any], Any] = function.reduce if isinstance(function, ReduceFunction) else function
+        return reduce
+
+    def first(self, value: Any) -> Any:
+        return value
+
+    def fold(self, contents: Any, value: Any) -> Any:
+        return self.reduce(contents, value)
+
+    def merge(self, contents: Any, other: Any) -> Any:
+        return self.reduce(contents, other)
+
+    def elements(self, contents: Any, *, kept: bool) -> list[Any]:
+        return [copied(contents) if kept else contents]
+
+
+class AggregateContents(Contents):
+    """One accumulator."""
+
+    def __init__(self, function: AggregateFunction) -> None:
+        self.function: AggregateFunction = function
+
+    def first(self, value: Any) -> Any:
+        return self.function.add(value, self.function.create_accumulator())
+
+    def fold(self, contents: Any, value: Any) -> Any:
+        return self.function.add(value, contents)
+
+    def merge(self, contents: Any, other: Any) -> Any:
+        if not self.mergeable:
+            raise InvalidProgramError(
+                f"two windows must be merged, but {type(self.function).__name__}.merge() is not implemented: "
+                "return one accumulator for both"
+            )
+        return self.function.merge(contents, other)
+
+    def elements(self, contents: Any, *, kept: bool) -> list[Any]:
+        result = self.function.get_result(contents)
+        return [copied(result) if kept else result]
+
+    @property
+    def mergeable(self) -> bool:
+        return can_return_something(self.function.merge)
+
+
+class ListContents(Contents):
+    """All elements, in the order of arrival."""
+
+    def first(self, value: Any) -> Any:
+        return [value]
+
+    def fold(self, contents: Any, value: Any) -> Any:
+        contents.append(value)
+        return contents
+
+    def merge(self, contents: Any, other: Any) -> Any:
+        contents.extend(other)
+        return contents
+
+    def elements(self, contents: Any, *, kept: bool) -> list[Any]:
+        elements: list[Any] = contents[:] if kept else contents
+        return elements
+
+
+def can_return_something(method: Callable[..., Any]) -> bool:
+    """Whether a Python function has a return statement with a value.
+
+    PyFlink makes every AggregateFunction define `merge`, and many define it as ``pass`` or raise: such a function
+    must not be asked to merge.
+
+    >>> can_return_something(lambda a, b: a + b), can_return_something(lambda a, b: None)
+    (True, False)
+    """
+    code = getattr(method, "__code__", None)
+    if code is None:
+        return True  # not written in Python: nothing to look at
+    before: dis.Instruction | None = None
+    for instruction in dis.get_instructions(code):
+        name = instruction.opname
+        if name in {"RETURN_GENERATOR", "YIELD_VALUE"} or (name == "RETURN_CONST" and instruction.argval is not None):
+            return True
+        if name == "RETURN_VALUE" and not (before and before.opname == "LOAD_CONST" and before.argval is None):
+            return True
+        before = instruction
+    return False

@@ -1,0 +1,43 @@
+"""All that makes up a windowed operation, checked and complete."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.core.output_tag import OutputTag
+from penstock.core.window import Evictor, MergingWindowAssigner, Trigger, WindowAssigner
+from penstock.runtime.operator import KeySelect
+from penstock.runtime.windows.contents import Contents
+from penstock.runtime.windows.functions import FiredFunction
+
+
+@dataclass(slots=True)
+class WindowDefinition:
+    """Which windows, when they fire, what is kept for them and what is called."""
+
+    assigner: WindowAssigner[Any, Any]
+    trigger: Trigger[Any, Any]
+    contents: Contents
+    function: FiredFunction
+    key_selector: KeySelect
+    evictor: Evictor[Any, Any] | None = None
+    allowed_lateness: int = 0
+    late_tag: OutputTag | None = None
+    second_key_selector: KeySelect | None = None
+    """Of the second stream, if the windows hold two (window join, co-group)."""
+
+    @property
+    def event_time(self) -> bool:
+        """Whether windows end by watermarks."""
+        return self.assigner.is_event_time()
+
+    @property
+    def merging(self) -> bool:
+        """Whether windows merge."""
+        return isinstance(self.assigner, MergingWindowAssigner)
+
+    @property
+    def lateness(self) -> int:
+        """How long a complete window is kept; processing time has no late elements."""
+        return self.allowed_lateness if self.event_time else 0

@@ -1,0 +1,215 @@
+"""Harnesses: one operator, fed and watched by hand.
+
+>>> from penstock.runtime.operators.stateless import MapOperator
+>>> harness = OneInputOperatorHarness(MapOperator(lambda x: x + 1))
+>>> harness.process_element(1, 1000)
+>>> harness.process_watermark(1500)
+>>> harness.extract_output()
+[(2, 1000), 1500]
+"""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+from penstock.common.watermark_strategy import MIN_WATERMARK
+from penstock.metrics import MetricGroup
+from penstock.runtime.operator import JobInfo, OperatorContext, StreamOperator, Timestamps, Values
+from penstock.runtime.runtime_context import StreamingRuntimeContext
+from penstock.runtime.stage import BatchClock
+from penstock.runtime.state.backend import KeyedStateBackend
+from penstock.runtime.state.keyed_store import KeyedStateFactory
+from penstock.runtime.state.operator_state import OperatorStateBackend
+from penstock.runtime.state.pages import MemoryPageStore
+
+
+class RecordingOutput:
+    """Keeps what an operator emits: (value, timestamp) pairs, watermarks as ints, idle status as bools."""
+
+    def __init__(self) -> None:
+        self.elements: list[Any] = []
+
+    def emit(self, values: Values, timestamps: Timestamps) -> None:
+        """Records."""
+        stamps = timestamps if timestamps is not None else [None] * len(values)
+        self.elements.extend(zip(values, stamps, strict=True))
+
+    def emit_watermark(self, watermark: int) -> None:
+        """A watermark."""
+        self.elements.append(watermark)
+
+    def emit_status(self, *, idle: bool) -> None:
+        """Idle or active."""
+        self.elements.append(idle)
+
+    def take(self) -> list[Any]:
+        """All elements since the last call."""
+        elements, self.elements = self.elements, []
+        return elements
+
+
+class _SideOutputs(dict[str, RecordingOutput]):
+    """A recording output for every tag that is asked for."""
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self.setdefault(key, RecordingOutput())
+
+
+class OneInputOperatorHarness:
+    """Drives an operator with one input."""
+
+    def __init__(
+        self,
+        operator: StreamOperator,
+        *,
+        subtask: int = 0,
+        parallelism: int = 1,
+        max_parallelism: int = 128,
+        snapshot: bytes | None = None,
+        batch_execution: bool = False,
+        name: str = "test",
+    ) -> None:
+        blobs, self._directory, self._layout, watermark, now = (
+            pickle.loads(snapshot) if snapshot is not None else ({}, None, {}, MIN_WATERMARK, 0)
+        )
+        self.operator = operator
+        self.output = RecordingOutput()
+        self.side_outputs = _SideOutputs()
+        self.clock = BatchClock(now)
+        self.store = MemoryPageStore(blobs)
+        self.metrics = MetricGroup()
+        self.job = JobInfo()
+        self._checkpoint = 0
+        backend = states = None
+        if operator.keyed:
+            backend = KeyedStateBackend("op", name, self.store, max_parallelism, self._directory)
+            states = KeyedStateFactory(backend, lambda: self.clock.now)
+        runtime_context = StreamingRuntimeContext(
+            operator_name=name,
+            subtask=subtask,
+            parallelism=parallelism,
+            max_parallelism=max_parallelism,
+            job=self.job,
+            metrics=self.metrics,
+            states=states,
+        )
+        self.context = OperatorContext(
+            operator_id="op",
+            operator_name=name,
+            subtask=subtask,
+            parallelism=parallelism,
+            max_parallelism=max_parallelism,
+            clock=self.clock,
+            runtime_context=runtime_context,
+            metrics=self.metrics,
+            keyed_backend=backend,
+            operator_state=OperatorStateBackend("op", self.store, self._layout),
+            side_outputs=self.side_outputs,  # type: ignore[arg-type]
+            job=self.job,
+            batch_execution=batch_execution,
+        )
+        operator.setup(self.context, self.output)
+        operator.open()
+        operator.restore_watermark(watermark)
+        for service in self.context.timer_services:
+            service.current_watermark = watermark
+
+    def process_element(self, value: Any, timestamp: int | None = None) -> None:
+        """One record."""
+        self.operator.process_batch([value], None if timestamp is None else [timestamp])
+
+    def process_elements(self, values: Values, timestamps: Timestamps = None) -> None:
+        """Several records in one batch."""
+        self.operator.process_batch(list(values), timestamps)
+
+    def process_watermark(self, watermark: int) -> None:
+        """The operator's event time advances."""
+        self.operator.process_watermark(watermark)
+
+    def set_processing_time(self, now: int) -> None:
+        """Processing time advances."""
+        self.clock.now = now
+        self.operator.advance_processing_time(now)
+
+    def end_batch(self) -> None:
+        """A batch ends: periodic work is done."""
+        self.operator.end_batch()
+
+    def end_input(self) -> None:
+        """No more input."""
+        self.operator.end_input()
+
+    def extract_output(self) -> list[Any]:
+        """Everything emitted since the last call: (value, timestamp), watermarks, idle flags."""
+        return self.output.take()
+
+    def extract_values(self) -> list[Any]:
+        """Only the values of the records emitted since the last call."""
+        return [element[0] for element in self.extract_output() if isinstance(element, tuple)]
+
+    def extract_side_output(self, tag: Any) -> list[Any]:
+        """Records of a side output since the last call."""
+        elements = self.side_outputs.get(getattr(tag, "tag_id", tag)).take()
+        return [element for element in elements if isinstance(element, tuple)]
+
+    def num_event_time_timers(self) -> int:
+        """Timers held for all keys in memory."""
+        return sum(service.count_timers()[0] for service in self.context.timer_services)
+
+    def num_processing_time_timers(self) -> int:
+        """Timers held for all keys in memory."""
+        return sum(service.count_timers()[1] for service in self.context.timer_services)
+
+    def num_keyed_state_entries(self) -> int:
+        """Keys with state or timers in memory."""
+        backend = self.context.keyed_backend
+        return 0 if backend is None else len(backend.entries)
+
+    def snapshot(self) -> bytes:
+        """All state; give it to a new harness to continue."""
+        self._checkpoint += 1
+        self.operator.snapshot_state(self._checkpoint)
+        backend = self.context.keyed_backend
+        directory = backend.snapshot(self.clock.now) if backend is not None else None
+        layout = self.context.operator_state.snapshot()
+        return pickle.dumps((self.store.blobs, directory, layout, self.operator.current_watermark, self.clock.now))
+
+    def close(self) -> None:
+        """Close the operator."""
+        self.operator.close()
+
+
+class KeyedOneInputOperatorHarness(OneInputOperatorHarness):
+    """Drives a keyed operator with one input; the operator carries its key selector."""
+
+
+class TwoInputOperatorHarness(OneInputOperatorHarness):
+    """Drives an operator with two inputs; watermarks are combined as a task would."""
+
+    _watermarks: tuple[int, int] = (MIN_WATERMARK, MIN_WATERMARK)
+
+    def process_element1(self, value: Any, timestamp: int | None = None) -> None:
+        """One record of the first input."""
+        self.process_element(value, timestamp)
+
+    def process_element2(self, value: Any, timestamp: int | None = None) -> None:
+        """One record of the second input."""
+        self.operator.process_batch2([value], None if timestamp is None else [timestamp])
+
+    def process_watermark1(self, watermark: int) -> None:
+        """A watermark of the first input."""
+        self._combine((watermark, self._watermarks[1]))
+
+    def process_watermark2(self, watermark: int) -> None:
+        """A watermark of the second input."""
+        self._combine((self._watermarks[0], watermark))
+
+    def _combine(self, watermarks: tuple[int, int]) -> None:
+        before, self._watermarks = min(self._watermarks), watermarks
+        if min(watermarks) > before:
+            self.operator.process_watermark(min(watermarks))
+
+
+class KeyedTwoInputOperatorHarness(TwoInputOperatorHarness):
+    """Drives a keyed operator with two inputs."""

@@ -1,0 +1,273 @@
+"""A cluster in this process: the same tasks, stages and state pages as on Spark, moved by a loop.
+
+Between any two batches (of one record, if you like) the whole job can be written to bytes and continued from them.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Callable
+from typing import Any
+
+from penstock.common.completable_future import CompletableFuture
+from penstock.common.errors import PenstockError, UnsupportedFeatureError
+from penstock.common.job_client import JobClient
+from penstock.common.job_execution_result import JobExecutionResult
+from penstock.common.job_id import JobID
+from penstock.common.job_status import JobStatus
+from penstock.graph.job_graph import JobGraph, job_spec, translate
+from penstock.graph.settings import JobSettings
+from penstock.graph.transformation import Transformation
+from penstock.runtime.chain import TaskEnvironment
+from penstock.runtime.coordinator import BatchSizer, Offset, SourceCoordinator
+from penstock.runtime.frames import REPORT_EDGE, TaskReport, decode_frame
+from penstock.runtime.job_blob import pack_job, unpack_job
+from penstock.runtime.job_progress import JobProgress
+from penstock.runtime.sink_committer import SinkCommitters
+from penstock.runtime.source_stage import SourceStage
+from penstock.runtime.stage import BatchClock, JobSpec, Row, StageChannel, decode_reports
+from penstock.runtime.state.pages import MemoryPageStore
+from penstock.runtime.task import TaskSnapshot
+
+
+class ManualClock:
+    """Processing time that moves when told.
+
+    >>> clock = ManualClock(100)
+    >>> clock.advance(50)
+    >>> clock()
+    150
+    """
+
+    def __init__(self, now: int = 0) -> None:
+        self.now = now
+
+    def __call__(self) -> int:
+        return self.now
+
+    def advance(self, milliseconds: int) -> None:
+        """Move forward."""
+        self.now += milliseconds
+
+
+class _ChannelState:
+    """What a channel keeps between batches: pages and the small part of the task states."""
+
+    def __init__(self, blobs: dict[str, bytes] | None = None, snapshots: bytes | None = None) -> None:
+        self.store = MemoryPageStore(dict(blobs or {}))
+        self.snapshots = snapshots or pickle.dumps({})
+
+
+class MiniClusterJob:
+    """A running job, driven by hand.
+
+    :param max_records: records per source and batch; None: as many as there are
+    :param cold: forget all live tasks after every batch, so that everything has to come from the pages
+    """
+
+    def __init__(
+        self,
+        graph: JobGraph,
+        clock: Callable[[], int],
+        *,
+        max_records: int | None = None,
+        cold: bool = False,
+        snapshot: bytes | None = None,
+        job_id: str | None = None,
+    ) -> None:
+        batch = graph.runs_as_batch
+        self.graph = graph
+        self.progress = JobProgress(graph)
+        self.committers = SinkCommitters(graph.vertices)
+        spec = job_spec(graph, job_id or str(JobID()), 0, batch=batch)
+        self._blob = pack_job(spec)
+        self._spec = spec
+        self._cold = cold or batch
+        sizer = BatchSizer(1 << 60 if batch or max_records is None else max_records * max(1, _splits(graph)))
+        self.coordinator = SourceCoordinator(graph.source_vertices, clock=clock, sizer=sizer)
+        self.coordinator.start()
+        self.offset: Offset = self.coordinator.initial_offset()
+        self._channels = {
+            (level, channel): _ChannelState()
+            for level in range(1, spec.levels + 1)
+            for channel in range(spec.channels)
+        }
+        if snapshot is not None:
+            self._restore(snapshot)
+        self._stages: dict[tuple[int, int], StageChannel] = {}
+        self._source_stage: SourceStage | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last batch of a bounded job was run."""
+        return bool(self.offset["end"])
+
+    def run_batch(self) -> bool:
+        """Run one batch if there is something to do; returns whether there was."""
+        end = self.coordinator.plan(self.offset)
+        if end is None:
+            return False
+        header = self.coordinator.header(end)
+        rows = list(self._sources().run(self.coordinator.works(self.offset, end), header, first=True))
+        for level in range(1, self._spec.levels + 1):
+            rows = self._run_level(level, rows)
+        reports: list[TaskReport] = []
+        for _, frame in rows:
+            if decode_frame(frame).edge == REPORT_EDGE:
+                reports += decode_reports(frame)
+        self.committers.commit(reports, end["n"])
+        self.offset = end
+        self.coordinator.commit(end)
+        wakeups = [report.next_wakeup for report in reports if report.next_wakeup is not None]
+        self.coordinator.wake_at(min(wakeups, default=None))
+        self.progress.batch(reports, end["n"], 0.0)
+        return True
+
+    def run(self) -> None:
+        """Run until there is nothing to do."""
+        while not self.finished and self.run_batch():
+            pass
+
+    def drain(self) -> None:
+        """End event time and the job."""
+        self.coordinator.drain()
+        self.run()
+
+    def snapshot(self) -> bytes:
+        """All state of the job: offsets, pages, clocks."""
+        channels = {key: (state.store.blobs, state.snapshots) for key, state in self._channels.items()}
+        return pickle.dumps((self.offset, channels))
+
+    def _restore(self, snapshot: bytes) -> None:
+        self.offset, channels = pickle.loads(snapshot)
+        self._channels = {key: _ChannelState(*state) for key, state in channels.items()}
+
+    def close(self) -> None:
+        """Close user functions, sources and sinks."""
+        for stage in self._stages.values():
+            stage.close()
+        self.coordinator.close()
+        self.committers.close()
+
+    # -- stages -------------------------------------------------------------------------------------------------
+
+    def _new_spec(self) -> JobSpec:
+        return unpack_job(self._blob)
+
+    def _sources(self) -> SourceStage:
+        if self._source_stage is None or self._cold:
+            spec = self._new_spec()
+            environment = TaskEnvironment(MemoryPageStore(), BatchClock(), spec.info, spec.batch_execution)
+            self._source_stage = SourceStage(spec, environment)
+        return self._source_stage
+
+    def _run_level(self, level: int, rows: list[Row]) -> list[Row]:
+        by_channel: dict[int, list[bytes]] = {}
+        for channel, frame in rows:
+            by_channel.setdefault(channel, []).append(frame)
+        out: list[Row] = []
+        for channel in range(self._spec.channels):
+            state = self._channels[(level, channel)]
+            stage = self._stage(level, channel, state)
+            out += stage.run(by_channel[channel])
+            state.snapshots = pickle.dumps(stage.snapshots)
+        return out
+
+    def _stage(self, level: int, channel: int, state: _ChannelState) -> StageChannel:
+        stage = None if self._cold else self._stages.get((level, channel))
+        if stage is None:
+            spec = self._new_spec()
+            environment = TaskEnvironment(
+                state.store, BatchClock(), spec.info, spec.batch_execution, spec.memory_budget
+            )
+            snapshots: dict[int, TaskSnapshot] = pickle.loads(state.snapshots)
+            stage = self._stages[(level, channel)] = StageChannel(spec, level, channel, environment, snapshots)
+        return stage
+
+
+def _splits(graph: JobGraph) -> int:
+    return sum(vertex.parallelism for vertex in graph.source_vertices)
+
+
+class MiniCluster:
+    """An executor for `StreamExecutionEnvironment(executor=MiniCluster())`.
+
+    `execute()` runs a bounded job to its end. For more control, build the job with the environment and call
+    :meth:`start` to drive it batch by batch.
+    """
+
+    def __init__(
+        self, *, clock: Callable[[], int] | None = None, max_records: int | None = None, cold: bool = False
+    ) -> None:
+        self.clock = clock or (lambda: int(time.time() * 1000))
+        self._max_records = max_records
+        self._cold = cold
+
+    def start(
+        self, sinks: list[Transformation], settings: JobSettings, *, snapshot: bytes | None = None
+    ) -> MiniClusterJob:
+        """Start a job without running it; `snapshot` continues an earlier one."""
+        graph = translate(sinks, settings)
+        return MiniClusterJob(
+            graph, self.clock, max_records=self._max_records, cold=self._cold, snapshot=snapshot
+        )
+
+    def submit(self, sinks: list[Transformation], settings: JobSettings) -> JobClient:
+        """Run a job to its end."""
+        return MiniClusterJobClient(self.start(sinks, settings))
+
+
+class MiniClusterJobClient(JobClient):
+    """The client of a job that has already run."""
+
+    def __init__(self, job: MiniClusterJob) -> None:
+        self.job = job
+        self._job_id = JobID()
+        self._result: CompletableFuture[JobExecutionResult] = CompletableFuture()
+        started = time.monotonic()
+        try:
+            job.run()
+            job.close()
+        except PenstockError as error:
+            self._status = JobStatus.FAILED
+            self._result.complete_exceptionally(error)
+        else:
+            self._status = JobStatus.FINISHED
+            runtime = int((time.monotonic() - started) * 1000)
+            self._result.complete(JobExecutionResult(self._job_id, runtime, job.progress.metrics))
+
+    @property
+    def progress(self) -> JobProgress:
+        """Records, watermarks, state and metrics."""
+        return self.job.progress
+
+    def get_job_id(self) -> JobID:
+        """The job's id."""
+        return self._job_id
+
+    def get_job_status(self) -> CompletableFuture[JobStatus]:
+        """How it ended."""
+        return CompletableFuture.completed(self._status)
+
+    def cancel(self) -> CompletableFuture[None]:
+        """Nothing to cancel any more."""
+        return CompletableFuture.completed(None)
+
+    def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
+        """The result, or the error."""
+        return self._result
+
+    def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
+        """The metrics."""
+        return CompletableFuture.completed(dict(self.job.progress.metrics))
+
+    def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        """Use MiniClusterJob.snapshot()."""
+        raise UnsupportedFeatureError("a mini cluster job is written with MiniClusterJob.snapshot()")
+
+    def stop_with_savepoint(
+        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
+    ) -> CompletableFuture[str]:
+        """Use MiniClusterJob.snapshot()."""
+        raise UnsupportedFeatureError("a mini cluster job is written with MiniClusterJob.snapshot()")
