@@ -7,6 +7,7 @@ as set and has no effect: there are none.
 
 from __future__ import annotations
 
+from penstock.common.checks import is_int
 from penstock.common.errors import InvalidProgramError
 from penstock.common.time import Duration, Time, to_millis
 from penstock.datastream.checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage
@@ -167,6 +168,6 @@ class CheckpointConfig:
 
 
 def _at_least(value: int, least: int, what: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    if not is_int(value) or value < least:
         raise InvalidProgramError(f"{what} must be an int of at least {least}, got {value!r}")
     return value

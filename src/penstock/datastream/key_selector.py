@@ -9,6 +9,7 @@ from typing import Any
 from penstock.common.checks import is_int
 from penstock.common.errors import InvalidProgramError, shorten
 from penstock.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
+from penstock.common.types import Row
 from penstock.core.functions import KeySelector
 from penstock.runtime.operators.fields import FieldPath, positional
 
@@ -30,9 +31,9 @@ class FieldKey:
 
     __slots__ = ("_getter", "_path")
 
-    def __init__(self, path: FieldPath, getter: KeyFunction | None = None) -> None:
-        self._path = path if isinstance(path, FieldPath) else FieldPath(path)
-        self._getter = getter or attrgetter(self._path.text)
+    def __init__(self, name: str, getter: KeyFunction | None = None) -> None:
+        self._path = FieldPath(name)
+        self._getter = getter or attrgetter(name)
 
     def __call__(self, value: Any) -> Any:
         """The key of a record."""
@@ -127,12 +128,18 @@ def _by_name(name: str, record_type: TypeInformation | None) -> KeyFunction:
     if isinstance(record_type, RowTypeInfo) and len(path.steps) == 1:
         position = record_type.get_field_index(name)
         if position >= 0:
-            return FieldKey(path, itemgetter(position))
+            return FieldKey(name, itemgetter(position))
     position_of_name = positional(name) if len(path.steps) == 1 else None
     if position_of_name is not None:
         if isinstance(record_type, TupleTypeInfo):
             return itemgetter(position_of_name)
         return PathKey(path)
-    if any(step in ("_", "*") or positional(str(step)) is not None for step in path.steps):
+    if any(_only_by_path(str(step)) for step in path.steps):
         return PathKey(path)
-    return FieldKey(path)
+    return FieldKey(name)
+
+
+def _only_by_path(step: str) -> bool:
+    """Wildcards, positional names, and names that are methods of a record class: ``items`` may be a key of a dict."""
+    is_method = any(hasattr(kind, step) for kind in (dict, tuple, list, Row))
+    return step in ("*", "_") or is_method or positional(step) is not None

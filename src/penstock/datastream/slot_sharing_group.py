@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import total_ordering
 
-from penstock.common.checks import require_name
+from penstock.common.checks import is_int, require_name
 from penstock.common.errors import InvalidProgramError
 
 __all__ = ["MemorySize", "SlotSharingGroup"]
@@ -21,7 +21,7 @@ class MemorySize:
     __slots__ = ("_bytes",)
 
     def __init__(self, bytes_size: int) -> None:
-        if isinstance(bytes_size, bool) or not isinstance(bytes_size, int) or bytes_size < 0:
+        if not is_int(bytes_size) or bytes_size < 0:
             raise InvalidProgramError(f"a memory size is a number of bytes, got {bytes_size!r}")
         self._bytes = bytes_size
 

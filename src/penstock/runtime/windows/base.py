@@ -9,12 +9,15 @@ from typing import Any
 from penstock.common.errors import MissingTimestampError, PenstockError
 from penstock.core.window import TaggedUnion
 from penstock.runtime.collector import Collector
-from penstock.runtime.operator import OperatorContext, Output, StreamOperator, Timestamps, Values
+from penstock.runtime.operator import KeySelect, OperatorContext, Output, StreamOperator, Timestamps, Values
+from penstock.runtime.operators.emission import collect_results
 from penstock.runtime.operators.udf import close_function, open_function
+from penstock.runtime.partitioner import key_error
 from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.timers import InternalTimerService
-from penstock.runtime.user_errors import user_error
+from penstock.runtime.user_errors import _UNKNOWN, _record_in_flight, user_error
 from penstock.runtime.windows.definition import WindowDefinition
+from penstock.runtime.windows.emission import collect_list
 from penstock.runtime.windows.functions import WindowContext
 from penstock.runtime.windows.states import WindowStates
 
@@ -39,6 +42,9 @@ class WindowedOperator(StreamOperator):
 
     def __init__(self, definition: WindowDefinition) -> None:
         self.definition = definition
+        self.key_selector = definition.key_selector
+        if definition.second_key_selector is not None:
+            self.key_selector2 = definition.second_key_selector
         self.lateness = definition.lateness
         self.event_time = definition.event_time
         self.clears = definition.function.clears
@@ -56,12 +62,15 @@ class WindowedOperator(StreamOperator):
         assert context.keyed_backend is not None
         self.backend = context.keyed_backend
         self.collector = Collector(context, output)
-        self.timers = context.create_timer_service(self._on_event_time, self._on_processing_time)
+        self.timers = self._create_timers(context)
         self.states = WindowStates(context)
         self.window_context = WindowContext(
             context, self.collector, self.timers, self.states, merging=self.definition.merging
         )
         self._dropped = context.metrics.counter("numLateRecordsDropped")
+
+    def _create_timers(self, context: OperatorContext) -> InternalTimerService:
+        return context.create_timer_service(self._on_event_time, self._on_processing_time)
 
     def open(self) -> None:
         """Open the functions."""
@@ -75,23 +84,30 @@ class WindowedOperator(StreamOperator):
 
     # -- input --------------------------------------------------------------------------------------------------
 
+    @property
+    def joins(self) -> bool:
+        """Whether the windows hold the elements of two inputs."""
+        return self.definition.second_key_selector is not None
+
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:
         """Records of the only input, or of the first one of a join."""
-        if self.definition.second_key_selector is not None:
-            values = [TaggedUnion(1, value) for value in values]
-        self._process(values, timestamps)
+        self._process(values, timestamps, 1)
 
     def process_batch2(self, values: Values, timestamps: Timestamps) -> None:
         """Records of the second input of a join."""
-        self._process([TaggedUnion(2, value) for value in values], timestamps)
+        self._process(values, timestamps, 2)
 
-    def _process(self, values: Values, timestamps: Timestamps) -> None:
-        with self._user_code(self.definition.function.method):
-            self._add_all(values, timestamps)
+    def _process(self, values: Values, timestamps: Timestamps, side: int) -> None:
+        select = self.key_selector
+        if self.joins:
+            values = [TaggedUnion(side, value) for value in values]
+            select = _key_of_tagged(self.key_selector if side == 1 else self.key_selector2)
+        with self._user_code(self.definition.function.method, select):
+            self._add_all(values, timestamps, select)
         self.backend.clear_current_key()
         self.collector.flush()
 
-    def _add_all(self, values: Values, timestamps: Timestamps) -> None:
+    def _add_all(self, values: Values, timestamps: Timestamps, select: KeySelect) -> None:
         """Put records into their windows."""
         raise NotImplementedError
 
@@ -127,10 +143,10 @@ class WindowedOperator(StreamOperator):
         context = self.window_context
         context.current_window = window
         results = self.definition.function.call(key, context, elements)
-        if results is not None:
-            timestamp = window.max_timestamp()
-            for result in results:
-                self.collector.collect(result, timestamp)
+        if type(results) is list:
+            collect_list(self.collector, results, window.max_timestamp())
+        else:
+            collect_results(self.collector, results, window.max_timestamp())
 
     def _clear_function(self, window: Any) -> None:
         """Tell the window function that a window goes. The key must be in scope."""
@@ -148,12 +164,19 @@ class WindowedOperator(StreamOperator):
     # -- errors -------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _user_code(self, method: str) -> Iterator[None]:
+    def _user_code(self, method: str, select: KeySelect | None = None) -> Iterator[None]:
+        """Name the operator, the record and the function in errors of user code."""
         try:
             yield
         except PenstockError:
             raise
         except Exception as error:
+            record = _record_in_flight(error.__traceback__)
+            if select is not None and record is not _UNKNOWN:
+                try:
+                    hash(select(record))  # the loops do not note whom they called: ask the selector again
+                except Exception as again:
+                    raise key_error(again, record, self.context.operator_name) from None
             raise user_error(self.context, error, method) from None
 
     def _check_timestamps(self, values: Values, timestamps: list[Any]) -> None:
@@ -165,3 +188,7 @@ class WindowedOperator(StreamOperator):
                 operator_name=self.context.operator_name,
                 record=values[timestamps.index(None)],
             ) from None
+
+
+def _key_of_tagged(select: KeySelect) -> KeySelect:
+    return lambda element: select(element.value)

@@ -1,9 +1,17 @@
-"""Which keys are due when: an index over timers that live in the keys' entries."""
+"""Timers of windows that fire at their end: plain moments of a key, with a cheap index over them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any
+
+from penstock.runtime.state.backend import KeyedStateBackend
+from penstock.runtime.state.pages import EVENT_TIMERS, Entry
+from penstock.runtime.timers import InternalTimerService, OnTimer
+
+Fire = Callable[[int, list[Any]], None]
+"""(moment, keys that may be due then)"""
 
 
 class DueIndex:
@@ -42,5 +50,41 @@ class DueIndex:
         timestamp = heappop(times)
         return timestamp, self._keys.pop(timestamp)
 
-    def __len__(self) -> int:
-        return sum(map(len, self._keys.values()))
+
+class DueTimerService(InternalTimerService):
+    """Event-time timers without namespace, fired moment by moment for all keys at once.
+
+    Like all timers they live in the keys' entries. Those set in this task are indexed here. Those of pages read from
+    the store arrive through the base class and join the others before anything fires, so that the order of time holds.
+    """
+
+    __slots__ = ("_fire_moment", "_index")
+
+    def __init__(
+        self, backend: KeyedStateBackend, clock: Callable[[], int], fire: Fire, on_processing: OnTimer
+    ) -> None:
+        super().__init__(backend, clock, self._on_stored_timer, on_processing)
+        self._index = DueIndex()
+        self._fire_moment = fire
+
+    def schedule(self, key: Any, entry: Entry, timestamp: int) -> None:
+        """Set an event-time timer of a key; the key need not be the current one."""
+        timers = entry[EVENT_TIMERS]
+        if timers is None:
+            entry[EVENT_TIMERS] = {timestamp}
+        elif timestamp in timers:
+            return
+        else:
+            timers.add(timestamp)
+        entry[0].dirty = True
+        self._index.add(timestamp, key)
+
+    def _on_stored_timer(self, timestamp: int, key: Any, namespace: Any) -> None:
+        self.schedule(key, self._backend.entry, timestamp)
+
+    def advance_watermark(self, watermark: int) -> None:
+        """Fire all timers up to the watermark, in time order, also those set meanwhile."""
+        super().advance_watermark(watermark)
+        index, fire = self._index, self._fire_moment
+        while (due := index.pop(watermark)) is not None:
+            fire(*due)

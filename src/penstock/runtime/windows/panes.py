@@ -10,58 +10,43 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.common.watermark import MIN_WATERMARK
-from penstock.runtime.operator import OperatorContext, Output, Timestamps, Values
+from penstock.runtime.operator import KeySelect, OperatorContext, Timestamps, Values
 from penstock.runtime.state.pages import EVENT_TIMERS, Entry
 from penstock.runtime.windows.base import MISSING, WindowedOperator
 from penstock.runtime.windows.contents import AggregateContents, ReduceContents
 from penstock.runtime.windows.definition import WindowDefinition
-from penstock.runtime.windows.due_index import DueIndex
+from penstock.runtime.windows.due_index import DueTimerService
 
 
 class TimedOperator(WindowedOperator):
     """Windows whose timers are plain moments of a key: no trigger object, no namespace, a cheap index."""
 
-    _due: DueIndex
+    timers: DueTimerService
     slot: int
 
-    def setup(self, context: OperatorContext, output: Output) -> None:
-        """An index for the timers set from now on; the timer service brings those of stored pages."""
-        super().setup(context, output)
-        self._due = DueIndex()
+    def _create_timers(self, context: OperatorContext) -> DueTimerService:
+        assert context.keyed_backend is not None
+        timers = DueTimerService(
+            context.keyed_backend, context.processing_time, self._fire_moment, self._on_processing_time
+        )
+        context.timer_services.append(timers)
+        return timers
 
     def _schedule(self, key: Any, entry: Entry, timestamp: int) -> None:
         """Make sure that `_at` is called at this moment."""
-        if not self.event_time:
-            backend = self.backend
-            backend.key, backend.entry = key, entry
-            self.timers.register_processing_time_timer(timestamp)
-            return
-        timers = entry[EVENT_TIMERS]
-        if timers is None:
-            entry[EVENT_TIMERS] = {timestamp}
-        elif timestamp in timers:
-            return
+        if self.event_time:
+            self.timers.schedule(key, entry, timestamp)
         else:
-            timers.add(timestamp)
-        entry[0].dirty = True
-        self._due.add(timestamp, key)
-
-    def _on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
-        # A timer of a page that was loaded: it takes its turn among the others, in order of time.
-        self._schedule(key, self.backend.entry, timestamp)
+            self.backend.key, self.backend.entry = key, entry
+            self.timers.register_processing_time_timer(timestamp)
 
     def _on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
         with self._user_code(self.definition.function.method):
             self._at(timestamp, key, self.backend.entry)
 
-    def flush(self) -> None:
-        """Fire what the watermark completed, then emit."""
-        due, limit = self._due, self.timers.current_watermark
+    def _fire_moment(self, timestamp: int, keys: list[Any]) -> None:
         with self._user_code(self.definition.function.method):
-            while (item := due.pop(limit)) is not None:
-                self._fire(*item)
-        self._leave_key()
-        super().flush()
+            self._fire(timestamp, keys)
 
     def _fire(self, timestamp: int, keys: list[Any]) -> None:
         """All keys that are due at one moment."""
@@ -107,25 +92,27 @@ class PaneOperator(TimedOperator):
     def _new_panes(self) -> dict[int, Any]:
         return {}
 
-    def _add_all(self, values: Values, timestamps: Timestamps) -> None:
+    def _add_all(self, values: Values, timestamps: Timestamps, select: KeySelect) -> None:
         times = self._timestamps(values, timestamps)
         boundary = self._boundary() if self.event_time else MIN_WATERMARK
         contents = self.definition.contents
         try:
             if isinstance(contents, AggregateContents):
-                self._aggregate(values, times, boundary, contents)
+                self._aggregate(values, times, select, boundary, contents)
             elif isinstance(contents, ReduceContents):
-                self._reduce(values, times, boundary, contents)
+                self._reduce(values, times, select, boundary, contents)
             else:
-                self._append(values, times, boundary)
+                self._append(values, times, select, boundary)
         except TypeError:
             self._check_timestamps(values, times)
             raise
 
     # The three loops differ in one line. They are written out because a call for each record shows in the benchmark.
 
-    def _aggregate(self, values: Values, timestamps: list[Any], boundary: int, contents: AggregateContents) -> None:
-        backend, entries, select, slot = self.backend, self.backend.entries, self.definition.key_selector, self.slot
+    def _aggregate(
+        self, values: Values, timestamps: list[Any], select: KeySelect, boundary: int, contents: AggregateContents
+    ) -> None:
+        backend, entries, slot = self.backend, self.backend.entries, self.slot
         period, offset, split = self.period, self.offset, self.split
         add, create = contents.function.add, contents.function.create_accumulator
         for value, timestamp in zip(values, timestamps, strict=True):
@@ -150,8 +137,10 @@ class PaneOperator(TimedOperator):
             panes[start] = add(value, accumulator)
             entry[0].dirty = True
 
-    def _reduce(self, values: Values, timestamps: list[Any], boundary: int, contents: ReduceContents) -> None:
-        backend, entries, select, slot = self.backend, self.backend.entries, self.definition.key_selector, self.slot
+    def _reduce(
+        self, values: Values, timestamps: list[Any], select: KeySelect, boundary: int, contents: ReduceContents
+    ) -> None:
+        backend, entries, slot = self.backend, self.backend.entries, self.slot
         period, offset, split = self.period, self.offset, self.split
         reduce = contents.reduce
         for value, timestamp in zip(values, timestamps, strict=True):
@@ -177,8 +166,8 @@ class PaneOperator(TimedOperator):
                 panes[start] = reduce(current, value)
             entry[0].dirty = True
 
-    def _append(self, values: Values, timestamps: list[Any], boundary: int) -> None:
-        backend, entries, select, slot = self.backend, self.backend.entries, self.definition.key_selector, self.slot
+    def _append(self, values: Values, timestamps: list[Any], select: KeySelect, boundary: int) -> None:
+        backend, entries, slot = self.backend, self.backend.entries, self.slot
         period, offset, split = self.period, self.offset, self.split
         for value, timestamp in zip(values, timestamps, strict=True):
             key = select(value)

@@ -10,6 +10,7 @@ from penstock.runtime.state.pages import EVENT_TIMERS, Entry
 from penstock.runtime.windows.base import CONTENTS_STATE, MISSING
 from penstock.runtime.windows.contents import AggregateContents, ReduceContents
 from penstock.runtime.windows.definition import WindowDefinition
+from penstock.runtime.windows.emission import append_results
 from penstock.runtime.windows.functions import EmitCall
 from penstock.runtime.windows.panes import PaneOperator
 
@@ -99,8 +100,4 @@ class TumblingWindowOperator(PaneOperator):
             if not panes:
                 entry[slot] = None
             results.append(value if result_of is None else result_of(value))
-        collector = self.collector
-        if collector.timestamps is None:
-            collector.timestamps = [None] * len(collector.values)
-        collector.values += results
-        collector.timestamps += [timestamp] * len(results)
+        append_results(self.collector, results, timestamp)

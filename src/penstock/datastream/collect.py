@@ -1,0 +1,98 @@
+"""Records of a running job in the driver program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from penstock.common.job_client import JobClient
+from penstock.datastream.connectors.sinks import END, CollectSink
+from penstock.datastream.data_stream import DataStream, check_limit
+
+__all__ = ["CloseableIterator", "collect_async", "execute_and_collect"]
+
+T = TypeVar("T")
+
+
+class CloseableIterator(Generic[T]):
+    """Iterates over the records of a stream while its job runs; closing it cancels the job.
+
+    Use it in a ``with`` block, or call :meth:`close`, unless it is read to the end.
+    """
+
+    def __init__(self, sink: CollectSink, client: JobClient | None = None) -> None:
+        self._sink = sink
+        self._records = sink.records
+        self._client: JobClient | None = None
+        self._batch: Iterator[T] = iter(())
+        self._closed = False
+        if client is not None:
+            self.attach(client)
+
+    def attach(self, client: JobClient) -> None:
+        """The job whose end is the end of the records."""
+        self._client = client
+        client.get_job_execution_result().add_done_callback(lambda _: self._records.put(END))
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T:
+        while not self._closed:
+            for record in self._batch:
+                return record
+            batch = self._records.get()
+            if batch is END:
+                self._finish()
+                break
+            self._batch = iter(batch)
+        raise StopIteration
+
+    next = __next__
+
+    def _finish(self) -> None:
+        self._closed = True
+        self._sink.release()
+        if self._client is not None:
+            self._client.get_job_execution_result().result()  # raises if the job failed
+
+    def close(self) -> None:
+        """Cancel the job if it still runs."""
+        if not self._closed:
+            self._closed = True
+            self._sink.release()
+            if self._client is not None and not self._client.get_job_execution_result().done():
+                self._client.cancel().result()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def execute_and_collect(
+    stream: DataStream, job_name: str | None, limit: int | None
+) -> CloseableIterator[Any] | list[Any]:
+    """Run the job of a stream and give its records."""
+    check_limit(limit)
+    sink = CollectSink()
+    stream.sink_to(sink).name("Collect")
+    client = stream.get_execution_environment().execute_async(job_name or "DataStream Collect")
+    records: CloseableIterator[Any] = CloseableIterator(sink, client)
+    if limit is None:
+        return records
+    with records:
+        return [record for _, record in zip(range(limit), records, strict=False)]
+
+
+def collect_async(stream: DataStream) -> CloseableIterator[Any]:
+    """An iterator that waits for the next execution of the environment."""
+    sink = CollectSink()
+    stream.sink_to(sink).name("Collect")
+    records: CloseableIterator[Any] = CloseableIterator(sink)
+    stream.get_execution_environment()._on_next_job(records.attach)
+    return records

@@ -1,0 +1,452 @@
+"""Streams: what a program is written in. Calls only build a graph; nothing runs before ``env.execute()``.
+
+The other kinds of streams live in modules of their own and can be imported from here too, as in PyFlink.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.checks import is_int
+from penstock.common.errors import InvalidProgramError, shorten
+from penstock.common.typeinfo import TypeInformation, Types
+from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.core.functions import (
+    FilterFunction,
+    FlatMapFunction,
+    Function,
+    KeyedProcessFunction,
+    KeySelector,
+    MapFunction,
+    Partitioner,
+    ProcessFunction,
+    SinkFunction,
+)
+from penstock.core.output_tag import OutputTag
+from penstock.core.sink import Sink
+from penstock.core.state import MapStateDescriptor
+from penstock.datastream.connectors.base import SupportsPreprocessing
+from penstock.datastream.connectors.sinks import PrintSink
+from penstock.datastream.key_selector import key_function
+from penstock.datastream.projection import Projection
+from penstock.datastream.sink import DataStreamSink
+from penstock.datastream.stream_settings import StreamSettings
+from penstock.graph.transformation import (
+    OneInputTransformation,
+    PartitionTransformation,
+    SideOutputTransformation,
+    SinkTransformation,
+    SourceTransformation,
+    Transformation,
+    UnionTransformation,
+)
+from penstock.runtime import partitioner as partitioners
+from penstock.runtime.operator import StreamOperator
+from penstock.runtime.operators.function_operator import FunctionOperator
+from penstock.runtime.operators.process import ProcessOperator
+from penstock.runtime.operators.sink import SinkOperator
+from penstock.runtime.operators.sink_function import SinkFunctionOperator
+from penstock.runtime.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
+from penstock.runtime.operators.timestamps import TimestampsAndWatermarksOperator
+from penstock.runtime.operators.type_check import declare_output_type
+
+if TYPE_CHECKING:
+    from penstock.common.execution_config import ExecutionConfig
+    from penstock.core.window import WindowAssigner
+    from penstock.datastream.broadcast import BroadcastConnectedStream, BroadcastStream
+    from penstock.datastream.cached import CachedDataStream
+    from penstock.datastream.collect import CloseableIterator
+    from penstock.datastream.connected_streams import ConnectedStreams
+    from penstock.datastream.joined_streams import CoGroupedStreams, JoinedStreams
+    from penstock.datastream.keyed_stream import KeyedStream
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from penstock.datastream.windowed_stream import AllWindowedStream, WindowedStream
+
+__all__ = [
+    "AllWindowedStream",
+    "BroadcastConnectedStream",
+    "BroadcastStream",
+    "CachedDataStream",
+    "CloseableIterator",
+    "CoGroupedStreams",
+    "ConnectedStreams",
+    "DataStream",
+    "DataStreamSink",
+    "JoinedStreams",
+    "KeyedStream",
+    "WindowedStream",
+]
+
+_ELSEWHERE = {
+    "AllWindowedStream": "windowed_stream",
+    "BroadcastConnectedStream": "broadcast",
+    "BroadcastStream": "broadcast",
+    "CachedDataStream": "cached",
+    "CloseableIterator": "collect",
+    "CoGroupedStreams": "joined_streams",
+    "ConnectedStreams": "connected_streams",
+    "JoinedStreams": "joined_streams",
+    "KeyedStream": "keyed_stream",
+    "WindowedStream": "windowed_stream",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ELSEWHERE:
+        return getattr(importlib.import_module(f"penstock.datastream.{_ELSEWHERE[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+class DataStream(StreamSettings):
+    """A stream of records of one kind."""
+
+    def __init__(self, env: StreamExecutionEnvironment, transformation: Transformation) -> None:
+        self._env = env
+        self._transformation = transformation
+
+    # What it is
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        return self._env
+
+    def get_execution_config(self) -> ExecutionConfig:
+        return self._env.get_config()
+
+    def get_name(self) -> str:
+        return self._transformation.name
+
+    def get_id(self) -> int:
+        """The number of the node in the graph."""
+        return self._transformation.id
+
+    def get_type(self) -> TypeInformation:
+        """The declared type of the records; any picklable value if none was declared."""
+        return self._transformation.output_type or Types.PICKLED_BYTE_ARRAY()
+
+    def get_parallelism(self) -> int:
+        return self._transformation.parallelism or self._env.get_parallelism()
+
+    def get_transformation(self) -> Transformation:
+        """The node of the graph."""
+        return self._transformation
+
+    def returns(self, type_info: TypeInformation) -> DataStream:
+        """Declare the type of the records afterwards; they are checked against it."""
+        (transformation,) = self._operators("returns")
+        transformation.output_type = type_info
+        if isinstance(transformation, OneInputTransformation):
+            declare_output_type(transformation.operator, type_info)
+        return self
+
+    # One record after the other
+
+    def map(
+        self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """One record out for every record in."""
+        return self._apply("Map", MapOperator(checked_function(func, MapFunction, "map")), output_type)
+
+    def flat_map(
+        self, func: Callable[[Any], Any] | FlatMapFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Any number of records out for every record in: return an iterable, or yield."""
+        return self._apply("Flat Map", FlatMapOperator(checked_function(func, FlatMapFunction, "flat_map")), output_type)
+
+    def filter(self, func: Callable[[Any], Any] | FilterFunction) -> DataStream:
+        """Keeps the records for which the function is true."""
+        return self._keeping_type("Filter", FilterOperator(checked_function(func, FilterFunction, "filter")))
+
+    def process(self, func: ProcessFunction, output_type: TypeInformation | None = None) -> DataStream:
+        """A function with access to timestamps, clocks and side outputs."""
+        if isinstance(func, KeyedProcessFunction):
+            raise InvalidProgramError("a KeyedProcessFunction needs keys: call key_by() before process()")
+        return self._apply("Process", ProcessOperator(checked_function(func, ProcessFunction, "process")), output_type)
+
+    def project(self, *field_indexes: int) -> DataStream:
+        """Keeps some fields of tuples or rows, in the order given."""
+        projection = Projection(field_indexes)
+        return self._transform("Projection", MapOperator(projection), projection.type_of(self._transformation.output_type))
+
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
+        """Gives records timestamps and the stream watermarks, in place of those it has."""
+        if not isinstance(watermark_strategy, WatermarkStrategy):
+            raise InvalidProgramError(f"expected a WatermarkStrategy, got {shorten(watermark_strategy)}")
+        interval = self._env.get_config().get_auto_watermark_interval()
+        return self._keeping_type("Timestamps/Watermarks", TimestampsAndWatermarksOperator(watermark_strategy, interval))
+
+    # Several streams
+
+    def union(self, *streams: DataStream) -> DataStream:
+        """All records of this and the other streams, which must be of the same type."""
+        for stream in streams:
+            if not isinstance(stream, DataStream):
+                raise InvalidProgramError(f"union() takes streams, got {shorten(stream)}")
+            self._check_same_environment(stream)
+        members = [stream._unpartitioned() for stream in (self, *streams)]
+        types = {member.output_type for member in members if member.output_type is not None}
+        if len(types) > 1:
+            names = ", ".join(sorted(map(repr, types)))
+            raise InvalidProgramError(f"union() needs streams of the same type, got {names}: map them to one first")
+        merged = UnionTransformation(name="Union", streams=members, output_type=next(iter(types), None))
+        return DataStream(self._env, merged)
+
+    def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
+        """Two streams, perhaps of different types, in one operator; or a stream beside a broadcast stream."""
+        from penstock.datastream.broadcast import BroadcastConnectedStream, BroadcastStream
+        from penstock.datastream.connected_streams import ConnectedStreams
+
+        if isinstance(ds, BroadcastStream):
+            self._check_same_environment(ds.input_stream)
+            return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
+        if not isinstance(ds, DataStream):
+            raise InvalidProgramError(f"connect() takes a stream or a broadcast stream, got {shorten(ds)}")
+        self._check_same_environment(ds)
+        return ConnectedStreams(self, ds)
+
+    def join(self, other: DataStream) -> JoinedStreams:
+        """Pairs of records of the same key and window: ``join(other).where(..).equal_to(..).window(..).apply(..)``."""
+        from penstock.datastream.joined_streams import JoinedStreams
+
+        self._check_same_environment(other)
+        return JoinedStreams(self, other)
+
+    def co_group(self, other: DataStream) -> CoGroupedStreams:
+        """Both sides of a key and window together; one may be empty."""
+        from penstock.datastream.joined_streams import CoGroupedStreams
+
+        self._check_same_environment(other)
+        return CoGroupedStreams(self, other)
+
+    def get_side_output(self, output_tag: OutputTag) -> DataStream:
+        """What this operator emitted under a tag; tags of the same id are the same."""
+        if not isinstance(output_tag, OutputTag):
+            raise InvalidProgramError(f"get_side_output() takes an OutputTag, got {shorten(output_tag)}")
+        _check_emits_side_outputs(self._transformation, output_tag)
+        known = self._env._side_output_types.setdefault((self._transformation.id, output_tag.tag_id), output_tag.type_info)
+        if known != output_tag.type_info:
+            raise InvalidProgramError(
+                f"the side output '{output_tag.tag_id}' of '{self.get_name()}' was asked for with two types: "
+                f"{known!r} and {output_tag.type_info!r}"
+            )
+        side = SideOutputTransformation(
+            name=f"Side Output {output_tag.tag_id}",
+            input=self._transformation,
+            tag_id=output_tag.tag_id,
+            output_type=output_tag.type_info,
+        )
+        return DataStream(self._env, side)
+
+    # Which subtask gets a record
+
+    def key_by(
+        self,
+        key_selector: Callable[[Any], Any] | KeySelector | int | str | list[Any] | tuple[Any, ...],
+        *more_keys: Any,
+        key_type: TypeInformation | None = None,
+    ) -> KeyedStream:
+        """Records of the same key go to the same subtask and share keyed state.
+
+        A key is a function, a KeySelector, a field position or name (``"address.zip"``), or several of these.
+        """
+        from penstock.datastream.keyed_stream import KeyedStream
+
+        if more_keys and isinstance(more_keys[-1], TypeInformation):
+            *rest, key_type = more_keys
+            more_keys = tuple(rest)
+        source = self._unpartitioned()
+        key = key_function(key_selector, *more_keys, record_type=source.output_type)
+        return KeyedStream(self._env, source, key, key_type)
+
+    def partition_custom(
+        self, partitioner: Callable[[Any, int], int] | Partitioner, key_selector: Callable[[Any], Any] | KeySelector
+    ) -> DataStream:
+        """``partitioner(key, number of subtasks)`` says which subtask gets a record."""
+        partition = partitioner.partition if isinstance(partitioner, Partitioner) else partitioner
+        if not callable(partition):
+            raise InvalidProgramError(f"expected a Partitioner or a function, got {shorten(partitioner)}")
+        key = key_function(key_selector, record_type=self._transformation.output_type)
+        return self._partition(partitioners.CustomPartitioner(partition, key))
+
+    def shuffle(self) -> DataStream:
+        """To subtasks chosen at random."""
+        return self._partition(partitioners.ShufflePartitioner())
+
+    def rebalance(self) -> DataStream:
+        """To all subtasks in turn."""
+        return self._partition(partitioners.RebalancePartitioner())
+
+    def rescale(self) -> DataStream:
+        """To some subtasks in turn: cheaper than rebalance where one parallelism is a multiple of the other."""
+        return self._partition(partitioners.RescalePartitioner())
+
+    def forward(self) -> DataStream:
+        """To the subtask of the same number."""
+        return self._partition(partitioners.ForwardPartitioner())
+
+    def global_(self) -> DataStream:
+        """All to the first subtask. Java's name, ``global``, is a keyword here: ``getattr(stream, "global")``."""
+        return self._partition(partitioners.GlobalPartitioner())
+
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor | None = None,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> Any:
+        """All to every subtask; with state descriptors a BroadcastStream, to be connected to another stream."""
+        from penstock.datastream.broadcast import BroadcastStream
+
+        if broadcast_state_descriptor is None:
+            return self._partition(partitioners.BroadcastPartitioner())
+        descriptors = [broadcast_state_descriptor, *other_broadcast_state_descriptors]
+        return BroadcastStream(self._partition(partitioners.BroadcastPartitioner()), descriptors)
+
+    # Windows over the whole stream
+
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
+        """Windows over all records, in one subtask."""
+        from penstock.datastream.windowed_stream import AllWindowedStream
+
+        return AllWindowedStream(self, window_assigner)
+
+    def count_window_all(self, size: int, slide: int | None = None) -> AllWindowedStream:
+        """Windows of a number of records, in one subtask."""
+        from penstock.datastream.windowed_stream import count_window_all
+
+        return count_window_all(self, size, slide)
+
+    # Sinks
+
+    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
+        """Prints the records on the driver: ``n> value``, without the ``n> `` at parallelism 1."""
+        sink = PrintSink(sink_identifier, type_info=self._transformation.output_type)
+        return self.sink_to(sink).name("Print to Std. Out")
+
+    def print_to_err(self, sink_identifier: str | None = None) -> DataStreamSink:
+        """Like print, to the error output."""
+        sink = PrintSink(sink_identifier, to_std_err=True, type_info=self._transformation.output_type)
+        return self.sink_to(sink).name("Print to Std. Err")
+
+    def sink_to(self, sink: Sink) -> DataStreamSink:
+        """Writes the records to a sink."""
+        if not isinstance(sink, Sink):
+            raise InvalidProgramError(f"sink_to() takes a Sink, got {shorten(sink)}; for a SinkFunction use add_sink()")
+        stream: DataStream = self
+        if isinstance(sink, SupportsPreprocessing):
+            transformer = sink.get_transformer()
+            stream = self if transformer is None else transformer.apply(self)
+        return stream._add_sink(type(sink).__name__, SinkOperator(sink))
+
+    def add_sink(self, sink_func: SinkFunction | Callable[[Any], Any]) -> DataStreamSink:
+        """Calls a SinkFunction, or a plain function, for every record."""
+        return self._add_sink("Unnamed", SinkFunctionOperator(checked_function(sink_func, SinkFunction, "add_sink")))
+
+    def _add_sink(self, name: str, operator: StreamOperator) -> DataStreamSink:
+        self._env._check_open()
+        sink = SinkTransformation(name=f"Sink: {name}", input=self._transformation, operator=operator)
+        self._env._register_sink(sink)
+        return DataStreamSink(self._env, sink)
+
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: int | None = None
+    ) -> CloseableIterator[Any] | list[Any]:
+        """Runs the job and iterates over the records of this stream; with a limit, a list of at most so many."""
+        from penstock.datastream.collect import execute_and_collect
+
+        return execute_and_collect(self, job_execution_name, limit)
+
+    def collect_async(self) -> Iterator[Any]:
+        """The records of this stream once the job is executed: iterate after ``env.execute_async()``."""
+        from penstock.datastream.collect import collect_async
+
+        return collect_async(self)
+
+    def to_dataframe(self, schema: Any = None) -> Any:
+        """The records as a Spark DataFrame, batch or streaming as the job is."""
+        from penstock.spark.interop import to_dataframe
+
+        self._env._check_open()
+        return to_dataframe(self, schema)
+
+    def cache(self) -> CachedDataStream:
+        """Says that the records will be read again by a later job; see CachedDataStream."""
+        from penstock.datastream.cached import CachedDataStream
+
+        self._operators("cache")
+        return CachedDataStream(self._env, self._transformation)
+
+    # Inside
+
+    def _apply(self, name: str, operator: FunctionOperator, output_type: TypeInformation | None) -> DataStream:
+        """An operator whose output type was declared, by argument or by the function itself."""
+        produced = getattr(operator.function, "get_produced_type", None)
+        if output_type is None and produced is not None:
+            output_type = produced()
+        if output_type is not None and not isinstance(output_type, TypeInformation):
+            raise InvalidProgramError(f"the output type must be a type such as Types.INT(), got {shorten(output_type)}")
+        declare_output_type(operator, output_type)
+        return self._transform(name, operator, output_type)
+
+    def _keeping_type(self, name: str, operator: StreamOperator) -> DataStream:
+        return self._transform(name, operator, self._transformation.output_type)
+
+    def _transform(self, name: str, operator: StreamOperator, output_type: TypeInformation | None) -> DataStream:
+        self._env._check_open()
+        transformation = OneInputTransformation(
+            name=name, input=self._transformation, operator=operator, output_type=output_type
+        )
+        return DataStream(self._env, transformation)
+
+    def _partition(self, partitioner: partitioners.Partitioner) -> DataStream:
+        self._env._check_open()
+        source = self._unpartitioned()
+        transformation = PartitionTransformation(
+            name="Partition", input=source, partitioner=partitioner, output_type=source.output_type
+        )
+        return DataStream(self._env, transformation)
+
+    def _unpartitioned(self) -> Transformation:
+        """The last partitioning before an operator is the one that counts."""
+        transformation = self._transformation
+        while isinstance(transformation, PartitionTransformation):
+            transformation = transformation.input
+        return transformation
+
+    def _check_same_environment(self, other: DataStream) -> None:
+        self._env._check_open()
+        if not isinstance(other, DataStream):
+            raise InvalidProgramError(f"expected a stream, got {shorten(other)}")
+        if other._env is not self._env:
+            raise InvalidProgramError("two streams of different environments cannot be combined")
+
+
+setattr(DataStream, "global", DataStream.global_)
+
+
+def checked_function(func: Any, kind: type, method: str) -> Any:
+    """The user's function, if the method can take it: an object of the right kind or a plain callable."""
+    if isinstance(func, kind):
+        return func
+    takes_callables = kind not in (ProcessFunction,)
+    if takes_callables and callable(func) and not isinstance(func, (Function, type)):
+        return func
+    wanted = f"a {kind.__name__}" + (" or a function" if takes_callables else "")
+    hint = " (make an object of the class)" if isinstance(func, type) else ""
+    raise InvalidProgramError(f"{method}() takes {wanted}, got {shorten(func)}{hint}")
+
+
+def _check_emits_side_outputs(transformation: Transformation, tag: OutputTag) -> None:
+    operator = getattr(transformation, "operator", None)
+    silent = isinstance(transformation, SourceTransformation) or isinstance(operator, (MapOperator, FilterOperator))
+    if silent:
+        raise InvalidProgramError(
+            f"'{transformation.name}' has no side output '{tag.tag_id}': only process, flat_map and window operators "
+            "emit to side outputs"
+        )
+
+
+def check_limit(limit: int | None) -> None:
+    """Refuse a limit that is no number of records."""
+    if limit is not None and (not is_int(limit) or limit < 0):
+        raise InvalidProgramError(f"the limit must be an int of at least 0, got {limit!r}")

@@ -1,0 +1,196 @@
+"""Streams partitioned by key: keyed state, timers, rolling aggregates, windows (spec: 5.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from penstock.common.errors import InvalidProgramError, shorten
+from penstock.common.typeinfo import TypeInformation
+from penstock.core.functions import (
+    FilterFunction,
+    FlatMapFunction,
+    Function,
+    KeyedProcessFunction,
+    MapFunction,
+    ProcessFunction,
+    ReduceFunction,
+)
+from penstock.datastream.data_stream import DataStream, checked_function
+from penstock.datastream.joined_streams import IntervalJoin
+from penstock.datastream.windowed_stream import WindowedStream, count_window
+from penstock.graph.transformation import PartitionTransformation, Transformation
+from penstock.runtime.operator import KeySelect
+from penstock.runtime.operators.keyed_process import KeyedProcessOperator
+from penstock.runtime.operators.keyed_stateless import KeyedFilterOperator, KeyedFlatMapOperator, KeyedMapOperator
+from penstock.runtime.operators.process import ProcessOperator
+from penstock.runtime.operators.reduce import ReduceOperator
+from penstock.runtime.operators.rolling import (
+    RollingAggregation,
+    RollingMax,
+    RollingMaxBy,
+    RollingMin,
+    RollingMinBy,
+    RollingSum,
+)
+from penstock.runtime.operators.type_check import declare_output_type
+from penstock.runtime.partitioner import KeyGroupPartitioner
+
+if TYPE_CHECKING:
+    from penstock.core.window import WindowAssigner
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+__all__ = ["KeyedStream"]
+
+
+class KeyedStream(DataStream):
+    """A stream of which all records of a key come to the same subtask."""
+
+    def __init__(
+        self,
+        env: StreamExecutionEnvironment,
+        origin: Transformation,
+        key_selector: KeySelect,
+        key_type: TypeInformation | None = None,
+    ) -> None:
+        env._check_open()
+        partition = PartitionTransformation(
+            name="Partition",
+            input=origin,
+            partitioner=KeyGroupPartitioner(key_selector),
+            output_type=origin.output_type,
+        )
+        super().__init__(env, partition)
+        self._key_selector = key_selector
+        self._key_type = key_type
+
+    def get_key_selector(self) -> KeySelect:
+        """The key as a plain function of the record."""
+        return self._key_selector
+
+    def get_key_type(self) -> TypeInformation | None:
+        """The declared type of the keys."""
+        return self._key_type
+
+    # One record after the other, with keyed state for function objects (a plain function cannot ask for any)
+
+    def map(
+        self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """One record out for every record in; a MapFunction may use keyed state."""
+        if not isinstance(func, Function):
+            return super().map(func, output_type)
+        operator = KeyedMapOperator(checked_function(func, MapFunction, "map"), self._key_selector)
+        return self._apply("Map", operator, output_type)
+
+    def flat_map(
+        self, func: Callable[[Any], Any] | FlatMapFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Any number of records out for every record in; a FlatMapFunction may use keyed state."""
+        if not isinstance(func, Function):
+            return super().flat_map(func, output_type)
+        operator = KeyedFlatMapOperator(checked_function(func, FlatMapFunction, "flat_map"), self._key_selector)
+        return self._apply("Flat Map", operator, output_type)
+
+    def filter(self, func: Callable[[Any], Any] | FilterFunction) -> DataStream:
+        """Keeps the records for which the function is true; a FilterFunction may use keyed state."""
+        if not isinstance(func, Function):
+            return super().filter(func)
+        operator = KeyedFilterOperator(checked_function(func, FilterFunction, "filter"), self._key_selector)
+        return self._keeping_type("Filter", operator)
+
+    def process(  # type: ignore[override]
+        self, func: KeyedProcessFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """A function with keyed state, timers, clocks and side outputs."""
+        if isinstance(func, KeyedProcessFunction):
+            operator = KeyedProcessOperator(func, self._key_selector)
+            declare_output_type(operator, output_type)
+            return self._transform("KeyedProcess", operator, output_type)
+        if isinstance(func, ProcessFunction):
+            return self._apply("Process", ProcessOperator(func), output_type)
+        raise InvalidProgramError(f"process() on a keyed stream takes a KeyedProcessFunction, got {shorten(func)}")
+
+    # Rolling aggregates: one update for every record; their state is never cleaned
+
+    def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
+        """``reduce(current, new)`` for every record; the first of a key is emitted as it is."""
+        return self._reduce("Keyed Reduce", checked_function(func, ReduceFunction, "reduce"))
+
+    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+        """The sum of a field so far, in the first record of the key."""
+        return self._aggregate(RollingSum(position_to_sum))
+
+    def min(self, position_to_min: int | str = 0) -> DataStream:
+        """The smallest value of a field so far, in the first record of the key."""
+        return self._aggregate(RollingMin(position_to_min))
+
+    def max(self, position_to_max: int | str = 0) -> DataStream:
+        """The largest value of a field so far, in the first record of the key."""
+        return self._aggregate(RollingMax(position_to_max))
+
+    def min_by(self, position_to_min_by: int | str = 0, first: bool = True) -> DataStream:
+        """The record with the smallest field so far; of equal ones the first, or the last."""
+        return self._aggregate(RollingMinBy(position_to_min_by, first=first))
+
+    def max_by(self, position_to_max_by: int | str = 0, first: bool = True) -> DataStream:
+        """The record with the largest field so far; of equal ones the first, or the last."""
+        return self._aggregate(RollingMaxBy(position_to_max_by, first=first))
+
+    def _aggregate(self, aggregation: RollingAggregation) -> DataStream:
+        return self._reduce(f"Keyed {aggregation.name}", aggregation)
+
+    def _reduce(self, name: str, function: Any) -> DataStream:
+        return self._keeping_type(name, ReduceOperator(function, self._key_selector))
+
+    # Windows and joins
+
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
+        """Windows for each key."""
+        return WindowedStream(self, window_assigner)
+
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+        """Windows of a number of records for each key."""
+        return count_window(self, size, slide or None)
+
+    def interval_join(self, other: KeyedStream) -> IntervalJoin:
+        """Pairs of records of the same key that are not too far apart: ``.between(..).process(..)``."""
+        self._check_same_environment(other)
+        if not isinstance(other, KeyedStream):
+            raise InvalidProgramError("interval_join() needs a keyed stream on both sides: call key_by() on the other")
+        return IntervalJoin(self, other)
+
+    # What makes no sense between key_by() and the next operator
+
+    def _refuse(self, method: str) -> NoReturn:
+        raise InvalidProgramError(
+            f"{method}() on a keyed stream would break its partitioning by key: use it before key_by(), "
+            "or on the result of the next operator"
+        )
+
+    def shuffle(self) -> NoReturn:
+        self._refuse("shuffle")
+
+    def rebalance(self) -> NoReturn:
+        self._refuse("rebalance")
+
+    def rescale(self) -> NoReturn:
+        self._refuse("rescale")
+
+    def forward(self) -> NoReturn:
+        self._refuse("forward")
+
+    def global_(self) -> NoReturn:
+        self._refuse("global")
+
+    def broadcast(self, *args: Any) -> NoReturn:
+        self._refuse("broadcast")
+
+    def partition_custom(self, partitioner: Any, key_selector: Any) -> NoReturn:
+        self._refuse("partition_custom")
+
+    def get_name(self) -> NoReturn:
+        raise InvalidProgramError("a keyed stream has no name: names belong to operators")
+
+
+setattr(KeyedStream, "global", KeyedStream.global_)

@@ -1,0 +1,27 @@
+"""Results of windows on their way to the collector."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+
+from penstock.runtime.collector import Collector
+from penstock.runtime.isolation import IMMUTABLE
+from penstock.runtime.operators.emission import collect_results
+
+
+def collect_list(collector: Collector, results: list[Any], timestamp: int) -> None:
+    """All results of a window: at once if none of them can be changed by anybody, else each as a snapshot."""
+    kinds = set(map(type, results))
+    if kinds <= IMMUTABLE or (kinds == {tuple} and IMMUTABLE.issuperset(map(type, chain.from_iterable(results)))):
+        append_results(collector, results, timestamp)
+    else:
+        collect_results(collector, results, timestamp)
+
+
+def append_results(collector: Collector, results: list[Any], timestamp: int) -> None:
+    """Results that belong to nobody else and are no side outputs."""
+    if collector.timestamps is None:
+        collector.timestamps = [None] * len(collector.values)
+    collector.values += results
+    collector.timestamps += [timestamp] * len(results)

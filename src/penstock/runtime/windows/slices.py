@@ -1,0 +1,169 @@
+"""Slices of a key, and how a window is made of them.
+
+A window of n slices could merge all of them whenever it fires; the cost of a record would then grow with size / slide
+after all. Instead the time line is cut into blocks as long as a window. A window touches two blocks at most: it is a
+tail of the first one and a head of the second one. All tails of a block come out of one pass from its end, and the
+head grows by one slice with each window. That makes about three merges for each window, whatever n is.
+
+The blocks are fixed on the time line and the order of merging follows from them. So results (sums of floats, too) do
+not depend on when state was written and read back, and what is kept to save merges never needs to be stored.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_left
+from operator import itemgetter
+from typing import Any
+
+from penstock.runtime.windows.base import MISSING
+from penstock.runtime.windows.contents import Contents
+from penstock.runtime.windows.copies import copied
+
+
+class KeySlices(dict[int, Any]):
+    """The slices of one key by their start. Only these and the count of arrivals are stored."""
+
+    __slots__ = ("arrivals", "head", "head_block", "head_to", "tail", "tail_block", "tail_from", "tail_starts")
+
+    def __init__(self, slices: dict[int, Any] | None = None, arrivals: int = 0) -> None:
+        super().__init__(slices or {})
+        self.arrivals = arrivals
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop what was computed from slices: one of them changed."""
+        self.head_block: int | None = None
+        self.head_to = 0
+        self.head: Any = MISSING
+        self.tail_block: int | None = None
+        self.tail_from = 0
+        self.tail_starts: list[int] = []
+        self.tail: list[Any] = []
+
+    def any_between(self, start: int, end: int) -> bool:
+        """Whether a slice begins in [start, end)."""
+        return any(start <= at < end for at in self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return KeySlices, (dict(self), self.arrivals)
+
+
+class SliceGrid:
+    """Where slices begin: with every window, and where a window ends.
+
+    >>> grid = SliceGrid(size=10, slide=4, offset=0)
+    >>> [grid.after(0), grid.after(2), grid.after(4)], grid.block_of(13), grid.block_length
+    ([2, 4, 6], 12, 12)
+    """
+
+    __slots__ = ("block_length", "offset", "slide", "split")
+
+    def __init__(self, size: int, slide: int, offset: int) -> None:
+        self.slide = slide
+        self.offset = offset
+        self.split = size % slide
+        self.block_length = -(-size // slide) * slide
+
+    def after(self, start: int) -> int:
+        """The start of the next slice."""
+        if not self.split:
+            return start + self.slide
+        return start + (self.split if (start - self.offset) % self.slide == 0 else self.slide - self.split)
+
+    def block_of(self, timestamp: int) -> int:
+        """The start of the block around a time."""
+        return timestamp - (timestamp - self.offset) % self.block_length
+
+
+class Slices(ABC):
+    """What slices hold, and how a window is put together."""
+
+    def create(self) -> KeySlices:
+        """A key without slices."""
+        return KeySlices()
+
+    @abstractmethod
+    def add(self, slices: KeySlices, start: int, value: Any) -> None:
+        """Put an element into a slice."""
+
+    @abstractmethod
+    def elements(self, slices: KeySlices, start: int, end: int) -> list[Any] | None:
+        """What the function of a window gets; None if the window is empty."""
+
+
+class NumberedSlices(Slices):
+    """All elements, each with its number of arrival at the key, so that a window sees them in that order."""
+
+    def add(self, slices: KeySlices, start: int, value: Any) -> None:
+        """Put an element into a slice."""
+        slices.arrivals += 1
+        known = slices.get(start)
+        if known is None:
+            slices[start] = [(slices.arrivals, value)]
+        else:
+            known.append((slices.arrivals, value))
+
+    def elements(self, slices: KeySlices, start: int, end: int) -> list[Any] | None:
+        """All elements between start and end."""
+        found = [element for at in sorted(slices) if start <= at < end for element in slices[at]]
+        found.sort(key=itemgetter(0))  # quick: the slices are sorted runs
+        return [element[1] for element in found] or None
+
+
+class FoldedSlices(Slices):
+    """One reduced value or accumulator for each slice."""
+
+    def __init__(self, contents: Contents, grid: SliceGrid) -> None:
+        self._contents = contents
+        self._grid = grid
+
+    def add(self, slices: KeySlices, start: int, value: Any) -> None:
+        """Put an element into a slice."""
+        known = slices.get(start, MISSING)
+        slices[start] = self._contents.first(value) if known is MISSING else self._contents.fold(known, value)
+
+    def elements(self, slices: KeySlices, start: int, end: int) -> list[Any] | None:
+        """The one result of all slices between start and end."""
+        grid, contents = self._grid, self._contents
+        block = grid.block_of(start)
+        if start == block:
+            head = self._head(slices, block, end)
+            return None if head is MISSING else contents.elements(head, kept=True)
+        tail = self._tail(slices, block, start)
+        head = self._head(slices, block + grid.block_length, end)
+        if head is MISSING:
+            return None if tail is MISSING else contents.elements(tail, kept=True)
+        if tail is MISSING:
+            return contents.elements(head, kept=True)
+        return contents.elements(contents.merge(copied(tail), copied(head)), kept=False)
+
+    def _head(self, slices: KeySlices, block: int, end: int) -> Any:
+        """All slices from the beginning of a block to `end`."""
+        if slices.head_block != block or slices.head_to > end:
+            slices.head_block, slices.head_to, slices.head = block, block, MISSING
+        at, head, merge, after = slices.head_to, slices.head, self._contents.merge, self._grid.after
+        while at < end:
+            part = slices.get(at, MISSING)
+            if part is not MISSING:
+                head = copied(part) if head is MISSING else merge(head, copied(part))
+            at = after(at)
+        slices.head_to, slices.head = at, head
+        return head
+
+    def _tail(self, slices: KeySlices, block: int, start: int) -> Any:
+        """All slices from `start` to the end of a block."""
+        if slices.tail_block != block or slices.tail_from > start:
+            self._build_tails(slices, block, start)
+        position = bisect_left(slices.tail_starts, start)
+        return slices.tail[position] if position < len(slices.tail) else MISSING
+
+    def _build_tails(self, slices: KeySlices, block: int, start: int) -> None:
+        merge, end = self._contents.merge, block + self._grid.block_length
+        starts = sorted(at for at in slices if start <= at < end)
+        tails: list[Any] = []
+        for at in reversed(starts):
+            part = copied(slices[at])
+            tails.append(merge(part, copied(tails[-1])) if tails else part)
+        tails.reverse()
+        slices.tail_block, slices.tail_from, slices.tail_starts, slices.tail = block, start, starts, tails

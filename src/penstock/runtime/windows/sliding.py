@@ -1,0 +1,153 @@
+"""Sliding windows that fire at their end, on slices that the windows share.
+
+An element is added to one slice, however many windows it is in; a window that fires is put together from its slices
+(see `slices`). A key has a timer for the next window that has elements; each window that fires sets the next one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.common.watermark import MIN_WATERMARK
+from penstock.core.window import TimeWindow
+from penstock.runtime.operator import KeySelect, OperatorContext, Output, Values
+from penstock.runtime.state.pages import Entry
+from penstock.runtime.windows.base import CONTENTS_STATE
+from penstock.runtime.windows.contents import ListContents
+from penstock.runtime.windows.definition import WindowDefinition
+from penstock.runtime.windows.functions import EmitCall
+from penstock.runtime.windows.panes import PaneOperator
+from penstock.runtime.windows.slices import FoldedSlices, KeySlices, NumberedSlices, SliceGrid, Slices
+
+
+class SlidingWindowOperator(PaneOperator):
+    """Windows of `size`, one beginning every `slide`; the slide is shorter than the size."""
+
+    _slices: Slices
+
+    def __init__(self, definition: WindowDefinition, size: int, slide: int, offset: int) -> None:
+        super().__init__(definition, size, slide, offset, split=size % slide)
+        self.slide = slide
+        self._shortest = min(self.split, slide - self.split) if self.split else slide
+        self._emits_results = isinstance(definition.function, EmitCall)
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Register the slices."""
+        super().setup(context, output)
+        clock = "event" if self.event_time else "processing"
+        kind = f"sliding {clock}-time windows of {self.size}/{self.slide} ms with offset {self.offset} ms"
+        self.slot = self.backend.register(CONTENTS_STATE, kind)
+        contents = self.definition.contents
+        if isinstance(contents, ListContents):
+            self._slices = NumberedSlices()
+        else:
+            self._slices = FoldedSlices(contents, SliceGrid(self.size, self.slide, self.offset))
+        self._fired_until = MIN_WATERMARK  # processing time: windows up to here have fired in this task
+
+    def _complete_until(self) -> int:
+        """Windows whose last millisecond is this one or an earlier one have fired."""
+        return self.timers.current_watermark if self.event_time else self._fired_until
+
+    # -- elements -----------------------------------------------------------------------------------------------
+
+    def _boundary(self) -> int:
+        return self._complete_until() - self._shortest + 1
+
+    def _new_panes(self) -> KeySlices:
+        return self._slices.create()
+
+    def _new_pane(self, key: Any, entry: Entry, start: int) -> None:
+        first_end = start + self.slide - (start - self.offset - self.size) % self.slide
+        self._schedule(key, entry, first_end - 1)
+
+    def _append(self, values: Values, timestamps: list[Any], select: KeySelect, boundary: int) -> None:
+        """The loop for lists, with numbered elements: slices share them, and a window needs their order of arrival."""
+        backend, slot, add = self.backend, self.slot, self._slices.add
+        period, offset, split = self.period, self.offset, self.split
+        for value, timestamp in zip(values, timestamps, strict=True):
+            key = select(value)
+            entry = backend.entries.get(key) or backend.activate(key)
+            position = (timestamp - offset) % period
+            start = timestamp - position + (split if split and position >= split else 0)
+            if start <= boundary:
+                self._behind(value, timestamp, key, entry, start)
+                continue
+            panes = entry[slot]
+            if panes is None:
+                panes = entry[slot] = self._new_panes()
+            if start not in panes:
+                self._new_pane(key, entry, start)
+            add(panes, start, value)
+            entry[0].dirty = True
+
+    def _behind(self, value: Any, timestamp: int, key: Any, entry: Entry, start: int) -> None:
+        """An element that may be late for some of its windows and in time for others (spec: 6.8)."""
+        complete, lateness = self._complete_until(), self.lateness
+        last_end = timestamp - (timestamp - self.offset) % self.slide + self.size
+        if last_end - 1 + lateness <= complete and self.event_time:
+            self._late(value, timestamp)
+            return
+        slices = entry[self.slot]
+        if slices is None:
+            slices = entry[self.slot] = self._new_panes()
+        self._slices.add(slices, start, value)
+        slices.forget()
+        entry[0].dirty = True
+        ends = range(last_end, timestamp, -self.slide)
+        still_open = [end for end in ends if end - 1 > complete] or [last_end]
+        self._schedule(key, entry, still_open[-1] - 1)
+        for end in ends:  # those that are complete, but kept, fire again at once: the latest first
+            if complete < end - 1 + lateness and end - 1 <= complete:
+                self._schedule(key, entry, end - 1 + lateness)
+                self._evaluate(key, entry, end)
+
+    # -- windows ------------------------------------------------------------------------------------------------
+
+    def _at(self, timestamp: int, key: Any, entry: Entry) -> None:
+        """The end of one window and, with lateness, the time to forget an earlier one."""
+        self._fired_until = max(self._fired_until, timestamp)
+        end, gone = timestamp + 1, timestamp + 1 - self.lateness
+        if self._is_end(end) and self._evaluate(key, entry, end):
+            if self.lateness:
+                self._schedule(key, entry, timestamp + self.lateness)
+            next_end = end + self.slide
+            if entry[self.slot].any_between(next_end - self.size, next_end):
+                self._schedule(key, entry, next_end - 1)
+        if self._is_end(gone):
+            self._forget_window(key, entry, gone)
+
+    def _is_end(self, timestamp: int) -> bool:
+        return (timestamp - self.size - self.offset) % self.slide == 0
+
+    def _evaluate(self, key: Any, entry: Entry, end: int) -> bool:
+        """Fire the window with this end; nothing happens if it is empty."""
+        slices = entry[self.slot]
+        elements = None if slices is None else self._slices.elements(slices, end - self.size, end)
+        if elements is None:
+            return False
+        if self._emits_results:
+            collector = self.collector
+            if collector.timestamps is None:
+                collector.timestamps = [None] * len(collector.values)
+            collector.values.append(elements[0])
+            collector.timestamps.append(end - 1)
+        else:
+            self.backend.key, self.backend.entry = key, entry
+            self._emit(key, TimeWindow(end - self.size, end), elements)
+        return True
+
+    def _forget_window(self, key: Any, entry: Entry, end: int) -> None:
+        """A window is gone for good, and with it the slices that no later window has."""
+        slices = entry[self.slot]
+        start = end - self.size
+        if slices is None or (self.clears and not slices.any_between(start, end)):
+            return
+        slices.pop(start, None)
+        if self.split:
+            slices.pop(start + self.split, None)
+        if not slices:
+            entry[self.slot] = None
+        entry[0].dirty = True
+        if self.clears:
+            self.backend.key, self.backend.entry = key, entry
+            self._clear_function(TimeWindow(start, end))
