@@ -96,6 +96,14 @@ class SplitEnumerator(ABC):
     def is_finished(self, split: SourceSplit, offset: Any) -> bool:
         """Whether nothing can follow after ``offset``: the split is bounded and read to its end."""
 
+    def prepare(self, split: SourceSplit, start_offset: Any, end_offset: Any) -> SourceSplit:
+        """What the reader gets to read a range; a source that keeps its data on the driver attaches it here."""
+        return split
+
+    def use_directory(self, directory: str) -> None:
+        """Called before :meth:`start`: a directory for what must survive a restart of the driver."""
+        return None
+
     def commit(self, offsets: Mapping[str, Any]) -> None:
         """Everything before these offsets (by split id) is processed durably. May be called again with the same."""
         return
@@ -115,8 +123,10 @@ class SourceReader(ABC):
     @abstractmethod
     def read(
         self, split: SourceSplit, start_offset: Any, end_offset: Any
-    ) -> Iterator[tuple[list[Any], list[int] | None]]:
+    ) -> Iterator[tuple[list[Any], list[int] | None] | int]:
         """Yields batches ``(values, timestamps)`` of the records from ``start_offset`` up to ``end_offset``.
+
+        Between batches it may yield an ``int``, a watermark, or ``True`` when the split is idle from here on.
 
         ``timestamps`` has one entry per value, or is ``None`` if the source knows no timestamps. The same range
         must give the same records in the same order, whenever it is read.
@@ -138,6 +148,11 @@ class Source(ABC):
     def is_bounded(self) -> bool:
         """Whether the source comes to an end."""
         return self.get_boundedness() is Boundedness.BOUNDED
+
+    @property
+    def may_end(self) -> bool:
+        """Whether the source can come to an end: bounded ones always, others if they say so."""
+        return self.is_bounded
 
     @abstractmethod
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:

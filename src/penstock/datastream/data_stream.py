@@ -142,9 +142,7 @@ class DataStream(StreamSettings):
 
     # One record after the other
 
-    def map(
-        self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None
-    ) -> DataStream:
+    def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """One record out for every record in."""
         return self._apply("Map", MapOperator(checked_function(func, MapFunction, "map")), output_type)
 
@@ -152,13 +150,17 @@ class DataStream(StreamSettings):
         self, func: Callable[[Any], Any] | FlatMapFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
         """Any number of records out for every record in: return an iterable, or yield."""
-        return self._apply("Flat Map", FlatMapOperator(checked_function(func, FlatMapFunction, "flat_map")), output_type)
+        return self._apply(
+            "Flat Map", FlatMapOperator(checked_function(func, FlatMapFunction, "flat_map")), output_type
+        )
 
     def filter(self, func: Callable[[Any], Any] | FilterFunction) -> DataStream:
         """Keeps the records for which the function is true."""
         return self._keeping_type("Filter", FilterOperator(checked_function(func, FilterFunction, "filter")))
 
-    def process(self, func: ProcessFunction, output_type: TypeInformation | None = None) -> DataStream:
+    def process(
+        self, func: ProcessFunction | KeyedProcessFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
         """A function with access to timestamps, clocks and side outputs."""
         if isinstance(func, KeyedProcessFunction):
             raise InvalidProgramError("a KeyedProcessFunction needs keys: call key_by() before process()")
@@ -167,14 +169,18 @@ class DataStream(StreamSettings):
     def project(self, *field_indexes: int) -> DataStream:
         """Keeps some fields of tuples or rows, in the order given."""
         projection = Projection(field_indexes)
-        return self._transform("Projection", MapOperator(projection), projection.type_of(self._transformation.output_type))
+        return self._transform(
+            "Projection", MapOperator(projection), projection.type_of(self._transformation.output_type)
+        )
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
         """Gives records timestamps and the stream watermarks, in place of those it has."""
         if not isinstance(watermark_strategy, WatermarkStrategy):
             raise InvalidProgramError(f"expected a WatermarkStrategy, got {shorten(watermark_strategy)}")
         interval = self._env.get_config().get_auto_watermark_interval()
-        return self._keeping_type("Timestamps/Watermarks", TimestampsAndWatermarksOperator(watermark_strategy, interval))
+        return self._keeping_type(
+            "Timestamps/Watermarks", TimestampsAndWatermarksOperator(watermark_strategy, interval)
+        )
 
     # Several streams
 
@@ -224,10 +230,12 @@ class DataStream(StreamSettings):
         if not isinstance(output_tag, OutputTag):
             raise InvalidProgramError(f"get_side_output() takes an OutputTag, got {shorten(output_tag)}")
         _check_emits_side_outputs(self._transformation, output_tag)
-        known = self._env._side_output_types.setdefault((self._transformation.id, output_tag.tag_id), output_tag.type_info)
+        known = self._env._side_output_types.setdefault(
+            (self._transformation.id, output_tag.tag_id), output_tag.type_info
+        )
         if known != output_tag.type_info:
             raise InvalidProgramError(
-                f"the side output '{output_tag.tag_id}' of '{self.get_name()}' was asked for with two types: "
+                f"the side output '{output_tag.tag_id}' of '{self._transformation.name}' was asked for with two types: "
                 f"{known!r} and {output_tag.type_info!r}"
             )
         side = SideOutputTransformation(
@@ -428,7 +436,7 @@ def checked_function(func: Any, kind: type, method: str) -> Any:
     """The user's function, if the method can take it: an object of the right kind or a plain callable."""
     if isinstance(func, kind):
         return func
-    takes_callables = kind not in (ProcessFunction,)
+    takes_callables = kind is not ProcessFunction
     if takes_callables and callable(func) and not isinstance(func, (Function, type)):
         return func
     wanted = f"a {kind.__name__}" + (" or a function" if takes_callables else "")

@@ -17,8 +17,6 @@ from penstock.core.functions import (
     ReduceFunction,
 )
 from penstock.datastream.data_stream import DataStream, checked_function
-from penstock.datastream.joined_streams import IntervalJoin
-from penstock.datastream.windowed_stream import WindowedStream, count_window
 from penstock.graph.transformation import PartitionTransformation, Transformation
 from penstock.runtime.operator import KeySelect
 from penstock.runtime.operators.keyed_process import KeyedProcessOperator
@@ -38,7 +36,9 @@ from penstock.runtime.partitioner import KeyGroupPartitioner
 
 if TYPE_CHECKING:
     from penstock.core.window import WindowAssigner
+    from penstock.datastream.joined_streams import IntervalJoin
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from penstock.datastream.windowed_stream import WindowedStream
 
 __all__ = ["KeyedStream"]
 
@@ -74,9 +74,7 @@ class KeyedStream(DataStream):
 
     # One record after the other, with keyed state for function objects (a plain function cannot ask for any)
 
-    def map(
-        self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None
-    ) -> DataStream:
+    def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """One record out for every record in; a MapFunction may use keyed state."""
         if not isinstance(func, Function):
             return super().map(func, output_type)
@@ -99,17 +97,17 @@ class KeyedStream(DataStream):
         operator = KeyedFilterOperator(checked_function(func, FilterFunction, "filter"), self._key_selector)
         return self._keeping_type("Filter", operator)
 
-    def process(  # type: ignore[override]
-        self, func: KeyedProcessFunction, output_type: TypeInformation | None = None
+    def process(
+        self, func: ProcessFunction | KeyedProcessFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
         """A function with keyed state, timers, clocks and side outputs."""
         if isinstance(func, KeyedProcessFunction):
             operator = KeyedProcessOperator(func, self._key_selector)
             declare_output_type(operator, output_type)
             return self._transform("KeyedProcess", operator, output_type)
-        if isinstance(func, ProcessFunction):
-            return self._apply("Process", ProcessOperator(func), output_type)
-        raise InvalidProgramError(f"process() on a keyed stream takes a KeyedProcessFunction, got {shorten(func)}")
+        if not isinstance(func, ProcessFunction):
+            raise InvalidProgramError(f"process() on a keyed stream takes a KeyedProcessFunction, got {shorten(func)}")
+        return self._apply("Process", ProcessOperator(func), output_type)
 
     # Rolling aggregates: one update for every record; their state is never cleaned
 
@@ -147,14 +145,20 @@ class KeyedStream(DataStream):
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
         """Windows for each key."""
+        from penstock.datastream.windowed_stream import WindowedStream
+
         return WindowedStream(self, window_assigner)
 
     def count_window(self, size: int, slide: int = 0) -> WindowedStream:
         """Windows of a number of records for each key."""
+        from penstock.datastream.windowed_stream import count_window
+
         return count_window(self, size, slide or None)
 
     def interval_join(self, other: KeyedStream) -> IntervalJoin:
         """Pairs of records of the same key that are not too far apart: ``.between(..).process(..)``."""
+        from penstock.datastream.joined_streams import IntervalJoin
+
         self._check_same_environment(other)
         if not isinstance(other, KeyedStream):
             raise InvalidProgramError("interval_join() needs a keyed stream on both sides: call key_by() on the other")

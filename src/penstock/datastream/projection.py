@@ -40,8 +40,9 @@ class Projection:
             return None
         types = record_type.get_field_types()
         if max(self._positions) >= len(types):
-            raise InvalidProgramError(f"the stream's records have {len(types)} fields, so there is none at position "
-                                      f"{max(self._positions)}")
+            raise InvalidProgramError(
+                f"the stream's records have {len(types)} fields, so there is none at position {max(self._positions)}"
+            )
         kept = [types[position] for position in self._positions]
         if isinstance(record_type, TupleTypeInfo):
             return TupleTypeInfo(kept)

@@ -102,9 +102,11 @@ class SourceCoordinator:
 
     # -- life cycle ---------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        """Start all enumerators."""
+    def start(self, directory: str | None = None) -> None:
+        """Start all enumerators; `directory` is for what they must find again after a crash of the driver."""
         for source in self.sources:
+            if directory is not None:
+                source.enumerator.use_directory(f"{directory}/{source.key}")
             source.enumerator.start()
 
     def close(self) -> None:
@@ -186,7 +188,7 @@ class SourceCoordinator:
         if any(not bounded for bounded in self._external.values()):
             return False
         return all(
-            source.source.is_bounded and all(state == FINISHED for _, state in positions[source.key].values())
+            source.source.may_end and all(state == FINISHED for _, state in positions[source.key].values())
             for source in self.sources
         )
 
@@ -213,8 +215,7 @@ class SourceCoordinator:
                 split_id: SplitStatus(index % parallelism, state == IDLE, state == FINISHED or end["end"])
                 for index, (split_id, (_, state)) in enumerate(positions.items())
             }
-            bounded = source.source.is_bounded
-            if end["end"] or (bounded and all(state == FINISHED for _, state in positions.values())):
+            if end["end"] or (source.source.may_end and all(state == FINISHED for _, state in positions.values())):
                 finished.add(source.vertex.id)
         for vertex_id, bounded in self._external.items():
             done = end["end"] or bounded
@@ -234,7 +235,8 @@ class SourceCoordinator:
                 first = before[split_id][0] if split_id in before else source.source.initial_offset(split)
                 if first != offset:
                     subtask = index % source.vertex.parallelism
-                    ranges.setdefault(subtask, []).append(SplitRange(split, first, offset))
+                    prepared = source.enumerator.prepare(split, first, offset)
+                    ranges.setdefault(subtask, []).append(SplitRange(prepared, first, offset))
             works += [SourceWork(source.vertex.id, subtask, parts) for subtask, parts in sorted(ranges.items())]
         return works
 

@@ -67,10 +67,14 @@ class SourceTask:
                 exchange.restart(portion.split.split_id)
             for operator in self.chain.operators:
                 operator.restart()
-            for values, timestamps in self._read(portion):
-                if values:
-                    records += len(values)
-                    output.emit(values, timestamps)
+            for batch in self._read(portion):
+                if type(batch) is int:
+                    output.emit_watermark(batch)
+                elif type(batch) is bool:
+                    output.emit_status(idle=batch)
+                elif batch[0]:
+                    records += len(batch[0])
+                    output.emit(*batch)
                 if len(self.outbox) >= _ROWS_AHEAD:
                     yield from self._drain()
             for operator in self.chain.operators:
@@ -88,7 +92,7 @@ class SourceTask:
         rows, self.outbox[:] = list(self.outbox), []
         yield from rows
 
-    def _read(self, portion: SplitRange) -> Iterator[tuple[list[Any], list[int] | None]]:
+    def _read(self, portion: SplitRange) -> Iterator[Any]:
         if self._reader is None:
             self._reader = self._open_reader()
         batches = self._reader.read(portion.split, portion.start, portion.end)

@@ -11,10 +11,11 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.runtime.stage import JobSpec
+from penstock.spark.batch_stage import BatchStage
 from penstock.spark.data_source import FORMAT, PenstockSource
 from penstock.runtime.job_blob import pack_job
 from penstock.spark.source_server import SourceServer
-from penstock.spark.state_stage import StageProcessor, transform_with_state
+from penstock.spark.state_stage import ROW_SCHEMA, StageProcessor, transform_with_state
 
 
 _ship_directory: Path | None = None
@@ -50,18 +51,33 @@ def channel_keys(spark: SparkSession, channels: int) -> list[int]:
     return [keys[channel] for channel in range(channels)]
 
 
-def compile_streaming(spark: SparkSession, spec: JobSpec, server: SourceServer) -> DataFrame:
-    """The streaming DataFrame of a job; its rows are task reports."""
-    spark.dataSource.register(PenstockSource)
-    job_file = ship_job(spark, spec)
-    keys = channel_keys(spark, spec.channels)
-    options = {
+def _source_options(server: SourceServer, job_file: str, keys: list[int]) -> dict[str, str]:
+    return {
         "address": server.address,
         "secret": server.secret.hex(),
         "job": job_file,
         "keys": ",".join(map(str, keys)),
     }
-    frame = spark.readStream.format(FORMAT).options(**options).load()
+
+
+def compile_streaming(spark: SparkSession, spec: JobSpec, server: SourceServer) -> DataFrame:
+    """The streaming DataFrame of a job; its rows are task reports."""
+    spark.dataSource.register(PenstockSource)
+    job_file = ship_job(spark, spec)
+    keys = channel_keys(spark, spec.channels)
+    frame = spark.readStream.format(FORMAT).options(**_source_options(server, job_file, keys)).load()
     for level in range(1, spec.levels + 1):
         frame = transform_with_state(frame.groupBy("channel"), StageProcessor(job_file, level, keys))
+    return frame
+
+
+def compile_batch(spark: SparkSession, spec: JobSpec, server: SourceServer) -> DataFrame:
+    """The batch DataFrame of a job: the same stages, with an exact exchange before each and no state to keep."""
+    spark.dataSource.register(PenstockSource)
+    job_file = ship_job(spark, spec)
+    channels = list(range(spec.channels))
+    frame = spark.read.format(FORMAT).options(**_source_options(server, job_file, channels)).load()
+    for level in range(1, spec.levels + 1):
+        exchanged = frame.repartitionById(spec.channels, "channel")
+        frame = exchanged.mapInArrow(BatchStage(job_file, level), ROW_SCHEMA)
     return frame

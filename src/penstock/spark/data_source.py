@@ -109,13 +109,13 @@ class BatchSourcesReader(_Reading, DataSourceReader):
         return self._read(partition)
 
 
-def to_arrow(rows: Iterator[Row], keys: list[int]) -> Iterator[pa.RecordBatch]:
+def to_arrow(rows: Iterator[Row], keys: list[int] | None = None) -> Iterator[pa.RecordBatch]:
     """Rows as Arrow batches, bounded in bytes as well as in rows."""
     channels: list[int] = []
     frames: list[bytes] = []
     size = 0
     for channel, frame in rows:
-        channels.append(keys[channel])
+        channels.append(channel if keys is None else keys[channel])
         frames.append(frame)
         size += len(frame)
         if size >= _BATCH_BYTES:

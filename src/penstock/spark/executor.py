@@ -12,6 +12,7 @@ from penstock.common.job_id import JobID
 from penstock.graph.job_graph import JobGraph, translate
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import Transformation
+from penstock.spark.batch_job import BatchJob
 from penstock.spark.job_client import SparkJobClient
 from penstock.spark.job_master import JobMaster
 from penstock.spark.session import build_session, session_for, stop_session
@@ -52,4 +53,4 @@ class SparkExecutor:
         return SparkJobClient(job_id, self._job(graph, spark, str(job_id)))
 
     def _job(self, graph: JobGraph, spark: SparkSession, job_id: str) -> Any:
-        return JobMaster(graph, spark, job_id)
+        return BatchJob(graph, spark, job_id) if graph.runs_as_batch else JobMaster(graph, spark, job_id)

@@ -97,7 +97,7 @@ class JobMaster:
         self._commit_failure = None
         server = self._server = SourceServer(coordinator, self._spark.sparkContext.defaultParallelism)
         try:
-            coordinator.start()
+            coordinator.start(_receive_directory(checkpoint))
             spec = job_spec(self.graph, self.job_id, attempt, batch=False)
             frame = compile_streaming(self._spark, spec, server)
             query = (
@@ -144,11 +144,7 @@ class JobMaster:
     def _on_batch(self, frame: DataFrame, batch_id: int) -> None:
         """Spark calls this for every batch: exactly one action, then the commit."""
         started = time.monotonic()
-        reports: list[TaskReport] = []
-        for row in frame.collect():
-            data = bytes(row.frame)
-            if decode_frame(data).edge == REPORT_EDGE:
-                reports += decode_reports(data)
+        reports = collect_reports(frame)
         try:
             self._committers.commit(reports, batch_id + 1)
         except PenstockError as error:
@@ -165,11 +161,27 @@ class JobMaster:
         coordinator.sizer.observe(self.progress.last_source_records, seconds)
 
 
+def collect_reports(frame: DataFrame) -> list[TaskReport]:
+    """Run a batch; what its tasks tell the driver."""
+    reports: list[TaskReport] = []
+    for row in frame.collect():
+        data = bytes(row.frame)
+        if decode_frame(data).edge == REPORT_EDGE:
+            reports += decode_reports(data)
+    return reports
+
+
 def _stop_quietly(query: StreamingQuery) -> None:
     try:
         query.stop()
     except (PySparkException, OSError):
         pass
+
+
+def _receive_directory(checkpoint: str) -> str | None:
+    """Receive logs lie beside the checkpoint if that is on this machine."""
+    local = checkpoint.removeprefix("file://")
+    return None if "://" in local else str(Path(local) / "received")
 
 
 def checkpoint_exists(directory: str) -> bool:

@@ -103,6 +103,13 @@ class SourceServer:
         portions = split_works(self._coordinator.works(start, end), self._max_partitions)
         return [pickle.dumps((works, header, index == 0), 5) for index, works in enumerate(portions)]
 
+    def _do_everything(self) -> list[bytes]:
+        """The one batch of a batch job."""
+        start = self._coordinator.initial_offset()
+        end = self._coordinator.plan(start)
+        assert end is not None
+        return self._do_partitions(start, end)
+
     def _do_commit(self, end: Offset) -> None:
         self._coordinator.commit(end)
 

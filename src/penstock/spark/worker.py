@@ -7,6 +7,7 @@ can therefore never leave a wrong cache behind.
 
 from __future__ import annotations
 
+import gc
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ from penstock.runtime.state.pages import MemoryPageStore, PageStore
 from penstock.runtime.job_blob import unpack_job
 
 _MAX_JOBS = 4
+_FULL_COLLECTION_EVERY = 500
+_YOUNG_OBJECTS = 500_000
+_batches = 0
 _blobs: OrderedDict[str, bytes] = OrderedDict()
 _source_stages: OrderedDict[str, SourceStage] = OrderedDict()
 _stages: dict[tuple[str, int, int], LiveStage] = {}
@@ -80,6 +84,7 @@ def source_stage(job_file: str) -> SourceStage:
         spec = unpack_job(_blob(job_file))
         environment = TaskEnvironment(MemoryPageStore(), BatchClock(), spec.info, spec.batch_execution)
         stage = _source_stages[job_file] = SourceStage(spec, environment)
+        gc.set_threshold(_YOUNG_OBJECTS, 10, 1000)
     return stage
 
 
@@ -105,3 +110,19 @@ def new_stage(job_file: str, level: int, channel: int, store: PageStore, snapsho
 def keep_stage(job_file: str, level: int, channel: int, live: LiveStage) -> None:
     """Put a stage back after a batch."""
     _stages[(job_file, level, channel)] = live
+    _settle()
+
+
+def _settle() -> None:
+    """Take the state that stays alive out of the garbage collector's sight.
+
+    Spark collects garbage after every task; walking over a million state entries would cost more than the batch.
+    Now and then everything is looked at once, so that cycles that died since do not stay.
+    """
+    global _batches  # noqa: PLW0603
+    _batches += 1
+    if _batches % _FULL_COLLECTION_EVERY == 0:
+        gc.unfreeze()
+        gc.collect()
+    gc.freeze()
+    gc.set_threshold(_YOUNG_OBJECTS, 10, 1000)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from penstock.common.errors import MissingTimestampError, PenstockError
@@ -102,8 +100,10 @@ class WindowedOperator(StreamOperator):
         if self.joins:
             values = [TaggedUnion(side, value) for value in values]
             select = _key_of_tagged(self.key_selector if side == 1 else self.key_selector2)
-        with self._user_code(self.definition.function.method, select):
+        try:
             self._add_all(values, timestamps, select)
+        except Exception as error:
+            raise self._error(error, select) from None
         self.backend.clear_current_key()
         self.collector.flush()
 
@@ -163,21 +163,17 @@ class WindowedOperator(StreamOperator):
 
     # -- errors -------------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def _user_code(self, method: str, select: KeySelect | None = None) -> Iterator[None]:
-        """Name the operator, the record and the function in errors of user code."""
-        try:
-            yield
-        except PenstockError:
-            raise
-        except Exception as error:
-            record = _record_in_flight(error.__traceback__)
-            if select is not None and record is not _UNKNOWN:
-                try:
-                    hash(select(record))  # the loops do not note whom they called: ask the selector again
-                except Exception as again:
-                    raise key_error(again, record, self.context.operator_name) from None
-            raise user_error(self.context, error, method) from None
+    def _error(self, error: Exception, select: KeySelect | None = None) -> PenstockError:
+        """The error to raise for one in user code: it names the operator, the record and the function."""
+        if isinstance(error, PenstockError):
+            return error
+        record = _record_in_flight(error.__traceback__)
+        if select is not None and record is not _UNKNOWN:
+            try:
+                hash(select(record))  # the loops do not note whom they called: ask the selector again
+            except Exception as again:
+                return key_error(again, record, self.context.operator_name)
+        return user_error(self.context, error, self.definition.function.method)
 
     def _check_timestamps(self, values: Values, timestamps: list[Any]) -> None:
         """After arithmetic failed: was it a missing timestamp?"""

@@ -17,6 +17,8 @@ class Contents(ABC):
 
     function: Any = None
     """The user's function, if there is one."""
+    mergeable: bool = True
+    """Whether `merge` can be relied on."""
 
     @abstractmethod
     def first(self, value: Any) -> Any:
@@ -33,11 +35,6 @@ class Contents(ABC):
     @abstractmethod
     def elements(self, contents: Any, *, kept: bool) -> list[Any]:
         """What the window function gets. If the contents are kept, it must not be able to change them."""
-
-    @property
-    def mergeable(self) -> bool:
-        """Whether `merge` can be relied on."""
-        return True
 
 
 class ReduceContents(Contents):
@@ -73,6 +70,7 @@ class AggregateContents(Contents):
 
     def __init__(self, function: AggregateFunction) -> None:
         self.function: AggregateFunction = function
+        self.mergeable = can_return_something(function.merge)
 
     def first(self, value: Any) -> Any:
         return self.function.add(value, self.function.create_accumulator())
@@ -91,10 +89,6 @@ class AggregateContents(Contents):
     def elements(self, contents: Any, *, kept: bool) -> list[Any]:
         result = self.function.get_result(contents)
         return [copied(result) if kept else result]
-
-    @property
-    def mergeable(self) -> bool:
-        return can_return_something(self.function.merge)
 
 
 class ListContents(Contents):

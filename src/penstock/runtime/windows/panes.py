@@ -41,12 +41,16 @@ class TimedOperator(WindowedOperator):
             self.timers.register_processing_time_timer(timestamp)
 
     def _on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
-        with self._user_code(self.definition.function.method):
+        try:
             self._at(timestamp, key, self.backend.entry)
+        except Exception as error:
+            raise self._error(error) from None
 
     def _fire_moment(self, timestamp: int, keys: list[Any]) -> None:
-        with self._user_code(self.definition.function.method):
+        try:
             self._fire(timestamp, keys)
+        except Exception as error:
+            raise self._error(error) from None
 
     def _fire(self, timestamp: int, keys: list[Any]) -> None:
         """All keys that are due at one moment."""

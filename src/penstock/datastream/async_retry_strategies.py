@@ -1,0 +1,10 @@
+"""How asynchronous calls are tried again, under PyFlink's name."""
+
+from penstock.core.functions.async_io import (
+    ExponentialBackoffDelayRetryStrategy,
+    FixedDelayRetryStrategy,
+    NoRetryStrategy,
+    RetryPredicate,
+)
+
+__all__ = ["ExponentialBackoffDelayRetryStrategy", "FixedDelayRetryStrategy", "NoRetryStrategy", "RetryPredicate"]

@@ -1,0 +1,139 @@
+"""Flink's configuration keys, and what each of them sets on the environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.configuration import Configuration
+from penstock.common.errors import InvalidProgramError
+from penstock.common.restart_strategy import RestartStrategies
+from penstock.common.time import parse_duration
+from penstock.datastream.checkpointing_mode import CheckpointingMode
+from penstock.datastream.execution_mode import RuntimeExecutionMode
+from penstock.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
+
+if TYPE_CHECKING:
+    from penstock.datastream.environment_settings import EnvironmentSettings
+
+Setter = Callable[["EnvironmentSettings", str], Any]
+
+_BACKENDS: dict[str, type[StateBackend]] = {"hashmap": HashMapStateBackend, "rocksdb": EmbeddedRocksDBStateBackend}
+
+
+def _millis(text: str) -> int:
+    return parse_duration(text).to_milliseconds()
+
+
+def _boolean(text: str) -> bool:
+    return Configuration.from_dict({"value": text}).get_boolean("value", default_value=False)
+
+
+def _member(kind: Any, text: str, key: str) -> Any:
+    """A member of an enum, written as in Flink's configuration files: ``exactly-once`` or ``EXACTLY_ONCE``."""
+    name = text.strip().upper().replace("-", "_")
+    if name not in kind.__members__:
+        choices = ", ".join(kind.__members__)
+        raise InvalidProgramError(f"configuration {key!r} must be one of {choices}, not {text!r}")
+    return kind[name]
+
+
+def _state_backend(env: EnvironmentSettings, text: str) -> None:
+    name = text.strip().lower()
+    if name not in _BACKENDS:
+        raise InvalidProgramError(f"configuration 'state.backend.type' must be hashmap or rocksdb, not {text!r}")
+    env.set_state_backend(_BACKENDS[name]())
+
+
+def _chaining(env: EnvironmentSettings, text: str) -> None:
+    env._chaining = _boolean(text)
+
+
+def _job_name(env: EnvironmentSettings, text: str) -> None:
+    env._job_name = text
+
+
+def _archives(env: EnvironmentSettings, text: str) -> None:
+    for part in _parts(text):
+        path, _, target = part.partition("#")
+        env.add_python_archive(path, target or None)
+
+
+def _requirements(env: EnvironmentSettings, text: str) -> None:
+    path, _, cache = text.partition("#")
+    env.set_python_requirements(path, cache or None)
+
+
+def _python_files(env: EnvironmentSettings, text: str) -> None:
+    for part in _parts(text):
+        env.add_python_file(part)
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _job_parameters(env: EnvironmentSettings, text: str) -> None:
+    pairs = (part.partition(":") for part in _parts(text))
+    env.get_config().set_global_job_parameters({key.strip(): value.strip() for key, _, value in pairs})
+
+
+def _retention(key: str) -> Setter:
+    return lambda env, text: env.get_checkpoint_config().set_externalized_checkpoint_retention(
+        _member(ExternalizedCheckpointRetention, text, key)
+    )
+
+
+_SETTERS: dict[str, Setter] = {
+    "parallelism.default": lambda env, text: env.set_parallelism(_integer("parallelism.default", text)),
+    "pipeline.max-parallelism": lambda env, text: env.set_max_parallelism(_integer("pipeline.max-parallelism", text)),
+    "pipeline.auto-watermark-interval": lambda env, text: env.get_config().set_auto_watermark_interval(_millis(text)),
+    "pipeline.operator-chaining": _chaining,
+    "pipeline.operator-chaining.enabled": _chaining,
+    "pipeline.name": _job_name,
+    "pipeline.global-job-parameters": _job_parameters,
+    "execution.runtime-mode": lambda env, text: env.set_runtime_mode(
+        _member(RuntimeExecutionMode, text, "execution.runtime-mode")
+    ),
+    "execution.buffer-timeout": lambda env, text: env.set_buffer_timeout(_millis(text)),
+    "execution.buffer-timeout.interval": lambda env, text: env.set_buffer_timeout(_millis(text)),
+    "execution.checkpointing.interval": lambda env, text: env.enable_checkpointing(_millis(text)),
+    "execution.checkpointing.mode": lambda env, text: env.get_checkpoint_config().set_checkpointing_mode(
+        _member(CheckpointingMode, text, "execution.checkpointing.mode")
+    ),
+    "execution.checkpointing.timeout": lambda env, text: env.get_checkpoint_config().set_checkpoint_timeout(
+        _millis(text)
+    ),
+    "execution.checkpointing.min-pause": lambda env, text: (
+        env.get_checkpoint_config().set_min_pause_between_checkpoints(_millis(text))
+    ),
+    "execution.checkpointing.dir": lambda env, text: env.get_checkpoint_config().set_checkpoint_storage(text),
+    "state.checkpoints.dir": lambda env, text: env.get_checkpoint_config().set_checkpoint_storage(text),
+    "execution.checkpointing.externalized-checkpoint-retention": _retention(
+        "execution.checkpointing.externalized-checkpoint-retention"
+    ),
+    "execution.checkpointing.savepoint-dir": lambda env, text: env.set_default_savepoint_directory(text),
+    "state.savepoints.dir": lambda env, text: env.set_default_savepoint_directory(text),
+    "state.backend.type": _state_backend,
+    "state.backend": _state_backend,
+    "python.files": _python_files,
+    "python.archives": _archives,
+    "python.requirements": _requirements,
+    "python.executable": lambda env, text: env.set_python_executable(text),
+}
+
+
+def _integer(key: str, text: str) -> int:
+    return Configuration.from_dict({key: text}).get_integer(key, 0)
+
+
+def apply_configuration(env: EnvironmentSettings, configuration: Configuration) -> None:
+    """Set what the configuration says; keys not known here stay in the configuration for whoever knows them."""
+    for key, setter in _SETTERS.items():
+        text = configuration.get_string(key)
+        if text is not None:
+            setter(env, text)
+    restart_strategy = RestartStrategies.from_configuration(configuration)
+    if restart_strategy is not None:
+        env.set_restart_strategy(restart_strategy)

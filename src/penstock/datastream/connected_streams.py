@@ -1,0 +1,125 @@
+"""Two streams in one operator (spec: 5.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.common.errors import InvalidProgramError, shorten
+from penstock.common.typeinfo import TypeInformation
+from penstock.core.functions import (
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
+    KeyedCoProcessFunction,
+    KeySelector,
+)
+from penstock.datastream.data_stream import DataStream
+from penstock.datastream.keyed_stream import KeyedStream
+from penstock.graph.transformation import TwoInputTransformation
+from penstock.runtime.operator import StreamOperator
+from penstock.runtime.operators.co_map import (
+    CoFlatMapOperator,
+    CoMapOperator,
+    KeyedCoFlatMapOperator,
+    KeyedCoMapOperator,
+)
+from penstock.runtime.operators.co_process import CoProcessOperator
+from penstock.runtime.operators.keyed_co_process import KeyedCoProcessOperator
+from penstock.runtime.operators.type_check import declare_output_type
+
+__all__ = ["ConnectedStreams"]
+
+
+class ConnectedStreams:
+    """Two streams, perhaps of different types. If both are keyed, records of the same key meet in the same subtask.
+
+    Which of the two functions is called first is not defined: records are handled as they come.
+    """
+
+    def __init__(self, stream1: DataStream, stream2: DataStream) -> None:
+        self.stream1 = stream1
+        self.stream2 = stream2
+
+    def get_execution_environment(self) -> Any:
+        return self.stream1.get_execution_environment()
+
+    def get_first_input(self) -> DataStream:
+        return self.stream1
+
+    def get_second_input(self) -> DataStream:
+        return self.stream2
+
+    def key_by(
+        self,
+        key_selector1: Callable[[Any], Any] | KeySelector | int | str | list[Any],
+        key_selector2: Callable[[Any], Any] | KeySelector | int | str | list[Any],
+        key_type: TypeInformation | None = None,
+    ) -> ConnectedStreams:
+        """Keys for both streams; they must mean the same thing."""
+        return ConnectedStreams(
+            self.stream1.key_by(key_selector1, key_type=key_type), self.stream2.key_by(key_selector2, key_type=key_type)
+        )
+
+    def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> DataStream:
+        """One record out for every record of either stream."""
+        _check(func, CoMapFunction, "map")
+        keys = self._keys()
+        operator = CoMapOperator(func) if keys is None else KeyedCoMapOperator(func, *keys)
+        return self._transform("Co-Map", operator, output_type)
+
+    def flat_map(self, func: CoFlatMapFunction, output_type: TypeInformation | None = None) -> DataStream:
+        """Any number of records out for every record of either stream."""
+        _check(func, CoFlatMapFunction, "flat_map")
+        keys = self._keys()
+        operator = CoFlatMapOperator(func) if keys is None else KeyedCoFlatMapOperator(func, *keys)
+        return self._transform("Co-Flat Map", operator, output_type)
+
+    def process(
+        self, func: CoProcessFunction | KeyedCoProcessFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """A function with clocks and side outputs, and with state and timers if both streams are keyed."""
+        keys = self._keys()
+        if isinstance(func, KeyedCoProcessFunction):
+            if keys is None:
+                raise InvalidProgramError("a KeyedCoProcessFunction needs keys on both streams: call key_by() before")
+            return self._transform("Co-Keyed-Process", KeyedCoProcessOperator(func, *keys), output_type)
+        _check(func, CoProcessFunction, "process")
+        return self._transform("Co-Process", CoProcessOperator(func), output_type)
+
+    def _keys(self) -> tuple[Callable[[Any], Any], Callable[[Any], Any]] | None:
+        """The key of each stream, or None if neither has one."""
+        if isinstance(self.stream1, KeyedStream) and isinstance(self.stream2, KeyedStream):
+            return self.stream1.get_key_selector(), self.stream2.get_key_selector()
+        if isinstance(self.stream1, KeyedStream) or isinstance(self.stream2, KeyedStream):
+            raise InvalidProgramError("only one of two connected streams is keyed: call key_by() on both, or neither")
+        return None
+
+    def _transform(self, name: str, operator: StreamOperator, output_type: TypeInformation | None) -> DataStream:
+        return connect_inputs(self.stream1, self.stream2, name, operator, output_type)
+
+
+def connect_inputs(
+    stream1: DataStream,
+    stream2: DataStream,
+    name: str,
+    operator: StreamOperator,
+    output_type: TypeInformation | None = None,
+) -> DataStream:
+    """The result of an operator with two inputs."""
+    env = stream1.get_execution_environment()
+    env._check_open()
+    declare_output_type(operator, output_type)
+    transformation = TwoInputTransformation(
+        name=name,
+        input1=stream1.get_transformation(),
+        input2=stream2.get_transformation(),
+        operator=operator,
+        output_type=output_type,
+    )
+    return DataStream(env, transformation)
+
+
+def _check(func: Any, kind: type, method: str) -> None:
+    if not isinstance(func, kind):
+        raise InvalidProgramError(f"{method}() on connected streams takes a {kind.__name__}, got {shorten(func)}")

@@ -1,0 +1,284 @@
+"""The settings half of the environment: parallelism, checkpoints, state, restarts, dependencies, and all by key."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Self
+
+from penstock.common.checks import is_int, require_name
+from penstock.common.configuration import Configuration
+from penstock.common.errors import EnvironmentStoppedError, InvalidProgramError
+from penstock.common.execution_config import ExecutionConfig
+from penstock.common.restart_strategy import RestartStrategyConfiguration
+from penstock.datastream.checkpoint_config import CheckpointConfig
+from penstock.datastream.checkpointing_mode import CheckpointingMode
+from penstock.datastream.configuration_keys import apply_configuration
+from penstock.datastream.execution_mode import RuntimeExecutionMode
+from penstock.datastream.slot_sharing_group import SlotSharingGroup
+from penstock.datastream.state_backend import StateBackend
+from penstock.datastream.stream_settings import check_max_parallelism, check_parallelism
+from penstock.graph.settings import JobSettings
+
+
+class EnvironmentSettings:
+    """Everything that can be set for all jobs of an environment."""
+
+    _default_local_parallelism: int | None = None  # on the class: set_default_local_parallelism is for the process
+
+    def __init__(self) -> None:
+        self._closed = False
+        self._configuration = Configuration()
+        self._config = ExecutionConfig()
+        self._checkpoint_config = CheckpointConfig()
+        self._runtime_mode = RuntimeExecutionMode.STREAMING
+        self._chaining = True
+        self._chaining_of_different_max_parallelism = True
+        self._buffer_timeout = 100
+        self._state_backend: StateBackend | None = None
+        self._changelog: bool | None = None
+        self._savepoint_dir: str | None = None
+        self._job_name: str | None = None
+        self._python_files: list[str] = []
+        self._python_archives: list[tuple[str, str | None]] = []
+        self._python_requirements: tuple[str, str | None] | None = None
+        self._python_executable: str | None = None
+        self._cached_files: dict[str, str] = {}
+        self._slot_sharing_groups: dict[str, SlotSharingGroup] = {}
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise EnvironmentStoppedError(
+                "the environment was closed: make a new one by StreamExecutionEnvironment.get_execution_environment()"
+            )
+
+    # Parallelism and mode
+
+    def get_config(self) -> ExecutionConfig:
+        return self._config
+
+    def get_parallelism(self) -> int:
+        """The parallelism of operators that set none: as set here or configured, else the number of CPU cores."""
+        parallelism = self._config.get_parallelism()
+        return parallelism if parallelism > 0 else self.get_default_local_parallelism()
+
+    def set_parallelism(self, parallelism: int) -> Self:
+        self._check_open()
+        self._config.set_parallelism(check_parallelism(parallelism))
+        return self
+
+    def get_max_parallelism(self) -> int:
+        """The number of key groups, -1 if it follows from the parallelism."""
+        return self._config.get_max_parallelism()
+
+    def set_max_parallelism(self, max_parallelism: int) -> Self:
+        self._check_open()
+        self._config.set_max_parallelism(check_max_parallelism(max_parallelism))
+        return self
+
+    def get_default_local_parallelism(self) -> int:
+        default = EnvironmentSettings._default_local_parallelism
+        return default if default is not None else len(os.sched_getaffinity(0))
+
+    def set_default_local_parallelism(self, parallelism: int) -> None:
+        """The parallelism of all environments of this process that set none."""
+        EnvironmentSettings._default_local_parallelism = check_parallelism(parallelism)
+
+    def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> Self:
+        """STREAMING (the default), BATCH, or AUTOMATIC: BATCH if all sources are bounded."""
+        self._check_open()
+        if not isinstance(execution_mode, RuntimeExecutionMode):
+            raise InvalidProgramError(f"expected a RuntimeExecutionMode, got {execution_mode!r}")
+        self._runtime_mode = execution_mode
+        return self
+
+    def get_runtime_mode(self) -> RuntimeExecutionMode:
+        return self._runtime_mode
+
+    def disable_operator_chaining(self) -> Self:
+        self._check_open()
+        self._chaining = False
+        return self
+
+    def is_chaining_enabled(self) -> bool:
+        return self._chaining
+
+    def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
+        return self._chaining_of_different_max_parallelism
+
+    def set_buffer_timeout(self, timeout_millis: int) -> Self:
+        """How long records may wait in a buffer. They leave with their micro-batch here, so this has no effect."""
+        self._check_open()
+        if not is_int(timeout_millis) or timeout_millis < -1:
+            raise InvalidProgramError(f"the buffer timeout must be at least -1, got {timeout_millis!r}")
+        self._buffer_timeout = timeout_millis
+        return self
+
+    def get_buffer_timeout(self) -> int:
+        return self._buffer_timeout
+
+    def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> Self:
+        self._check_open()
+        known = self._slot_sharing_groups.setdefault(slot_sharing_group.get_name(), slot_sharing_group)
+        if known != slot_sharing_group:
+            raise InvalidProgramError(f"slot sharing group '{known.get_name()}' was registered with other resources")
+        return self
+
+    # Checkpoints, state, failures
+
+    def get_checkpoint_config(self) -> CheckpointConfig:
+        return self._checkpoint_config
+
+    def enable_checkpointing(self, interval: int = 500, mode: CheckpointingMode | None = None) -> Self:
+        """Checkpoints at this interval in ms. (State is durable after every micro-batch in any case.)"""
+        self._check_open()
+        self._checkpoint_config.set_checkpoint_interval(interval)
+        if mode is not None:
+            self._checkpoint_config.set_checkpointing_mode(mode)
+        return self
+
+    def get_checkpoint_interval(self) -> int:
+        return self._checkpoint_config.get_checkpoint_interval()
+
+    def get_checkpointing_mode(self) -> CheckpointingMode:
+        return self._checkpoint_config.get_checkpointing_mode()
+
+    get_checkpointing_consistency_mode = get_checkpointing_mode
+
+    def is_unaligned_checkpoints_enabled(self) -> bool:
+        return self._checkpoint_config.is_unaligned_checkpoints_enabled()
+
+    def is_force_unaligned_checkpoints(self) -> bool:
+        return self._checkpoint_config.is_force_unaligned_checkpoints()
+
+    def set_state_backend(self, state_backend: StateBackend) -> Self:
+        """How state is kept in memory while a job runs."""
+        self._check_open()
+        if not isinstance(state_backend, StateBackend):
+            raise InvalidProgramError(f"expected a StateBackend, got {state_backend!r}")
+        self._state_backend = state_backend
+        return self
+
+    def get_state_backend(self) -> StateBackend | None:
+        return self._state_backend
+
+    def enable_changelog_state_backend(self, enabled: bool) -> Self:
+        """Spark's state store always writes a changelog, so this has no effect."""
+        self._check_open()
+        self._changelog = enabled
+        return self
+
+    def is_changelog_state_backend_enabled(self) -> bool | None:
+        return self._changelog
+
+    def set_restart_strategy(self, restart_strategy: RestartStrategyConfiguration) -> Self:
+        """What happens when a job fails."""
+        self._check_open()
+        if not isinstance(restart_strategy, RestartStrategyConfiguration):
+            raise InvalidProgramError(f"expected a restart strategy of RestartStrategies, got {restart_strategy!r}")
+        self._config.set_restart_strategy(restart_strategy)
+        return self
+
+    def get_restart_strategy(self) -> RestartStrategyConfiguration:
+        return self._config.get_restart_strategy()
+
+    def set_default_savepoint_directory(self, directory: str) -> Self:
+        self._check_open()
+        self._savepoint_dir = require_name(directory, "the savepoint directory")
+        return self
+
+    def get_default_savepoint_directory(self) -> str | None:
+        return self._savepoint_dir
+
+    # Dependencies
+
+    def add_python_file(self, file_path: str) -> None:
+        """A module, package directory or wheel that functions import; ``PYTHONPATH`` of the workers has it."""
+        self._check_open()
+        self._python_files.append(require_name(file_path, "the path of a Python file"))
+
+    def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
+        """An archive that is unpacked in the working directory of the workers."""
+        self._check_open()
+        self._python_archives.append((require_name(archive_path, "the path of an archive"), target_dir))
+
+    def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
+        """A requirements file whose packages the workers install."""
+        self._check_open()
+        path = require_name(requirements_file_path, "the path of a requirements file")
+        self._python_requirements = (path, requirements_cache_dir)
+
+    def set_python_executable(self, python_exec: str) -> None:
+        """The Python interpreter of the workers."""
+        self._check_open()
+        self._python_executable = require_name(python_exec, "the path of the Python interpreter")
+
+    def add_jars(self, *jars_path: str) -> None:
+        """Jars for Spark."""
+        self._check_open()
+        self._append_to_list("spark.jars", jars_path)
+
+    def add_classpaths(self, *classpaths: str) -> None:
+        """Entries of the classpath of Spark's driver."""
+        self._check_open()
+        self._append_to_list("spark.driver.extraClassPath", classpaths, separator=":")
+
+    def _append_to_list(self, key: str, paths: tuple[str, ...], separator: str = ",") -> None:
+        known = self._configuration.get_string(key, "")
+        parts = [known] if known else []
+        self._configuration.set_string(key, separator.join([*parts, *paths]))
+
+    def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
+        """A file that functions find by ``get_runtime_context().get_distributed_cache().get_file(name)``."""
+        self._check_open()
+        self._cached_files[require_name(name, "the name of a cached file")] = require_name(file_path, "a path")
+
+    # By key
+
+    def configure(self, configuration: Configuration) -> Self:
+        """Take over all settings of a configuration; those it does not have stay as they are."""
+        self._check_open()
+        self._configuration.add_all(configuration)
+        apply_configuration(self, configuration)
+        return self
+
+    def get_configuration(self) -> Configuration:
+        """All settings that were given by key."""
+        return Configuration(self._configuration)
+
+    def _job_settings(self, job_name: str | None) -> JobSettings:
+        checkpoints, storage = self._checkpoint_config, self._checkpoint_config.get_checkpoint_storage()
+        retention = checkpoints.get_externalized_checkpoint_retention()
+        max_parallelism = self._config.get_max_parallelism()
+        extra: dict[str, Any] = {
+            "checkpoint_config": checkpoints,
+            "execution_config": self._config,
+            "state_backend": self._state_backend,
+            "slot_sharing_groups": dict(self._slot_sharing_groups),
+        }
+        settings = JobSettings(
+            parallelism=self.get_parallelism(),
+            max_parallelism=max_parallelism if max_parallelism > 0 else None,
+            runtime_mode=self._runtime_mode.name,
+            chaining_enabled=self._chaining,
+            auto_watermark_interval=self._config.get_auto_watermark_interval(),
+            buffer_timeout=self._buffer_timeout,
+            checkpoint_interval=checkpoints.get_checkpoint_interval()
+            if checkpoints.is_checkpointing_enabled()
+            else None,
+            checkpointing_mode=checkpoints.get_checkpointing_mode().name,
+            checkpoint_dir=None if storage is None else storage.get_checkpoint_path(),
+            checkpoint_retention=None if retention is None else retention.name,
+            restart_strategy=self._config.get_restart_strategy(),
+            state_backend="hashmap" if self._state_backend is None else self._state_backend.type_name,
+            savepoint_dir=self._savepoint_dir,
+            job_parameters=self._config.get_global_job_parameters(),
+            python_files=list(self._python_files),
+            python_archives=list(self._python_archives),
+            python_requirements=self._python_requirements,
+            python_executable=self._python_executable,
+            cached_files=dict(self._cached_files),
+            configuration=self._configuration.to_dict(),
+            extra=extra,
+        )
+        settings.job_name = job_name or self._job_name or settings.job_name
+        return settings

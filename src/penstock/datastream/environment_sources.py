@@ -1,0 +1,150 @@
+"""The sources half of the environment: where streams begin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.errors import InvalidProgramError, TypeMismatchError, shorten
+from penstock.common.io import InputFormat
+from penstock.common.typeinfo import TypeInformation, Types
+from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.core.functions import ParallelSourceFunction, SourceFunction
+from penstock.core.source import Source
+from penstock.datastream.connectors.collection import CollectionSource
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
+from penstock.datastream.connectors.text_file import TextFileSource
+from penstock.datastream.environment_settings import EnvironmentSettings
+from penstock.datastream.source_stream import source_stream
+from penstock.graph.transformation import DataFrameSourceTransformation, SourceTransformation
+
+if TYPE_CHECKING:
+    from penstock.datastream.data_stream import DataStream
+
+
+class EnvironmentSources(EnvironmentSettings):
+    """Makes streams."""
+
+    def from_source(
+        self,
+        source: Source,
+        watermark_strategy: WatermarkStrategy,
+        source_name: str,
+        type_info: TypeInformation | None = None,
+    ) -> DataStream:
+        """The records of a source, with timestamps and watermarks by the strategy."""
+        if not isinstance(source, Source):
+            raise InvalidProgramError(f"from_source() takes a Source, got {shorten(source)}")
+        if not isinstance(watermark_strategy, WatermarkStrategy):
+            raise InvalidProgramError(
+                f"from_source() takes a WatermarkStrategy (WatermarkStrategy.no_watermarks() for none), "
+                f"got {shorten(watermark_strategy)}"
+            )
+        return self._source(source, source_name, type_info, watermark_strategy)
+
+    def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream:
+        """The elements of a collection, read by one task, in order."""
+        if isinstance(collection, (str, bytes)) or not isinstance(collection, Iterable):
+            raise InvalidProgramError(f"from_collection() takes a list of elements, got {shorten(collection)}")
+        elements = list(collection)
+        if type_info is not None:
+            mismatch = type_info.first_mismatch(elements)
+            if mismatch is not None:
+                position, reason = mismatch
+                raise TypeMismatchError(
+                    f"element {position} of the collection does not fit the type {type_info!r}: {reason}",
+                    record=elements[position],
+                )
+        return self._source(CollectionSource(elements), "Collection Source", type_info, parallel=False)
+
+    def from_elements(self, *elements: Any, type_info: TypeInformation | None = None) -> DataStream:
+        """The given elements."""
+        return self.from_collection(elements, type_info)
+
+    from_data = from_elements
+
+    def from_sequence(self, from_: int, to: int) -> DataStream:
+        """The numbers from ``from_`` to ``to``, both included, read in parallel."""
+        return self._source(NumberSequenceSource(from_, to), "Sequence Source", Types.LONG())
+
+    def from_parallel_collection(
+        self, collection: Iterable[Any], type_info: TypeInformation | None = None
+    ) -> DataStream:
+        """The elements of a collection, dealt out to all subtasks of the next operator."""
+        return self.from_collection(collection, type_info).rebalance()
+
+    def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
+        """The lines of a file, or of all files below a directory."""
+        return self._source(TextFileSource(file_path, encoding=charset_name), "Text File Source", Types.STRING())
+
+    def socket_text_stream(self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0) -> DataStream:
+        """Lines from a socket, read by one task."""
+        from penstock.datastream.connectors.socket import SocketTextSource
+
+        source = SocketTextSource(hostname, port, delimiter=delimiter, max_retry=max_retry)
+        return self._source(source, "Socket Stream", Types.STRING(), parallel=False)
+
+    def add_source(
+        self,
+        source_func: SourceFunction | Source,
+        source_name: str = "Custom Source",
+        type_info: TypeInformation | None = None,
+    ) -> DataStream:
+        """The records of a SourceFunction."""
+        if isinstance(source_func, Source):
+            return self._source(source_func, source_name, type_info)
+        if not isinstance(source_func, SourceFunction):
+            raise InvalidProgramError(f"add_source() takes a SourceFunction, got {shorten(source_func)}")
+        from penstock.datastream.connectors.source_function import SourceFunctionSource
+
+        parallel = isinstance(source_func, ParallelSourceFunction)
+        return self._source(SourceFunctionSource(source_func), source_name, type_info, parallel=parallel)
+
+    def create_input(self, input_format: InputFormat, type_info: TypeInformation | None = None) -> DataStream:
+        """PyFlink's way to Java input formats; there are none here."""
+        raise InvalidProgramError("create_input() takes a Java input format in PyFlink: use from_source() instead")
+
+    def from_dataframe(
+        self,
+        dataframe: Any,
+        watermark_strategy: WatermarkStrategy | None = None,
+        source_name: str = "DataFrame Source",
+        type_info: TypeInformation | None = None,
+        to_records: Callable[[Any], list[Any]] | None = None,
+    ) -> DataStream:
+        """The rows of a Spark DataFrame, batch or streaming: any reader of Spark becomes a source.
+
+        Records are Rows with the DataFrame's field names. ``to_records`` makes something else of them: it gets a
+        ``pyarrow.RecordBatch`` and returns a list.
+        """
+        self._check_open()
+        if not hasattr(dataframe, "isStreaming") or not hasattr(dataframe, "schema"):
+            raise InvalidProgramError(f"from_dataframe() takes a Spark DataFrame, got {shorten(dataframe)}")
+        source = DataFrameSourceTransformation(
+            name=f"Source: {source_name}", frame=dataframe, to_records=to_records, output_type=type_info
+        )
+        return source_stream(self, source, watermark_strategy)  # type: ignore[arg-type]
+
+    def _source(
+        self,
+        source: Source,
+        name: str,
+        type_info: TypeInformation | None,
+        strategy: WatermarkStrategy | None = None,
+        *,
+        parallel: bool = True,
+    ) -> DataStream:
+        self._check_open()
+        produced = getattr(source, "get_produced_type", None)
+        if type_info is None and produced is not None:
+            type_info = produced()
+        if type_info is not None and not isinstance(type_info, TypeInformation):
+            raise InvalidProgramError(f"the type must be a type such as Types.INT(), got {shorten(type_info)}")
+        transformation = SourceTransformation(
+            name=f"Source: {name}",
+            source=source,
+            output_type=type_info,
+            parallelism=None if parallel else 1,
+            force_non_parallel=not parallel,
+        )
+        return source_stream(self, transformation, strategy)  # type: ignore[arg-type]

@@ -1,0 +1,75 @@
+"""The stream of a source with a watermark strategy: two operators that the user sees as one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from penstock.common.checks import require_name
+from penstock.common.watermark import NoWatermarksGenerator
+from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.datastream.data_stream import DataStream
+from penstock.graph.transformation import OneInputTransformation, Transformation
+from penstock.runtime.operators.timestamps import TimestampsAndWatermarksOperator
+
+if TYPE_CHECKING:
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+
+class SourceStream(DataStream):
+    """Settings apply to the source and to the operator that makes its watermarks."""
+
+    def __init__(self, env: StreamExecutionEnvironment, source: Transformation, last: Transformation) -> None:
+        super().__init__(env, last)
+        self._source = source
+
+    def _operators(self, method: str) -> list[Transformation]:
+        self._env._check_open()
+        return [self._source] if self._source is self._transformation else [self._source, self._transformation]
+
+    def get_name(self) -> str:
+        return self._source.name
+
+    def name(self, name: str) -> Self:
+        """The source's name."""
+        self._operators("name")
+        self._source.name = f"Source: {require_name(name, 'the name of a source')}"
+        return self
+
+    def uid(self, uid: str) -> Self:
+        """The source's uid."""
+        for transformation in self._operators("uid"):
+            suffix = "" if transformation is self._source else "-watermarks"
+            transformation.uid = require_name(uid, "the uid of a source") + suffix
+        return self
+
+    def set_uid_hash(self, uid_hash: str) -> Self:
+        """The source's id."""
+        DataStream(self._env, self._source).set_uid_hash(uid_hash)
+        return self
+
+    def start_new_chain(self) -> Self:
+        """A source starts a chain anyway."""
+        self._operators("start_new_chain")
+        return self
+
+
+def source_stream(
+    env: StreamExecutionEnvironment, source: Transformation, strategy: WatermarkStrategy | None
+) -> SourceStream:
+    """The stream of a source, with timestamps and watermarks unless the strategy has neither."""
+    if strategy is None or not _does_something(strategy):
+        return SourceStream(env, source, source)
+    watermarks = OneInputTransformation(
+        name="Timestamps/Watermarks",
+        input=source,
+        operator=TimestampsAndWatermarksOperator(strategy, env.get_config().get_auto_watermark_interval()),
+        output_type=source.output_type,
+        parallelism=source.parallelism,
+        force_non_parallel=source.force_non_parallel,
+    )
+    return SourceStream(env, source, watermarks)
+
+
+def _does_something(strategy: WatermarkStrategy) -> bool:
+    no_watermarks = type(strategy.create_generator()) is NoWatermarksGenerator
+    return strategy.timestamp_assigner is not None or strategy.idle_timeout is not None or not no_watermarks

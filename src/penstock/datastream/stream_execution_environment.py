@@ -1,0 +1,145 @@
+"""The environment: where a program begins and where it is executed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from penstock.common.configuration import Configuration
+from penstock.common.errors import InvalidProgramError
+from penstock.common.job_client import JobClient
+from penstock.common.job_execution_result import JobExecutionResult
+from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.environment_sources import EnvironmentSources
+from penstock.graph.settings import JobSettings
+from penstock.graph.transformation import SinkTransformation, Transformation
+
+__all__ = ["Executor", "StreamExecutionEnvironment"]
+
+
+class Executor(Protocol):
+    """What runs jobs: Spark, or the in-process executor of ``penstock.testing``."""
+
+    def submit(self, sinks: list[Transformation], settings: JobSettings) -> JobClient:
+        """Start the job that consists of all the sinks need; returns while it runs."""
+
+
+class StreamExecutionEnvironment(EnvironmentSources):
+    """Makes streams, keeps settings, runs jobs.
+
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> env.set_parallelism(2).get_parallelism()
+    2
+
+    Jobs run on an embedded local Spark, or on the session given as ``spark``.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration | None = None,
+        *,
+        executor: Executor | None = None,
+        spark: Any = None,
+    ) -> None:
+        super().__init__()
+        if executor is not None and spark is not None:
+            raise InvalidProgramError("give either an executor or a Spark session, not both")
+        self._executor = executor
+        self._spark = spark
+        self._sinks: list[Transformation] = []
+        self._side_output_types: dict[tuple[int, str], TypeInformation | None] = {}
+        self._job_listeners: list[Callable[[JobClient], None]] = []
+        self._next_job_callbacks: list[Callable[[JobClient], None]] = []
+        if configuration is not None:
+            self.configure(configuration)
+
+    @staticmethod
+    def get_execution_environment(
+        configuration: Configuration | None = None, spark: Any = None
+    ) -> StreamExecutionEnvironment:
+        """A new environment."""
+        return StreamExecutionEnvironment(configuration, spark=spark)
+
+    @staticmethod
+    def create_local_environment(
+        parallelism: int | None = None, configuration: Configuration | None = None
+    ) -> StreamExecutionEnvironment:
+        """A new environment that runs on this machine."""
+        env = StreamExecutionEnvironment(configuration)
+        return env if parallelism is None else env.set_parallelism(parallelism)
+
+    # Execution
+
+    def execute(self, job_name: str | None = None) -> JobExecutionResult:
+        """Runs the job and waits for its end. Ctrl-C cancels it."""
+        client = self.execute_async(job_name)
+        try:
+            return client.get_job_execution_result().result()
+        except KeyboardInterrupt:
+            client.cancel().result()
+            raise
+
+    def execute_async(self, job_name: str | None = None) -> JobClient:
+        """Starts the job: everything that leads to the sinks added since the last execution."""
+        self._check_open()
+        if not self._sinks:
+            raise InvalidProgramError(
+                "there is nothing to execute: add a sink (print(), sink_to(), execute_and_collect(), ...) first"
+            )
+        settings = self._job_settings(job_name)
+        sinks, self._sinks = self._sinks, []
+        client = self._get_executor().submit(sinks, settings)
+        callbacks, self._next_job_callbacks = self._next_job_callbacks, []
+        for notify in [*callbacks, *self._job_listeners]:
+            notify(client)
+        return client
+
+    def get_execution_plan(self) -> str:
+        """The job graph as JSON, as it would be executed now."""
+        from penstock.graph.plan import execution_plan_json  # type: ignore[import-not-found,unused-ignore]
+
+        self._check_open()
+        if not self._sinks:
+            raise InvalidProgramError("there is no job to plan: add a sink (print(), sink_to(), ...) first")
+        plan: str = execution_plan_json(list(self._sinks), self._job_settings(None))
+        return plan
+
+    def register_job_listener(self, job_listener: Callable[[JobClient], None]) -> None:
+        """Call a function with the client of every job that is submitted."""
+        self._check_open()
+        self._job_listeners.append(job_listener)
+
+    def close(self) -> None:
+        """Ends the use of this environment; calls after this one raise."""
+        if not self._closed:
+            self._closed = True
+            self._sinks.clear()
+            close = getattr(self._executor, "close", None)
+            if close is not None:
+                close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # Inside
+
+    def _get_executor(self) -> Executor:
+        if self._executor is None:
+            from penstock.spark.executor import SparkExecutor
+
+            self._executor = SparkExecutor(self._spark)
+        return self._executor
+
+    def _register_sink(self, sink: SinkTransformation) -> None:
+        self._check_open()
+        self._sinks.append(sink)
+
+    def _on_next_job(self, callback: Callable[[JobClient], None]) -> None:
+        self._check_open()
+        self._next_job_callbacks.append(callback)

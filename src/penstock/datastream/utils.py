@@ -1,0 +1,17 @@
+"""Small helpers, under PyFlink's name."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from penstock.common.typeinfo import TypeInformation
+
+__all__ = ["ResultTypeQueryable"]
+
+
+class ResultTypeQueryable(ABC):
+    """For functions and sources that know the type of what they give."""
+
+    @abstractmethod
+    def get_produced_type(self) -> TypeInformation | None:
+        """The type of the records; None if it is not known."""

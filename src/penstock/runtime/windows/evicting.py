@@ -1,0 +1,68 @@
+"""Windows with an evictor: every element is kept, with its timestamp, until it is evicted (spec: 6.6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.core.window import TimestampedValue
+from penstock.runtime.operator import OperatorContext, Output
+from penstock.runtime.windows.contents import AggregateContents, ReduceContents
+from penstock.runtime.windows.copies import copied
+from penstock.runtime.windows.merging import MergingWindowOperator
+from penstock.runtime.windows.trigger_context import WindowEvictorContext
+from penstock.runtime.windows.window_operator import WindowOperator
+
+
+class EvictingWindowOperator(WindowOperator):
+    """The contents of a window are (value, timestamp) pairs; reduce and aggregate run when it fires."""
+
+    kind = "windows with evictor"
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """The evictor's context."""
+        super().setup(context, output)
+        self.evictor_context = WindowEvictorContext(context, self.timers)
+
+    def _put(self, window: Any, value: Any, timestamp: int | None, *, shared: bool) -> None:
+        self._windows().setdefault(window, []).append((value, timestamp))
+
+    def _fire(self, window: Any, contents: Any, *, kept: bool) -> None:
+        evictor, ctx = self.definition.evictor, self.evictor_context
+        assert evictor is not None
+        elements = [TimestampedValue(value, timestamp) for value, timestamp in contents]
+        evictor.evict_before(elements, len(elements), window, ctx)
+        folded = self._folded([element.value for element in elements])
+        if folded is not None:
+            self._emit(self.backend.key, window, folded)
+        evictor.evict_after(elements, len(elements), window, ctx)
+        contents[:] = [(element.value, element.timestamp) for element in elements]  # what was evicted stays evicted
+        self.backend.entry[0].dirty = True
+        if not contents:
+            self._drop(window)
+
+    def _folded(self, values: list[Any]) -> list[Any] | None:
+        """What the window function gets; None if reduce has nothing to reduce."""
+        contents = self.definition.contents
+        if isinstance(contents, AggregateContents):
+            accumulator = contents.function.create_accumulator()
+            for value in values:
+                accumulator = contents.function.add(value, accumulator)
+            return [contents.function.get_result(accumulator)]
+        if isinstance(contents, ReduceContents):
+            if not values:
+                return None
+            reduced = copied(values[0])
+            for value in values[1:]:
+                reduced = contents.reduce(reduced, value)
+            return [copied(reduced)]
+        return values
+
+
+class EvictingMergingWindowOperator(EvictingWindowOperator, MergingWindowOperator):
+    """Sessions and other merging windows with an evictor."""
+
+    kind = "merging windows with evictor"
+
+    def _merge_contents(self, contents: Any, other: Any) -> Any:
+        contents.extend(other)
+        return contents

@@ -1,0 +1,193 @@
+"""The general window operator: any assigner, any trigger, with or without evictor (spec: 6.4-6.8).
+
+A key's windows are a dict from the window to its contents. Trigger timers and the cleanup timer carry the window as
+their namespace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.common.watermark import MAX_WATERMARK, MIN_WATERMARK
+from penstock.core.window import TriggerResult
+from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
+from penstock.runtime.windows.base import CONTENTS_STATE, MISSING, WindowedOperator
+from penstock.runtime.windows.copies import copied
+from penstock.runtime.windows.contents import ReduceContents
+from penstock.runtime.windows.trigger_context import AssignerContext, WindowTriggerContext
+
+Windows = dict[Any, Any]
+
+
+class WindowOperator(WindowedOperator):
+    """Windows that do not merge."""
+
+    kind = "windows"
+    slot: int
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Contexts for trigger and assigner, and the windows themselves."""
+        super().setup(context, output)
+        self.slot = self.backend.register(CONTENTS_STATE, self.kind)
+        self.trigger = self.definition.trigger
+        self.assigner = self.definition.assigner
+        self.trigger_context = WindowTriggerContext(context, self.timers, self.states)
+        self.assigner_context = AssignerContext(context)
+
+    # -- elements -----------------------------------------------------------------------------------------------
+
+    def _add_all(self, values: Values, timestamps: Timestamps, select: KeySelect) -> None:
+        timers, set_key, add = self.timers, self.backend.set_current_key, self._add
+        times = timestamps if timestamps is not None else [None] * len(values)
+        for value, timestamp in zip(values, times, strict=True):
+            set_key(select(value))
+            add(value, timestamp)
+            if timers._due:
+                self._fire_past_timers()
+
+    def _fire_past_timers(self) -> None:
+        """Timers set for the past fire right after the method that set them (spec: 6.3).
+
+        Those set for this very millisecond wait until it is over, which is the end of the batch: a window that ends
+        with it gets all its elements first.
+        """
+        self.timers.advance_processing_time(self.context.clock.now - 1)
+        self._fires_at_end = True
+
+    def end_batch(self) -> None:
+        """Fire what was set for the time of this batch."""
+        if self._fires_at_end or self.timers.due:
+            self._fires_at_end = False
+            self.timers.fire_due()
+            self._leave_key()
+            self.flush()
+
+    _fires_at_end = False
+
+    def _add(self, value: Any, timestamp: int | None) -> None:
+        """One element of the current key."""
+        time = MIN_WATERMARK if timestamp is None else timestamp
+        windows = self.assigner.assign_windows(value, time, self.assigner_context)
+        accepted = False
+        shared = len(windows) > 1
+        for window in windows:
+            if not self._is_late(window):
+                accepted = True
+                self._put(window, value, timestamp, shared=shared)
+                self._after_element(window, value, time)
+        if not accepted:
+            self._skipped(value, timestamp)
+
+    def _put(self, window: Any, value: Any, timestamp: int | None, *, shared: bool) -> None:
+        """Add an element to the contents of a window."""
+        contents = self.definition.contents
+        windows = self._windows()
+        known = windows.get(window, MISSING)
+        if known is not MISSING:
+            windows[window] = contents.fold(known, value)
+        elif shared and isinstance(contents, ReduceContents):
+            windows[window] = copied(value)  # several windows begin with it, and reduce may change what it is given
+        else:
+            windows[window] = contents.first(value)
+
+    def _after_element(self, window: Any, value: Any, time: int) -> None:
+        ctx = self.trigger_context
+        ctx.window = window
+        result = self.trigger.on_element(value, time, window, ctx)
+        if result is not TriggerResult.CONTINUE:
+            self._act(result, window)
+        self._register_cleanup(window)
+
+    def _skipped(self, value: Any, timestamp: int | None) -> None:
+        """No window took the element. It is late only if it is behind the watermark (spec: 6.8)."""
+        if not self.event_time:
+            return
+        time = MIN_WATERMARK if timestamp is None else timestamp
+        if time + self.lateness <= self.timers.current_watermark:
+            self._late(value, timestamp)
+
+    def _windows(self) -> Windows:
+        """The windows of the current key, about to be changed."""
+        entry = self.backend.entry
+        entry[0].dirty = True
+        windows: Windows | None = entry[self.slot]
+        if windows is None:
+            windows = entry[self.slot] = {}
+        return windows
+
+    # -- time ---------------------------------------------------------------------------------------------------
+
+    def _on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+        self._on_time(self.trigger.on_event_time, timestamp, namespace, event_time=True)
+
+    def _on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+        self._on_time(self.trigger.on_processing_time, timestamp, namespace, event_time=False)
+
+    def _on_time(self, call: Callable[..., TriggerResult], timestamp: int, window: Any, *, event_time: bool) -> None:
+        """A timer of the current key: the trigger sees it first, then the window may have to go (spec: 6.6)."""
+        ctx = self.trigger_context
+        ctx.window = window
+        try:
+            result = call(timestamp, window, ctx)
+            if result is not TriggerResult.CONTINUE:
+                self._act(result, window)
+            if event_time == self.event_time and timestamp == self._cleanup_time(window):
+                self._remove(window)
+        except Exception as error:
+            raise self._error(error) from None
+
+    def _is_late(self, window: Any) -> bool:
+        return self.event_time and self._cleanup_time(window) <= self.timers.current_watermark
+
+    def _cleanup_time(self, window: Any) -> int:
+        last: int = window.max_timestamp()
+        return min(last + self.lateness, MAX_WATERMARK)
+
+    def _register_cleanup(self, window: Any) -> None:
+        time = self._cleanup_time(window)
+        if time == MAX_WATERMARK:
+            return  # never
+        if self.event_time:
+            self.timers.register_event_time_timer(time, window)
+        else:
+            self.timers.register_processing_time_timer(time, window)
+
+    def _delete_cleanup(self, window: Any) -> None:
+        time = self._cleanup_time(window)
+        if self.event_time:
+            self.timers.delete_event_time_timer(time, window)
+        else:
+            self.timers.delete_processing_time_timer(time, window)
+
+    # -- firing -------------------------------------------------------------------------------------------------
+
+    def _act(self, result: TriggerResult, window: Any) -> None:
+        """FIRE evaluates the contents, PURGE drops them; trigger state and timers stay (spec: 6.6)."""
+        windows = self.backend.entry[self.slot]
+        contents = MISSING if windows is None else windows.get(window, MISSING)
+        if contents is MISSING:
+            return  # purged before: there is nothing to compute
+        if result is not TriggerResult.PURGE:
+            self._fire(window, contents, kept=result is TriggerResult.FIRE)
+        if result is not TriggerResult.FIRE:
+            self._drop(window)
+
+    def _fire(self, window: Any, contents: Any, *, kept: bool) -> None:
+        self._emit(self.backend.key, window, self.definition.contents.elements(contents, kept=kept))
+
+    def _drop(self, window: Any) -> None:
+        entry = self.backend.entry
+        windows = entry[self.slot]
+        if windows is not None and windows.pop(window, MISSING) is not MISSING:
+            if not windows:
+                entry[self.slot] = None
+            entry[0].dirty = True
+
+    def _remove(self, window: Any) -> None:
+        """The window is gone for good: contents, trigger state, the function's own state."""
+        self._drop(window)
+        self.trigger_context.window = window
+        self.trigger.clear(window, self.trigger_context)
+        if self.clears:
+            self._clear_function(window)

@@ -1,0 +1,90 @@
+"""A batch job: the same job graph as one Spark batch job over bounded sources."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from penstock.common.errors import PenstockError
+from penstock.common.job_status import JobStatus
+from penstock.graph.job_graph import JobGraph, job_spec
+from penstock.runtime.coordinator import BatchSizer, SourceCoordinator
+from penstock.runtime.job_progress import JobProgress
+from penstock.runtime.sink_committer import SinkCommitters
+from penstock.spark.compiler import compile_batch
+from penstock.spark.failures import decode_failure
+from penstock.spark.job_master import collect_reports
+from penstock.spark.source_server import SourceServer
+
+_ALL = 1 << 60
+
+
+class BatchJob:
+    """One batch job on one Spark session; restarts run it again from the beginning."""
+
+    def __init__(self, graph: JobGraph, spark: SparkSession, job_id: str) -> None:
+        self.graph = graph
+        self.job_id = job_id
+        self.status = JobStatus.CREATED
+        self.progress = JobProgress(graph)
+        self._spark = spark
+        self._cancelled = threading.Event()
+        self._committers = SinkCommitters(graph.vertices)
+
+    def run(self) -> None:
+        """Run to the end; raises the job's error."""
+        strategy = self.graph.settings.restart_strategy
+        backoff = strategy.create() if strategy is not None else None
+        attempt = 0
+        self.status = JobStatus.RUNNING
+        try:
+            while True:
+                try:
+                    self._run_attempt(attempt)
+                    break
+                except PenstockError as error:
+                    if self._cancelled.is_set():
+                        break
+                    if backoff is None:
+                        raise
+                    backoff.notify_failure(int(time.time() * 1000))
+                    if not backoff.can_restart():
+                        raise
+                    self.progress.restarted(error)
+                    self._cancelled.wait(backoff.delay_ms() / 1000)
+                    attempt += 1
+            self.status = JobStatus.CANCELED if self._cancelled.is_set() else JobStatus.FINISHED
+        except BaseException:
+            self.status = JobStatus.FAILED
+            raise
+        finally:
+            self._committers.close()
+
+    def cancel(self) -> None:
+        """Stop the running Spark job."""
+        self._cancelled.set()
+        self._spark.sparkContext.cancelJobGroup(self.job_id)
+
+    def _run_attempt(self, attempt: int) -> None:
+        coordinator = SourceCoordinator(self.graph.source_vertices, sizer=BatchSizer(_ALL))
+        server = SourceServer(coordinator, self._spark.sparkContext.defaultParallelism)
+        try:
+            coordinator.start()
+            spec = job_spec(self.graph, self.job_id, attempt, batch=True)
+            frame = compile_batch(self._spark, spec, server)
+            started = time.monotonic()
+            self._spark.sparkContext.setJobGroup(self.job_id, self.graph.name, interruptOnCancel=True)
+            try:
+                reports = collect_reports(frame)
+            except PySparkException as error:
+                raise decode_failure(str(error)) from None
+            except Exception as error:  # Py4J's own errors
+                raise decode_failure(str(error)) from None
+            self._committers.commit(reports, 1)
+            self.progress.batch(reports, 1, time.monotonic() - started)
+        finally:
+            server.close()
+            coordinator.close()

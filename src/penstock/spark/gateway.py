@@ -1,0 +1,219 @@
+"""The JVM behind an embedded Spark: started quietly, watched, and gone when we say so.
+
+Spark's own launcher lets the JVM write where our process writes, and leaves its end to the end of our process. Here
+everything the JVM and its Python workers write passes a filter: what the user's functions print is printed, the rest
+is kept for the day the JVM fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.find_spark_home import _find_spark_home
+from pyspark.java_gateway import launch_gateway
+
+from penstock.common.errors import PenstockError
+from penstock.spark.worker_tuning import RELAY_VARIABLE, parse_relayed
+
+__all__ = ["JvmProcess", "SparkStartError", "debugging"]
+
+_START_SECONDS = 120.0
+_EXIT_SECONDS = 20.0
+_KEPT_LINES = 200
+
+
+class SparkStartError(PenstockError):
+    """Spark's JVM did not start."""
+
+
+def debugging() -> bool:
+    """Whether the user wants to see what Spark says: ``PENSTOCK_DEBUG=1``."""
+    return os.environ.get("PENSTOCK_DEBUG", "") not in {"", "0"}
+
+
+class JvmProcess:
+    """A running JVM with Spark's gateway in it."""
+
+    def __init__(self, conf: Mapping[str, str], environment: Mapping[str, str]) -> None:
+        self.said: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._drain: threading.Thread | None = None
+        self._gateway: Any = None
+        self._process = self._start(conf, environment)
+
+    @property
+    def pid(self) -> int:
+        """The JVM's process id."""
+        return self._process.pid
+
+    @property
+    def gateway(self) -> Any:
+        """The py4j gateway, for ``SparkContext(gateway=...)``."""
+        return self._gateway
+
+    # -- start --------------------------------------------------------------------------------------------------
+
+    def _start(self, conf: Mapping[str, str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        command = [str(Path(_find_spark_home(), "bin", "spark-submit"))]
+        for key, value in conf.items():
+            command += ["--conf", f"{key}={value}"]
+        command.append("pyspark-shell")
+        directory = tempfile.mkdtemp(prefix="penstock-gateway-")
+        connection = Path(directory, "connection")
+        variables = {
+            **os.environ,
+            **environment,
+            "SPARK_CONNECT_MODE": "0",
+            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection),
+        }
+        quiet = not debugging()
+        if quiet:
+            variables[RELAY_VARIABLE] = "1"
+        try:
+            process = subprocess.Popen(  # noqa: S603 - Spark's own launcher
+                command,
+                env=variables,
+                stdin=subprocess.PIPE,  # the JVM ends when this pipe does, however our process ends
+                stdout=subprocess.PIPE if quiet else None,
+                stderr=subprocess.STDOUT if quiet else None,
+                # A session of its own: Ctrl-C and a closed terminal are our process's affair, and whatever
+                # the JVM leaves behind can be found by its session id.
+                start_new_session=True,
+            )
+            if quiet:
+                self._drain = threading.Thread(
+                    target=self._relay, args=(process,), name="penstock-jvm-output", daemon=True
+                )
+                self._drain.start()
+            try:
+                port, secret = self._connection_info(process, connection)
+            except BaseException:
+                _end(process)
+                raise
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+        self._connect(port, secret)
+        return process
+
+    def _connection_info(self, process: subprocess.Popen[bytes], connection: Path) -> tuple[int, str]:
+        deadline = time.monotonic() + _START_SECONDS
+        while True:
+            # Spark writes a temporary file and renames it: what is there is whole.
+            if connection.exists():
+                data = connection.read_bytes()
+                port, length = struct.unpack_from(">ii", data)
+                return port, data[8 : 8 + length].decode()
+            if process.poll() is not None:
+                raise SparkStartError(
+                    f"Spark's JVM ended with code {process.returncode} while starting.{self._last_words()}"
+                )
+            if time.monotonic() > deadline:
+                raise SparkStartError(f"Spark's JVM did not answer within {_START_SECONDS:.0f} s.{self._last_words()}")
+            time.sleep(0.01)
+
+    def _connect(self, port: int, secret: str) -> None:
+        # The two variables are how pyspark is told of a JVM that somebody else has started.
+        with _environment(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret):
+            self._gateway = launch_gateway()  # type: ignore[no-untyped-call]
+
+    def _last_words(self) -> str:
+        if self._drain is not None:
+            self._drain.join(timeout=1)
+        words = [line for line in self.said if line.strip()]
+        return " It said:\n" + "\n".join(words[-20:]) if words else ""
+
+    # -- output -------------------------------------------------------------------------------------------------
+
+    def _relay(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        with process.stdout as lines, contextlib.suppress(ValueError, OSError):
+            for line in lines:
+                relayed = parse_relayed(line)
+                if relayed is None:
+                    self.said.append(line.decode(errors="replace").rstrip())
+                    continue
+                stream, text = relayed
+                target = sys.stderr if stream == 2 else sys.stdout
+                # The user may have closed or replaced his streams: the job goes on.
+                with contextlib.suppress(ValueError, OSError, AttributeError):
+                    target.write(text)
+                    target.flush()
+
+    # -- end ----------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """End the JVM and everything it has started; returns when they are gone."""
+        gateway, self._gateway = self._gateway, None
+        if gateway is not None:
+            with contextlib.suppress(Exception):  # the JVM may be gone already
+                gateway.shutdown()
+        _end(self._process)
+        _end_session(self._process.pid)
+        if self._drain is not None:
+            self._drain.join(timeout=5)
+
+
+@contextlib.contextmanager
+def _environment(**variables: str) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.stdin is not None:
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+    for ask in (None, process.terminate, process.kill):
+        if ask is not None:
+            ask()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=_EXIT_SECONDS)
+            return
+
+
+def _end_session(session: int) -> None:
+    """End what is left of a JVM's session: workers notice the end of the JVM by themselves, but not at once."""
+    for sent in (signal.SIGTERM, signal.SIGKILL):
+        deadline = time.monotonic() + 3
+        while left := _session_members(session):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.01)
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, sent)
+
+
+def _session_members(session: int) -> list[int]:
+    found = []
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else []:  # noqa: PTH112, PTH208 - a hot little loop
+        if name.isdigit():
+            with contextlib.suppress(OSError):
+                if os.getsid(int(name)) == session and not _is_zombie(int(name)):
+                    found.append(int(name))
+    return found
+
+
+def _is_zombie(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    return status.rpartition(")")[2].split()[0] == "Z"

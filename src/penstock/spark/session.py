@@ -1,0 +1,220 @@
+"""A Spark session for Penstock jobs: embedded in this process's machine, or derived from one the user brings.
+
+Only `build_session` starts a JVM, and only `stop_session` ends it: when it returns, no JVM and no Python worker
+is left, whether it is called by the program, after Ctrl-C or at exit.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from penstock.spark import local_fs
+from penstock.spark.gateway import JvmProcess, debugging
+from penstock.spark.java import ensure_java_home
+from penstock.spark.session_conf import local_settings, runtime_settings, static_settings
+
+__all__ = ["build_session", "session_for", "stop_session"]
+
+_LOG_SETTINGS = Path(__file__).parent / "jvm" / "log4j2.properties"
+_STOP_SECONDS = 30.0
+# A socket's path may have 104 characters (macOS), and Spark appends a file name of 42.
+_MAX_SOCKET_DIRECTORY = 60
+
+
+@dataclass(slots=True)
+class _Embedded:
+    """A Spark that this module has started."""
+
+    session: SparkSession
+    jvm: JvmProcess
+    directory: Path
+
+
+_lock = threading.RLock()
+_embedded: _Embedded | None = None
+
+
+def build_session(
+    master: str = "local[*]",
+    app_name: str = "penstock",
+    parallelism: int | None = None,
+    conf: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """Start Spark, tuned for small micro-batches; ``conf`` wins over every setting made here.
+
+    A Spark that already runs in this process is used as it is: there can be only one.
+    """
+    global _embedded  # noqa: PLW0603 - one JVM a process, as pyspark has it
+    with _lock:
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        settings = static_settings() | runtime_settings(parallelism)
+        if SparkContext._active_spark_context is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
+            # Somebody else's JVM (a notebook, spark-submit): its master and its start are none of our business.
+            everything: dict[str, Any] = {**settings, **(conf or {}), "spark.app.name": app_name}
+            return SparkSession.builder.config(map=everything).getOrCreate()
+        _embedded = _start(master, app_name, settings, dict(conf or {}))
+        atexit.register(stop_session, _embedded.session)
+        return _embedded.session
+
+
+def session_for(existing: SparkSession, shuffle_partitions: int, conf: Mapping[str, str] | None = None) -> SparkSession:
+    """A session for one job beside ``existing``, whose own settings stay as they are."""
+    session = existing.newSession()
+    for key, value in {**runtime_settings(shuffle_partitions), **(conf or {})}.items():
+        # Managed Sparks lock settings, other versions do not know them all: a slower job is better than none.
+        with contextlib.suppress(PySparkException):
+            session.conf.set(key, value)
+    return session
+
+
+def stop_session(spark: SparkSession) -> None:
+    """Stop a Spark that `build_session` has started, and wait until its processes are gone.
+
+    Anybody else's Spark is left alone. Calling it again does nothing.
+    """
+    global _embedded  # noqa: PLW0603
+    with _lock:
+        embedded = _embedded
+        if embedded is None or embedded.session.sparkContext is not spark.sparkContext:
+            return
+        _embedded = None
+        atexit.unregister(stop_session)
+        with _quiet_py4j(), _without_interrupts():
+            _stop_spark(embedded.session)
+            embedded.jvm.close()
+            SparkContext._gateway = None
+            SparkContext._jvm = None
+            shutil.rmtree(embedded.directory, ignore_errors=True)
+
+
+# -- start ------------------------------------------------------------------------------------------------------
+
+
+def _start(master: str, app_name: str, settings: dict[str, str], wanted: dict[str, str]) -> _Embedded:
+    ensure_java_home()
+    directory = Path(tempfile.mkdtemp(prefix="penstock-spark-"))
+    jvm = None
+    try:
+        if master.startswith("local"):
+            settings |= local_settings(directory)
+            settings |= local_fs.settings()
+        sockets = directory if len(str(directory)) <= _MAX_SOCKET_DIRECTORY else Path("/tmp")  # noqa: S108
+        settings["spark.python.unix.domain.socket.dir"] = str(sockets)
+        settings["spark.driver.extraJavaOptions"] = " ".join(_java_options(wanted, directory))
+        for key, value in wanted.items():
+            settings[key] = _joined(key, settings.get(key), value)
+        settings |= {"spark.master": master, "spark.app.name": app_name}
+        jvm = JvmProcess(settings, {})
+        session = _connect(jvm, settings)
+    except BaseException:
+        if jvm is not None:
+            jvm.close()
+            SparkContext._gateway = None
+            SparkContext._jvm = None
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+    return _Embedded(session, jvm, directory)
+
+
+def _java_options(wanted: Mapping[str, str], directory: Path) -> Iterator[str]:
+    # What native libraries unpack goes with the session too.
+    yield f"-Djava.io.tmpdir={directory}"
+    if not debugging():
+        yield f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
+
+
+def _joined(key: str, ours: str | None, wanted: str) -> str:
+    """Options and class paths add up, everything else is the user's."""
+    if ours and key.endswith("JavaOptions"):
+        return f"{ours} {wanted}"
+    if ours and key.endswith("ClassPath"):
+        return f"{wanted}{os.pathsep}{ours}"
+    return wanted
+
+
+def _connect(jvm: JvmProcess, settings: Mapping[str, str]) -> SparkSession:
+    conf = SparkConf(loadDefaults=False)
+    for key, value in settings.items():
+        conf.set(key, value)
+    with _signal_handler_kept():
+        context = SparkContext(conf=conf, gateway=jvm.gateway)
+    return SparkSession(context)
+
+
+@contextlib.contextmanager
+def _signal_handler_kept() -> Iterator[None]:
+    """SparkContext makes Ctrl-C cancel every running job, which fails a streaming query instead of stopping it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+# -- stop -------------------------------------------------------------------------------------------------------
+
+
+def _stop_spark(session: SparkSession) -> None:
+    """Let Spark stop in good order, if it does so in time: its JVM ends in any case."""
+    stopping = threading.Thread(target=_stop_quietly, args=(session,), name="penstock-spark-stop", daemon=True)
+    stopping.start()
+    stopping.join(_STOP_SECONDS)
+
+
+def _stop_quietly(session: SparkSession) -> None:
+    with contextlib.suppress(Exception):
+        for query in session.streams.active:
+            query.stop()
+    with contextlib.suppress(Exception):
+        session.stop()
+
+
+@contextlib.contextmanager
+def _quiet_py4j() -> Iterator[None]:
+    """Other threads may still talk to the JVM that goes: py4j logs each broken connection as an error."""
+    logger: Any = logging.getLogger("py4j")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+@contextlib.contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """A second Ctrl-C while stopping would leave processes behind; it is raised when they are gone."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed: list[int] = []
+    try:
+        before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    except ValueError:  # not in the main interpreter
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed and callable(before):
+        before(pressed[0], None)
