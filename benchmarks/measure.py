@@ -28,7 +28,7 @@ class MeasurementError(Exception):
 class Plan:
     """How every measurement of this session is taken."""
 
-    records: int | None
+    records: int
     seconds: float
     parallelism: int
     timeout: float
@@ -64,7 +64,7 @@ def measure(system: System, job: Job, plan: Plan) -> dict[str, object]:
 
 def collect(system: System, job: Job, plan: Plan) -> dict[str, object]:
     """The fingerprint of a job's results, with one subtask so that they do not depend on interleaving."""
-    options = replace(plan.options(system, job, "collect"), parallelism=1, records=plan.records or 10_000)
+    options = replace(plan.options(system, job, "collect"), parallelism=1)
     return _drive(system, options, plan.timeout)
 
 

@@ -94,8 +94,8 @@ def _parse() -> argparse.Namespace:
     add = parser.add_argument
     add("--jobs", default="a,b,c,l", help="letters: " + "; ".join(f"{j.letter} {j.title}" for j in JOBS.values()))
     add("--systems", default="penstock,pyflink,pyflink-process,pyflink-thread,spark", help=", ".join(SYSTEMS))
-    add("--records", type=int, help="N (runs of N and 3N are compared); found by itself when absent")
-    add("--seconds", type=float, default=4.0, help="how long the run of N shall last, when N is found (default: 4)")
+    add("--records", type=int, default=2_000, help="the first count; counts triple until two runs lie far enough apart")
+    add("--seconds", type=float, default=4.0, help="smallest time between the two runs measured (default: 4)")
     add("--repeat", type=int, default=3)
     add("--parallelism", type=int, default=2)
     add("--timeout", type=float, default=600, help="seconds for one measured process")

@@ -24,7 +24,7 @@ class Options:
     variant: str
     keys: int
     parallelism: int
-    records: int | None
+    records: int
     seconds: float
     mode: str
     port: int
@@ -36,11 +36,9 @@ class Options:
 
     def arguments(self) -> list[str]:
         """The command line that `parse` turns into these options again."""
-        words = []
+        words: list[str] = []
         for name in self.__slots__:
-            value = getattr(self, name)
-            if value is not None:
-                words += [f"--{name}", str(value)]
+            words += [f"--{name}", str(getattr(self, name))]
         return words
 
     @staticmethod
@@ -52,8 +50,8 @@ class Options:
         parser.add_argument("--variant", default="default", help="set of configuration values")
         parser.add_argument("--keys", type=int, default=1_000)
         parser.add_argument("--parallelism", type=int, default=2)
-        parser.add_argument("--records", type=int, help="N; found by itself when absent")
-        parser.add_argument("--seconds", type=float, default=4.0, help="time of the run of N records, when N is found")
+        parser.add_argument("--records", type=int, default=2_000, help="the first count, or the only one (collect)")
+        parser.add_argument("--seconds", type=float, default=4.0, help="smallest time between the two runs measured")
         parser.add_argument("--mode", choices=("slope", "collect", "latency"), default="slope")
         parser.add_argument("--port", type=int, default=0, help="the feeder's port (latency)")
         parser.add_argument("--directory", default=".", help="where a latency run writes its samples")

@@ -1,8 +1,10 @@
 """Steady-state throughput of a bounded job: the slope between a run of N records and one of 3N.
 
 Starting a job, its workers and its first compiled code costs the same in both runs, so the difference is 2N records
-at full speed. Before that the job has run with growing counts, in the same process, until N was found: that is the
-warm-up, and it is the same for every system.
+at full speed. The job runs in one process with counts that triple each time: the small ones are the warm-up, and the
+first two neighbours that lie far enough apart are the measurement. Far enough means that the longer run takes at
+least twice as long as the shorter one: then the work weighs at least as much as the start, whose noise would
+otherwise be measured instead.
 """
 
 from __future__ import annotations
@@ -13,11 +15,12 @@ from dataclasses import asdict, dataclass
 
 from benchmarks.harness.cpu import machine_cpu_seconds, tree_cpu_seconds
 
-_FIRST = 1_000
-_GROWTH = 10
+GROWTH = 3
+_APART = 2.0
+_WARM_UP_RUNS = 3
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, frozen=True)
 class Run:
     """One execution of the job."""
 
@@ -27,17 +30,28 @@ class Run:
     machine_cpu_seconds: float
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, frozen=True)
 class Slope:
-    """The two measured runs of one process and what follows from them."""
+    """Two runs of one process and what follows from them."""
 
     short: Run
     long: Run
 
+    def is_clear(self, seconds: float) -> bool:
+        """Whether the two runs lie far enough apart, by time and by at least so many seconds.
+
+        >>> Slope(Run(100, 5.0, 4.0, 4.0), Run(300, 5.1, 4.1, 4.1)).is_clear(1.0)
+        False
+        >>> Slope(Run(100, 5.0, 4.0, 4.0), Run(300, 11.0, 9.0, 9.0)).is_clear(1.0)
+        True
+        """
+        more = self.long.seconds - self.short.seconds
+        return more >= seconds and self.long.seconds >= _APART * self.short.seconds
+
     @property
     def records_per_second(self) -> float:
         """Records per second of wall-clock time between the two runs."""
-        return (self.long.records - self.short.records) / max(self.long.seconds - self.short.seconds, 1e-9)
+        return (self.long.records - self.short.records) / (self.long.seconds - self.short.seconds)
 
     @property
     def cpu_seconds_per_million(self) -> float:
@@ -63,31 +77,24 @@ class Slope:
         }
 
 
-def measure_slope(execute: Callable[[int], object], *, records: int | None, seconds: float) -> Slope:
-    """Warm up, then run N and 3N records. N is `records`, or the first count whose run lasts `seconds` longer than an
-    empty one.
+def measure_slope(prepare: Callable[[int], Callable[[], object]], *, first: int, seconds: float) -> Slope:
+    """Run the job with `first`, 3 * `first`, 9 * `first` ... records until two neighbours are far enough apart.
+
+    `prepare` makes the job for a record count ready and returns the call that is timed.
     """
-    execute(_FIRST)
-    if records is None:
-        records = _find_count(execute, seconds)
-    else:
-        execute(records)
-    return Slope(short=_timed(execute, records), long=_timed(execute, 3 * records))
-
-
-def _find_count(execute: Callable[[int], object], seconds: float) -> int:
-    empty = _timed(execute, _FIRST).seconds
-    count = _FIRST * _GROWTH
+    records, runs = first, 1
+    short = _timed(prepare(records), records)
     while True:
-        extra = _timed(execute, count).seconds - empty
-        if extra >= seconds:
-            return count
-        # Grow by what is missing, but never by more than the early, still cold, runs can be trusted for.
-        count = int(count * min(_GROWTH, max(1.5, 1.2 * seconds / max(extra, 1e-3))))
+        records *= GROWTH
+        runs += 1
+        slope = Slope(short, _timed(prepare(records), records))
+        if runs > _WARM_UP_RUNS and slope.is_clear(seconds):
+            return slope
+        short = slope.long
 
 
-def _timed(execute: Callable[[int], object], records: int) -> Run:
+def _timed(execute: Callable[[], object], records: int) -> Run:
     tree, machine, start = tree_cpu_seconds(), machine_cpu_seconds(), time.perf_counter()
-    execute(records)
+    execute()
     seconds = time.perf_counter() - start
     return Run(records, seconds, tree_cpu_seconds() - tree, machine_cpu_seconds() - machine)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.common import Duration, Time, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
@@ -75,7 +75,7 @@ def readings(
     )
 
 
-def windowed(env: StreamExecutionEnvironment, load: Workload, windows: WindowAssigner) -> DataStream:
+def windowed(env: StreamExecutionEnvironment, load: Workload, windows: WindowAssigner[Any, Any]) -> DataStream:
     """The average of each key and window."""
     return (
         readings(env, load)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from benchmarks.harness.cpu import adopt_orphans
@@ -57,23 +58,23 @@ class FlinkDriver:
             return datastream.DataStream(java_env.socketTextStream("127.0.0.1", self.options.port))
         return env.socket_text_stream("127.0.0.1", self.options.port)
 
-    def execute(self, records: int) -> None:
-        """Run the job once, to its end."""
+    def prepare(self, records: int) -> Callable[[], object]:
+        """Define the job; the call returned runs it to its end."""
         env = self.environment()
         self.discard(self.build(env, self.options.workload(records)))
-        env.execute(self.job.title)
+        return lambda: env.execute(self.job.title)
 
     def run(self) -> dict[str, object]:
         """Do what the options ask for."""
         options = self.options
         if options.mode == "slope":
-            return measure_slope(self.execute, records=options.records, seconds=options.seconds).as_json()
+            return measure_slope(self.prepare, first=options.records, seconds=options.seconds).as_json()
         env = self.environment()
         if options.mode == "latency":
             self.discard(self.build(self.socket_lines(env), options.directory))
             env.execute(self.job.title)
             return {}
-        stream = self.build(env, options.workload(options.records or 10_000))
+        stream = self.build(env, options.workload(options.records))
         with stream.execute_and_collect() as results:
             return digest(results)
 

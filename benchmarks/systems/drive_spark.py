@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -73,9 +73,14 @@ class SparkDriver:
         )
         self.spark.sparkContext.setLogLevel("ERROR")
 
+    def prepare(self, records: int) -> Callable[[], object]:
+        """Write the input; the call returned runs the query over it."""
+        path = self.write_input(records)
+        return lambda: self.execute(path)
+
     def write_input(self, records: int) -> Path:
-        """Files of `rows_per_batch` rows (the last one may be shorter)."""
-        path = self.directory / f"input-{records}-{self.rows_per_batch}"
+        """Files of `rows_per_batch` rows."""
+        path = self.directory / f"input-{records}"
         for start in range(0, records, self.rows_per_batch):
             end = min(start + self.rows_per_batch, records)
             part = path / f"part-{start:012d}"
@@ -105,12 +110,8 @@ class SparkDriver:
         )
 
     def run(self) -> dict[str, object]:
-        """Measure N and 3N records, N being whole micro-batches."""
-        batches = max(1, (self.options.records or 4 * self.rows_per_batch) // self.rows_per_batch)
-        records = batches * self.rows_per_batch
-        inputs = {count: self.write_input(count) for count in (1_000, records, 3 * records)}
-        slope = measure_slope(lambda count: self.execute(inputs[count]), records=records, seconds=0)
-        return slope.as_json()
+        """Measure, always with whole micro-batches."""
+        return measure_slope(self.prepare, first=self.rows_per_batch, seconds=self.options.seconds).as_json()
 
 
 if __name__ == "__main__":

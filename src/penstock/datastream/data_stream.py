@@ -318,7 +318,7 @@ class DataStream(StreamSettings):
 
         return AllWindowedStream(self, window_assigner)
 
-    def count_window_all(self, size: int, slide: int | None = None) -> AllWindowedStream:
+    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
         """Windows of a number of records, in one subtask."""
         from penstock.datastream.windowed_stream import count_window_all
 

@@ -81,7 +81,7 @@ class EnvironmentSources(EnvironmentSettings):
         """Lines from a socket, read by one task."""
         from penstock.datastream.connectors.socket import SocketTextSource
 
-        source = SocketTextSource(hostname, port, delimiter=delimiter, max_retry=max_retry)
+        source = SocketTextSource(hostname, port, delimiter, max_retry)
         return self._source(source, "Socket Stream", Types.STRING(), parallel=False)
 
     def add_source(
@@ -98,7 +98,7 @@ class EnvironmentSources(EnvironmentSettings):
         from penstock.datastream.connectors.source_function import SourceFunctionSource
 
         parallel = isinstance(source_func, ParallelSourceFunction)
-        return self._source(SourceFunctionSource(source_func), source_name, type_info, parallel=parallel)
+        return self._source(SourceFunctionSource(source_func, source_name), source_name, type_info, parallel=parallel)
 
     def create_input(self, input_format: InputFormat, type_info: TypeInformation | None = None) -> DataStream:
         """PyFlink's way to Java input formats; there are none here."""

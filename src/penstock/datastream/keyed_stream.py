@@ -153,7 +153,7 @@ class KeyedStream(DataStream):
         """Windows of a number of records for each key."""
         from penstock.datastream.windowed_stream import count_window
 
-        return count_window(self, size, slide or None)
+        return count_window(self, size, slide)
 
     def interval_join(self, other: KeyedStream) -> IntervalJoin:
         """Pairs of records of the same key that are not too far apart: ``.between(..).process(..)``."""

@@ -15,6 +15,7 @@ from penstock.common.typeinfo import TypeInformation
 from penstock.graph.settings import JobSettings
 from penstock.graph.stream_graph import StreamEdge, StreamGraph, StreamGraphGenerator, StreamNode
 from penstock.graph.transformation import Transformation
+from penstock.runtime.frame_source import FrameSource
 from penstock.runtime.job import ChainedOperator, ChainLink, JobEdge, JobVertex
 from penstock.runtime.operator import ChainingStrategy, JobInfo
 from penstock.runtime.partitioner import ForwardPartitioner
@@ -30,6 +31,7 @@ class JobGraph:
     edges: list[JobEdge]
     settings: JobSettings
     types: dict[str, TypeInformation | None] = field(default_factory=dict)
+    frames: dict[int, Any] = field(default_factory=dict)  # source vertices fed by a DataFrame of the engine
 
     @property
     def channels(self) -> int:
@@ -50,6 +52,11 @@ class JobGraph:
     def bounded(self) -> bool:
         """Whether all sources end."""
         return all(vertex.source_bounded for vertex in self.source_vertices)
+
+    @property
+    def external_sources(self) -> dict[int, bool]:
+        """Source vertices fed by DataFrames, and whether they end."""
+        return {vertex_id: not frame.isStreaming for vertex_id, frame in self.frames.items()}
 
     @property
     def runs_as_batch(self) -> bool:
@@ -91,7 +98,10 @@ class JobGraphGenerator:
                     edges.append(self._exchange(edge, len(edges)))
         _assign_levels(vertices, edges)
         types = {self._ids[node.id]: node.output_type for node in self._graph.nodes}
-        return JobGraph(self._settings.job_name, vertices, edges, self._settings, types)
+        frames = {
+            self._vertex_of[node.id].id: node.source.frame for node in self._graph.sources if _is_dataframe(node.source)
+        }
+        return JobGraph(self._settings.job_name, vertices, edges, self._settings, types, frames)
 
     def _chain_partner(self, node: StreamNode) -> StreamEdge | None:
         if not self._settings.chaining_enabled or len(node.inputs) != 1:
@@ -101,8 +111,6 @@ class JobGraphGenerator:
         stateful = node.operator is not None and (node.operator.stateful or node.operator.keyed)
         if stateful and vertex.operators[0].source is not None:
             return None  # the source stage keeps no state
-        if upstream.kind == "source" and _is_dataframe(upstream.source) and stateful:
-            return None
         can_chain = (
             isinstance(edge.partitioner, ForwardPartitioner)
             and upstream.parallelism == node.parallelism
@@ -134,11 +142,14 @@ class JobGraphGenerator:
         self._position[node.id] = position
 
     def _chained(self, node: StreamNode) -> ChainedOperator:
+        source = node.source
+        if _is_dataframe(source):
+            source = FrameSource(source.to_records)
         return ChainedOperator(
             operator_id=self._ids[node.id],
             name=node.name,
             operator=node.operator,
-            source=node.source,
+            source=source,
             uid=node.uid,
             max_parallelism=node.max_parallelism,
         )
@@ -236,4 +247,5 @@ def job_spec(graph: JobGraph, job_id: str, attempt: int, *, batch: bool) -> JobS
         levels=graph.levels,
         batch_execution=batch,
         memory_budget=settings.state_memory_budget,
+        external_sources=frozenset(graph.frames),
     )

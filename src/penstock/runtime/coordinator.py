@@ -150,7 +150,7 @@ class SourceCoordinator:
             progress = progress or after != before
         end = self._all_finished(positions) or self._draining
         woken = self._wakeup is not None and self._wakeup <= now
-        if not (progress or end or woken or self._external):
+        if not (progress or end or woken):
             return None
         return {"n": start["n"] + 1, "t": now, "end": end, "s": positions}
 

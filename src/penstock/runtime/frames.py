@@ -71,6 +71,7 @@ class BatchHeader:
     finished_sources: frozenset[int] = frozenset()  # source vertices that will never send again
     end_of_input: bool = False  # the last batch of a bounded job
     closing: bool = False  # the job ends with this batch: close user functions
+    secondary: bool = False  # from a partition of a DataFrame: counts only if the coordinator planned nothing
 
 
 @dataclass(slots=True)

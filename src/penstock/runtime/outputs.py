@@ -117,9 +117,9 @@ class ExchangeOutput:
             if self._elements[channel]:
                 self._ship(channel)
 
-    def restart(self, origin: str | None = None) -> None:
-        """A new batch begins: frames are numbered from 0 again; a source sends under its split's name."""
-        self._sequence = 0
+    def restart(self, origin: str | None = None, first_sequence: int = 0) -> None:
+        """A new batch begins: frames are numbered anew; a source sends under its split's name."""
+        self._sequence = first_sequence
         if origin is not None:
             self.origin = origin
 

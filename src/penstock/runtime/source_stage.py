@@ -21,6 +21,11 @@ from penstock.runtime.user_errors import user_traceback
 
 _ROWS_AHEAD = 8
 
+FRAME_SPLIT = "0"
+"""A DataFrame's partitions mean nothing between batches: all its records are one split."""
+_FRAMES_PER_PARTITION = 100_000
+_LAST_FRAMES = 2_000_000_000
+
 
 @dataclass(slots=True)
 class SplitRange:
@@ -87,6 +92,30 @@ class SourceTask:
             self.chain.flush()
             yield from self._drain()
         yield 0, encode_reports([self._report(records)], f"0:{self.vertex.id}:{self.subtask}")
+
+    def run_frame(self, batches: Iterator[Any], partition: int) -> Iterator[Row]:
+        """One partition of a DataFrame. Its watermark waits behind the records of all partitions of the batch."""
+        output = self.chain.source_output
+        assert output is not None
+        for exchange in self.chain.exchanges:
+            exchange.restart(FRAME_SPLIT, partition * _FRAMES_PER_PARTITION)
+        for operator in self.chain.operators:
+            operator.restart()
+        records = 0
+        for values in self.vertex.operators[0].source.read(batches):
+            if values:
+                records += len(values)
+                output.emit(values, None)
+            if len(self.outbox) >= _ROWS_AHEAD:
+                yield from self._drain()
+        self.chain.flush()
+        for exchange in self.chain.exchanges:
+            exchange.restart(FRAME_SPLIT, _LAST_FRAMES + partition)
+        for operator in self.chain.operators:
+            operator.end_batch()
+        self.chain.flush()
+        yield from self._drain()
+        yield 0, encode_reports([self._report(records)], f"0:{self.vertex.id}:{partition}")
 
     def _drain(self) -> Iterator[Row]:
         rows, self.outbox[:] = list(self.outbox), []
@@ -166,6 +195,21 @@ class SourceStage:
             if header.closing:
                 task.close()
                 del self._tasks[(work.vertex, work.subtask)]
+
+    def run_frame(self, vertex_id: int, partition: int, header: BatchHeader, batches: Iterator[Any]) -> Iterator[Row]:
+        """One partition of a DataFrame. The engine may run a batch for it alone, so it brings a header too."""
+        self._environment.clock.now = header.now
+        self._environment.job.checkpoint_id = header.checkpoint_id
+        if self._spec.levels:
+            data = encode_header(header)
+            for channel in range(self._spec.channels):
+                yield channel, data
+        work = SourceWork(vertex_id, 0, [])
+        try:
+            yield from self._task(work).run_frame(batches, partition)
+        except BaseException:
+            self._tasks.pop((vertex_id, 0), None)
+            raise
 
     def _task(self, work: SourceWork) -> SourceTask:
         key = (work.vertex, work.subtask)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.runtime.chain import TaskEnvironment
 from penstock.runtime.frames import HEADER_EDGE, REPORT_EDGE, BatchHeader, Frame, TaskReport, decode_frame, encode_frame
 from penstock.runtime.job import JobEdge, JobVertex
 from penstock.runtime.operator import JobInfo
-from penstock.runtime.task import StreamTask, TaskSnapshot
+from penstock.runtime.task import StreamTask
 
 Row = tuple[int, bytes]
 """(channel, frame)"""
+
+
+_LAST_HEADER = -1
 
 
 @dataclass(slots=True)
@@ -28,7 +31,7 @@ class JobSpec:
     levels: int
     batch_execution: bool = False
     memory_budget: int | None = None
-    sources: dict[int, Any] = field(default_factory=dict)
+    external_sources: frozenset[int] = frozenset()  # source vertices fed by DataFrames
 
     def tasks_in(self, level: int, channel: int) -> list[JobVertex]:
         """The vertices of a level that have a subtask in a channel."""
@@ -48,7 +51,7 @@ class StageChannel:
     """The tasks of one level in one channel, alive between batches."""
 
     def __init__(
-        self, spec: JobSpec, level: int, channel: int, environment: TaskEnvironment, snapshots: dict[int, TaskSnapshot]
+        self, spec: JobSpec, level: int, channel: int, environment: TaskEnvironment, snapshots: dict[int, Any]
     ) -> None:
         self._spec = spec
         self._level = level
@@ -99,17 +102,31 @@ class StageChannel:
         for data in frames:
             frame = decode_frame(data)
             if frame.edge == HEADER_EDGE:
-                header = pickle.loads(frame.payload)
+                candidate: BatchHeader = pickle.loads(frame.payload)
+                if header is None or header.secondary:
+                    header = candidate
             elif frame.edge == REPORT_EDGE or frame.target_level > self._level:
                 passing.append(data)
             else:
                 inputs.setdefault(self._spec.edges[frame.edge].target, []).append(frame)
         if header is None:
             raise RuntimeError(f"stage {self._level} channel {self._channel} got a batch without a header")
-        return header, inputs, passing
+        return self._complete(header), inputs, passing
+
+    def _complete(self, header: BatchHeader) -> BatchHeader:
+        """A header from a DataFrame alone knows nothing of the other sources: they are as they were."""
+        if header.secondary:
+            known = self._snapshots.get(_LAST_HEADER)
+            if known is not None:
+                splits, finished = known
+                header.splits = {**splits, **header.splits}
+                header.finished_sources = finished
+        elif self._spec.external_sources:
+            self._snapshots[_LAST_HEADER] = (header.splits, header.finished_sources)
+        return header
 
     @property
-    def snapshots(self) -> dict[int, TaskSnapshot]:
+    def snapshots(self) -> dict[int, Any]:
         """The small part of the state of all tasks, to be kept with the batch."""
         return self._snapshots
 

@@ -69,12 +69,12 @@ class BatchJob:
         self._spark.sparkContext.cancelJobGroup(self.job_id)
 
     def _run_attempt(self, attempt: int) -> None:
-        coordinator = SourceCoordinator(self.graph.source_vertices, sizer=BatchSizer(_ALL))
+        coordinator = SourceCoordinator(self.graph.source_vertices, external=self.graph.external_sources, sizer=BatchSizer(_ALL))
         server = SourceServer(coordinator, self._spark.sparkContext.defaultParallelism)
         try:
             coordinator.start()
             spec = job_spec(self.graph, self.job_id, attempt, batch=True)
-            frame = compile_batch(self._spark, spec, server)
+            frame = compile_batch(self._spark, spec, server, self.graph.frames)
             started = time.monotonic()
             self._spark.sparkContext.setJobGroup(self.job_id, self.graph.name, interruptOnCancel=True)
             try:

@@ -15,7 +15,9 @@ from penstock.spark.batch_stage import BatchStage
 from penstock.spark.data_source import FORMAT, PenstockSource
 from penstock.runtime.job_blob import pack_job
 from penstock.spark.source_server import SourceServer
-from penstock.spark.state_stage import ROW_SCHEMA, StageProcessor, transform_with_state
+from penstock.spark.frame_stage import FrameStage
+from penstock.spark.plan_nodes import map_in_arrow, transform_with_state
+from penstock.spark.state_stage import StageProcessor
 
 
 _ship_directory: Path | None = None
@@ -60,24 +62,39 @@ def _source_options(server: SourceServer, job_file: str, keys: list[int]) -> dic
     }
 
 
-def compile_streaming(spark: SparkSession, spec: JobSpec, server: SourceServer) -> DataFrame:
+def compile_streaming(
+    spark: SparkSession, spec: JobSpec, server: SourceServer, frames: dict[int, DataFrame] | None = None
+) -> DataFrame:
     """The streaming DataFrame of a job; its rows are task reports."""
     spark.dataSource.register(PenstockSource)
     job_file = ship_job(spark, spec)
     keys = channel_keys(spark, spec.channels)
     frame = spark.readStream.format(FORMAT).options(**_source_options(server, job_file, keys)).load()
+    for vertex_id, outside in (frames or {}).items():
+        frame = frame.union(_adopted(spark, map_in_arrow(outside, FrameStage(job_file, vertex_id, keys))))
     for level in range(1, spec.levels + 1):
         frame = transform_with_state(frame.groupBy("channel"), StageProcessor(job_file, level, keys))
     return frame
 
 
-def compile_batch(spark: SparkSession, spec: JobSpec, server: SourceServer) -> DataFrame:
+def compile_batch(
+    spark: SparkSession, spec: JobSpec, server: SourceServer, frames: dict[int, DataFrame] | None = None
+) -> DataFrame:
     """The batch DataFrame of a job: the same stages, with an exact exchange before each and no state to keep."""
     spark.dataSource.register(PenstockSource)
     job_file = ship_job(spark, spec)
     channels = list(range(spec.channels))
     frame = spark.read.format(FORMAT).options(**_source_options(server, job_file, channels)).load()
+    for vertex_id, outside in (frames or {}).items():
+        frame = frame.union(_adopted(spark, map_in_arrow(outside, FrameStage(job_file, vertex_id, channels))))
     for level in range(1, spec.levels + 1):
-        exchanged = frame.repartitionById(spec.channels, "channel")
-        frame = exchanged.mapInArrow(BatchStage(job_file, level), ROW_SCHEMA)
+        frame = map_in_arrow(frame.repartitionById(spec.channels, "channel"), BatchStage(job_file, level))
     return frame
+
+
+def _adopted(spark: SparkSession, frame: DataFrame) -> DataFrame:
+    """The user's DataFrame under the job's own session, whose settings the query must have."""
+    java_frame = spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows(  # type: ignore[union-attr, operator]
+        spark._jsparkSession, frame._jdf.logicalPlan()
+    )
+    return DataFrame(java_frame, spark)

@@ -14,7 +14,7 @@ from penstock.runtime.stage import Row
 from penstock.spark import worker
 from penstock.spark.failures import raise_encoded
 from penstock.spark.source_server import SourceClient
-from penstock.spark.state_stage import ROW_SCHEMA
+from penstock.spark.plan_nodes import ROW_SCHEMA
 from penstock.spark.worker_tuning import tune_worker
 
 FORMAT = "penstock"

@@ -92,14 +92,14 @@ class JobMaster:
     def _run_attempt(self, attempt: int, checkpoint: str) -> None:
         settings = self.graph.settings
         fixed = settings.configuration.get("penstock.batch.max-records")
-        coordinator = SourceCoordinator(self.graph.source_vertices, sizer=BatchSizer(int(fixed) if fixed else None))
+        coordinator = SourceCoordinator(self.graph.source_vertices, external=self.graph.external_sources, sizer=BatchSizer(int(fixed) if fixed else None))
         self._coordinator = coordinator
         self._commit_failure = None
         server = self._server = SourceServer(coordinator, self._spark.sparkContext.defaultParallelism)
         try:
             coordinator.start(_receive_directory(checkpoint))
             spec = job_spec(self.graph, self.job_id, attempt, batch=False)
-            frame = compile_streaming(self._spark, spec, server)
+            frame = compile_streaming(self._spark, spec, server, self.graph.frames)
             query = (
                 frame.writeStream.foreachBatch(self._on_batch)
                 .outputMode("append")

@@ -28,6 +28,7 @@ _RUNTIME: Mapping[str, str] = {
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.streaming.stateStore.numStateStoreInstanceMetricsToReport": "0",
     "spark.sql.streaming.stateStore.coordinatorReportSnapshotUploadLag": "false",
+    "spark.sql.streaming.stateStore.forceSnapshotUploadOnLag": "false",
     # Adaptive execution plans a query again at run time: nothing to gain for two fixed stages.
     "spark.sql.adaptive.enabled": "false",
     # A batch of buffers has few rows: generating and compiling code for it costs more than it saves.

@@ -7,18 +7,14 @@ import pickle
 from collections.abc import Iterator
 from typing import Any
 
-from pyspark.sql import DataFrame, GroupedData, Row
+from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-from pyspark.sql.streaming.stateful_processor_util import TransformWithStateInPandasUdfUtils
-from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
-from pyspark.sql.udf import UserDefinedFunction
-from pyspark.util import PythonEvalType
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from penstock.spark import worker
 from penstock.spark.failures import raise_encoded
 from penstock.spark.worker_tuning import tune_worker
 
-ROW_SCHEMA = StructType([StructField("channel", IntegerType(), False), StructField("frame", BinaryType(), False)])
 _PAGE_KEY = StructType([StructField("id", StringType())])
 _PAGE_VALUE = StructType([StructField("blob", BinaryType())])
 _META = StructType([StructField("token", StringType()), StructField("blob", BinaryType())])
@@ -87,23 +83,3 @@ class StageProcessor(StatefulProcessor):
 
     def close(self) -> None:
         """Nothing to release: live tasks stay for the next batch."""
-
-
-def transform_with_state(grouped: GroupedData, processor: StatefulProcessor) -> DataFrame:
-    """`groupBy(...).transformWithState(...)` in append mode without Spark's timers.
-
-    The public method insists on pandas, which the row flavour never uses; this builds the same call without it.
-    """
-    udf_utils = TransformWithStateInPandasUdfUtils(processor, "None")
-    udf = UserDefinedFunction(
-        udf_utils.transformWithStateUDF,
-        returnType=ROW_SCHEMA,
-        name="transformWithState",
-        evalType=PythonEvalType.SQL_TRANSFORM_WITH_STATE_PYTHON_ROW_UDF,
-    )
-    frame = grouped._df  # noqa: SLF001
-    column = udf(*[frame[name] for name in frame.columns])
-    session = grouped.session
-    schema = session._jsparkSession.parseDataType(ROW_SCHEMA.json())  # noqa: SLF001
-    java_frame = grouped._jgd.transformWithStateInPySpark(column._jc, schema, "append", "None", None, "")  # noqa: SLF001
-    return DataFrame(java_frame, session)

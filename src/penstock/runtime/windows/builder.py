@@ -28,10 +28,14 @@ from penstock.core.output_tag import OutputTag
 from penstock.core.window import (
     CountEvictor,
     CountTrigger,
+    DynamicEventTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
+    EventTimeSessionWindows,
     EventTimeTrigger,
     Evictor,
     GlobalWindows,
     MergingWindowAssigner,
+    ProcessingTimeSessionWindows,
     ProcessingTimeTrigger,
     PurgingTrigger,
     SlidingEventTimeWindows,
@@ -61,6 +65,7 @@ from penstock.runtime.windows.merging import MergingWindowOperator
 from penstock.runtime.windows.session import SessionWindowOperator
 from penstock.runtime.windows.sliding import SlidingWindowOperator
 from penstock.runtime.windows.tumbling import TumblingWindowOperator
+from penstock.runtime.windows.tumbling_join import TumblingJoinOperator
 from penstock.runtime.windows.window_operator import WindowOperator
 
 _FIXED = (
@@ -68,6 +73,12 @@ _FIXED = (
     TumblingProcessingTimeWindows,
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
+)
+_SESSIONS = (
+    EventTimeSessionWindows,
+    ProcessingTimeSessionWindows,
+    DynamicEventTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
 )
 
 
@@ -169,10 +180,12 @@ def _operator_for(definition: WindowDefinition) -> WindowedOperator:
         if type(assigner) in _FIXED:
             size, slide, offset = assigner.size, assigner.slide, assigner.offset  # type: ignore[attr-defined]
             if slide == size:
-                return TumblingWindowOperator(definition, size, offset)
+                kind = TumblingWindowOperator if definition.second_key_selector is None else TumblingJoinOperator
+                return kind(definition, size, offset)
             if slide < size and definition.contents.mergeable:
                 return SlidingWindowOperator(definition, size, slide, offset)
-        elif isinstance(assigner, SessionWindows) and type(assigner).assign_windows is SessionWindows.assign_windows:
+        elif type(assigner) in _SESSIONS:
+            assert isinstance(assigner, SessionWindows)
             return SessionWindowOperator(definition, assigner)
     return (MergingWindowOperator if definition.merging else WindowOperator)(definition)
 
@@ -256,11 +269,15 @@ def _fired_function(function: Any, *, all_window: bool) -> FiredFunction:
     raise InvalidProgramError(f"{where} needs a {names}, got {shorten(function)}")
 
 
-def to_key_select(selector: KeySelector | KeySelect) -> KeySelect:
+def to_key_select(selector: Any) -> KeySelect:
     """The plain callable behind a key selector."""
     if isinstance(selector, FunctionWrapper):
         return selector.func
-    return selector.get_key if isinstance(selector, KeySelector) else selector
+    select = selector.get_key if isinstance(selector, KeySelector) else selector
+    if not callable(select):
+        raise InvalidProgramError(f"a key selector must be a KeySelector or a function, got {shorten(selector)}")
+    result: KeySelect = select
+    return result
 
 
 def _same_key(value: Any) -> int:

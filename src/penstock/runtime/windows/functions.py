@@ -9,7 +9,6 @@ from penstock.core.functions import (
     AllWindowFunction,
     CoGroupFunction,
     FlatJoinFunction,
-    Function,
     FunctionWrapper,
     JoinFunction,
     KeyedStateStore,
@@ -160,7 +159,6 @@ class CoGroupCall(FiredFunction):
     """CoGroupFunction over the elements of two streams."""
 
     method = "co_group"
-    function: CoGroupFunction | Callable[[list[Any], list[Any]], Any]
 
     def call(self, key: Any, context: WindowContext, elements: Any) -> Iterable[Any] | None:
         """`elements` are the two lists, or one list of TaggedUnion."""
@@ -190,7 +188,7 @@ class JoinCall(CoGroupCall):
         if isinstance(function, FunctionWrapper):
             function = function.func
         join = function.join if isinstance(function, JoinFunction) else function
-        return [join(left, right) for left in first for right in second]  # type: ignore[operator]
+        return [join(left, right) for left in first for right in second]
 
 
 def _flat_pairs(join: Callable[[Any, Any], Iterable[Any] | None], first: list[Any], second: list[Any]) -> list[Any]:
@@ -201,8 +199,3 @@ def _flat_pairs(join: Callable[[Any, Any], Iterable[Any] | None], first: list[An
             if found is not None:
                 results.extend(found)
     return results
-
-
-def is_user_function(function: Any) -> bool:
-    """Whether a function object has a life cycle."""
-    return isinstance(function, Function)

@@ -58,8 +58,7 @@ class SessionWindowOperator(TimedOperator):
             if sessions is not None:
                 session = sessions[-1]
                 if session[0] <= timestamp <= session[1] and session[1] > complete:
-                    if end > session[1]:
-                        session[1] = end
+                    session[1] = max(session[1], end)
                     session[2] = fold(session[2], value)
                     entry[0].dirty = True
                     continue

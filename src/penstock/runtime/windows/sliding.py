@@ -14,7 +14,9 @@ from penstock.runtime.operator import KeySelect, OperatorContext, Output, Values
 from penstock.runtime.state.pages import Entry
 from penstock.runtime.windows.base import CONTENTS_STATE
 from penstock.runtime.windows.contents import ListContents
+from penstock.runtime.windows.copies import copied
 from penstock.runtime.windows.definition import WindowDefinition
+from penstock.runtime.windows.emission import append_results
 from penstock.runtime.windows.functions import EmitCall
 from penstock.runtime.windows.panes import PaneOperator
 from penstock.runtime.windows.slices import FoldedSlices, KeySlices, NumberedSlices, SliceGrid, Slices
@@ -94,10 +96,16 @@ class SlidingWindowOperator(PaneOperator):
         slices.forget()
         entry[0].dirty = True
         ends = range(last_end, timestamp, -self.slide)
-        still_open = [end for end in ends if end - 1 > complete] or [last_end]
-        self._schedule(key, entry, still_open[-1] - 1)
-        for end in ends:  # those that are complete, but kept, fire again at once: the latest first
-            if complete < end - 1 + lateness and end - 1 <= complete:
+        still_open = [end for end in ends if end - 1 > complete]
+        if still_open:
+            self._schedule(key, entry, still_open[-1] - 1)
+        for end in ends[len(still_open) :]:  # these are complete: the latest first
+            if not self.event_time:
+                # Fired in this very millisecond, and gone: the element has the window for itself.
+                contents = self.definition.contents
+                elements = contents.elements(contents.first(copied(value)), kept=False)
+                self._emit_window(key, entry, end, elements)
+            elif complete < end - 1 + lateness:
                 self._schedule(key, entry, end - 1 + lateness)
                 self._evaluate(key, entry, end)
 
@@ -125,16 +133,15 @@ class SlidingWindowOperator(PaneOperator):
         elements = None if slices is None else self._slices.elements(slices, end - self.size, end)
         if elements is None:
             return False
+        self._emit_window(key, entry, end, elements)
+        return True
+
+    def _emit_window(self, key: Any, entry: Entry, end: int, elements: list[Any]) -> None:
         if self._emits_results:
-            collector = self.collector
-            if collector.timestamps is None:
-                collector.timestamps = [None] * len(collector.values)
-            collector.values.append(elements[0])
-            collector.timestamps.append(end - 1)
+            append_results(self.collector, elements, end - 1)
         else:
             self.backend.key, self.backend.entry = key, entry
             self._emit(key, TimeWindow(end - self.size, end), elements)
-        return True
 
     def _forget_window(self, key: Any, entry: Entry, end: int) -> None:
         """A window is gone for good, and with it the slices that no later window has."""

@@ -13,8 +13,8 @@ from penstock.common.watermark import MAX_WATERMARK, MIN_WATERMARK
 from penstock.core.window import TriggerResult
 from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
 from penstock.runtime.windows.base import CONTENTS_STATE, MISSING, WindowedOperator
-from penstock.runtime.windows.copies import copied
 from penstock.runtime.windows.contents import ReduceContents
+from penstock.runtime.windows.copies import copied
 from penstock.runtime.windows.trigger_context import AssignerContext, WindowTriggerContext
 
 Windows = dict[Any, Any]

@@ -1,0 +1,95 @@
+"""Asynchronous calls for every record of a stream: many slow requests under way at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.common.checks import is_int
+from penstock.common.errors import InvalidProgramError, shorten
+from penstock.common.time import Duration, Time, to_millis
+from penstock.common.typeinfo import TypeInformation
+from penstock.core.functions import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy
+from penstock.datastream.data_stream import DataStream
+from penstock.runtime.operators.async_wait import AsyncWaitOperator
+
+__all__ = ["AsyncDataStream"]
+
+_Mode = AsyncFunctionDescriptor.OutputMode
+
+
+class AsyncDataStream:
+    """Adds an AsyncFunction to a stream."""
+
+    @staticmethod
+    def ordered_wait(
+        data_stream: DataStream,
+        async_function: AsyncFunction[Any, Any],
+        timeout: Time | Duration,
+        capacity: int = 100,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Results leave in the order of their records."""
+        retries = AsyncRetryStrategy.no_restart()
+        return _wait(data_stream, async_function, timeout, retries, capacity, output_type, _Mode.ORDERED)
+
+    @staticmethod
+    def ordered_wait_with_retry(
+        data_stream: DataStream,
+        async_function: AsyncFunction[Any, Any],
+        timeout: Time | Duration,
+        async_retry_strategy: AsyncRetryStrategy[Any],
+        capacity: int = 100,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Results leave in the order of their records; failed calls are tried again."""
+        return _wait(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type, _Mode.ORDERED)
+
+    @staticmethod
+    def unordered_wait(
+        data_stream: DataStream,
+        async_function: AsyncFunction[Any, Any],
+        timeout: Time | Duration,
+        capacity: int = 100,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Results leave as they come, but never across a watermark."""
+        retries = AsyncRetryStrategy.no_restart()
+        return _wait(data_stream, async_function, timeout, retries, capacity, output_type, _Mode.UNORDERED)
+
+    @staticmethod
+    def unordered_wait_with_retry(
+        data_stream: DataStream,
+        async_function: AsyncFunction[Any, Any],
+        timeout: Time | Duration,
+        async_retry_strategy: AsyncRetryStrategy[Any],
+        capacity: int = 100,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Results leave as they come, but never across a watermark; failed calls are tried again."""
+        return _wait(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type, _Mode.UNORDERED)
+
+
+def _wait(
+    stream: DataStream,
+    function: AsyncFunction[Any, Any],
+    timeout: Time | Duration,
+    retries: AsyncRetryStrategy[Any],
+    capacity: int,
+    output_type: TypeInformation | None,
+    mode: Any,
+) -> DataStream:
+    if not isinstance(stream, DataStream):
+        raise InvalidProgramError(f"expected a stream, got {shorten(stream)}")
+    if not isinstance(function, AsyncFunction):
+        raise InvalidProgramError(f"expected an AsyncFunction, got {shorten(function)}")
+    if not isinstance(retries, AsyncRetryStrategy):
+        raise InvalidProgramError(f"expected an AsyncRetryStrategy, got {shorten(retries)}")
+    millis = to_millis(timeout)
+    retrying = retries.get_retry_predicate()
+    has_retries = retrying.result_predicate() is not None or retrying.exception_predicate() is not None
+    if millis < 0 or (has_retries and millis == 0):
+        raise InvalidProgramError(f"the timeout of asynchronous calls must be positive, got {millis} ms")
+    if not is_int(capacity) or capacity < 1:
+        raise InvalidProgramError(f"the capacity of asynchronous calls must be at least 1, got {capacity!r}")
+    descriptor = AsyncFunctionDescriptor(function, timeout, capacity, retries, mode)
+    return stream._apply("async wait operator", AsyncWaitOperator(descriptor, millis), output_type)

@@ -1,0 +1,287 @@
+"""Windows over a stream, by key or as a whole (spec: 6.4, 6.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
+
+from penstock.common.errors import InvalidProgramError, shorten
+from penstock.common.time import Duration, Time, to_millis
+from penstock.common.typeinfo import TypeInformation
+from penstock.core.functions import (
+    AggregateFunction,
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    ReduceFunction,
+    WindowFunction,
+)
+from penstock.core.output_tag import OutputTag
+from penstock.core.window import Evictor, Trigger, WindowAssigner
+from penstock.datastream.data_stream import DataStream
+from penstock.graph.transformation import OneInputTransformation
+from penstock.runtime.operators.rolling import (
+    RollingAggregation,
+    RollingMax,
+    RollingMaxBy,
+    RollingMin,
+    RollingMinBy,
+    RollingSum,
+)
+from penstock.runtime.operators.type_check import declare_output_type
+from penstock.runtime.windows.builder import build_window_operator, count_window_parts
+
+if TYPE_CHECKING:
+    from penstock.datastream.keyed_stream import KeyedStream
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+__all__ = ["AllWindowedStream", "WindowedStream"]
+
+
+class WindowParts:
+    """What can be said about windows before the function: trigger, evictor, lateness."""
+
+    def __init__(self, window_assigner: WindowAssigner[Any, Any]) -> None:
+        if not isinstance(window_assigner, WindowAssigner):
+            raise InvalidProgramError(f"window() takes a WindowAssigner, got {shorten(window_assigner)}")
+        self._assigner = window_assigner
+        self._trigger: Trigger[Any, Any] | None = None
+        self._evictor: Evictor[Any, Any] | None = None
+        self._allowed_lateness = 0
+        self._late_tag: OutputTag | None = None
+
+    def trigger(self, trigger: Trigger[Any, Any]) -> Self:
+        """When windows fire, in place of the assigner's own trigger."""
+        if not isinstance(trigger, Trigger):
+            raise InvalidProgramError(f"trigger() takes a Trigger, got {shorten(trigger)}")
+        self._trigger = trigger
+        return self
+
+    def evictor(self, evictor: Evictor[Any, Any]) -> Self:
+        """Which elements leave a window before or after it fires. All elements of a window are kept then."""
+        if not isinstance(evictor, Evictor):
+            raise InvalidProgramError(f"evictor() takes an Evictor, got {shorten(evictor)}")
+        self._evictor = evictor
+        return self
+
+    def allowed_lateness(self, time_ms: int | Time | Duration) -> Self:
+        """How long, in event time, a window stays behind its end to take late elements and fire again."""
+        lateness = to_millis(time_ms)
+        if lateness < 0:
+            raise InvalidProgramError(f"the allowed lateness must not be negative, got {lateness} ms")
+        self._allowed_lateness = lateness
+        return self
+
+    def side_output_late_data(self, output_tag: OutputTag) -> Self:
+        """Elements that come too late for their window go to this side output instead of being dropped."""
+        if not isinstance(output_tag, OutputTag):
+            raise InvalidProgramError(f"side_output_late_data() takes an OutputTag, got {shorten(output_tag)}")
+        self._late_tag = output_tag
+        return self
+
+
+class _Windowed(WindowParts):
+    """What windows by key and over all records share."""
+
+    _kind = ""
+
+    def __init__(self, stream: DataStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+        super().__init__(window_assigner)
+        self._stream = stream
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        return self._stream.get_execution_environment()
+
+    def get_input_type(self) -> TypeInformation:
+        return self._stream.get_type()
+
+    # Aggregates
+
+    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+        """The sum of a field over each window, in the window's first record."""
+        return self._roll(RollingSum(position_to_sum))
+
+    def min(self, position_to_min: int | str = 0) -> DataStream:
+        """The smallest value of a field in each window, in the window's first record."""
+        return self._roll(RollingMin(position_to_min))
+
+    def max(self, position_to_max: int | str = 0) -> DataStream:
+        """The largest value of a field in each window, in the window's first record."""
+        return self._roll(RollingMax(position_to_max))
+
+    def min_by(self, position_to_min_by: int | str = 0, first: bool = True) -> DataStream:
+        """The record with the smallest field of each window; of equal ones the first, or the last."""
+        return self._roll(RollingMinBy(position_to_min_by, first=first))
+
+    def max_by(self, position_to_max_by: int | str = 0, first: bool = True) -> DataStream:
+        """The record with the largest field of each window; of equal ones the first, or the last."""
+        return self._roll(RollingMaxBy(position_to_max_by, first=first))
+
+    def _roll(self, aggregation: RollingAggregation) -> DataStream:
+        return self._window(aggregation.name, reduce_function=aggregation, keeps_type=True)
+
+    # Inside
+
+    def _window(
+        self,
+        what: str,
+        *,
+        reduce_function: Any = None,
+        aggregate_function: Any = None,
+        window_function: Any = None,
+        output_type: TypeInformation | None = None,
+        keeps_type: bool = False,
+    ) -> DataStream:
+        env = self.get_execution_environment()
+        env._check_open()
+        operator = build_window_operator(
+            self._assigner,
+            key_selector=self._key_selector(),
+            reduce_function=reduce_function,
+            aggregate_function=aggregate_function,
+            window_function=window_function,
+            trigger=self._trigger,
+            evictor=self._evictor,
+            allowed_lateness_ms=self._allowed_lateness,
+            late_tag=self._late_tag,
+            all_window=self._key_selector() is None,
+        )
+        declare_output_type(operator, output_type)
+        source = self._stream.get_transformation()
+        transformation = OneInputTransformation(
+            name=f"{self._kind}({self._assigner!r}, {what})",
+            input=source,
+            operator=operator,
+            output_type=output_type if output_type is not None or not keeps_type else source.output_type,
+        )
+        return DataStream(env, transformation)
+
+    def _key_selector(self) -> Callable[[Any], Any] | None:
+        return None
+
+
+class WindowedStream(_Windowed):
+    """Windows for each key of a stream."""
+
+    _kind = "Window"
+    _stream: KeyedStream
+
+    def __init__(self, keyed_stream: KeyedStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+        super().__init__(keyed_stream, window_assigner)
+
+    def _key_selector(self) -> Callable[[Any], Any]:
+        return self._stream.get_key_selector()
+
+    def reduce(
+        self,
+        reduce_function: Callable[[Any, Any], Any] | ReduceFunction,
+        window_function: WindowFunction[Any, Any, Any, Any] | ProcessWindowFunction[Any, Any, Any, Any] | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """The elements of a window combined one by one as they come; the window function gets the result."""
+        return self._window(
+            "Reduce",
+            reduce_function=reduce_function,
+            window_function=window_function,
+            output_type=output_type,
+            keeps_type=window_function is None,
+        )
+
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction,
+        window_function: WindowFunction[Any, Any, Any, Any] | ProcessWindowFunction[Any, Any, Any, Any] | None = None,
+        accumulator_type: TypeInformation | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """The elements of a window aggregated as they come; the window function gets the result."""
+        return self._window(
+            "Aggregate",
+            aggregate_function=aggregate_function,
+            window_function=window_function,
+            output_type=output_type,
+        )
+
+    def apply(
+        self, window_function: WindowFunction[Any, Any, Any, Any], output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """A function of key, window and all elements."""
+        return self._window("Apply", window_function=window_function, output_type=output_type)
+
+    def process(
+        self,
+        process_window_function: ProcessWindowFunction[Any, Any, Any, Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """A function of key, context and all elements; the context has window, clocks and state."""
+        return self._window("Process", window_function=process_window_function, output_type=output_type)
+
+
+class AllWindowedStream(_Windowed):
+    """Windows over all records of a stream, in one subtask."""
+
+    _kind = "WindowAll"
+
+    def __init__(self, data_stream: DataStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+        super().__init__(data_stream, window_assigner)
+
+    def _window(self, what: str, **parts: Any) -> DataStream:
+        return super()._window(what, **parts).force_non_parallel()
+
+    def reduce(
+        self,
+        reduce_function: Callable[[Any, Any], Any] | ReduceFunction,
+        window_function: AllWindowFunction[Any, Any, Any] | ProcessAllWindowFunction[Any, Any, Any] | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """The elements of a window combined one by one as they come; the window function gets the result."""
+        return self._window(
+            "Reduce",
+            reduce_function=reduce_function,
+            window_function=window_function,
+            output_type=output_type,
+            keeps_type=window_function is None,
+        )
+
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction,
+        window_function: AllWindowFunction[Any, Any, Any] | ProcessAllWindowFunction[Any, Any, Any] | None = None,
+        accumulator_type: TypeInformation | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """The elements of a window aggregated as they come; the window function gets the result."""
+        return self._window(
+            "Aggregate",
+            aggregate_function=aggregate_function,
+            window_function=window_function,
+            output_type=output_type,
+        )
+
+    def apply(
+        self, window_function: AllWindowFunction[Any, Any, Any], output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """A function of window and all elements."""
+        return self._window("Apply", window_function=window_function, output_type=output_type)
+
+    def process(
+        self,
+        process_window_function: ProcessAllWindowFunction[Any, Any, Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """A function of context and all elements; the context has window and state."""
+        return self._window("Process", window_function=process_window_function, output_type=output_type)
+
+
+def count_window(stream: KeyedStream, size: int, slide: int) -> WindowedStream:
+    """Windows of `size` elements for each key; with a slide, the last `size` after every `slide`."""
+    assigner, trigger, evictor = count_window_parts(size, slide)
+    windowed = WindowedStream(stream, assigner).trigger(trigger)
+    return windowed if evictor is None else windowed.evictor(evictor)
+
+
+def count_window_all(stream: DataStream, size: int, slide: int) -> AllWindowedStream:
+    """Windows of `size` elements; with a slide, the last `size` after every `slide`."""
+    assigner, trigger, evictor = count_window_parts(size, slide)
+    windowed = AllWindowedStream(stream, assigner).trigger(trigger)
+    return windowed if evictor is None else windowed.evictor(evictor)

@@ -1,0 +1,71 @@
+"""The execution plan: what will run, as JSON (Flink's layout) and as text a person can read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from penstock.graph.job_graph import JobGraph, operator_ids, translate
+from penstock.graph.settings import JobSettings
+from penstock.graph.stream_graph import StreamGraphGenerator
+from penstock.graph.transformation import Transformation
+
+_KINDS = {"source": "Data Source", "operator": "Operator", "sink": "Data Sink"}
+
+
+def execution_plan_json(sinks: list[Transformation], settings: JobSettings) -> str:
+    """The stream graph as JSON: nodes with their parallelism and predecessors, and the tasks they are chained into."""
+    graph = StreamGraphGenerator(sinks, settings).generate()
+    ids = operator_ids(graph)
+    job = translate(sinks, settings)
+    nodes: list[dict[str, Any]] = []
+    for node in graph.nodes:
+        description: dict[str, Any] = {
+            "id": node.id,
+            "type": ("Source: " if node.kind == "source" else "Sink: " if node.kind == "sink" else "") + node.name,
+            "pact": _KINDS[node.kind],
+            "contents": node.description,
+            "parallelism": node.parallelism,
+            "operator_id": ids[node.id],
+        }
+        if node.uid is not None:
+            description["uid"] = node.uid
+        if node.inputs:
+            description["predecessors"] = [
+                {
+                    "id": edge.source.id,
+                    "ship_strategy": edge.partitioner.name,
+                    "side": "second" if edge.input_index else "first",
+                    **({"side_output": edge.tag_id} if edge.tag_id else {}),
+                }
+                for edge in node.inputs
+            ]
+        nodes.append(description)
+    tasks = [
+        {
+            "task": vertex.name,
+            "stage": vertex.level,
+            "parallelism": vertex.parallelism,
+            "inputs": [
+                {"task": job.vertices[job.edges[e].source].name, "ship_strategy": job.edges[e].partitioner.name}
+                for e in vertex.inputs
+            ],
+        }
+        for vertex in job.vertices
+    ]
+    return json.dumps({"nodes": nodes, "tasks": tasks, "stages": job.levels, "channels": job.channels}, indent=2)
+
+
+def plan_text(job: JobGraph) -> str:
+    """The job graph, stage by stage."""
+    lines = [f"{job.name}: {len(job.vertices)} tasks in {job.levels + 1} stages, {job.channels} channels"]
+    for level in range(job.levels + 1):
+        lines.append(f"stage {level}" + (" (sources)" if level == 0 else ""))
+        for vertex in job.vertices:
+            if vertex.level == level:
+                lines.append(f"  [{vertex.id}] {vertex.name}  x{vertex.parallelism}")
+                for edge_id in vertex.inputs:
+                    edge = job.edges[edge_id]
+                    side = f" side output '{edge.tag_id}'" if edge.tag_id else ""
+                    lines.append(f"        <- [{edge.source}]{side} {edge.partitioner.name.lower()}")
+    return "\n".join(lines)

@@ -1,0 +1,70 @@
+"""Window join and co-group on tumbling windows that fire at their end.
+
+The elements of the two inputs are kept in two lists from the start: nothing is wrapped, nothing sorted out later.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.common.watermark import MIN_WATERMARK
+from penstock.core.window import TimeWindow
+from penstock.runtime.operator import Timestamps, Values
+from penstock.runtime.state.pages import Entry
+from penstock.runtime.windows.tumbling import TumblingWindowOperator
+
+
+class TumblingJoinOperator(TumblingWindowOperator):
+    """The contents of a pane are (elements of the first input, elements of the second)."""
+
+    def _process(self, values: Values, timestamps: Timestamps, side: int) -> None:
+        select = self.key_selector if side == 1 else self.key_selector2
+        times = self._timestamps(values, timestamps)
+        boundary = self._boundary() if self.event_time else MIN_WATERMARK
+        backend, entries, slot = self.backend, self.backend.entries, self.slot
+        period, offset, side = self.period, self.offset, side - 1
+        try:
+            for value, timestamp in zip(values, times, strict=True):
+                key = select(value)
+                entry = entries.get(key)
+                if entry is None:
+                    entry = backend.activate(key)
+                start = timestamp - (timestamp - offset) % period
+                if start <= boundary:
+                    self._behind_on(side, value, timestamp, key, entry, start)
+                    continue
+                panes = entry[slot]
+                if panes is None:
+                    panes = entry[slot] = {}
+                pair = panes.get(start)
+                if pair is None:
+                    pair = panes[start] = ([], [])
+                    self._new_pane(key, entry, start)
+                pair[side].append(value)
+                entry[0].dirty = True
+        except Exception as error:
+            if isinstance(error, TypeError):
+                self._check_timestamps(values, times)
+            raise self._error(error, select) from None
+        backend.clear_current_key()
+        self.collector.flush()
+
+    def _behind_on(self, side: int, value: Any, timestamp: int, key: Any, entry: Entry, start: int) -> None:
+        """As in the base class: late, or the window fires again."""
+        cleanup = start + self.size - 1 + self.lateness
+        if cleanup <= self.timers.current_watermark:
+            self._late(value, timestamp)
+            return
+        panes = entry[self.slot]
+        if panes is None:
+            panes = entry[self.slot] = {}
+        panes.setdefault(start, ([], []))[side].append(value)
+        entry[0].dirty = True
+        self._schedule(key, entry, cleanup)
+        self._evaluate(key, entry, start, kept=True)
+
+    def _evaluate(self, key: Any, entry: Entry, start: int, *, kept: bool) -> None:
+        first, second = entry[self.slot][start]
+        self.backend.key, self.backend.entry = key, entry
+        elements = (first[:], second[:]) if kept else (first, second)
+        self._emit(key, TimeWindow(start, start + self.size), elements)

@@ -1,0 +1,143 @@
+"""Streams as Spark DataFrames: every writer of Spark is a sink."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import Row as SparkRow
+from pyspark.sql.types import StructType
+
+from penstock.common.errors import InvalidProgramError, TypeMismatchError, shorten
+from penstock.common.job_id import JobID
+from penstock.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
+from penstock.common.types import Row
+from penstock.core.sink import Sink, SinkWriter, WriterInitContext
+from penstock.graph.job_graph import job_spec, translate
+from penstock.graph.settings import JobSettings
+from penstock.graph.transformation import SinkTransformation, Transformation
+from penstock.runtime.coordinator import BatchSizer, SourceCoordinator
+from penstock.runtime.frames import REPORT_EDGE, decode_frame
+from penstock.runtime.operators.sink import SinkOperator
+from penstock.runtime.stage import decode_reports
+from penstock.spark.compiler import compile_batch, compile_streaming
+from penstock.spark.failures import raise_encoded
+from penstock.spark.plan_nodes import map_in_arrow
+from penstock.spark.source_server import SourceServer
+
+_ALL = 1 << 60
+
+
+class RowSink(Sink):
+    """Hands records on with the task's report."""
+
+    def create_writer(self, context: WriterInitContext) -> SinkWriter:
+        """Collects the records of a batch."""
+        return _RowWriter()
+
+
+class _RowWriter(SinkWriter):
+    def __init__(self) -> None:
+        self._values: list[Any] = []
+
+    def write_batch(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
+        self._values += values
+
+    def prepare_commit(self) -> list[Any]:
+        values, self._values = self._values, []
+        return values
+
+
+def stream_to_dataframe(
+    spark: Any, transformation: Transformation, settings: JobSettings, schema: StructType | str | None
+) -> DataFrame:
+    """A DataFrame of a stream's records; streaming unless the job runs in BATCH mode. It runs when Spark runs it."""
+    struct = _schema(spark, transformation, schema)
+    sink = SinkTransformation(name="To DataFrame", input=transformation, operator=SinkOperator(RowSink()))
+    graph = translate([sink], settings)
+    batch = graph.runs_as_batch
+    coordinator = SourceCoordinator(
+        graph.source_vertices, external=graph.external_sources, sizer=BatchSizer(_ALL if batch else None)
+    )
+    server = SourceServer(coordinator, spark.sparkContext.defaultParallelism)
+    atexit.register(server.close)
+    coordinator.start()
+    spec = job_spec(graph, str(JobID()), 0, batch=batch)
+    compiled = (compile_batch if batch else compile_streaming)(spark, spec, server, graph.frames)
+    return map_in_arrow(compiled, _ToRows(struct), struct)
+
+
+def _schema(spark: Any, transformation: Transformation, schema: StructType | str | None) -> StructType:
+    if isinstance(schema, StructType):
+        return schema
+    text = schema
+    if text is None:
+        text = _ddl(transformation.output_type)
+    if text is None:
+        raise InvalidProgramError(
+            f"to_dataframe() on '{transformation.name}' needs a schema, for instance "
+            "to_dataframe('id string, temperature double'): the stream has no declared row type"
+        )
+    return StructType.fromDDL(text)
+
+
+def _ddl(output_type: TypeInformation | None) -> str | None:
+    if isinstance(output_type, RowTypeInfo):
+        names, types = output_type.get_field_names(), output_type.get_field_types()
+    elif isinstance(output_type, TupleTypeInfo):
+        types = output_type.get_field_types()
+        names = [f"f{position}" for position in range(len(types))]
+    elif output_type is not None:
+        names, types = ["value"], [output_type]
+    else:
+        return None
+    return ", ".join(f"`{name}` {kind.to_ddl()}" for name, kind in zip(names, types, strict=True))
+
+
+class _ToRows:
+    """Task reports to rows of the user's schema."""
+
+    def __init__(self, schema: StructType) -> None:
+        self._schema = schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        arrow_schema = to_arrow_schema(self._schema)
+        try:
+            for batch in batches:
+                for data in batch.column(1).to_pylist():
+                    if decode_frame(data).edge == REPORT_EDGE:
+                        for report in decode_reports(data):
+                            for _, values in report.committables:
+                                yield to_record_batch(values, arrow_schema)
+        except BaseException as error:  # noqa: BLE001 - everything leaves through the JVM
+            raise_encoded(error)
+
+
+def to_record_batch(values: list[Any], schema: pa.Schema) -> pa.RecordBatch:
+    """Records as an Arrow batch: tuples and Rows by position or name, dicts and objects by name, scalars alone."""
+    names = schema.names
+    rows = [_fields(value, names) for value in values]
+    try:
+        arrays = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(schema)]
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise TypeMismatchError(f"a record does not fit the DataFrame's schema ({error}); one of {shorten(values)}") from None
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _fields(value: Any, names: list[str]) -> Sequence[Any]:
+    if isinstance(value, Row) and set(names) <= set(getattr(value, "_fields", None) or ()):
+        return [value[name] for name in names]
+    if isinstance(value, (tuple, list, Row, SparkRow)) and len(value) == len(names):
+        return list(value)
+    if isinstance(value, dict):
+        return [value.get(name) for name in names]
+    if len(names) == 1 and not hasattr(value, names[0]):
+        return [value]
+    try:
+        return [getattr(value, name) for name in names]
+    except AttributeError as error:
+        raise TypeMismatchError(f"record {shorten(value)} does not fit the columns {', '.join(names)}: {error}") from None
