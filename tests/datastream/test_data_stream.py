@@ -317,15 +317,12 @@ def test_sinks_can_be_named_and_configured(env):
 
 
 def test_sink_functions_are_called_for_every_record(running_env):
-    seen = []
-    running_env.from_elements(1, 2).add_sink(seen.append)
+    class Failing(SinkFunction):
+        def invoke(self, value, context):
+            raise ValueError(value, context.timestamp(), context.current_watermark())
+
+    running_env.from_elements(1).add_sink(Failing()).name("failing")
     with pytest.raises(UserFunctionError, match=r"Sink: failing[\s\S]*invoke"):
-
-        class Failing(SinkFunction):
-            def invoke(self, value, context):
-                raise ValueError(value, context.timestamp(), context.current_watermark())
-
-        running_env.from_elements(1).add_sink(Failing()).name("failing")
         running_env.execute()
 
 

@@ -1,3 +1,4 @@
+import json
 import os
 import subprocess
 import sys
@@ -44,19 +45,19 @@ def test_a_closed_environment_refuses_everything(env, executor):
         lambda: env.from_sequence(1, 2),
         lambda: env.set_parallelism(1),
         lambda: env.configure(Configuration()),
-        lambda: env.execute(),
-        lambda: env.execute_async(),
-        lambda: env.get_execution_plan(),
+        env.execute,
+        env.execute_async,
+        env.get_execution_plan,
         lambda: env.add_python_file("x"),
         lambda: stream.map(lambda value: value),
         lambda: stream.key_by(0),
-        lambda: stream.rebalance(),
-        lambda: stream.print(),
+        stream.rebalance,
+        stream.print,
         lambda: stream.union(mapped),
         lambda: stream.connect(mapped),
         lambda: mapped.name("x"),
         lambda: mapped.set_parallelism(1),
-        lambda: mapped.execute_and_collect(),
+        mapped.execute_and_collect,
     ):
         with pytest.raises(EnvironmentStoppedError, match="closed"):
             call()
@@ -203,3 +204,13 @@ def test_job_listeners_hear_of_every_job(running_env):
     running_env.register_job_listener(clients.append)
     running_env.from_elements(1).add_sink(lambda value: None)
     assert [running_env.execute_async()] == clients
+
+
+def test_the_plan_is_json_and_leaves_the_job_as_it_is(env, executor):
+    env.from_elements(1).map(lambda value: value).name("my map").print()
+    plan = json.loads(env.get_execution_plan())
+    assert any(node["type"] == "my map" for node in plan["nodes"])
+    env.execute_async()
+    assert len(executor.jobs) == 1
+    with pytest.raises(InvalidProgramError, match="no job to plan"):
+        env.get_execution_plan()

@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from penstock.common import Configuration, Duration, RestartStrategies
@@ -15,7 +17,9 @@ from penstock.datastream import (
     MemorySize,
     RuntimeExecutionMode,
     SlotSharingGroup,
+    StreamExecutionEnvironment,
 )
+from penstock.datastream.environment_settings import EnvironmentSettings
 
 
 def configured(env, **keys):
@@ -25,16 +29,14 @@ def configured(env, **keys):
     return env._job_settings(None)
 
 
-def test_parallelism_is_the_number_of_cores_unless_set_or_configured(env):
-    env.set_default_local_parallelism(3)
-    try:
-        fresh = type(env)()
-        assert fresh.get_parallelism() == 3
-        assert configured(fresh, parallelism_default=5).parallelism == 5
-        assert fresh.set_parallelism(7).get_parallelism() == 7
-    finally:
-        type(env).__mro__[2]._default_local_parallelism = None
-    assert type(env)().get_parallelism() >= 1
+def test_parallelism_is_the_number_of_cores_unless_set_or_configured(env, monkeypatch):
+    monkeypatch.setattr(EnvironmentSettings, "_default_local_parallelism", None)
+    fresh = StreamExecutionEnvironment()
+    assert fresh.get_parallelism() == len(os.sched_getaffinity(0))
+    fresh.set_default_local_parallelism(3)
+    assert fresh.get_parallelism() == 3
+    assert configured(fresh, parallelism_default=5).parallelism == 5
+    assert fresh.set_parallelism(7).get_parallelism() == 7
 
 
 @pytest.mark.parametrize("parallelism", [0, -5, 40_000, "4", None, 1.5, True])
@@ -90,7 +92,7 @@ def test_configuration_keys_set_the_same(env):
         env,
         pipeline_name="named",
         pipeline_max__parallelism=32,
-        **{"pipeline_auto__watermark__interval": "1 s"},
+        pipeline_auto__watermark__interval="1 s",
         execution_runtime__mode="batch",
         pipeline_operator__chaining_enabled="false",
         execution_checkpointing_interval="2 s",
@@ -118,9 +120,7 @@ def test_configuration_keys_set_the_same(env):
 
 
 def test_a_restart_strategy_can_be_configured(env):
-    settings = configured(
-        env, **{"restart__strategy_type": "fixed-delay", "restart__strategy_fixed__delay_attempts": "2"}
-    )
+    settings = configured(env, restart__strategy_type="fixed-delay", restart__strategy_fixed__delay_attempts="2")
     assert settings.restart_strategy.get_restart_attempts() == 2
 
 

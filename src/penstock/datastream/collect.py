@@ -9,6 +9,7 @@ from typing import Any, Generic, Self, TypeVar
 from penstock.common.job_client import JobClient
 from penstock.datastream.connectors.sinks import END, CollectSink
 from penstock.datastream.data_stream import DataStream, check_limit
+from penstock.graph.transformation import PartitionTransformation, SideOutputTransformation, UnionTransformation
 
 __all__ = ["CloseableIterator", "collect_async", "execute_and_collect"]
 
@@ -79,8 +80,7 @@ def execute_and_collect(
 ) -> CloseableIterator[Any] | list[Any]:
     """Run the job of a stream and give its records."""
     check_limit(limit)
-    sink = CollectSink()
-    stream.sink_to(sink).name("Collect")
+    sink = _collected(stream)
     client = stream.get_execution_environment().execute_async(job_name or "DataStream Collect")
     records: CloseableIterator[Any] = CloseableIterator(sink, client)
     if limit is None:
@@ -91,8 +91,18 @@ def execute_and_collect(
 
 def collect_async(stream: DataStream) -> CloseableIterator[Any]:
     """An iterator that waits for the next execution of the environment."""
-    sink = CollectSink()
-    stream.sink_to(sink).name("Collect")
+    sink = _collected(stream)
     records: CloseableIterator[Any] = CloseableIterator(sink)
     stream.get_execution_environment()._on_next_job(records.attach)
     return records
+
+
+def _collected(stream: DataStream) -> CollectSink:
+    """A sink with the parallelism of the stream, so that its records need not be shuffled and keep their order."""
+    sink = CollectSink()
+    transformation = stream.get_transformation()
+    while isinstance(transformation, (PartitionTransformation, SideOutputTransformation)):
+        transformation = transformation.input
+    parallelism = 1 if isinstance(transformation, UnionTransformation) else transformation.parallelism
+    stream.sink_to(sink).name("Collect").get_transformation().parallelism = parallelism
+    return sink

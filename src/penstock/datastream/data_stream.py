@@ -371,11 +371,12 @@ class DataStream(StreamSettings):
         return collect_async(self)
 
     def to_dataframe(self, schema: Any = None) -> Any:
-        """The records as a Spark DataFrame, batch or streaming as the job is."""
-        from penstock.spark.interop import to_dataframe
+        """The records as a Spark DataFrame, streaming unless the job runs in BATCH mode."""
+        from penstock.spark.interop import stream_to_dataframe
 
         self._env._check_open()
-        return to_dataframe(self, schema)
+        settings = self._env._job_settings(None)
+        return stream_to_dataframe(self._env._session(settings), self._transformation, settings, schema)
 
     def cache(self) -> CachedDataStream:
         """Says that the records will be read again by a later job; see CachedDataStream."""
@@ -437,10 +438,11 @@ def checked_function(func: Any, kind: type, method: str) -> Any:
     if isinstance(func, kind):
         return func
     takes_callables = kind is not ProcessFunction
-    if takes_callables and callable(func) and not isinstance(func, (Function, type)):
+    is_function_class = isinstance(func, type) and issubclass(func, Function)
+    if takes_callables and callable(func) and not isinstance(func, Function) and not is_function_class:
         return func
     wanted = f"a {kind.__name__}" + (" or a function" if takes_callables else "")
-    hint = " (make an object of the class)" if isinstance(func, type) else ""
+    hint = " (make an object of the class)" if is_function_class else ""
     raise InvalidProgramError(f"{method}() takes {wanted}, got {shorten(func)}{hint}")
 
 

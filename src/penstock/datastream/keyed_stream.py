@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from penstock.common.errors import InvalidProgramError, shorten
@@ -45,6 +46,15 @@ __all__ = ["KeyedStream"]
 
 class KeyedStream(DataStream):
     """A stream of which all records of a key come to the same subtask."""
+
+    class AccumulateType(Enum):
+        """The rolling aggregates."""
+
+        MIN = 1
+        MAX = 2
+        MIN_BY = 3
+        MAX_BY = 4
+        SUM = 5
 
     def __init__(
         self,

@@ -97,13 +97,12 @@ class StreamExecutionEnvironment(EnvironmentSources):
 
     def get_execution_plan(self) -> str:
         """The job graph as JSON, as it would be executed now."""
-        from penstock.graph.plan import execution_plan_json  # type: ignore[import-not-found,unused-ignore]
+        from penstock.graph.plan import execution_plan_json
 
         self._check_open()
         if not self._sinks:
             raise InvalidProgramError("there is no job to plan: add a sink (print(), sink_to(), ...) first")
-        plan: str = execution_plan_json(list(self._sinks), self._job_settings(None))
-        return plan
+        return execution_plan_json(list(self._sinks), self._job_settings(None))
 
     def register_job_listener(self, job_listener: Callable[[JobClient], None]) -> None:
         """Call a function with the client of every job that is submitted."""
@@ -135,6 +134,12 @@ class StreamExecutionEnvironment(EnvironmentSources):
 
             self._executor = SparkExecutor(self._spark)
         return self._executor
+
+    def _session(self, settings: JobSettings) -> Any:
+        """The user's Spark session, or the embedded one."""
+        from penstock.spark.executor import embedded_session
+
+        return self._spark if self._spark is not None else embedded_session(settings)
 
     def _register_sink(self, sink: SinkTransformation) -> None:
         self._check_open()

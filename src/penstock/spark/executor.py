@@ -13,6 +13,7 @@ from penstock.graph.job_graph import JobGraph, translate
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import Transformation
 from penstock.spark.batch_job import BatchJob
+from penstock.spark.dependencies import ship_dependencies
 from penstock.spark.job_client import SparkJobClient
 from penstock.spark.job_master import JobMaster
 from penstock.spark.session import build_session, session_for, stop_session
@@ -48,7 +49,9 @@ class SparkExecutor:
     def submit(self, sinks: list[Transformation], settings: JobSettings) -> JobClient:
         """Start a job; the client tells how it goes."""
         graph = translate(sinks, settings)
-        spark = session_for(self._spark or embedded_session(settings), shuffle_partitions=graph.channels)
+        session = self._spark or embedded_session(settings)
+        ship_dependencies(session.sparkContext, settings)
+        spark = session_for(session, shuffle_partitions=graph.channels)
         job_id = JobID()
         return SparkJobClient(job_id, self._job(graph, spark, str(job_id)))
 

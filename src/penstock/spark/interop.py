@@ -27,6 +27,7 @@ from penstock.runtime.stage import decode_reports
 from penstock.spark.compiler import compile_batch, compile_streaming
 from penstock.spark.failures import raise_encoded
 from penstock.spark.plan_nodes import map_in_arrow
+from penstock.spark.session import session_for
 from penstock.spark.source_server import SourceServer
 
 _ALL = 1 << 60
@@ -52,13 +53,21 @@ class _RowWriter(SinkWriter):
         return values
 
 
+def to_dataframe(stream: Any, schema: StructType | str | None) -> DataFrame:
+    """The records of a DataStream as a DataFrame of the environment's Spark session."""
+    env = stream.get_execution_environment()
+    settings = env._job_settings(None)
+    return stream_to_dataframe(env._session(settings), stream._transformation, settings, schema)
+
+
 def stream_to_dataframe(
-    spark: Any, transformation: Transformation, settings: JobSettings, schema: StructType | str | None
+    session: Any, transformation: Transformation, settings: JobSettings, schema: StructType | str | None
 ) -> DataFrame:
     """A DataFrame of a stream's records; streaming unless the job runs in BATCH mode. It runs when Spark runs it."""
-    struct = _schema(spark, transformation, schema)
+    struct = _schema(transformation, schema)
     sink = SinkTransformation(name="To DataFrame", input=transformation, operator=SinkOperator(RowSink()))
     graph = translate([sink], settings)
+    spark = session_for(session, shuffle_partitions=graph.channels)
     batch = graph.runs_as_batch
     coordinator = SourceCoordinator(
         graph.source_vertices, external=graph.external_sources, sizer=BatchSizer(_ALL if batch else None)
@@ -71,7 +80,7 @@ def stream_to_dataframe(
     return map_in_arrow(compiled, _ToRows(struct), struct)
 
 
-def _schema(spark: Any, transformation: Transformation, schema: StructType | str | None) -> StructType:
+def _schema(transformation: Transformation, schema: StructType | str | None) -> StructType:
     if isinstance(schema, StructType):
         return schema
     text = schema

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.common.watermark import MAX_WATERMARK
-from penstock.runtime.isolation import protect
+from penstock.runtime.isolation import IMMUTABLE, protect
 from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
 from penstock.runtime.operators.failures import keyed_error
 from penstock.runtime.operators.function_operator import FunctionOperator
@@ -62,7 +62,9 @@ class ReduceOperator(FunctionOperator):
                 backend.entry = entry
                 current = entry[slot]
                 reduced = entry[slot] = value if current is None else reduce(current, value)
-                append(protect(reduced))  # state keeps the original, which a later reduce may change
+                append(
+                    reduced if type(reduced) in IMMUTABLE else protect(reduced)
+                )  # state keeps the original, which a later reduce may change
                 entry[0].dirty = True
         except Exception as error:
             raise keyed_error(self.context, error, "reduce", select, value) from None

@@ -53,6 +53,10 @@ class RollingSum(RollingAggregation):
 
     def __call__(self, current: Any, value: Any) -> Any:
         """The current record with the sum in its field."""
+        position = self._position
+        if position is not None and type(current) is tuple and type(value) is tuple:
+            total = current[position] + value[position]  # the common case, without a call
+            return (*current[:position], total, *current[position + 1 :])
         return self.replaced(current, self.field(current) + self.field(value))
 
 

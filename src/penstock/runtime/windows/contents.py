@@ -32,6 +32,11 @@ class Contents(ABC):
     def merge(self, contents: Any, other: Any) -> Any:
         """The contents of two windows together; both are given up."""
 
+    @property
+    def merger(self) -> Callable[[Any, Any], Any]:
+        """`merge` without detours, for contents that are known to be mergeable."""
+        return self.merge
+
     @abstractmethod
     def elements(self, contents: Any, *, kept: bool) -> list[Any]:
         """What the window function gets. If the contents are kept, it must not be able to change them."""
@@ -61,6 +66,10 @@ class ReduceContents(Contents):
     def merge(self, contents: Any, other: Any) -> Any:
         return self.reduce(contents, other)
 
+    @property
+    def merger(self) -> Callable[[Any, Any], Any]:
+        return self.reduce
+
     def elements(self, contents: Any, *, kept: bool) -> list[Any]:
         return [copied(contents) if kept else contents]
 
@@ -85,6 +94,10 @@ class AggregateContents(Contents):
                 "return one accumulator for both"
             )
         return self.function.merge(contents, other)
+
+    @property
+    def merger(self) -> Callable[[Any, Any], Any]:
+        return self.function.merge
 
     def elements(self, contents: Any, *, kept: bool) -> list[Any]:
         result = self.function.get_result(contents)

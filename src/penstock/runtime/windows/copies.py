@@ -7,7 +7,6 @@ whatever stays in state is copied before it is handed out. Nothing is copied tha
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable
 from copy import deepcopy
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -16,10 +15,7 @@ from typing import Any
 _FIXED: frozenset[type] = frozenset(
     {int, float, str, bool, type(None), bytes, complex, Decimal, date, datetime, time, timedelta}
 )
-
-
-def _all_fixed(values: Iterable[Any]) -> bool:
-    return _FIXED.issuperset(map(type, values))
+_all_fixed = _FIXED.issuperset  # of the types of all parts
 
 
 def copied(value: Any) -> Any:
@@ -30,11 +26,11 @@ def copied(value: Any) -> Any:
     (True, False, True)
     """
     kind = type(value)
-    if kind in _FIXED or (kind is tuple and _all_fixed(value)):
+    if kind in _FIXED or (kind is tuple and _all_fixed(map(type, value))):
         return value
-    if kind is list and _all_fixed(value):
+    if kind is list and _all_fixed(map(type, value)):
         return value[:]
-    if kind is dict and _all_fixed(value.values()):
+    if kind is dict and _all_fixed(map(type, value.values())):
         return value.copy()
     try:
         return pickle.loads(pickle.dumps(value, 5))  # several times as fast as deepcopy

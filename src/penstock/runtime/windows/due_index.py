@@ -42,6 +42,15 @@ class DueIndex:
         else:
             keys.append(key)
 
+    def add_all(self, timestamp: int, keys: list[Any]) -> None:
+        """Note that several keys are due; the list is given away."""
+        known = self._keys.get(timestamp)
+        if known is not None:
+            known += keys
+        elif keys:
+            self._keys[timestamp] = keys
+            heappush(self._times, timestamp)
+
     def pop(self, limit: int) -> tuple[int, list[Any]] | None:
         """The earliest moment up to the limit, and the keys that are due then; None if there is none."""
         times = self._times
@@ -58,13 +67,13 @@ class DueTimerService(InternalTimerService):
     the store arrive through the base class and join the others before anything fires, so that the order of time holds.
     """
 
-    __slots__ = ("_fire_moment", "_index")
+    __slots__ = ("_fire_moment", "index")
 
     def __init__(
         self, backend: KeyedStateBackend, clock: Callable[[], int], fire: Fire, on_processing: OnTimer
     ) -> None:
         super().__init__(backend, clock, self._on_stored_timer, on_processing)
-        self._index = DueIndex()
+        self.index = DueIndex()
         self._fire_moment = fire
 
     def schedule(self, key: Any, entry: Entry, timestamp: int) -> None:
@@ -77,7 +86,7 @@ class DueTimerService(InternalTimerService):
         else:
             timers.add(timestamp)
         entry[0].dirty = True
-        self._index.add(timestamp, key)
+        self.index.add(timestamp, key)
 
     def _on_stored_timer(self, timestamp: int, key: Any, namespace: Any) -> None:
         self.schedule(key, self._backend.entry, timestamp)
@@ -85,6 +94,6 @@ class DueTimerService(InternalTimerService):
     def advance_watermark(self, watermark: int) -> None:
         """Fire all timers up to the watermark, in time order, also those set meanwhile."""
         super().advance_watermark(watermark)
-        index, fire = self._index, self._fire_moment
+        index, fire = self.index, self._fire_moment
         while (due := index.pop(watermark)) is not None:
             fire(*due)

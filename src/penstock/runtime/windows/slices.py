@@ -117,6 +117,7 @@ class FoldedSlices(Slices):
     def __init__(self, contents: Contents, grid: SliceGrid) -> None:
         self._contents = contents
         self._grid = grid
+        self._merge = contents.merger
 
     def add(self, slices: KeySlices, start: int, value: Any) -> None:
         """Put an element into a slice."""
@@ -125,24 +126,38 @@ class FoldedSlices(Slices):
 
     def elements(self, slices: KeySlices, start: int, end: int) -> list[Any] | None:
         """The one result of all slices between start and end."""
-        grid, contents = self._grid, self._contents
-        block = grid.block_of(start)
-        if start == block:
-            head = self._head(slices, block, end)
-            return None if head is MISSING else contents.elements(head, kept=True)
-        tail = self._tail(slices, block, start)
-        head = self._head(slices, block + grid.block_length, end)
-        if head is MISSING:
-            return None if tail is MISSING else contents.elements(tail, kept=True)
-        if tail is MISSING:
-            return contents.elements(head, kept=True)
-        return contents.elements(contents.merge(copied(tail), copied(head)), kept=False)
+        tail_block, head_block = self.blocks(start)
+        combined, kept = self.combine(slices, tail_block, start, head_block, end)
+        return None if combined is MISSING else self._contents.elements(combined, kept=kept)
+
+    def blocks(self, start: int) -> tuple[int | None, int]:
+        """The block a window has a tail of, None if it begins with a block, and the one it has a head of."""
+        block = self._grid.block_of(start)
+        return (None, block) if start == block else (block, block + self._grid.block_length)
+
+    def combine(
+        self, slices: KeySlices, tail_block: int | None, start: int, head_block: int, end: int
+    ) -> tuple[Any, bool]:
+        """The tail of one block together with the head of the next, and whether that is still needed here."""
+        if slices.head_block == head_block and slices.head_to == end:
+            head = slices.head
+        else:
+            head = self._head(slices, head_block, end)
+        if tail_block is None:
+            return head, True
+        if slices.tail_block != tail_block or slices.tail_from > start:
+            self._build_tails(slices, tail_block, start)
+        position = bisect_left(slices.tail_starts, start)
+        if position == len(slices.tail):
+            return head, True
+        tail = slices.tail[position]
+        return (tail, True) if head is MISSING else (self._merge(copied(tail), copied(head)), False)
 
     def _head(self, slices: KeySlices, block: int, end: int) -> Any:
         """All slices from the beginning of a block to `end`."""
         if slices.head_block != block or slices.head_to > end:
             slices.head_block, slices.head_to, slices.head = block, block, MISSING
-        at, head, merge, after = slices.head_to, slices.head, self._contents.merge, self._grid.after
+        at, head, merge, after = slices.head_to, slices.head, self._merge, self._grid.after
         while at < end:
             part = slices.get(at, MISSING)
             if part is not MISSING:
@@ -151,15 +166,8 @@ class FoldedSlices(Slices):
         slices.head_to, slices.head = at, head
         return head
 
-    def _tail(self, slices: KeySlices, block: int, start: int) -> Any:
-        """All slices from `start` to the end of a block."""
-        if slices.tail_block != block or slices.tail_from > start:
-            self._build_tails(slices, block, start)
-        position = bisect_left(slices.tail_starts, start)
-        return slices.tail[position] if position < len(slices.tail) else MISSING
-
     def _build_tails(self, slices: KeySlices, block: int, start: int) -> None:
-        merge, end = self._contents.merge, block + self._grid.block_length
+        merge, end = self._merge, block + self._grid.block_length
         starts = sorted(at for at in slices if start <= at < end)
         tails: list[Any] = []
         for at in reversed(starts):

@@ -11,7 +11,7 @@ from typing import Any
 from penstock.common.watermark import MIN_WATERMARK
 from penstock.core.window import TimeWindow
 from penstock.runtime.operator import KeySelect, OperatorContext, Output, Values
-from penstock.runtime.state.pages import Entry
+from penstock.runtime.state.pages import EVENT_TIMERS, Entry
 from penstock.runtime.windows.base import CONTENTS_STATE
 from penstock.runtime.windows.contents import ListContents
 from penstock.runtime.windows.copies import copied
@@ -110,6 +110,48 @@ class SlidingWindowOperator(PaneOperator):
                 self._evaluate(key, entry, end)
 
     # -- windows ------------------------------------------------------------------------------------------------
+
+    def _fire(self, timestamp: int, keys: list[Any]) -> None:
+        slices = self._slices
+        if self._emits_results and not self.lateness and isinstance(slices, FoldedSlices):
+            self._fire_folded(timestamp, keys, slices)
+        else:
+            super()._fire(timestamp, keys)
+
+    def _fire_folded(self, timestamp: int, keys: list[Any], folded: FoldedSlices) -> None:
+        """What `_at` does, for all keys of a moment: what depends on the moment alone is computed once."""
+        backend, entries, slot, split = self.backend, self.backend.entries, self.slot, self.split
+        end = timestamp + 1
+        start, next_end = end - self.size, end + self.slide
+        tail_block, head_block = folded.blocks(start)
+        combine, elements_of = folded.combine, self.definition.contents.elements
+        results: list[Any] = []
+        again: list[Any] = []
+        for key in keys:
+            entry = entries.get(key) or backend.activate(key)
+            timers = entry[EVENT_TIMERS]
+            if timers is None or timestamp not in timers:
+                continue
+            timers.discard(timestamp)
+            entry[0].dirty = True
+            slices = entry[slot]
+            value, kept = combine(slices, tail_block, start, head_block, end)
+            results += elements_of(value, kept=kept)
+            slices.pop(start, None)
+            if split:
+                slices.pop(start + split, None)
+            if not slices:
+                entry[slot] = None
+            elif next_end - 1 not in timers:
+                for at in slices:  # nearly always the first one decides
+                    if at < next_end:
+                        timers.add(next_end - 1)
+                        again.append(key)
+                        break
+            if not timers:
+                entry[EVENT_TIMERS] = None
+        self.timers.index.add_all(next_end - 1, again)
+        append_results(self.collector, results, timestamp)
 
     def _at(self, timestamp: int, key: Any, entry: Entry) -> None:
         """The end of one window and, with lateness, the time to forget an earlier one."""
