@@ -102,7 +102,7 @@ class SplitEnumerator(ABC):
 
     def use_directory(self, directory: str) -> None:
         """Called before :meth:`start`: a directory for what must survive a restart of the driver."""
-        return None
+        return
 
     def commit(self, offsets: Mapping[str, Any]) -> None:
         """Everything before these offsets (by split id) is processed durably. May be called again with the same."""

@@ -22,7 +22,7 @@ def execution_plan_json(sinks: list[Transformation], settings: JobSettings) -> s
     for node in graph.nodes:
         description: dict[str, Any] = {
             "id": node.id,
-            "type": ("Source: " if node.kind == "source" else "Sink: " if node.kind == "sink" else "") + node.name,
+            "type": node.name,
             "pact": _KINDS[node.kind],
             "contents": node.description,
             "parallelism": node.parallelism,

@@ -10,6 +10,7 @@ from penstock.common.watermark_strategy import MIN_WATERMARK
 from penstock.metrics import MetricGroup
 from penstock.runtime.job import ChainedOperator, JobEdge, JobVertex
 from penstock.runtime.operator import Clock, JobInfo, OperatorContext, Output, StreamOperator
+from penstock.runtime.operators.type_check import checked_output
 from penstock.runtime.outputs import ChainOutput, ExchangeOutput, Send, combine
 from penstock.runtime.runtime_context import StreamingRuntimeContext
 from penstock.runtime.state.backend import KeyedStateBackend
@@ -78,7 +79,8 @@ class OperatorChain:
                 if tag is not None:
                     sides.setdefault(tag, []).append(output)
             operator = copy.copy(chained.operator)
-            operator.setup(self._context(chained, {tag: combine(outs) for tag, outs in sides.items()}), main)
+            context = self._context(chained, {tag: combine(outs) for tag, outs in sides.items()})
+            operator.setup(context, checked_output(main, operator, context))
             built[position] = operator
             self.operators.insert(0, operator)
 
@@ -172,7 +174,7 @@ class OperatorChain:
         for operator in self.operators:
             try:
                 operator.close()
-            except Exception as error:  # noqa: BLE001 - the first failure is raised when all are closed
+            except Exception as error:
                 failure = failure or error
         if failure is not None:
             raise failure

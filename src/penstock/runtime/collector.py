@@ -6,7 +6,8 @@ from typing import Any
 
 from penstock.common.errors import InvalidProgramError, shorten
 from penstock.core.output_tag import OutputTag
-from penstock.runtime.operator import Output, OperatorContext, Timestamps, Values
+from penstock.runtime.isolation import copy_of, deeply_immutable
+from penstock.runtime.operator import OperatorContext, Output, Timestamps, Values
 
 
 class Collector:
@@ -35,14 +36,8 @@ class Collector:
             self.timestamps.append(timestamp)
         self.values.append(value)
 
-    def collect_all(self, results: Any, timestamp: int | None) -> None:
-        """Everything a user function returned or yielded; None is nothing."""
-        if results is not None:
-            for item in results:
-                self.collect(item, timestamp)
-
     def side(self, tag: OutputTag, value: Any, timestamp: int | None) -> None:
-        """One record for a side output."""
+        """One record for a side output, as it is now: who emits it may go on changing it."""
         if not isinstance(tag, OutputTag):
             raise InvalidProgramError(
                 f"operator '{self._context.operator_name}' emitted to a side output with {shorten(tag)}: "
@@ -51,7 +46,7 @@ class Collector:
         lists = self._sides.get(tag.tag_id)
         if lists is None:
             lists = self._sides[tag.tag_id] = ([], [])
-        lists[0].append(value)
+        lists[0].append(value if deeply_immutable(value) else copy_of(value))
         lists[1].append(timestamp)
 
     def flush(self) -> None:

@@ -7,14 +7,28 @@ suspended generator) is copied when it is emitted. Immutable values and objects 
 
 from __future__ import annotations
 
+import datetime
+import enum
 import pickle
+from copy import copy
+from decimal import Decimal
+from functools import cache
 from itertools import chain
 from sys import getrefcount
 from typing import Any
+from uuid import UUID
 
+from penstock.common.types import Row
 from penstock.runtime.serialization import dumps
 
-IMMUTABLE: frozenset[type] = frozenset({int, float, str, bool, bytes, complex, type(None)})
+IMMUTABLE: frozenset[type] = frozenset(
+    {
+        int, float, str, bool, bytes, complex, type(None),
+        Decimal, datetime.date, datetime.time, datetime.datetime, datetime.timedelta, UUID,
+    }
+)  # fmt: skip
+
+_all_immutable = IMMUTABLE.issuperset
 
 # References to an object that only its receiver holds: the caller's variable, our parameter, getrefcount's argument.
 _UNSHARED = 3
@@ -25,6 +39,7 @@ def protect(value: Any) -> Any:
     """`value`, or a copy of it if it can still be changed by whoever emitted it.
 
     >>> held = [1]
+    >>> state = {"held": held}
     >>> protect(held) is held, protect(held) == held
     (False, True)
     """
@@ -34,7 +49,7 @@ def protect(value: Any) -> Any:
     if kind is tuple:
         for part in value:
             if type(part) not in IMMUTABLE and (type(part) is tuple or getrefcount(part) > _UNSHARED_IN_TUPLE):
-                return copy_of(value) if not deeply_immutable(value) else value
+                return value if deeply_immutable(value) else copy_of(value)
         return value
     if getrefcount(value) > _UNSHARED and not deeply_immutable(value):
         return copy_of(value)
@@ -42,13 +57,47 @@ def protect(value: Any) -> Any:
 
 
 def deeply_immutable(value: Any) -> bool:
-    """Whether nothing inside can change: scalars, and tuples of such."""
-    return type(value) in IMMUTABLE or (type(value) is tuple and all(map(deeply_immutable, value)))
+    """Whether nothing inside can change: scalars, enums, tuples and frozen dataclasses of such."""
+    if type(value) in IMMUTABLE:
+        return True
+    if isinstance(value, tuple):
+        return all(map(deeply_immutable, value))
+    if isinstance(value, enum.Enum):
+        return True
+    parameters = getattr(type(value), "__dataclass_params__", None)
+    if parameters is not None and parameters.frozen:
+        return all(deeply_immutable(getattr(value, name)) for name in type(value).__dataclass_fields__)
+    return False
 
 
 def copy_of(value: Any) -> Any:
-    """A deep copy, as serialization would make it."""
+    """A deep copy, as serialization would make it; flat containers and objects the quick way."""
+    kind = type(value)
+    if kind is list and _all_immutable(map(type, value)):
+        return value[:]
+    if kind is dict and _all_immutable(map(type, value.values())) and _all_immutable(map(type, value)):
+        return dict(value)
+    if kind is Row and _all_immutable(map(type, value)):
+        return copy(value)
+    state = getattr(value, "__dict__", None)
+    if (
+        state is not None
+        and _plain_to_pickle(kind)
+        and _all_immutable(map(type, state.values()))
+    ):
+        twin = kind.__new__(kind)
+        twin.__dict__.update(state)
+        return twin
     return pickle.loads(dumps(value, "a record"))
+
+
+@cache
+def _plain_to_pickle(kind: type[Any]) -> bool:
+    """Whether an object of this class is nothing but its attributes."""
+    custom = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__")
+    return not hasattr(kind, "__slots__") and not any(
+        name in vars(base) for base in kind.__mro__[:-1] for name in custom
+    )
 
 
 def copy_batch(values: list[Any]) -> list[Any]:
@@ -58,5 +107,4 @@ def copy_batch(values: list[Any]) -> list[Any]:
         return list(values)
     if kinds == {tuple} and set(map(type, chain.from_iterable(values))) <= IMMUTABLE:
         return list(values)
-    copied: list[Any] = copy_of(values)
-    return copied
+    return [value if deeply_immutable(value) else copy_of(value) for value in values]

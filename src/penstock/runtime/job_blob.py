@@ -50,7 +50,7 @@ def _main_classes() -> dict[str, type]:
         if isinstance(value, type) and value.__module__ == "__main__" and value.__qualname__ == name:
             try:
                 cloudpickle.dumps(value)
-            except Exception:  # noqa: BLE001, S112 - whoever uses it gets the error where it is used
+            except Exception:  # noqa: S112 - whoever uses it gets the error where it is used
                 continue
             found[name] = value
     return found
@@ -77,7 +77,7 @@ def _pickles(value: Any) -> bool:
 def _reason(value: Any) -> str | None:
     try:
         cloudpickle.dumps(value)
-    except Exception as error:  # noqa: BLE001 - any failure is the answer
+    except Exception as error:
         return str(error)
     return None
 

@@ -35,7 +35,9 @@ def default_max_parallelism(parallelism: int) -> int:
 def check_parallelism(parallelism: int, max_parallelism: int) -> None:
     """Refuse a parallelism that has no key group for each of its subtasks."""
     if not 1 <= max_parallelism <= UPPER_BOUND_MAX_PARALLELISM:
-        raise InvalidProgramError(f"max parallelism must be between 1 and {UPPER_BOUND_MAX_PARALLELISM}, got {max_parallelism}")
+        raise InvalidProgramError(
+            f"max parallelism must be between 1 and {UPPER_BOUND_MAX_PARALLELISM}, got {max_parallelism}"
+        )
     if parallelism > max_parallelism:
         raise InvalidProgramError(
             f"parallelism {parallelism} is larger than max parallelism {max_parallelism}: raise set_max_parallelism()"

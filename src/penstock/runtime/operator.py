@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from penstock.common.typeinfo import TypeInformation
 from penstock.common.watermark_strategy import MIN_WATERMARK
 from penstock.core.functions import RuntimeContext
 from penstock.metrics import MetricGroup
@@ -129,6 +130,7 @@ class StreamOperator:
     context: OperatorContext
     output: Output
     current_watermark: int = MIN_WATERMARK
+    output_type: TypeInformation | None = None  # declared by the user: emitted records are checked against it
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         """Called once before `open`."""
@@ -212,4 +214,3 @@ class StreamOperator:
     def user_functions(self) -> list[Any]:
         """The user's function objects, for lifecycle and serialization checks."""
         return []
-

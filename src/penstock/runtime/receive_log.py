@@ -20,7 +20,8 @@ class ReceiveLog:
     """Elements received so far: the tail in memory, everything not yet committed in segment files.
 
     >>> log = ReceiveLog(None)
-    >>> log.append("a"); log.append("b")
+    >>> log.append("a")
+    ... log.append("b")
     >>> log.seal(0, 10)
     2
     >>> log.read(0, 2)

@@ -62,7 +62,7 @@ class ReceiverEnumerator(SplitEnumerator):
             self._receive(index, log, self._stop)
         except PenstockError as error:
             self._failure = error
-        except Exception as error:  # noqa: BLE001 - raised where the next batch is planned
+        except Exception as error:
             self._failure = JobExecutionError(f"source '{self._name}' failed\n{user_traceback(error)}")
         finally:
             self._done[index] = True

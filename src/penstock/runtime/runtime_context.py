@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.errors import StateAccessError
-from penstock.core.functions import RuntimeContext
+from penstock.core.functions import DistributedCache, RuntimeContext
 from penstock.metrics import MetricGroup
 
 if TYPE_CHECKING:
@@ -70,9 +70,9 @@ class StreamingRuntimeContext(RuntimeContext):
         """The operator's metrics."""
         return self._metrics
 
-    def get_distributed_cache(self) -> dict[str, str]:
+    def get_distributed_cache(self) -> DistributedCache:
         """Registered files by name: path on this machine."""
-        return dict(self._job.cached_files)
+        return DistributedCache(self._job.cached_files)
 
     def _create(self, descriptor: Any) -> Any:
         if self._states is None:

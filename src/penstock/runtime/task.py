@@ -38,9 +38,7 @@ class StreamTask:
             self.valve.restore(valve_state)
         self.chain = OperatorChain(vertex, edges, subtask, environment, self._send, operator_states)
         self._head = self.chain.operators[0]
-        self._sorted = (
-            SortedKeyedInput(self._head) if environment.batch_execution and self._head.keyed else None
-        )
+        self._sorted = SortedKeyedInput(self._head) if environment.batch_execution and self._head.keyed else None
         self._deltas = MetricDeltas(self.chain)
         self._records_in = 0
         self.chain.open()

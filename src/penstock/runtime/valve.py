@@ -25,8 +25,9 @@ class WatermarkValve:
     """Combines the clocks of all input channels.
 
     >>> valve = WatermarkValve()
-    >>> valve.expect("a"); valve.expect("b")
-    >>> valve.input_watermark("a", 10) is None   # b has not spoken yet
+    >>> valve.expect("a")
+    ... valve.expect("b")
+    >>> valve.input_watermark("a", 10) is None  # b has not spoken yet
     True
     >>> valve.input_watermark("b", 7)
     7

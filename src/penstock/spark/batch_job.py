@@ -69,7 +69,9 @@ class BatchJob:
         self._spark.sparkContext.cancelJobGroup(self.job_id)
 
     def _run_attempt(self, attempt: int) -> None:
-        coordinator = SourceCoordinator(self.graph.source_vertices, external=self.graph.external_sources, sizer=BatchSizer(_ALL))
+        coordinator = SourceCoordinator(
+            self.graph.source_vertices, external=self.graph.external_sources, sizer=BatchSizer(_ALL)
+        )
         server = SourceServer(coordinator, self._spark.sparkContext.defaultParallelism)
         try:
             coordinator.start()

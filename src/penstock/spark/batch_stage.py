@@ -26,7 +26,7 @@ class BatchStage:
         tune_worker()
         try:
             yield from to_arrow(self._run(batches))
-        except BaseException as error:  # noqa: BLE001 - everything leaves through the JVM
+        except BaseException as error:
             raise_encoded(error)
 
     def _run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:

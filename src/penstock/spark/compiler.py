@@ -10,15 +10,14 @@ from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 
+from penstock.runtime.job_blob import pack_job
 from penstock.runtime.stage import JobSpec
 from penstock.spark.batch_stage import BatchStage
 from penstock.spark.data_source import FORMAT, PenstockSource
-from penstock.runtime.job_blob import pack_job
-from penstock.spark.source_server import SourceServer
 from penstock.spark.frame_stage import FrameStage
 from penstock.spark.plan_nodes import map_in_arrow, transform_with_state
+from penstock.spark.source_server import SourceServer
 from penstock.spark.state_stage import StageProcessor
-
 
 _ship_directory: Path | None = None
 
@@ -41,8 +40,8 @@ def ship_job(spark: SparkSession, spec: JobSpec) -> str:
 
 def channel_keys(spark: SparkSession, channels: int) -> list[int]:
     """For each channel a grouping key that Spark's hash partitioning sends to the partition of that number."""
-    hashing = spark.sparkContext._jvm.org.apache.spark.sql.catalyst.expressions.Murmur3HashFunction  # type: ignore[union-attr] # noqa: SLF001
-    int_type = spark.sparkContext._jvm.org.apache.spark.sql.types.DataTypes.IntegerType  # type: ignore[union-attr] # noqa: SLF001
+    hashing = spark.sparkContext._jvm.org.apache.spark.sql.catalyst.expressions.Murmur3HashFunction  # type: ignore[union-attr]
+    int_type = spark.sparkContext._jvm.org.apache.spark.sql.types.DataTypes.IntegerType  # type: ignore[union-attr]
     keys: dict[int, int] = {}
     candidate = 0
     while len(keys) < channels:
@@ -94,7 +93,7 @@ def compile_batch(
 
 def _adopted(spark: SparkSession, frame: DataFrame) -> DataFrame:
     """The user's DataFrame under the job's own session, whose settings the query must have."""
-    java_frame = spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows(  # type: ignore[union-attr, operator]
+    java_frame = spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows(  # type: ignore[union-attr]
         spark._jsparkSession, frame._jdf.logicalPlan()
     )
     return DataFrame(java_frame, spark)

@@ -13,12 +13,14 @@ from pyspark.sql.types import StructType
 from penstock.runtime.stage import Row
 from penstock.spark import worker
 from penstock.spark.failures import raise_encoded
-from penstock.spark.source_server import SourceClient
 from penstock.spark.plan_nodes import ROW_SCHEMA
+from penstock.spark.source_server import SourceClient
 from penstock.spark.worker_tuning import tune_worker
 
 FORMAT = "penstock"
-_ARROW_SCHEMA = pa.schema([pa.field("channel", pa.int32(), nullable=False), pa.field("frame", pa.binary(), nullable=False)])
+_ARROW_SCHEMA = pa.schema(
+    [pa.field("channel", pa.int32(), nullable=False), pa.field("frame", pa.binary(), nullable=False)]
+)
 _BATCH_BYTES = 8 * 1024 * 1024
 
 
@@ -34,7 +36,7 @@ class PenstockSource(DataSource):
         """Channel and frame."""
         return ROW_SCHEMA
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """For streaming jobs."""
         return SourcesReader(dict(self.options))
 
@@ -66,7 +68,7 @@ class _Reading:
             stage = worker.source_stage(job_file)  # first: it makes the classes of the user's program known
             works, header, first = pickle.loads(partition.value)
             yield from to_arrow(stage.run(works, header, first=first), keys)
-        except BaseException as error:  # noqa: BLE001 - everything leaves through the JVM
+        except BaseException as error:
             worker.drop_source_stage(job_file)
             raise_encoded(error)
 
@@ -74,12 +76,12 @@ class _Reading:
 class SourcesReader(_Reading, DataSourceStreamReader):
     """Streaming: offsets come from the coordinator."""
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+    def initialOffset(self) -> dict[str, Any]:
         """Before the first batch."""
         offset: dict[str, Any] = self._call("initial")
         return offset
 
-    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802
+    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
         """The end of the next batch; the coordinator waits a little for something to do."""
         offset: dict[str, Any] = self._call("latest", start)
         return offset

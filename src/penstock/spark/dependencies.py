@@ -50,7 +50,17 @@ def _existing(path: str, call: str) -> str:
 def _installed(requirements: str, cache: str | None) -> str:
     """The required packages as one zip that Python can import from."""
     directory = Path(tempfile.mkdtemp(prefix="penstock-requirements-"))
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(directory / "packages"), "-r", requirements]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--target",
+        str(directory / "packages"),
+        "-r",
+        requirements,
+    ]
     if cache is not None:
         command += ["--no-index", "--find-links", cache]
     done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - the user's own file

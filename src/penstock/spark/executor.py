@@ -34,7 +34,7 @@ def embedded_session(settings: JobSettings) -> SparkSession:
 
 def stop_embedded_session() -> None:
     """Stop the local Spark, if there is one, leaving no process behind."""
-    global _embedded  # noqa: PLW0603
+    global _embedded
     if _embedded is not None:
         session, _embedded = _embedded, None
         stop_session(session)

@@ -24,7 +24,7 @@ def raise_encoded(error: BaseException) -> NoReturn:
         error = JobExecutionError(f"a task failed: {type(error).__name__}: {error}\n{user_traceback(error)}")
     try:
         data = pickle.dumps(error)
-    except Exception:  # noqa: BLE001 - an error must always arrive
+    except Exception:
         data = pickle.dumps(JobExecutionError(str(error)))
     raise TaskFailure(f"{_MARK}{base64.b64encode(data).decode()}: {error}") from None
 

@@ -40,6 +40,6 @@ class FrameStage:
             stage = worker.source_stage(self._job_file)
             rows = stage.run_frame(self._vertex_id, context.partitionId(), header, batches)
             yield from to_arrow(rows, self._keys)
-        except BaseException as error:  # noqa: BLE001 - everything leaves through the JVM
+        except BaseException as error:
             worker.drop_source_stage(self._job_file)
             raise_encoded(error)

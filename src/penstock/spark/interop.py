@@ -91,7 +91,9 @@ def _schema(transformation: Transformation, schema: StructType | str | None) -> 
             f"to_dataframe() on '{transformation.name}' needs a schema, for instance "
             "to_dataframe('id string, temperature double'): the stream has no declared row type"
         )
-    return StructType.fromDDL(text)
+    parsed = StructType.fromDDL(text)
+    assert isinstance(parsed, StructType)
+    return parsed
 
 
 def _ddl(output_type: TypeInformation | None) -> str | None:
@@ -122,7 +124,7 @@ class _ToRows:
                         for report in decode_reports(data):
                             for _, values in report.committables:
                                 yield to_record_batch(values, arrow_schema)
-        except BaseException as error:  # noqa: BLE001 - everything leaves through the JVM
+        except BaseException as error:
             raise_encoded(error)
 
 
@@ -133,7 +135,9 @@ def to_record_batch(values: list[Any], schema: pa.Schema) -> pa.RecordBatch:
     try:
         arrays = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(schema)]
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise TypeMismatchError(f"a record does not fit the DataFrame's schema ({error}); one of {shorten(values)}") from None
+        raise TypeMismatchError(
+            f"a record does not fit the DataFrame's schema ({error}); one of {shorten(values)}"
+        ) from None
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -149,4 +153,6 @@ def _fields(value: Any, names: list[str]) -> Sequence[Any]:
     try:
         return [getattr(value, name) for name in names]
     except AttributeError as error:
-        raise TypeMismatchError(f"record {shorten(value)} does not fit the columns {', '.join(names)}: {error}") from None
+        raise TypeMismatchError(
+            f"record {shorten(value)} does not fit the columns {', '.join(names)}: {error}"
+        ) from None

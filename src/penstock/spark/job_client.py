@@ -44,7 +44,7 @@ class SparkJobClient(JobClient):
     def _run(self) -> None:
         try:
             self.job.run()
-        except BaseException as error:  # noqa: BLE001 - handed to whoever waits for the job
+        except BaseException as error:
             self._end()
             self._result.complete_exceptionally(error)
             return

@@ -10,16 +10,16 @@ from pathlib import Path
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.common.errors import JobExecutionError, PenstockError
 from penstock.common.job_status import JobStatus
+from penstock.graph.job_graph import JobGraph, job_spec
 from penstock.runtime.coordinator import BatchSizer, SourceCoordinator
 from penstock.runtime.frames import REPORT_EDGE, TaskReport, decode_frame
 from penstock.runtime.job_progress import JobProgress
 from penstock.runtime.sink_committer import SinkCommitters
 from penstock.runtime.stage import decode_reports
-from penstock.graph.job_graph import JobGraph, job_spec
 from penstock.spark.compiler import compile_streaming
 from penstock.spark.failures import decode_failure
 from penstock.spark.source_server import SourceServer
@@ -92,7 +92,11 @@ class JobMaster:
     def _run_attempt(self, attempt: int, checkpoint: str) -> None:
         settings = self.graph.settings
         fixed = settings.configuration.get("penstock.batch.max-records")
-        coordinator = SourceCoordinator(self.graph.source_vertices, external=self.graph.external_sources, sizer=BatchSizer(int(fixed) if fixed else None))
+        coordinator = SourceCoordinator(
+            self.graph.source_vertices,
+            external=self.graph.external_sources,
+            sizer=BatchSizer(int(fixed) if fixed else None),
+        )
         self._coordinator = coordinator
         self._commit_failure = None
         server = self._server = SourceServer(coordinator, self._spark.sparkContext.defaultParallelism)
@@ -187,5 +191,3 @@ def _receive_directory(checkpoint: str) -> str | None:
 def checkpoint_exists(directory: str) -> bool:
     """Whether a job has committed anything there."""
     return Path(directory, "offsets").is_dir()
-
-

@@ -51,15 +51,15 @@ class SourceServer:
         with contextlib.suppress(OSError):
             self._listener.close()
         with contextlib.suppress(OSError):
-            os.unlink(self.address)
+            Path(self.address).unlink()
         with contextlib.suppress(OSError):
-            os.rmdir(self._directory)
+            Path(self._directory).rmdir()
 
     def _serve(self) -> None:
         while True:
             try:
                 connection = self._listener.accept()
-            except Exception:  # noqa: BLE001 - closed, or a stranger at the door
+            except Exception:
                 if self._stop.is_set():
                     return
                 continue
@@ -71,7 +71,7 @@ class SourceServer:
                 method, *arguments = connection.recv()
                 try:
                     answer = (True, getattr(self, f"_do_{method}")(*arguments))
-                except Exception as error:  # noqa: BLE001 - reported by the job master
+                except Exception as error:
                     self.failure = error
                     answer = (False, f"{type(error).__name__}: {error}")
                 connection.send(answer)

@@ -56,11 +56,11 @@ class StageProcessor(StatefulProcessor):
         self._meta = handle.getValueState("meta", _META)
         self._pages = handle.getMapState("pages", _PAGE_KEY, _PAGE_VALUE)
 
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N803
         """One batch of one channel."""
         try:
             yield from self._run(self._keys.index(key[0]), rows)
-        except BaseException as error:  # noqa: BLE001 - everything leaves through the JVM
+        except BaseException as error:
             raise_encoded(error)
 
     def _run(self, channel: int, rows: Iterator[Row]) -> Iterator[Row]:

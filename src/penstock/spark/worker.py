@@ -15,10 +15,10 @@ from typing import Any
 from pyspark import SparkFiles
 
 from penstock.runtime.chain import TaskEnvironment
-from penstock.runtime.source_stage import SourceStage
-from penstock.runtime.stage import BatchClock, StageChannel
-from penstock.runtime.state.pages import MemoryPageStore, PageStore
 from penstock.runtime.job_blob import unpack_job
+from penstock.runtime.source_stage import SourceStage
+from penstock.runtime.stage import BatchClock, JobSpec, StageChannel
+from penstock.runtime.state.pages import MemoryPageStore, PageStore
 
 _MAX_JOBS = 4
 _FULL_COLLECTION_EVERY = 500
@@ -77,11 +77,18 @@ def _forget_old_jobs() -> None:
             del _stages[key]
 
 
+def _unpack(job_file: str) -> JobSpec:
+    spec = unpack_job(_blob(job_file))
+    files = spec.info.cached_files
+    spec.info.cached_files = {name: SparkFiles.get(Path(path).name) for name, path in files.items()}
+    return spec
+
+
 def source_stage(job_file: str) -> SourceStage:
     """The source tasks of a job in this worker."""
     stage = _source_stages.get(job_file)
     if stage is None:
-        spec = unpack_job(_blob(job_file))
+        spec = _unpack(job_file)
         environment = TaskEnvironment(MemoryPageStore(), BatchClock(), spec.info, spec.batch_execution)
         stage = _source_stages[job_file] = SourceStage(spec, environment)
         gc.set_threshold(_YOUNG_OBJECTS, 10, 1000)
@@ -101,7 +108,7 @@ def take_stage(job_file: str, level: int, channel: int, token: str | None) -> Li
 
 def new_stage(job_file: str, level: int, channel: int, store: PageStore, snapshots: dict[int, Any]) -> LiveStage:
     """A stage that starts from stored state."""
-    spec = unpack_job(_blob(job_file))
+    spec = _unpack(job_file)
     rebindable = RebindableStore(store)
     environment = TaskEnvironment(rebindable, BatchClock(), spec.info, spec.batch_execution, spec.memory_budget)
     return LiveStage(StageChannel(spec, level, channel, environment, snapshots), rebindable, "")

@@ -89,9 +89,7 @@ class MiniClusterJob:
         self.coordinator.start()
         self.offset: Offset = self.coordinator.initial_offset()
         self._channels = {
-            (level, channel): _ChannelState()
-            for level in range(1, spec.levels + 1)
-            for channel in range(spec.channels)
+            (level, channel): _ChannelState() for level in range(1, spec.levels + 1) for channel in range(spec.channels)
         }
         if snapshot is not None:
             self._restore(snapshot)
@@ -209,9 +207,7 @@ class MiniCluster:
     ) -> MiniClusterJob:
         """Start a job without running it; `snapshot` continues an earlier one."""
         graph = translate(sinks, settings)
-        return MiniClusterJob(
-            graph, self.clock, max_records=self._max_records, cold=self._cold, snapshot=snapshot
-        )
+        return MiniClusterJob(graph, self.clock, max_records=self._max_records, cold=self._cold, snapshot=snapshot)
 
     def submit(self, sinks: list[Transformation], settings: JobSettings) -> JobClient:
         """Run a job to its end."""

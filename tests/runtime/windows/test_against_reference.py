@@ -41,7 +41,15 @@ SESSIONS = st.builds(
 )
 WINDOWS = st.one_of(FIXED, SHIFTED, SESSIONS)
 EVENT_TIME_TRIGGERS = st.sampled_from(
-    [("default",), ("purging",), ("count", 2), ("purging count", 3), ("continuous", 4), ("continuous", 10), ("every", 5)]
+    [
+        ("default",),
+        ("purging",),
+        ("count", 2),
+        ("purging count", 3),
+        ("continuous", 4),
+        ("continuous", 10),
+        ("every", 5),
+    ]
 )
 EVICTORS = st.sampled_from(
     [("count", 2, False), ("count", 1, True), ("count", 0, True), ("time", 4, False), ("time", 3, True)]

@@ -106,7 +106,9 @@ class Reference:
         if config.kind == "session":
             return [(time, time + (element.gap if config.gap is None else config.gap))]
         slide = config.slide if config.kind == "sliding" else config.size
-        starts = [start for start in range(time - config.size - slide, time + 1) if (start - config.offset) % slide == 0]
+        starts = [
+            start for start in range(time - config.size - slide, time + 1) if (start - config.offset) % slide == 0
+        ]
         return [(start, start + config.size) for start in reversed(starts) if start <= time < start + config.size]
 
     def find(self, key, start, end):

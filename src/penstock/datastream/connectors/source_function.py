@@ -73,7 +73,7 @@ class _Runner:
     def __call__(self, index: int, log: ReceiveLog, stop: threading.Event) -> None:
         function = self._source.new_function()
         context = StreamingRuntimeContext(
-            operator_name=self._source._name,  # noqa: SLF001
+            operator_name=self._source._name,
             subtask=index,
             parallelism=self._parallelism,
             max_parallelism=128,

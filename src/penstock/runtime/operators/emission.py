@@ -35,8 +35,7 @@ def collect_results(collector: Collector, results: Any, timestamp: int | None) -
             collect(item, timestamp)
         elif kind is tuple:
             if len(item) == 2 and type(item[0]) is OutputTag:
-                tagged = item[1]
-                collector.side(item[0], protect(tagged), timestamp)
+                collector.side(item[0], item[1], timestamp)
             else:
                 collect(protect(item), timestamp)
         else:

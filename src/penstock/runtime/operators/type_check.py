@@ -33,12 +33,12 @@ _MAX_DEPTH = 4
 def declare_output_type(operator: StreamOperator, output_type: TypeInformation | None) -> None:
     """Have the records that `operator` emits checked (see `checked_output`)."""
     if output_type is not None and type(output_type) is not PickledBytesTypeInfo:
-        operator.output_type = output_type  # type: ignore[attr-defined]
+        operator.output_type = output_type
 
 
 def checked_output(output: Output, operator: StreamOperator, context: OperatorContext) -> Output:
     """The output to give the operator: `output` itself, or a checking one in front of it if a type was declared."""
-    output_type = getattr(operator, "output_type", None)
+    output_type = operator.output_type
     return output if output_type is None else TypeCheckedOutput(output, output_type, context)
 
 

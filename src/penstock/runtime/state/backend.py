@@ -56,9 +56,26 @@ class KeyedStateBackend:
     """All keyed states and timers of one operator instance."""
 
     __slots__ = (
-        "_batch", "_blank", "_fresh", "_listeners", "_no_entry", "_page_bytes", "_prefix", "_store", "_sweeps", "directory",
-        "entries", "entry", "key", "max_parallelism", "memory_budget", "operator_name", "pages", "timer_index",
-        "_dirty_segments", "_width",
+        "_batch",
+        "_blank",
+        "_dirty_segments",
+        "_fresh",
+        "_listeners",
+        "_no_entry",
+        "_page_bytes",
+        "_prefix",
+        "_store",
+        "_sweeps",
+        "_width",
+        "directory",
+        "entries",
+        "entry",
+        "key",
+        "max_parallelism",
+        "memory_budget",
+        "operator_name",
+        "pages",
+        "timer_index",
     )  # fmt: skip
 
     def __init__(
@@ -234,7 +251,9 @@ class KeyedStateBackend:
         blob = b""
         first_event = first_processing = None
         if entries:
-            columns = [None if column.count(None) == len(column) else column for column in zip(*entries.values(), strict=True)]
+            columns = [
+                None if column.count(None) == len(column) else column for column in zip(*entries.values(), strict=True)
+            ]
             first_event = _earliest(columns[EVENT_TIMERS])
             first_processing = _earliest(columns[PROCESSING_TIMERS])
             columns[PAGE] = list(entries)  # type: ignore[call-overload]

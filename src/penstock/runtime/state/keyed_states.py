@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from penstock.core.state import AggregatingState, ListState, MapState, ReducingState, ValueState
@@ -124,7 +124,7 @@ class CellMapState(MapState[Any, Any]):
             values[key] = value
             self.cell.touch()
 
-    def put_all(self, dict_value: dict[Any, Any]) -> None:
+    def put_all(self, dict_value: Mapping[Any, Any]) -> None:
         """Set several values."""
         for key, value in dict_value.items():
             self.put(key, value)

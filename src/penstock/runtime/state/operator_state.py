@@ -6,7 +6,7 @@ Unlike keyed state it belongs to the subtask. It is kept decoded and written as 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from penstock.common.errors import InvalidProgramError
@@ -69,11 +69,15 @@ class OperatorStateBackend(OperatorStateStore):
         if slot is None:
             known = self._layout.get(name)
             if known not in (None, mode):
-                raise InvalidProgramError(f"operator state '{name}' is {known} state and cannot be used as {mode} state")
+                raise InvalidProgramError(
+                    f"operator state '{name}' is {known} state and cannot be used as {mode} state"
+                )
             blob = self._store.get(self._page_id(name)) if known else None
             slot = self._slots[name] = _Slot(mode, empty() if blob is None else pickle.loads(blob))
         elif slot.mode != mode:
-            raise InvalidProgramError(f"operator state '{name}' is {slot.mode} state and cannot be used as {mode} state")
+            raise InvalidProgramError(
+                f"operator state '{name}' is {slot.mode} state and cannot be used as {mode} state"
+            )
         return slot
 
     def _page_id(self, name: str) -> str:
@@ -144,7 +148,7 @@ class OperatorBroadcastState(BroadcastState[Any, Any]):
         self._slot.content[key] = value
         self._slot.dirty = True
 
-    def put_all(self, dict_value: dict[Any, Any]) -> None:
+    def put_all(self, dict_value: Mapping[Any, Any]) -> None:
         """Set several values."""
         self._slot.content.update(dict_value)
         self._slot.dirty = True

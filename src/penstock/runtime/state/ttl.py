@@ -6,7 +6,7 @@ whenever their page is written or swept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from penstock.core.state import AggregatingState, ListState, MapState, ReducingState, StateTtlConfig, ValueState
@@ -210,7 +210,7 @@ class TtlMapState(MapState[Any, Any]):
         stored[key] = self._ttl.stamp(value)
         self.cell.put(stored)
 
-    def put_all(self, dict_value: dict[Any, Any]) -> None:
+    def put_all(self, dict_value: Mapping[Any, Any]) -> None:
         """Set several values."""
         for key, value in dict_value.items():
             self.put(key, value)
