@@ -149,7 +149,8 @@ class StreamGraphGenerator:
         if isinstance(partitioner, ForwardPartitioner) and not same:
             raise InvalidProgramError(
                 f"forward() from '{feed.node.name}' (parallelism {feed.node.parallelism}) to '{target.name}' "
-                f"(parallelism {target.parallelism}) needs the same parallelism on both sides: use rebalance() or rescale()"
+                f"(parallelism {target.parallelism}) "
+                "needs the same parallelism on both sides: use rebalance() or rescale()"
             )
         edge = StreamEdge(feed.node, target, input_index, feed.tag_id, partitioner)
         feed.node.outputs.append(edge)
@@ -161,7 +162,8 @@ class StreamGraphGenerator:
             if node.uid is not None:
                 if node.uid in seen:
                     raise InvalidProgramError(
-                        f"operators '{seen[node.uid]}' and '{node.name}' have the same uid '{node.uid}': uids must be unique"
+                        f"operators '{seen[node.uid]}' and '{node.name}' "
+                        f"have the same uid '{node.uid}': uids must be unique"
                     )
                 seen[node.uid] = node.name
 

@@ -7,7 +7,7 @@ suspended generator) is copied when it is emitted. Immutable values and objects 
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import enum
 import pickle
 from copy import copy
@@ -24,7 +24,7 @@ from penstock.runtime.serialization import dumps
 IMMUTABLE: frozenset[type] = frozenset(
     {
         int, float, str, bool, bytes, complex, type(None),
-        Decimal, datetime.date, datetime.time, datetime.datetime, datetime.timedelta, UUID,
+        Decimal, dt.date, dt.time, dt.datetime, dt.timedelta, UUID,
     }
 )  # fmt: skip
 
@@ -72,7 +72,7 @@ def deeply_immutable(value: Any) -> bool:
 
 def copy_of(value: Any) -> Any:
     """A deep copy, as serialization would make it; flat containers and objects the quick way."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind is list and _all_immutable(map(type, value)):
         return value[:]
     if kind is dict and _all_immutable(map(type, value.values())) and _all_immutable(map(type, value)):
@@ -80,11 +80,7 @@ def copy_of(value: Any) -> Any:
     if kind is Row and _all_immutable(map(type, value)):
         return copy(value)
     state = getattr(value, "__dict__", None)
-    if (
-        state is not None
-        and _plain_to_pickle(kind)
-        and _all_immutable(map(type, state.values()))
-    ):
+    if state is not None and _plain_to_pickle(kind) and _all_immutable(map(type, state.values())):
         twin = kind.__new__(kind)
         twin.__dict__.update(state)
         return twin
@@ -92,7 +88,7 @@ def copy_of(value: Any) -> Any:
 
 
 @cache
-def _plain_to_pickle(kind: type[Any]) -> bool:
+def _plain_to_pickle(kind: Any) -> bool:
     """Whether an object of this class is nothing but its attributes."""
     custom = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__")
     return not hasattr(kind, "__slots__") and not any(

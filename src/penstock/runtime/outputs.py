@@ -76,8 +76,17 @@ class ExchangeOutput:
     """Partitions records and packs them into frames, one open frame per receiving channel."""
 
     __slots__ = (
-        "_channels", "_counts", "_edge", "_elements", "_partitioner", "_send", "_sequence", "_what", "origin", "records",
-    )  # fmt: skip
+        "_channels",
+        "_counts",
+        "_edge",
+        "_elements",
+        "_partitioner",
+        "_send",
+        "_sequence",
+        "_what",
+        "origin",
+        "records",
+    )
 
     def __init__(self, edge: JobEdge, sender: int, send: Send) -> None:
         self._edge = edge

@@ -1,8 +1,8 @@
 """The receive log: what a source without memory of its own has received, kept until it is processed for good.
 
 Sockets and hand-written source functions cannot be asked again. What they deliver is appended to files on the driver
-before a batch that reads it is planned; after a crash the batch is read from the files (spec: ch. 8, resettable sources).
-Positions count elements from the beginning of the job.
+before a batch that reads it is planned; after a crash the batch is read from the files (spec: ch. 8, resettable
+sources). Positions count elements from the beginning of the job.
 """
 
 from __future__ import annotations

@@ -77,8 +77,8 @@ class StreamingRuntimeContext(RuntimeContext):
     def _create(self, descriptor: Any) -> Any:
         if self._states is None:
             raise StateAccessError(
-                f"operator '{self._operator_name}' asked for keyed state '{descriptor.name}', but its stream has no keys: "
-                "call key_by() before it"
+                f"operator '{self._operator_name}' asked for keyed state '{descriptor.name}', but its stream "
+                "has no keys: call key_by() before it"
             )
         return self._states.create(descriptor)
 

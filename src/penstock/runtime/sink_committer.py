@@ -43,7 +43,8 @@ class SinkCommitters:
             raise
         except Exception as error:
             raise JobExecutionError(
-                f"sink '{self._names[sink_id]}' failed to commit batch {checkpoint_id}: {type(error).__name__}: {error}\n"
+                f"sink '{self._names[sink_id]}' failed to commit batch {checkpoint_id}: "
+                f"{type(error).__name__}: {error}\n"
                 f"{user_traceback(error)}"
             ) from error
 

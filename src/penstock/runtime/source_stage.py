@@ -132,8 +132,8 @@ class SourceTask:
                 raise
             except Exception as error:
                 raise JobExecutionError(
-                    f"source '{self.name}' failed reading split '{portion.split.split_id}' from {shorten(portion.start)} "
-                    f"to {shorten(portion.end)}\n{user_traceback(error)}"
+                    f"source '{self.name}' failed reading split '{portion.split.split_id}' "
+                    f"from {shorten(portion.start)} to {shorten(portion.end)}\n{user_traceback(error)}"
                 ) from None
             if batch is None:
                 return

@@ -24,9 +24,17 @@ class InternalTimerService:
     """Timers of one operator: register and delete for the current key, fire when time passes."""
 
     __slots__ = (
-        "_backend", "_clock", "_compact_at", "_counter", "_due", "_event_queue", "_on_event", "_on_processing", "_processing_queue",
+        "_backend",
+        "_clock",
+        "_compact_at",
+        "_counter",
+        "_due",
+        "_event_queue",
+        "_on_event",
+        "_on_processing",
+        "_processing_queue",
         "current_watermark",
-    )  # fmt: skip
+    )
 
     def __init__(
         self, backend: KeyedStateBackend, clock: Callable[[], int], on_event: OnTimer, on_processing: OnTimer

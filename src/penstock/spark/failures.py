@@ -14,7 +14,7 @@ _MARK = "PENSTOCK-ERROR:"
 _PATTERN = re.compile(_MARK + r"([A-Za-z0-9+/=]+):")
 
 
-class TaskFailure(Exception):
+class TaskFailureError(Exception):
     """Carries an encoded error; its text survives the JVM."""
 
 
@@ -26,7 +26,7 @@ def raise_encoded(error: BaseException) -> NoReturn:
         data = pickle.dumps(error)
     except Exception:
         data = pickle.dumps(JobExecutionError(str(error)))
-    raise TaskFailure(f"{_MARK}{base64.b64encode(data).decode()}: {error}") from None
+    raise TaskFailureError(f"{_MARK}{base64.b64encode(data).decode()}: {error}") from None
 
 
 def decode_failure(text: str) -> PenstockError:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-import penstock.core.window as window
+from penstock.core import window
 
 NAMES = json.loads((Path(__file__).parent / "pyflink_window_names.json").read_text())
 

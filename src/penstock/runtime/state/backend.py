@@ -11,7 +11,7 @@ import math
 import pickle
 from collections.abc import Callable, Iterator
 from itertools import repeat
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from penstock.common.errors import InvalidProgramError, KeySelectorError, StateAccessError, shorten
 from penstock.runtime.key_groups import key_group_for, key_hash
@@ -96,7 +96,7 @@ class KeyedStateBackend:
         self.pages: dict[int, Page] = {}
         self.key: Any = NO_KEY
         self._no_entry: Any = _NoEntry(operator_name)
-        self.entry: Entry = self._no_entry
+        self.entry: Entry = cast("Entry", self._no_entry)
         self._prefix = operator_id
         self._store = store
         self._page_bytes = page_bytes
@@ -154,15 +154,14 @@ class KeyedStateBackend:
     def register(self, name: str, kind: str, sweep: Sweep | None = None) -> int:
         """The position in an entry of the named state; the same name always gets the same position."""
         layout = self.directory.layout
-        for position, (known, known_kind) in enumerate(layout):
-            if known == name:
-                if known_kind != kind:
-                    raise InvalidProgramError(
-                        f"state '{name}' of operator '{self.operator_name}' is a {known_kind} and cannot be used as a {kind}"
-                    )
-                break
+        position = next((index for index, (known, _) in enumerate(layout) if known == name), len(layout))
+        if position < len(layout):
+            if layout[position][1] != kind:
+                raise InvalidProgramError(
+                    f"state '{name}' of operator '{self.operator_name}' is a {layout[position][1]} "
+                    f"and cannot be used as a {kind}"
+                )
         else:
-            position = len(layout)
             layout.append((name, kind))
             self._width = len(layout)
             self._blank = (None,) * (FIRST_SLOT - 1 + self._width)
