@@ -46,16 +46,16 @@ class CoordinatedSource:
 
 
 class BatchSizer:
-    """How many records the next batch may have: as many as fit the target time at the speed seen.
+    """How many records the next batch may have: batches grow until they take the target time.
 
-    The first batches pay for starting workers and compiling code, so they teach nothing; later ones change the
-    size by at most a factor, so that one slow batch does not.
+    A batch has a cost of its own beside that of its records, so a size is never derived from a rate: it is doubled or
+    quartered in answer to the time batches take. The first batches pay for starting workers and teach nothing.
 
     >>> sizer = BatchSizer()
     >>> for _ in range(3):
     ...     sizer.observe(records=50_000, seconds=0.5)
-    >>> sizer.limit > 50_000
-    True
+    >>> sizer.limit
+    100000
     """
 
     def __init__(self, fixed: int | None = None, target_seconds: float = TARGET_BATCH_SECONDS) -> None:
@@ -65,12 +65,16 @@ class BatchSizer:
         self.limit = fixed or FIRST_BATCH_RECORDS
 
     def observe(self, records: int, seconds: float) -> None:
-        """Learn from a batch; batches that were not full teach nothing."""
+        """Learn from a batch; one that was not full says nothing about full ones."""
         self._seen += 1
-        if self._fixed is not None or self._seen <= 2 or records < self.limit // 2 or seconds <= 0:
+        if self._fixed is not None or self._seen <= 2 or records < self.limit // 2:
             return
-        wanted = int(records / seconds * self._target)
-        self.limit = max(MIN_BATCH_RECORDS, min(max(wanted, self.limit // 2), 4 * self.limit, MAX_BATCH_RECORDS))
+        if seconds < self._target / 2:
+            self.limit = min(2 * self.limit, MAX_BATCH_RECORDS)
+        elif seconds > 4 * self._target:
+            self.limit = max(self.limit // 4, MIN_BATCH_RECORDS)
+        elif seconds > 2 * self._target:
+            self.limit = max(self.limit // 2, MIN_BATCH_RECORDS)
 
 
 class SourceCoordinator:

@@ -126,11 +126,15 @@ class ExchangeOutput:
             if self._elements[channel]:
                 self._ship(channel)
 
-    def restart(self, origin: str | None = None, first_sequence: int = 0) -> None:
-        """A new batch begins: frames are numbered anew; a source sends under its split's name."""
+    def begin_batch(self, batch: int) -> None:
+        """A new batch begins: frames are numbered anew."""
+        self._partitioner.begin_batch(batch)
+        self._sequence = 0
+
+    def restart(self, origin: str, first_sequence: int = 0) -> None:
+        """In the source stage, a new split begins: its frames go under its name, and are numbered anew."""
         self._sequence = first_sequence
-        if origin is not None:
-            self.origin = origin
+        self.origin = origin
 
     def _ship(self, channel: int) -> None:
         elements, self._elements[channel] = self._elements[channel], []

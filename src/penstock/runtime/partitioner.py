@@ -33,6 +33,9 @@ class Partitioner:
         self.sender = sender
         self.channels = channels
 
+    def begin_batch(self, batch: int) -> None:
+        """A batch begins. Choices in it depend on its number only, so that whoever runs it again chooses the same."""
+
     def route(self, values: Values, timestamps: Timestamps) -> Routed:
         """Split a batch by target channel, keeping the order."""
         raise NotImplementedError
@@ -93,6 +96,10 @@ class RebalancePartitioner(Partitioner):
         self._next = sender % channels
         self._targets = list(range(channels))
 
+    def begin_batch(self, batch: int) -> None:
+        """Each batch starts one receiver further, so that small batches spread too."""
+        self._next = (self.sender + batch) % len(self._targets)
+
     def route(self, values: Values, timestamps: Timestamps) -> Routed:
         """Every n-th record to the same receiver, by slices."""
         targets, count = self._targets, len(self._targets)
@@ -128,9 +135,13 @@ class ShufflePartitioner(Partitioner):
     name = "SHUFFLE"
 
     def setup(self, sender: int, senders: int, channels: int, max_parallelism: int, target: str) -> None:
-        """Seeded by the sender, so that a replay repeats itself."""
+        """Create the generator."""
         super().setup(sender, senders, channels, max_parallelism, target)
-        self._random = random.Random(sender * 7919 + 17)  # noqa: S311 - not for security
+        self._random = random.Random(sender)  # noqa: S311 - not for security
+
+    def begin_batch(self, batch: int) -> None:
+        """Seeded by sender and batch, so that a replay repeats itself."""
+        self._random.seed(self.sender * 7919 + batch)
 
     def route(self, values: Values, timestamps: Timestamps) -> Routed:
         """One draw a record."""

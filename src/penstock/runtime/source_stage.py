@@ -6,8 +6,9 @@ the minimum over the splits (spec: 3.6, watermarks per partition).
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.common.errors import JobExecutionError, PenstockError, shorten
@@ -15,6 +16,7 @@ from penstock.core.source import SourceReader, SourceSplit
 from penstock.runtime.chain import OperatorChain, TaskEnvironment
 from penstock.runtime.frames import BatchHeader, TaskReport
 from penstock.runtime.job import JobVertex
+from penstock.runtime.serialization import dumps
 from penstock.runtime.stage import JobSpec, Row, encode_header, encode_reports
 from penstock.runtime.task_metrics import MetricDeltas, collect_committables
 from penstock.runtime.user_errors import user_traceback
@@ -67,6 +69,7 @@ class SourceTask:
         output = self.chain.source_output
         assert output is not None
         records = 0
+        self._begin_batch(header)
         for portion in work.ranges:
             for exchange in self.chain.exchanges:
                 exchange.restart(portion.split.split_id)
@@ -93,10 +96,11 @@ class SourceTask:
             yield from self._drain()
         yield 0, encode_reports([self._report(records)], f"0:{self.vertex.id}:{self.subtask}")
 
-    def run_frame(self, batches: Iterator[Any], partition: int) -> Iterator[Row]:
+    def run_frame(self, batches: Iterator[Any], partition: int, header: BatchHeader) -> Iterator[Row]:
         """One partition of a DataFrame. Its watermark waits behind the records of all partitions of the batch."""
         output = self.chain.source_output
         assert output is not None
+        self._begin_batch(header)
         for exchange in self.chain.exchanges:
             exchange.restart(FRAME_SPLIT, partition * _FRAMES_PER_PARTITION)
         for operator in self.chain.operators:
@@ -116,6 +120,10 @@ class SourceTask:
         self.chain.flush()
         yield from self._drain()
         yield 0, encode_reports([self._report(records)], f"0:{self.vertex.id}:{partition}")
+
+    def _begin_batch(self, header: BatchHeader) -> None:
+        for exchange in self.chain.exchanges:
+            exchange.begin_batch(header.checkpoint_id)
 
     def _drain(self) -> Iterator[Row]:
         rows, self.outbox[:] = list(self.outbox), []
@@ -176,6 +184,7 @@ class SourceStage:
         self._spec = spec
         self._environment = environment
         self._tasks: dict[tuple[int, int], SourceTask] = {}
+        self._operators: dict[int, bytes] = {}
 
     def run(self, works: list[SourceWork], header: BatchHeader, *, first: bool) -> Iterator[Row]:
         """One portion of a batch; the first portion also sends the header to every channel."""
@@ -206,7 +215,7 @@ class SourceStage:
                 yield channel, data
         work = SourceWork(vertex_id, 0, [])
         try:
-            yield from self._task(work).run_frame(batches, partition)
+            yield from self._task(work).run_frame(batches, partition, header)
         except BaseException:
             self._tasks.pop((vertex_id, 0), None)
             raise
@@ -215,6 +224,14 @@ class SourceStage:
         key = (work.vertex, work.subtask)
         task = self._tasks.get(key)
         if task is None:
-            vertex = self._spec.vertices[work.vertex]
+            vertex = self._own_vertex(self._spec.vertices[work.vertex])
             task = self._tasks[key] = SourceTask(self._spec, vertex, work.subtask, self._environment)
         return task
+
+    def _own_vertex(self, vertex: JobVertex) -> JobVertex:
+        """The vertex with function objects of the task's own: subtasks share this worker, but nothing else."""
+        if vertex.parallelism == 1:
+            return vertex
+        if vertex.id not in self._operators:  # before any of them is opened
+            self._operators[vertex.id] = dumps(vertex.operators, f"the operators of '{vertex.name}'")
+        return replace(vertex, operators=pickle.loads(self._operators[vertex.id]))

@@ -58,7 +58,7 @@ class StreamTask:
         if self.valve.idle != was_idle:
             self._head.process_status(idle=self.valve.idle)
         for exchange in self.chain.exchanges:
-            exchange.restart()
+            exchange.begin_batch(header.checkpoint_id)
         for operator in self.chain.operators:
             operator.advance_processing_time(header.now)
 

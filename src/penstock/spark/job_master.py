@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 import threading
@@ -176,10 +177,8 @@ def collect_reports(frame: DataFrame) -> list[TaskReport]:
 
 
 def _stop_quietly(query: StreamingQuery) -> None:
-    try:
+    with contextlib.suppress(PySparkException, OSError):
         query.stop()
-    except (PySparkException, OSError):
-        pass
 
 
 def _receive_directory(checkpoint: str) -> str | None:

@@ -85,9 +85,9 @@ def test_lateness_is_tested_on_the_merged_window(sessions):
 
 
 def test_an_element_whose_own_session_is_over_is_late(sessions):
-    driver = sessions().send(*at((1, 30))).advance(15).send(*at((2, 5)), *at((3, 6)))
+    driver = sessions().send(*at((1, 30))).advance(15).send(*at((2, 5)), *at((3, 7)))
     assert driver.dropped == 1
-    assert driver.advance(1000).results() == [("a", 6, 16, [3]), ("a", 30, 40, [1])]
+    assert driver.advance(1000).results() == [("a", 7, 17, [3]), ("a", 30, 40, [1])]
 
 
 def test_a_late_element_fires_a_complete_session_again(sessions):
@@ -120,7 +120,7 @@ def test_a_dynamic_gap_belongs_to_the_element(sessions):
 def test_processing_time_sessions_end_when_nothing_came_for_the_gap():
     driver = windows(ProcessingTimeSessionWindows.with_gap(10)).tick(0).send_bare(("a", 1)).tick(8).send_bare(("a", 2))
     assert driver.results() == []
-    assert driver.restart().tick(17).results() == [("a", 0, 18, [1, 2])]
+    assert driver.restart().tick(18).results() == [("a", 0, 18, [1, 2])]
     assert driver.stored_keys == 0
 
 

@@ -132,12 +132,13 @@ def test_a_reduce_function_that_changes_what_it_is_given_does_no_harm():
 def test_processing_time_windows_slide_with_the_clock():
     driver = windows(SlidingProcessingTimeWindows.of(10, 5)).tick(3).send_bare(("a", 1)).tick(7).send_bare(("a", 2))
     assert driver.results() == [("a", -5, 5, [1])]
-    assert driver.tick(9).results() == [("a", 0, 10, [1, 2])]
+    assert driver.tick(10).results() == [("a", 0, 10, [1, 2])]
     assert driver.restart().tick(20).results() == [("a", 5, 15, [2])]
     assert driver.stored_keys == 0
 
 
 def test_elements_of_the_millisecond_in_which_a_window_fired_get_one_of_their_own():
     driver = windows(SlidingProcessingTimeWindows.of(10, 5)).tick(8).send_bare(("a", 1)).tick(9).send_bare(("a", 2))
-    assert driver.end_batch().results() == [("a", 0, 10, [1]), ("a", 0, 10, [2])]
-    assert driver.tick(14).results() == [("a", 5, 15, [1, 2])]
+    assert driver.end_batch().results() == [("a", 0, 10, [1, 2])]
+    assert driver.send_bare(("a", 3)).results() == [("a", 0, 10, [3])]
+    assert driver.tick(15).results() == [("a", 5, 15, [1, 2, 3])]

@@ -74,13 +74,13 @@ def test_windows_survive_a_restart():
 def test_processing_time_windows_fire_when_the_clock_passes_their_end():
     driver = windows(TumblingProcessingTimeWindows.of(10)).tick(3).send_bare(("a", 1)).tick(8).send_bare(("a", 2))
     assert driver.results() == []
-    assert driver.tick(9).take() == [(("a", 0, 10, [1, 2]), 9)]
+    assert driver.tick(10).take() == [(("a", 0, 10, [1, 2]), 9)]
 
 
 def test_a_processing_time_window_that_ends_with_this_millisecond_gets_the_whole_batch():
-    driver = windows(TumblingProcessingTimeWindows.of(10)).tick(9).send_bare(("a", 1)).send_bare(("a", 2))
-    assert driver.results() == []
-    assert driver.end_batch().results() == [("a", 0, 10, [1, 2])]
+    driver = windows(TumblingProcessingTimeWindows.of(10)).tick(3).send_bare(("a", 0)).tick(9)
+    assert driver.send_bare(("a", 1)).send_bare(("a", 2)).results() == []
+    assert driver.end_batch().results() == [("a", 0, 10, [0, 1, 2])]
 
 
 def test_processing_time_windows_wake_the_operator_up_after_a_restart():
@@ -93,7 +93,7 @@ def test_processing_time_windows_wake_the_operator_up_after_a_restart():
 def test_processing_time_ignores_watermarks_and_timestamps():
     driver = windows(TumblingProcessingTimeWindows.of(10)).advance(1_000_000).tick(3).send(*at((1, 5)))
     assert driver.dropped == 0
-    assert driver.tick(9).results() == [("a", 0, 10, [1])]
+    assert driver.tick(10).results() == [("a", 0, 10, [1])]
 
 
 def test_purging_a_window_that_is_gone_anyway_needs_no_general_operator():

@@ -94,7 +94,7 @@ class Reference:
     def tick(self, now):
         self.end_batch()
         self.now = now
-        self.run_timers(event_time=False, until=now)
+        self.run_timers(event_time=False, until=now - 1)  # what ends now waits for the elements that come now
 
     # -- windows ------------------------------------------------------------------------------------------------
 

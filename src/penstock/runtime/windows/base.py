@@ -125,12 +125,13 @@ class WindowedOperator(StreamOperator):
     def _on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
         raise NotImplementedError
 
+    def advance_processing_time(self, now: int) -> None:
+        """Fire what ended before this millisecond; what ends with it waits for the elements of the batch."""
+        super().advance_processing_time(now - 1)
+
     def end_batch(self) -> None:
-        """A window that ends with this very millisecond is complete when the batch is."""
-        if self.timers.due:
-            self.timers.fire_due()
-            self._leave_key()
-            self.flush()
+        """Fire what ends with the millisecond of this batch: all elements of the batch are in it now."""
+        super().advance_processing_time(self.context.clock.now)
 
     def flush(self) -> None:
         """Emit what firing windows produced."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.common.watermark import MIN_WATERMARK
 from penstock.runtime.operator import KeySelect, OperatorContext, Timestamps, Values
 from penstock.runtime.state.pages import EVENT_TIMERS, Entry
 from penstock.runtime.windows.base import MISSING, WindowedOperator
@@ -39,6 +38,11 @@ class TimedOperator(WindowedOperator):
         else:
             self.backend.key, self.backend.entry = key, entry
             self.timers.register_processing_time_timer(timestamp)
+
+    def end_batch(self) -> None:
+        """Event-time windows have no processing-time timers."""
+        if not self.event_time:
+            super().end_batch()
 
     def _on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
         try:
@@ -98,7 +102,7 @@ class PaneOperator(TimedOperator):
 
     def _add_all(self, values: Values, timestamps: Timestamps, select: KeySelect) -> None:
         times = self._timestamps(values, timestamps)
-        boundary = self._boundary() if self.event_time else MIN_WATERMARK
+        boundary = self._boundary()
         contents = self.definition.contents
         try:
             if isinstance(contents, AggregateContents):

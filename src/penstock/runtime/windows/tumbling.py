@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.common.watermark import MIN_WATERMARK
 from penstock.core.window import TimeWindow
 from penstock.runtime.operator import OperatorContext, Output
 from penstock.runtime.state.pages import EVENT_TIMERS, Entry
@@ -30,7 +31,7 @@ class TumblingWindowOperator(PaneOperator):
         self.slot = self.backend.register(CONTENTS_STATE, kind)
 
     def _boundary(self) -> int:
-        return self.timers.current_watermark - self.size + 1
+        return self.timers.current_watermark - self.size + 1 if self.event_time else MIN_WATERMARK
 
     def _new_pane(self, key: Any, entry: Entry, start: int) -> None:
         self._schedule(key, entry, start + self.size - 1)

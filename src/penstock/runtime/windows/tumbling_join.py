@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.common.watermark import MIN_WATERMARK
 from penstock.core.window import TimeWindow
 from penstock.runtime.operator import Timestamps, Values
 from penstock.runtime.state.pages import Entry
@@ -20,7 +19,7 @@ class TumblingJoinOperator(TumblingWindowOperator):
     def _process(self, values: Values, timestamps: Timestamps, side: int) -> None:
         select = self.key_selector if side == 1 else self.key_selector2
         times = self._timestamps(values, timestamps)
-        boundary = self._boundary() if self.event_time else MIN_WATERMARK
+        boundary = self._boundary()
         backend, entries, slot = self.backend, self.backend.entries, self.slot
         period, offset, side = self.period, self.offset, side - 1
         try:

@@ -44,26 +44,8 @@ class WindowOperator(WindowedOperator):
             set_key(select(value))
             add(value, timestamp)
             if timers._due:
-                self._fire_past_timers()
-
-    def _fire_past_timers(self) -> None:
-        """Timers set for the past fire right after the method that set them (spec: 6.3).
-
-        Those set for this very millisecond wait until it is over, which is the end of the batch: a window that ends
-        with it gets all its elements first.
-        """
-        self.timers.advance_processing_time(self.context.clock.now - 1)
-        self._fires_at_end = True
-
-    def end_batch(self) -> None:
-        """Fire what was set for the time of this batch."""
-        if self._fires_at_end or self.timers.due:
-            self._fires_at_end = False
-            self.timers.fire_due()
-            self._leave_key()
-            self.flush()
-
-    _fires_at_end = False
+                # Timers set for the past fire right after the method that set them (spec: 6.3).
+                timers.advance_processing_time(self.context.clock.now - 1)
 
     def _add(self, value: Any, timestamp: int | None) -> None:
         """One element of the current key."""

@@ -1,0 +1,110 @@
+"""Fixtures for all tests: one way to run a job on every executor.
+
+A test that asks for ``env_factory`` (or for something built on it) runs once for every variant: executor, parallelism
+and runtime mode. Executors without a JVM:
+
+* ``warm``: tasks stay alive, the whole input in one batch;
+* ``one``: a commit between any two records of a split;
+* ``cold``: batches of three records, and all tasks forgotten after each of them: everything comes from the pages.
+
+``@pytest.mark.variants(...)`` narrows the variants of a test. ``@pytest.mark.on_spark`` adds those on a real Spark, which
+carry the marker ``spark``: all tests of a process share one session.
+"""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from penstock.testing import MiniCluster
+
+# Spark's workers import test modules under the name pytest gave them.
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.append(str(ROOT))
+
+settings.register_profile("penstock", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.load_profile("penstock")
+
+EXECUTORS = ("warm", "one", "cold")
+MODES = ("STREAMING", "BATCH")
+PARALLELISMS = (1, 4)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "variants(executors, parallelism, modes): the variants a test runs in")
+    config.addinivalue_line("markers", "on_spark(*(parallelism, mode)): also run on Spark, (4, STREAMING) unless told")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """How a job is run."""
+
+    executor: str
+    parallelism: int
+    mode: str
+
+    def __str__(self):
+        return f"{self.executor}-{self.parallelism}-{self.mode.lower()}"
+
+    @property
+    def is_batch(self):
+        return self.mode == "BATCH"
+
+
+def _variants(item):
+    wanted = {"executors": EXECUTORS, "parallelism": PARALLELISMS, "modes": MODES}
+    for mark in reversed(list(item.iter_markers("variants"))):  # the test's own mark comes after its module's
+        wanted.update(mark.kwargs)
+    found = [
+        Variant(executor, parallelism, mode)
+        for mode in wanted["modes"]
+        for parallelism in wanted["parallelism"]
+        for executor in wanted["executors"]
+        # A batch job is one batch that nothing survives: only one way to run it.
+        if mode == "STREAMING" or executor == wanted["executors"][0]
+    ]
+    parameters = [pytest.param(variant, id=str(variant)) for variant in found]
+    spark = item.get_closest_marker("on_spark")
+    if spark is not None:
+        for parallelism, mode in spark.args or ((4, "STREAMING"),):
+            variant = Variant("spark", parallelism, mode)
+            parameters.append(pytest.param(variant, id=str(variant), marks=pytest.mark.spark))
+    return parameters
+
+
+def pytest_generate_tests(metafunc):
+    if "variant" in metafunc.fixturenames:
+        metafunc.parametrize("variant", _variants(metafunc.definition))
+
+
+@pytest.fixture
+def spark():
+    """The one Spark of this process."""
+    from penstock.spark.session import build_session
+
+    return build_session(master="local[2]", app_name="penstock-tests")
+
+
+@pytest.fixture
+def env_factory(variant, request):
+    """Makes environments of the variant."""
+    session = request.getfixturevalue("spark") if variant.executor == "spark" else None
+
+    def make(configuration=None):
+        if session is not None:
+            env = StreamExecutionEnvironment(configuration, spark=session)
+        else:
+            env = StreamExecutionEnvironment(configuration, executor=mini_cluster(variant.executor))
+        return env.set_parallelism(variant.parallelism).set_runtime_mode(RuntimeExecutionMode[variant.mode])
+
+    return make
+
+
+def mini_cluster(name, clock=None):
+    """The in-process executor of that name."""
+    records = {"warm": None, "one": 1, "cold": 3}[name]
+    return MiniCluster(clock=clock, max_records=records, cold=name == "cold")
