@@ -53,8 +53,10 @@ def test_every_way_to_distribute_records(env, run, variant):
         assert len(results[name]) == len(numbers), name
     for name in ("shuffle", "rebalance", "rescale_up", "global_", "custom"):
         assert sorted(value for _, value in results[name]) == numbers, name
-    assert {subtask: len(values) for subtask, values in seen(results["rebalance"]).items()} == dict.fromkeys(range(4), 10)
-    assert {subtask: len(values) for subtask, values in seen(results["rescale_up"]).items()} == dict.fromkeys(range(4), 10)
+    for name in ("rebalance", "rescale_up"):
+        shares = [len(seen(results[name])[subtask]) for subtask in range(4)]
+        # Round robin within a batch; where a batch starts depends on nothing but its number.
+        assert max(shares) - min(shares) <= (2 if variant.executor == "cold" else 0)
     if variant.executor in ("warm", "spark"):
         assert set(seen(results["shuffle"])) == {0, 1, 2, 3}
     assert seen(results["broadcast"]) == {subtask: numbers for subtask in range(4)}

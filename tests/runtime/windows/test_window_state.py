@@ -23,6 +23,8 @@ class SameAsDefault(EventTimeTrigger):
 class Counting(ProcessWindowFunction):
     """First result or update? Which windows did the key have before?"""
 
+    cleared = ()
+
     def process(self, key, context, elements):
         firings = context.window_state().get_state(FIRINGS)
         firings.update(firings.value() + 1)
@@ -33,7 +35,7 @@ class Counting(ProcessWindowFunction):
 
     def clear(self, context):
         context.window_state().get_state(FIRINGS).clear()
-        self.cleared = [*getattr(self, "cleared", []), (context.window(), context.current_watermark())]
+        self.cleared = (*self.cleared, (context.window(), context.current_watermark()))
 
 
 @pytest.fixture(params=[None, SameAsDefault()], ids=["special", "general"])

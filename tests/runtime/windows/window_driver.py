@@ -148,5 +148,6 @@ class WindowDriver:
     @property
     def stored_keys(self):
         """How many keys have anything in state."""
-        self.commit()
-        return len(self.backend.entries)
+        directory = copy.deepcopy(self.commit())
+        stored = KeyedStateBackend("op", "windows", self.store, 128, directory, self.page_bytes)
+        return sum(len(stored.page_at(index).entries) for index in range(directory.page_count))

@@ -1,0 +1,303 @@
+"""Timestamps and watermarks (spec: 3.6, 6.2)."""
+
+import pytest
+from support import BY_SECOND_FIELD, IDLE, At, Script, Wm, script
+
+from penstock.common import Duration, Watermark, WatermarkStrategy
+from penstock.common.watermark_strategy import WatermarkGenerator
+from penstock.datastream import KeyedProcessFunction, OutputTag, ProcessFunction, SourceFunction
+
+MIN_WATERMARK, MAX_WATERMARK = -(2**63), 2**63 - 1
+
+
+class Fired(KeyedProcessFunction):
+    """Sets a timer at each record's own timestamp; so its firings show how far event time has come."""
+
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(ctx.timestamp())
+
+    def on_timer(self, timestamp, ctx):
+        yield timestamp, ctx.timer_service().current_watermark()
+
+
+class Clock(ProcessFunction):
+    def process_element(self, value, ctx):
+        yield value, ctx.timestamp(), ctx.timer_service().current_watermark()
+
+
+class KeyedClock(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        yield value, ctx.timestamp(), ctx.timer_service().current_watermark()
+
+
+class Punctuated(WatermarkGenerator):
+    """A watermark one minute behind, only from sensor_1 (spec: E26)."""
+
+    def on_event(self, event, event_timestamp, output):
+        if event[0] == "sensor_1":
+            output.emit_watermark(Watermark(event_timestamp - 60))
+
+    def on_periodic_emit(self, output):
+        pass
+
+
+class Periodic(WatermarkGenerator):
+    """The largest timestamp minus ten, asked for at the end of a batch at the latest."""
+
+    def __init__(self):
+        self.largest = None
+
+    def on_event(self, event, event_timestamp, output):
+        self.largest = event_timestamp if self.largest is None else max(self.largest, event_timestamp)
+
+    def on_periodic_emit(self, output):
+        if self.largest is not None:
+            output.emit_watermark(Watermark(self.largest - 10))
+
+
+class Backwards(WatermarkGenerator):
+    def on_event(self, event, event_timestamp, output):
+        output.emit_watermark(Watermark(event[1]))
+
+    def on_periodic_emit(self, output):
+        pass
+
+
+def strategy(base):
+    return base.with_timestamp_assigner(lambda value: value[1])
+
+
+def timed(env, records, base):
+    return env.from_collection(records).assign_timestamps_and_watermarks(strategy(base))
+
+
+@pytest.mark.variants(modes=["STREAMING"])
+@pytest.mark.on_spark((4, "STREAMING"))
+def test_every_strategy_ends_with_the_last_watermark(env, run):
+    records = [("sensor_1", 100), ("sensor_2", 300), ("sensor_1", 200)]
+    strategies = {
+        "monotonous": WatermarkStrategy.for_monotonous_timestamps(),
+        "bounded": WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(150)),
+        "punctuated": WatermarkStrategy.for_generator(lambda ctx: Punctuated()),
+        "periodic": WatermarkStrategy.for_generator(lambda ctx: Periodic()),
+        "none": WatermarkStrategy.no_watermarks(),
+    }
+    streams = {name: timed(env, records, base).key_by(lambda r: 0).process(Fired()) for name, base in strategies.items()}
+    stamped = {f"{name}_stamps": timed(env, records, base).process(Clock()) for name, base in strategies.items()}
+    results = run(**streams, **stamped)
+    for name in strategies:
+        assert sorted(timestamp for timestamp, _ in results[name]) == [100, 200, 300], name
+        assert sorted(record[:2] for record in results[f"{name}_stamps"]) == sorted((r, r[1]) for r in records), name
+    # Nothing but the end of the input could fire these.
+    assert {watermark for _, watermark in results["none"]} == {MAX_WATERMARK}
+    assert (300, MAX_WATERMARK) in results["bounded"]
+
+
+@pytest.mark.parametrize(
+    ("base", "expected"),
+    [
+        # The watermark is one behind: a record of the same timestamp may follow.
+        (WatermarkStrategy.for_monotonous_timestamps(), [MIN_WATERMARK, 99, 299]),
+        (WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(150)), [MIN_WATERMARK, -51, 149]),
+        (WatermarkStrategy.for_generator(lambda ctx: Periodic()), [MIN_WATERMARK, 90, 290]),
+        (WatermarkStrategy.for_generator(lambda ctx: Punctuated()), [MIN_WATERMARK, 40, 40]),
+        (WatermarkStrategy.no_watermarks(), [MIN_WATERMARK] * 3),
+    ],
+    ids=["monotonous", "bounded", "periodic", "punctuated", "none"],
+)
+@pytest.mark.variants(executors=["one"], parallelism=[1], modes=["STREAMING"])
+def test_the_watermark_each_record_meets(env, run, base, expected):
+    records = [("sensor_1", 100), ("sensor_2", 300), ("sensor_1", 200)]
+    seen = run(timed(env, records, base).key_by(lambda r: 0).process(KeyedClock()))
+    assert [watermark for _, _, watermark in seen] == expected
+
+
+@pytest.mark.variants(modes=["STREAMING"])
+def test_a_punctuated_watermark_comes_right_behind_its_record(env, run):
+    records = [("sensor_1", 100), ("sensor_2", 30), ("sensor_2", 300), ("sensor_1", 150), ("sensor_2", 80)]
+    seen = run(timed(env, records, WatermarkStrategy.for_generator(lambda ctx: Punctuated())).key_by(lambda r: 0).process(KeyedClock()))
+    assert [watermark for _, _, watermark in seen] == [MIN_WATERMARK, 40, 40, 40, 90]
+
+
+@pytest.mark.variants(modes=["STREAMING"])
+def test_watermarks_never_go_back(env, run):
+    generator = WatermarkStrategy.for_generator(lambda ctx: Backwards())
+    seen = run(timed(env, [("a", n) for n in (5, 3, 8, 8, 1, 9)], generator).key_by(lambda r: 0).process(KeyedClock()))
+    assert [watermark for _, _, watermark in seen] == [MIN_WATERMARK, 5, 5, 8, 8, 8]
+
+
+def test_the_clock_of_a_task_is_the_minimum_over_its_inputs(hand):
+    source = script(hand.env, [At("x", 5), Wm(20)], [At("y", 7)], bounded=False)
+    hand.watch(source.key_by(lambda v: 0).process(Fired()))
+    elements = source._source.source
+    assert hand.step() == []  # the second split has said nothing yet
+    elements.add(Wm(5), split=1)
+    assert hand.step() == [(5, 5)]
+    elements.add(Wm(50), split=0)
+    assert hand.step() == []
+    elements.add(Wm(6), Wm(3), split=1)
+    assert hand.step() == []
+    elements.add(Wm(60), split=1)
+    assert hand.step() == [(7, 50)]
+
+
+def test_a_union_and_a_connection_wait_for_the_slower_stream(hand):
+    first = script(hand.env, [At(("a", 10), 10), Wm(30)], bounded=False)
+    second = script(hand.env, [At(("b", 10), 10), Wm(5)], bounded=False)
+    hand.watch(first.union(second).key_by(0).process(Fired()))
+    assert hand.step() == []
+    second._source.source.add(Wm(12))
+    assert hand.step() == [(10, 12), (10, 12)]
+
+
+def test_an_idle_split_does_not_hold_the_clock_back(hand):
+    source = script(hand.env, [At("x", 5), Wm(20)], [At("y", 30), Wm(1), IDLE], bounded=False)
+    hand.watch(source.key_by(lambda v: 0).process(Fired()))
+    elements = source._source.source
+    assert hand.step() == [(5, 20)]
+    elements.add(Wm(25), split=0)
+    elements.add(At("x", 22), split=0)
+    assert hand.step() == []
+    elements.add(Wm(26), split=0)
+    assert hand.step() == [(22, 26)]
+    # Back, but behind: left out until it has caught up.
+    elements.add(At("y", 40), Wm(10), split=1)
+    elements.add(Wm(32), split=0)
+    assert hand.step() == [(30, 32)]
+    elements.add(Wm(33), split=1)
+    elements.add(Wm(50), split=0)
+    assert hand.step() == []
+    elements.add(Wm(45), split=1)
+    assert hand.step() == [(40, 45)]
+
+
+def test_an_idle_split_stays_idle_until_it_speaks(hand):
+    source = script(hand.env, [At("x", 5), Wm(10), IDLE], [At("y", 15), Wm(5)], bounded=False)
+    hand.watch(source.key_by(lambda v: 0).process(Fired()))
+    assert hand.step() == [(5, 5)]
+    source._source.source.add(Wm(20), split=1)
+    assert hand.step() == [(15, 20)]
+
+
+def test_a_split_without_records_becomes_idle_after_the_timeout(hand):
+    source = Script([("x", 5)], [("y", 7)], bounded=False)
+    idle = strategy(WatermarkStrategy.for_monotonous_timestamps()).with_idleness(Duration.of_millis(1000))
+    hand.watch(hand.env.from_source(source, idle, "two splits").key_by(lambda v: 0).process(Fired()))
+    assert hand.step() == []  # monotonous: one behind, 4
+    source.add(("x", 20), split=0)
+    assert hand.advance(500) == [(5, 6)]
+    source.add(("x", 30), split=0)
+    assert hand.advance(400) == []
+    assert hand.advance(200) == [(7, 29), (20, 29)]  # nothing from y since 0
+    source.add(("y", 40), split=1)
+    source.add(("x", 50), split=0)
+    assert hand.advance(1) == [(30, 39)]
+
+
+def test_all_inputs_idle_flush_to_the_largest_watermark(hand):
+    source = script(hand.env, [At("x", 5), At("x", 15), Wm(20)], [Wm(3)], bounded=False)
+    hand.watch(source.key_by(lambda v: 0).process(Fired()))
+    assert hand.step() == []
+    source._source.source.add(IDLE, split=1)
+    assert hand.step() == [(5, 20), (15, 20)]
+
+
+class TestReassignment:
+    """An assigner overwrites timestamps and watermarks that are there, except the last watermark."""
+
+    @pytest.mark.variants(modes=["STREAMING"])
+    def test_the_second_assigner_wins(self, env, run):
+        first = timed(env, [("a", 1, 100), ("b", 2, 200)], WatermarkStrategy.for_monotonous_timestamps())
+        assert_again = WatermarkStrategy.no_watermarks().with_timestamp_assigner(lambda value: value[2])
+        again = first.map(lambda value: value).assign_timestamps_and_watermarks(assert_again)
+        seen = run(clock=again.process(Clock()), fired=again.key_by(lambda v: 0).process(Fired()))
+        assert sorted(seen["clock"]) == [(("a", 1, 100), 100, MIN_WATERMARK), (("b", 2, 200), 200, MIN_WATERMARK)]
+        assert seen["fired"] == [(100, MAX_WATERMARK), (200, MAX_WATERMARK)]
+
+    def test_an_assigner_sees_the_timestamp_before(self, env, run):
+        first = timed(env, [("a", 5), ("b", 6)], WatermarkStrategy.for_monotonous_timestamps())
+        shifted = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, before: before + 100)
+        assert sorted(r[:2] for r in run(first.assign_timestamps_and_watermarks(shifted).process(Clock()))) == [
+            (("a", 5), 105),
+            (("b", 6), 106),
+        ]
+
+
+def test_timestamps_survive_map_filter_key_by_and_union(env, run):
+    stream = timed(env, [("a", 5), ("b", 6), ("c", 7)], WatermarkStrategy.for_monotonous_timestamps())
+    mapped = stream.map(lambda v: (v[0].upper(), v[1])).filter(lambda v: v[0] != "B").rebalance().flat_map(lambda v: [v, v])
+    keyed = mapped.union(stream).key_by(0).process(KeyedClock())
+    assert sorted(record[:2] for record in run(keyed)) == [
+        (("A", 5), 5),
+        (("A", 5), 5),
+        (("C", 7), 7),
+        (("C", 7), 7),
+        (("a", 5), 5),
+        (("b", 6), 6),
+        (("c", 7), 7),
+    ]
+
+
+def test_a_stream_without_timestamps_has_none(env, run):
+    assert run(env.from_collection(["a"]).process(Clock())) == [("a", None, MIN_WATERMARK)]
+
+
+@pytest.mark.variants(executors=["one"], modes=["STREAMING"])
+def test_a_process_function_without_keys_sees_the_watermark(env, run):
+    """Readings behind the watermark to the side (spec: E43)."""
+    late = OutputTag("late")
+
+    class LateReadings(ProcessFunction):
+        def process_element(self, value, ctx):
+            if ctx.timestamp() <= ctx.timer_service().current_watermark():
+                yield late, value
+            else:
+                yield value
+
+    records = [("a", 10), ("a", 20), ("a", 5), ("a", 30), ("a", 19)]
+    stream = timed(env, records, WatermarkStrategy.for_monotonous_timestamps()).process(LateReadings())
+    results = run(main=stream, late=stream.get_side_output(late))
+    assert sorted(results["main"]) == [("a", 10), ("a", 20), ("a", 30)]
+    assert sorted(results["late"]) == [("a", 5), ("a", 19)]
+
+
+class Numbers(SourceFunction):
+    """Makes its own timestamps and watermarks."""
+
+    def run(self, ctx):
+        ctx.collect_with_timestamp("x", 5)
+        ctx.emit_watermark(Watermark(10))
+        ctx.collect_with_timestamp("y", 12)
+        ctx.collect("no timestamp")
+
+    def cancel(self):
+        pass
+
+
+@pytest.mark.variants(executors=["warm"], modes=["STREAMING"])
+@pytest.mark.on_spark((1, "STREAMING"))
+def test_a_source_function_emits_timestamps_and_watermarks(env, run):
+    class FiredIfStamped(Fired):
+        def process_element(self, value, ctx):
+            if ctx.timestamp() is not None:
+                ctx.timer_service().register_event_time_timer(ctx.timestamp())
+
+    source = env.add_source(Numbers())
+    results = run(clock=source.map(lambda v: v).process(Clock()), fired=source.key_by(lambda v: 0).process(FiredIfStamped()))
+    assert sorted(record[:2] for record in results["clock"]) == [("no timestamp", None), ("x", 5), ("y", 12)]
+    assert results["fired"] == [(5, 10), (12, MAX_WATERMARK)]
+
+
+def test_bounded_out_of_orderness_does_not_wrap_around_before_the_first_record(hand):
+    source = Script([], bounded=False)
+    bounded = strategy(WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_minutes(1)))
+    hand.watch(hand.env.from_source(source, bounded, "script").key_by(lambda v: 0).process(KeyedClock()))
+    assert hand.step() == []
+    assert hand.advance(1000) == []
+    source.add(("a", 0))
+    assert hand.advance(1000) == [(("a", 0), 0, MIN_WATERMARK)]
+
+
+def test_the_assigner_of_book_example_works(env, run):
+    stream = env.from_collection([("a", 1)]).assign_timestamps_and_watermarks(BY_SECOND_FIELD)
+    assert run(stream.process(Clock()))[0][:2] == (("a", 1), 1)

@@ -1,0 +1,221 @@
+"""A session is tested from outside, in a process of its own: what it prints, what it leaves behind, what Ctrl-C does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from penstock.spark import local_fs
+from penstock.spark.session import _joined, stop_session
+from penstock.spark.session_conf import driver_memory, runtime_settings
+
+_SOURCES = str(Path(__file__).parents[2] / "src")
+_PATIENCE = 100.0
+
+
+def _environment(**more: str) -> dict[str, str]:
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("PENSTOCK_", "PYSPARK_"))}
+    return {**inherited, "PYTHONPATH": _SOURCES, "PYTHONWARNINGS": "error", **more}
+
+
+def _program(text: str) -> list[str]:
+    prelude = """
+        import os, signal, sys, time
+        from penstock.spark import session
+        from penstock.spark.session import build_session, session_for, stop_session
+        """
+    return [sys.executable, "-c", textwrap.dedent(prelude) + textwrap.dedent(text)]
+
+
+def _run(text: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        _program(text), env=_environment(**environment), capture_output=True, text=True, timeout=_PATIENCE, check=False
+    )
+
+
+def _members(session: int) -> list[int]:
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                state = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()[0]
+                if os.getsid(int(name)) == session and state != "Z":
+                    found.append(int(name))
+            except OSError:
+                continue
+    return found
+
+
+def _wait_until(condition) -> bool:
+    deadline = time.monotonic() + 30
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+@pytest.mark.spark
+def test_a_program_says_what_its_own_functions_print_and_nothing_else():
+    done = _run(
+        """
+        from pyspark.sql.types import IntegerType, StructField, StructType
+        from penstock.spark.worker_tuning import tune_worker
+
+        def show(batches):
+            tune_worker()
+            for batch in batches:
+                print("seen", batch.num_rows)
+                print("half", end="")
+                print(" a line", file=sys.stdout)
+                print("oops", file=sys.stderr)
+                yield batch
+
+        spark = build_session(master="local[1]")
+        rows = session_for(spark, 1).range(3, numPartitions=1)
+        assert len(rows.mapInArrow(show, rows.schema).collect()) == 3
+        stop_session(spark)
+        print("done")
+        """
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["seen 3", "half a line", "done"]
+    assert done.stderr.splitlines() == ["oops"]
+
+
+@pytest.mark.spark
+def test_spark_logs_as_usual_when_debugging():
+    done = _run("stop_session(build_session(master='local[1]'))", PENSTOCK_DEBUG="1")
+    assert done.returncode == 0, done.stderr
+    assert "log level" in done.stderr
+
+
+@pytest.mark.spark
+def test_stopping_leaves_no_process_and_no_file_and_a_new_session_can_follow():
+    done = _run(
+        """
+        def members(pid):
+            return [int(n) for n in os.listdir("/proc") if n.isdigit() and os.path.exists(f"/proc/{n}") and sid(n) == pid]
+
+        def sid(name):
+            try:
+                return os.getsid(int(name))
+            except OSError:
+                return None
+
+        for _ in range(2):
+            spark = build_session(master="local[2]", parallelism=3, conf={"spark.penstock.test": "x"})
+            assert spark.conf.get("spark.sql.shuffle.partitions") == "3"
+            assert spark.conf.get("spark.penstock.test") == "x"
+            assert build_session() is spark
+            other = session_for(spark, 5)
+            assert other.conf.get("spark.sql.shuffle.partitions") == "5"
+            assert spark.conf.get("spark.sql.shuffle.partitions") == "3"
+            rows = spark.range(4, numPartitions=2)
+            assert rows.mapInArrow(lambda batches: batches, rows.schema).count() == 4
+            running = session._embedded
+            pid, directory = running.jvm.pid, running.directory
+            assert len(members(pid)) > 1 and directory.is_dir()
+            jvm = spark.sparkContext._jvm
+            files = jvm.org.apache.hadoop.fs.FileSystem.getLocal(spark.sparkContext._jsc.hadoopConfiguration())
+            path = jvm.org.apache.hadoop.fs.Path(str(directory / "made"))
+            files.create(path).close()
+            files.setPermission(path, jvm.org.apache.hadoop.fs.permission.FsPermission("640"))
+            assert (directory / "made").stat().st_mode & 0o777 == 0o640
+            stop_session(spark)
+            stop_session(spark)
+            assert not members(pid) and not directory.exists()
+        """
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+
+
+@pytest.mark.spark
+def test_ctrl_c_reaches_the_program_but_not_its_jvm():
+    program = _program(
+        """
+        spark = build_session(master="local[1]")
+        pid = session._embedded.jvm.pid
+        print(pid, flush=True)
+        try:
+            while True:
+                time.sleep(0.05)
+        except KeyboardInterrupt:
+            assert spark.range(3).count() == 3
+            stop_session(spark)
+            print("stopped", flush=True)
+        """
+    )
+    running = subprocess.Popen(program, env=_environment(), stdout=subprocess.PIPE, text=True, start_new_session=True)
+    with running:
+        jvm = int(running.stdout.readline())
+        os.killpg(running.pid, signal.SIGINT)  # what a terminal does
+        output, _ = running.communicate(timeout=_PATIENCE)
+    assert (running.returncode, output) == (0, "stopped\n")
+    assert not _members(jvm)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("end", ["exit", "kill"])
+def test_a_program_that_forgets_to_stop_leaves_no_process(end):
+    program = _program(
+        """
+        spark = build_session(master="local[1]")
+        rows = spark.range(4, numPartitions=1)
+        rows.mapInArrow(lambda batches: batches, rows.schema).count()
+        print(session._embedded.jvm.pid, flush=True)
+        if sys.stdin.readline().strip() == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        """
+    )
+    running = subprocess.Popen(program, env=_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with running:
+        jvm = int(running.stdout.readline())
+        assert len(_members(jvm)) > 1
+        running.communicate(f"{end}\n", timeout=_PATIENCE)
+    assert _wait_until(lambda: not _members(jvm))
+
+
+def test_options_and_class_paths_of_the_user_come_on_top_of_ours():
+    assert _joined("spark.driver.extraJavaOptions", "-Da=1", "-Db=2") == "-Da=1 -Db=2"
+    assert _joined("spark.driver.extraClassPath", "ours.jar", "users.jar") == f"users.jar{os.pathsep}ours.jar"
+    assert _joined("spark.ui.enabled", "false", "true") == "true"
+    assert _joined("spark.new", None, "x") == "x"
+
+
+def test_memory_has_a_unit_and_partitions_are_set_only_if_asked_for():
+    assert driver_memory()[-1] in "gm"
+    assert "spark.sql.shuffle.partitions" not in runtime_settings()
+    assert runtime_settings(7)["spark.sql.shuffle.partitions"] == "7"
+
+
+def test_without_a_compiler_spark_runs_on_its_own_file_system(monkeypatch, tmp_path):
+    monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    assert local_fs.settings() == {}
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.spark
+def test_the_file_system_is_compiled_once(monkeypatch, tmp_path):
+    monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path / "cache"))
+    jar = local_fs.compiled_jar()
+    made = jar.stat().st_mtime_ns
+    assert local_fs.settings()["spark.driver.extraClassPath"] == str(jar)
+    assert jar.stat().st_mtime_ns == made
+    assert [path.name for path in jar.parent.iterdir()] == [jar.name]
+
+
+def test_stopping_somebody_elses_spark_does_nothing():
+    class Stranger:
+        sparkContext = object()
+
+    stop_session(Stranger())
