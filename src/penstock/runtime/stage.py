@@ -59,6 +59,7 @@ class StageChannel:
         self._environment = environment
         self._snapshots = snapshots
         self._tasks: dict[int, StreamTask] = {}
+        self.closed = False
 
     def _open_tasks(self) -> None:
         """Tasks open with the first batch, when processing time is known."""
@@ -132,6 +133,7 @@ class StageChannel:
 
     def close(self) -> None:
         """Close all tasks."""
+        self.closed = True
         for task in self._tasks.values():
             task.close()
         self._tasks.clear()

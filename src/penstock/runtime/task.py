@@ -60,6 +60,8 @@ class StreamTask:
         for exchange in self.chain.exchanges:
             exchange.begin_batch(header.checkpoint_id)
         for operator in self.chain.operators:
+            if header.checkpoint_id > 1:  # that this batch runs means that the one before was committed
+                operator.notify_checkpoint_complete(header.checkpoint_id - 1)
             operator.advance_processing_time(header.now)
 
     def process_frames(self, frames: Iterable[Frame]) -> None:

@@ -16,6 +16,7 @@ from penstock.spark.batch_job import BatchJob
 from penstock.spark.dependencies import ship_dependencies
 from penstock.spark.job_client import SparkJobClient
 from penstock.spark.job_master import JobMaster
+from penstock.spark.package import ship_package
 from penstock.spark.session import build_session, session_for, stop_session
 
 _embedded: SparkSession | None = None
@@ -50,6 +51,7 @@ class SparkExecutor:
         """Start a job; the client tells how it goes."""
         graph = translate(sinks, settings)
         session = self._spark or embedded_session(settings)
+        ship_package(session.sparkContext)
         ship_dependencies(session.sparkContext, settings)
         spark = session_for(session, shuffle_partitions=graph.channels)
         job_id = JobID()

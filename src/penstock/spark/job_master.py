@@ -21,6 +21,7 @@ from penstock.runtime.frames import REPORT_EDGE, TaskReport, decode_frame
 from penstock.runtime.job_progress import JobProgress
 from penstock.runtime.sink_committer import SinkCommitters
 from penstock.runtime.stage import decode_reports
+from penstock.spark.checkpoint_metadata import check_checkpoint
 from penstock.spark.compiler import compile_streaming
 from penstock.spark.failures import decode_failure
 from penstock.spark.source_server import SourceServer
@@ -48,9 +49,10 @@ class JobMaster:
         """Run to the end, restarting as the restart strategy says; raises the job's error."""
         strategy = self.graph.settings.restart_strategy
         backoff = strategy.create() if strategy is not None else None
-        checkpoint = self._checkpoint_directory()
         attempt = 0
         try:
+            checkpoint = self._checkpoint_directory()
+            check_checkpoint(self._spark, checkpoint, self.graph)
             while True:
                 try:
                     self._run_attempt(attempt, checkpoint)

@@ -115,8 +115,9 @@ def new_stage(job_file: str, level: int, channel: int, store: PageStore, snapsho
 
 
 def keep_stage(job_file: str, level: int, channel: int, live: LiveStage) -> None:
-    """Put a stage back after a batch."""
-    _stages[(job_file, level, channel)] = live
+    """Put a stage back after a batch, unless it was the last."""
+    if not live.stage.closed:
+        _stages[(job_file, level, channel)] = live
     _settle()
 
 

@@ -1,0 +1,29 @@
+"""Penstock itself on remote executors: shipped with the job, so that a cluster needs nothing installed but pyarrow."""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+from pathlib import Path
+
+import cloudpickle
+from pyspark import SparkContext
+
+import penstock
+
+_shipped: set[str] = set()
+
+
+def ship_package(context: SparkContext) -> None:
+    """Send this package to the workers of a cluster, once; local workers import it from where it is."""
+    if str(context.master).startswith("local") or context.applicationId in _shipped:
+        return
+    _shipped.add(str(context.applicationId))
+    archive = Path(tempfile.mkdtemp(prefix="penstock-package-")) / "penstock.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as target:
+        for module in (penstock, cloudpickle):
+            root = Path(str(module.__file__)).parent
+            for path in root.rglob("*"):
+                if path.is_file() and "__pycache__" not in path.parts:
+                    target.write(path, path.relative_to(root.parent))
+    context.addPyFile(str(archive))
