@@ -94,11 +94,13 @@ def _parse() -> argparse.Namespace:
     add = parser.add_argument
     add("--jobs", default="a,b,c,l", help="letters: " + "; ".join(f"{j.letter} {j.title}" for j in JOBS.values()))
     add("--systems", default="penstock,pyflink,pyflink-process,pyflink-thread,spark", help=", ".join(SYSTEMS))
-    add("--records", type=int, default=2_000, help="the first count; counts triple until two runs lie far enough apart")
+    add(
+        "--records", type=int, default=20_000, help="the first count; counts triple until two runs lie far enough apart"
+    )
     add("--seconds", type=float, default=4.0, help="smallest time between the two runs measured (default: 4)")
     add("--repeat", type=int, default=3)
     add("--parallelism", type=int, default=2)
-    add("--timeout", type=float, default=600, help="seconds for one measured process")
+    add("--timeout", type=float, default=900, help="seconds for one measured process")
     add("--warm-up", type=float, default=30, help="(l) seconds at full rate before the first record that counts")
     add("--latency-seconds", type=float, default=30, help="(l) seconds that count")
     add("--rate", type=int, default=1_000, help="(l) records per second")

@@ -17,7 +17,7 @@ from benchmarks.harness.cpu import machine_cpu_seconds, tree_cpu_seconds
 
 GROWTH = 3
 _APART = 2.0
-_WARM_UP_RUNS = 3
+_WARM_UP_RUNS = 2
 
 
 @dataclass(slots=True, frozen=True)

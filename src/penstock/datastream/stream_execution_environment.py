@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from penstock.common.configuration import Configuration
-from penstock.common.errors import InvalidProgramError
+from penstock.common.errors import InvalidProgramError, PenstockError
 from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.typeinfo import TypeInformation
@@ -79,6 +79,9 @@ class StreamExecutionEnvironment(EnvironmentSources):
         except KeyboardInterrupt:
             client.cancel().result()
             raise
+        except PenstockError as error:
+            # What the engine's threads did on the way is of no use to the reader: the message has the user's frames.
+            raise error.with_traceback(None) from None
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
         """Starts the job: everything that leads to the sinks added since the last execution."""

@@ -98,7 +98,7 @@ class SourceCoordinator:
             source: Source = vertex.operators[0].source
             enumerator = source.create_enumerator(vertex.parallelism)
             self.sources.append(CoordinatedSource(vertex, source, enumerator, idle_timeout_of(vertex)))
-        self._wakeup: int | None = None
+        self._wakeup: int | None = 0  # tasks that are restored may wait for a time that has passed: ask them
         self._draining = False
         self._stopping = False
         self._lock = threading.Lock()
@@ -156,6 +156,8 @@ class SourceCoordinator:
         woken = self._wakeup is not None and self._wakeup <= now
         if not (progress or end or woken):
             return None
+        if woken:
+            self._wakeup = None  # the tasks' reports on this batch say when the next one is due
         return {"n": start["n"] + 1, "t": now, "end": end, "s": positions}
 
     def _advance(self, source: CoordinatedSource, before: dict[str, Any], now: int) -> dict[str, Any]:
@@ -216,7 +218,11 @@ class SourceCoordinator:
             positions = end["s"].get(source.key, {})
             parallelism = source.vertex.parallelism
             splits[source.vertex.id] = {
-                split_id: SplitStatus(index % parallelism, state == IDLE, state == FINISHED or end["end"])
+                split_id: SplitStatus(
+                    index % parallelism,
+                    None if source.idle_timeout is None else state == IDLE,
+                    state == FINISHED or end["end"],
+                )
                 for index, (split_id, (_, state)) in enumerate(positions.items())
             }
             if end["end"] or (source.source.may_end and all(state == FINISHED for _, state in positions.values())):

@@ -57,7 +57,7 @@ class SplitStatus:
     """A source split as the driver sees it in this batch: the subtask that reads it, and its state."""
 
     subtask: int
-    idle: bool = False
+    idle: bool | None = None  # None: the driver does not watch over it, the split itself says so
     finished: bool = False
 
 

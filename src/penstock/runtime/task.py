@@ -174,7 +174,7 @@ class StreamTask:
                 if status.finished:
                     self._status(channel, idle=False)
                     self._watermark(channel, MAX_WATERMARK)
-                else:
+                elif status.idle is not None:
                     self._status(channel, idle=status.idle)
             if edge.source in header.finished_sources and not self._hears_from(splits, senders):
                 self._silent_edge_finished(edge)

@@ -108,7 +108,11 @@ class TimeWindow(_Bounds, Window):
             callback.merge(group, covering)
 
 
-class GlobalWindow(Window):
+class _Endless(NamedTuple):
+    last: int = MAX_WATERMARK
+
+
+class GlobalWindow(_Endless, Window):
     """The one window of all elements of a key. It never ends, so it needs a trigger of its own.
 
     >>> GlobalWindow() == GlobalWindow.get()
@@ -125,12 +129,6 @@ class GlobalWindow(Window):
     def max_timestamp(self) -> int:
         """The end of time."""
         return MAX_WATERMARK
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, GlobalWindow)
-
-    def __hash__(self) -> int:
-        return 0
 
     def __reduce__(self) -> tuple[Any, ...]:
         return GlobalWindow.get, ()

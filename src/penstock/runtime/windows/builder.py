@@ -49,6 +49,7 @@ from penstock.core.window.session import SessionWindows
 from penstock.runtime.operator import KeySelect
 from penstock.runtime.windows.base import WindowedOperator
 from penstock.runtime.windows.contents import AggregateContents, Contents, ListContents, ReduceContents
+from penstock.runtime.windows.counted import CountWindowOperator
 from penstock.runtime.windows.definition import WindowDefinition
 from penstock.runtime.windows.evicting import EvictingMergingWindowOperator, EvictingWindowOperator
 from penstock.runtime.windows.functions import (
@@ -176,6 +177,8 @@ def _operator_for(definition: WindowDefinition) -> WindowedOperator:
     assigner = definition.assigner
     if definition.evictor is not None:
         return (EvictingMergingWindowOperator if definition.merging else EvictingWindowOperator)(definition)
+    if _fires_when_full(definition):
+        return CountWindowOperator(definition, definition.trigger.nested_trigger.window_size)  # type: ignore[attr-defined]
     if _fires_at_end(definition):
         if type(assigner) in _FIXED:
             size, slide, offset = assigner.size, assigner.slide, assigner.offset  # type: ignore[attr-defined]
@@ -188,6 +191,16 @@ def _operator_for(definition: WindowDefinition) -> WindowedOperator:
             assert isinstance(assigner, SessionWindows)
             return SessionWindowOperator(definition, assigner)
     return (MergingWindowOperator if definition.merging else WindowOperator)(definition)
+
+
+def _fires_when_full(definition: WindowDefinition) -> bool:
+    """Whether windows are cut by count, as `count_window` has it."""
+    trigger = definition.trigger
+    return (
+        type(definition.assigner) is GlobalWindows
+        and type(trigger) is PurgingTrigger
+        and type(trigger.nested_trigger) is CountTrigger
+    )
 
 
 def _fires_at_end(definition: WindowDefinition) -> bool:

@@ -181,13 +181,21 @@ class JoinCall(CoGroupCall):
 
     method = "join"
 
-    def _call(self, first: list[Any], second: list[Any]) -> Iterable[Any] | None:
+    @property
+    def pair_function(self) -> Callable[[Any, Any], Any] | None:
+        """What gives one result for a pair; None if pairs may give any number."""
         function = self.function
         if isinstance(function, FlatJoinFunction):
-            return _flat_pairs(function.join, first, second)
+            return None
         if isinstance(function, FunctionWrapper):
-            function = function.func
-        join = function.join if isinstance(function, JoinFunction) else function
+            return function.func
+        join: Callable[[Any, Any], Any] = function.join if isinstance(function, JoinFunction) else function
+        return join
+
+    def _call(self, first: list[Any], second: list[Any]) -> Iterable[Any] | None:
+        join = self.pair_function
+        if join is None:
+            return _flat_pairs(self.function.join, first, second)
         return [join(left, right) for left in first for right in second]
 
 

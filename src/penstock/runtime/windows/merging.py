@@ -56,12 +56,13 @@ class MergingWindowOperator(WindowOperator):
         accepted = False
         for window in self.assigner.assign_windows(value, time, self.assigner_context):
             actual = self._merge_in(window)
-            if self._is_late(actual):  # tested on the merged window: a late element may join an open session
-                self._retire(actual)
+            cleanup = self._cleanup_time(actual)
+            if self.event_time and cleanup <= self.timers.current_watermark:
+                self._retire(actual)  # tested on the merged window: a late element may join an open session
                 continue
             accepted = True
             self._put(actual, value, timestamp, shared=False)
-            self._after_element(actual, value, time)
+            self._after_element(actual, value, time, cleanup)
         if not accepted:
             self._skipped(value, timestamp)
 

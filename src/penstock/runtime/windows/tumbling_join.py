@@ -9,7 +9,9 @@ from typing import Any
 
 from penstock.core.window import TimeWindow
 from penstock.runtime.operator import Timestamps, Values
-from penstock.runtime.state.pages import Entry
+from penstock.runtime.state.pages import EVENT_TIMERS, Entry
+from penstock.runtime.windows.emission import collect_list
+from penstock.runtime.windows.functions import JoinCall
 from penstock.runtime.windows.tumbling import TumblingWindowOperator
 
 
@@ -67,3 +69,31 @@ class TumblingJoinOperator(TumblingWindowOperator):
         self.backend.key, self.backend.entry = key, entry
         elements = (first[:], second[:]) if kept else (first, second)
         self._emit(key, TimeWindow(start, start + self.size), elements)
+
+    def _fire(self, timestamp: int, keys: list[Any]) -> None:
+        call = self.definition.function
+        join = call.pair_function if isinstance(call, JoinCall) and not self.lateness else None
+        if join is None:
+            super()._fire(timestamp, keys)
+            return
+        # All pairs of a moment at once: the results are looked at and passed on together.
+        backend, slot, start = self.backend, self.slot, timestamp - self.size + 1
+        entries = backend.entries
+        results: list[Any] = []
+        for key in keys:
+            entry = entries.get(key) or backend.activate(key)
+            timers = entry[EVENT_TIMERS]
+            if timers is None or timestamp not in timers:
+                continue
+            if len(timers) == 1:
+                entry[EVENT_TIMERS] = None
+            else:
+                timers.discard(timestamp)
+            entry[0].dirty = True
+            backend.key, backend.entry = key, entry
+            panes = entry[slot]
+            first, second = panes.pop(start)
+            if not panes:
+                entry[slot] = None
+            results += [join(left, right) for left in first for right in second]
+        collect_list(self.collector, results, timestamp)

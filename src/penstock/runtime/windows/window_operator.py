@@ -51,13 +51,15 @@ class WindowOperator(WindowedOperator):
         """One element of the current key."""
         time = MIN_WATERMARK if timestamp is None else timestamp
         windows = self.assigner.assign_windows(value, time, self.assigner_context)
-        accepted = False
+        over_at = self.timers.current_watermark if self.event_time else MIN_WATERMARK
         shared = len(windows) > 1
+        accepted = False
         for window in windows:
-            if not self._is_late(window):
+            cleanup = self._cleanup_time(window)
+            if cleanup > over_at:
                 accepted = True
                 self._put(window, value, timestamp, shared=shared)
-                self._after_element(window, value, time)
+                self._after_element(window, value, time, cleanup)
         if not accepted:
             self._skipped(value, timestamp)
 
@@ -73,13 +75,18 @@ class WindowOperator(WindowedOperator):
         else:
             windows[window] = contents.first(value)
 
-    def _after_element(self, window: Any, value: Any, time: int) -> None:
+    def _after_element(self, window: Any, value: Any, time: int, cleanup: int) -> None:
+        """Ask the trigger, and see to it that the window goes one day."""
         ctx = self.trigger_context
         ctx.window = window
         result = self.trigger.on_element(value, time, window, ctx)
         if result is not TriggerResult.CONTINUE:
             self._act(result, window)
-        self._register_cleanup(window)
+        if cleanup < MAX_WATERMARK:
+            if self.event_time:
+                self.timers.register_event_time_timer(cleanup, window)
+            else:
+                self.timers.register_processing_time_timer(cleanup, window)
 
     def _skipped(self, value: Any, timestamp: int | None) -> None:
         """No window took the element. It is late only if it is behind the watermark (spec: 6.8)."""
@@ -119,21 +126,9 @@ class WindowOperator(WindowedOperator):
         except Exception as error:
             raise self._error(error) from None
 
-    def _is_late(self, window: Any) -> bool:
-        return self.event_time and self._cleanup_time(window) <= self.timers.current_watermark
-
     def _cleanup_time(self, window: Any) -> int:
         last: int = window.max_timestamp()
         return min(last + self.lateness, MAX_WATERMARK)
-
-    def _register_cleanup(self, window: Any) -> None:
-        time = self._cleanup_time(window)
-        if time == MAX_WATERMARK:
-            return  # never
-        if self.event_time:
-            self.timers.register_event_time_timer(time, window)
-        else:
-            self.timers.register_processing_time_timer(time, window)
 
     def _delete_cleanup(self, window: Any) -> None:
         time = self._cleanup_time(window)

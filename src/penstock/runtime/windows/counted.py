@@ -1,0 +1,53 @@
+"""Tumbling count windows: whenever a key has n elements, they are computed and forgotten.
+
+The same as a global window with a purging count trigger, without trigger, timers and window objects.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.core.window import GlobalWindow
+from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
+from penstock.runtime.windows.base import CONTENTS_STATE, WindowedOperator
+from penstock.runtime.windows.contents import ReduceContents
+from penstock.runtime.windows.definition import WindowDefinition
+
+
+class CountWindowOperator(WindowedOperator):
+    """In a key's entry: [number of elements, contents]."""
+
+    slot: int
+
+    def __init__(self, definition: WindowDefinition, size: int) -> None:
+        super().__init__(definition)
+        self.size = size
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Register the state."""
+        super().setup(context, output)
+        self.slot = self.backend.register(CONTENTS_STATE, "count window")
+
+    def end_batch(self) -> None:
+        """There are no timers."""
+
+    def _add_all(self, values: Values, timestamps: Timestamps, select: KeySelect) -> None:
+        backend, entries, slot, size = self.backend, self.backend.entries, self.slot, self.size
+        contents = self.definition.contents
+        first, fold = contents.first, contents.reduce if isinstance(contents, ReduceContents) else contents.fold
+        for value in values:
+            key = select(value)
+            entry = entries.get(key)
+            if entry is None:
+                entry = backend.activate(key)
+            counted: list[Any] | None = entry[slot]
+            if counted is None:
+                counted = entry[slot] = [1, first(value)]
+            else:
+                counted[0] += 1
+                counted[1] = fold(counted[1], value)
+            if counted[0] >= size:
+                entry[slot] = None
+                backend.key, backend.entry = key, entry
+                self._emit(key, GlobalWindow.get(), contents.elements(counted[1], kept=False))
+            entry[0].dirty = True
