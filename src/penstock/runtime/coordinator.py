@@ -130,6 +130,11 @@ class SourceCoordinator:
             self._draining = True
             self.changed.notify_all()
 
+    @property
+    def may_end(self) -> bool:
+        """Whether all sources can come to an end, so that it is worth waiting for it."""
+        return all(source.source.may_end for source in self.sources)
+
     # -- planning -----------------------------------------------------------------------------------------------
 
     def initial_offset(self) -> Offset:
@@ -247,6 +252,9 @@ class SourceCoordinator:
                     subtask = index % source.vertex.parallelism
                     prepared = source.enumerator.prepare(split, first, offset)
                     ranges.setdefault(subtask, []).append(SplitRange(prepared, first, offset))
+            if end["end"]:  # the operators behind a source that had ended before want to be told, too
+                for subtask in range(source.vertex.parallelism):
+                    ranges.setdefault(subtask, [])
             works += [SourceWork(source.vertex.id, subtask, parts) for subtask, parts in sorted(ranges.items())]
         return works
 

@@ -35,8 +35,10 @@ _UNSHARED = 3
 _UNSHARED_IN_TUPLE = 3  # the tuple, the loop variable, getrefcount's argument
 
 
-def protect(value: Any) -> Any:
+def protect(value: Any, known_holders: int = 0) -> Any:
     """`value`, or a copy of it if it can still be changed by whoever emitted it.
+
+    `known_holders` counts references besides the caller's variable that will not be used to change it.
 
     >>> held = [1]
     >>> state = {"held": held}
@@ -46,12 +48,15 @@ def protect(value: Any) -> Any:
     kind = type(value)
     if kind in IMMUTABLE:
         return value
+    shared = getrefcount(value) > _UNSHARED + known_holders
     if kind is tuple:
         for part in value:
-            if type(part) not in IMMUTABLE and (type(part) is tuple or getrefcount(part) > _UNSHARED_IN_TUPLE):
+            if type(part) not in IMMUTABLE and (
+                shared or type(part) is tuple or getrefcount(part) > _UNSHARED_IN_TUPLE
+            ):
                 return value if deeply_immutable(value) else copy_of(value)
         return value
-    if getrefcount(value) > _UNSHARED and not deeply_immutable(value):
+    if shared and not deeply_immutable(value):
         return copy_of(value)
     return value
 

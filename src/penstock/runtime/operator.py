@@ -126,6 +126,8 @@ class StreamOperator:
     chaining: ChainingStrategy = ChainingStrategy.ALWAYS
     keyed: bool = False
     stateful: bool = False
+    reads_watermarks: bool = False  # shows its event time to user code
+    makes_watermarks: bool = False
 
     context: OperatorContext
     output: Output

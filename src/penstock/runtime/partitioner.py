@@ -98,7 +98,7 @@ class RebalancePartitioner(Partitioner):
 
     def begin_batch(self, batch: int) -> None:
         """Each batch starts one receiver further, so that small batches spread too."""
-        self._next = (self.sender + batch) % len(self._targets)
+        self._next = (self.sender + batch - 1) % len(self._targets)  # the first batch is number 1
 
     def route(self, values: Values, timestamps: Timestamps) -> Routed:
         """Every n-th record to the same receiver, by slices."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from penstock.common.watermark_strategy import MAX_WATERMARK, MIN_WATERMARK
 from penstock.runtime.operator import KeySelect, StreamOperator, Timestamps, Values
+from penstock.runtime.partitioner import key_error
 
 _NO_TIME = MIN_WATERMARK
 
@@ -24,11 +25,18 @@ class SortedKeyedInput:
         self._arrival = 0
 
     def add(self, input_index: int, values: Values, timestamps: Timestamps) -> None:
-        """Records of one input."""
+        """Records of one input. A broadcast input has no keys: it is processed at once, before everything keyed."""
+        if input_index >= len(self._selectors):
+            self._operator.process_batch2(values, timestamps)
+            return
         select = self._selectors[input_index]
         stamps = timestamps if timestamps is not None else [None] * len(values)
         for value, stamp in zip(values, stamps, strict=True):
-            self._by_key.setdefault(select(value), []).append((input_index, self._arrival, value, stamp))
+            try:
+                records = self._by_key.setdefault(select(value), [])
+            except Exception as error:
+                raise key_error(error, value, self._operator.context.operator_name) from error
+            records.append((input_index, self._arrival, value, stamp))
             self._arrival += 1
 
     def run(self) -> None:

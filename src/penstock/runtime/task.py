@@ -65,7 +65,9 @@ class StreamTask:
             operator.advance_processing_time(header.now)
 
     def process_frames(self, frames: Iterable[Frame]) -> None:
-        """Input in processing order."""
+        """Input in processing order; a batch job reads broadcast inputs to their end first."""
+        if self._environment.batch_execution:
+            frames = sorted(frames, key=lambda frame: not self._edges[frame.edge].partitioner.broadcast)
         for frame in frames:
             edge = self._edges[frame.edge]
             channel = (frame.edge, frame.origin)

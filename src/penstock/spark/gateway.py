@@ -28,7 +28,7 @@ from pyspark.java_gateway import launch_gateway
 from penstock.common.errors import PenstockError
 from penstock.spark.worker_tuning import RELAY_VARIABLE, parse_relayed
 
-__all__ = ["JvmProcess", "SparkStartError", "debugging"]
+__all__ = ["JvmProcess", "SparkStartError", "debugging", "session_members"]
 
 _START_SECONDS = 120.0
 _EXIT_SECONDS = 20.0
@@ -195,7 +195,7 @@ def _end_session(session: int) -> None:
     """End what is left of a JVM's session: workers notice the end of the JVM by themselves, but not at once."""
     for sent in (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + 3
-        while left := _session_members(session):
+        while left := session_members(session):
             if time.monotonic() > deadline:
                 break
             time.sleep(0.01)
@@ -204,7 +204,8 @@ def _end_session(session: int) -> None:
                 os.kill(pid, sent)
 
 
-def _session_members(session: int) -> list[int]:
+def session_members(session: int) -> list[int]:
+    """The living processes of a session, where the system tells (Linux)."""
     found = []
     for name in os.listdir("/proc") if os.path.isdir("/proc") else []:  # noqa: PTH112, PTH208 - a hot little loop
         if name.isdigit():

@@ -51,13 +51,13 @@ class StageProcessor(StatefulProcessor):
         self._keys = channel_keys
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Open the two state variables."""
-        tune_worker()
+        """Open the two state variables. Spark also calls this on the driver, to learn their schemas."""
         self._meta = handle.getValueState("meta", _META)
         self._pages = handle.getMapState("pages", _PAGE_KEY, _PAGE_VALUE)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N803
         """One batch of one channel."""
+        tune_worker()
         try:
             yield from self._run(self._keys.index(key[0]), rows)
         except BaseException as error:

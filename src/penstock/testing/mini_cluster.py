@@ -5,6 +5,7 @@ Between any two batches (of one record, if you like) the whole job can be writte
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import time
 from collections.abc import Callable
@@ -29,6 +30,8 @@ from penstock.runtime.source_stage import SourceStage
 from penstock.runtime.stage import BatchClock, JobSpec, Row, StageChannel, decode_reports
 from penstock.runtime.state.pages import MemoryPageStore
 from penstock.runtime.task import TaskSnapshot
+
+_RECEIVING_SECONDS = 0.005
 
 
 class ManualClock:
@@ -84,7 +87,8 @@ class MiniClusterJob:
         self._blob = pack_job(spec)
         self._spec = spec
         self._cold = cold or batch
-        sizer = BatchSizer(1 << 60 if batch or max_records is None else max_records * max(1, _splits(graph)))
+        # The coordinator divides by the number of sources.
+        sizer = BatchSizer(1 << 60 if batch or max_records is None else max_records * len(graph.source_vertices))
         self.coordinator = SourceCoordinator(graph.source_vertices, clock=clock, sizer=sizer)
         self.coordinator.start()
         self.offset: Offset = self.coordinator.initial_offset()
@@ -126,6 +130,14 @@ class MiniClusterJob:
         """Run until there is nothing to do."""
         while not self.finished and self.run_batch():
             pass
+
+    def run_to_end(self) -> None:
+        """Run until the job is finished; waits for sources that are still receiving and can come to an end."""
+        self.run()
+        while not self.finished and self.coordinator.may_end:
+            with self.coordinator.changed:
+                self.coordinator.changed.wait(_RECEIVING_SECONDS)
+            self.run()
 
     def drain(self) -> None:
         """End event time and the job."""
@@ -184,10 +196,6 @@ class MiniClusterJob:
         return stage
 
 
-def _splits(graph: JobGraph) -> int:
-    return sum(vertex.parallelism for vertex in graph.source_vertices)
-
-
 class MiniCluster:
     """An executor for `StreamExecutionEnvironment(executor=MiniCluster())`.
 
@@ -223,9 +231,11 @@ class MiniClusterJobClient(JobClient):
         self._result: CompletableFuture[JobExecutionResult] = CompletableFuture()
         started = time.monotonic()
         try:
-            job.run()
+            job.run_to_end()
             job.close()
         except PenstockError as error:
+            with contextlib.suppress(Exception):  # the first error is the one that counts
+                job.close()
             self._status = JobStatus.FAILED
             self._result.complete_exceptionally(error)
         else:

@@ -186,7 +186,8 @@ def test_global_windows(trigger, evictor, events):
 
 
 @pytest.mark.slow
-@settings(FAST, max_examples=12_000, derandomize=False)
+@pytest.mark.parametrize("part", range(4))
+@settings(FAST, max_examples=3_000, derandomize=False)
 @given(WINDOWS, EVENT_TIME_TRIGGERS, st.sampled_from(["process", "aggregate"]), st.booleans(), EVENTS, CUTS)
-def test_twelve_thousand_random_streams(config, trigger, function, default, events, cut):
+def test_twelve_thousand_random_streams(part, config, trigger, function, default, events, cut):
     check(config if default else with_trigger(config, trigger), events, function=function, cut=cut)

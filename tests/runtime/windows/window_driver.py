@@ -125,9 +125,12 @@ class WindowDriver:
             service.compact()
         return directory
 
-    def restart(self):
-        """Write the state, forget everything else, and begin again from what was written."""
-        self._start(copy.deepcopy(self.commit()))
+    def restart(self, operator=None):
+        """Write the state, forget everything else, and begin again from what was written (with another operator)."""
+        directory = copy.deepcopy(self.commit())
+        if operator is not None:
+            self.template = operator
+        self._start(directory)
         return self
 
     def take(self):

@@ -9,6 +9,8 @@ from penstock.runtime.operator import KeySelect, Timestamps, Values
 from penstock.runtime.operators.failures import keyed_error
 from penstock.runtime.operators.keyed_timers import KeyedContextBase, KeyedTimerOperator
 
+_HOLDERS_OF_INPUT = 3  # a record that is passed on: the batch, the loop's variable, the function's parameter or result
+
 
 class KeyedProcessContext(KeyedContextBase, KeyedProcessFunction.OnTimerContext):
     """The `ctx` of process_element and on_timer."""
@@ -63,7 +65,7 @@ class KeyedProcessOperator(KeyedTimerOperator):
                                 del first, second  # two references that protect() would take for somebody else's
                                 append(protect(item))
                         else:
-                            append(item if item is value else protect(item))
+                            append(protect(item, _HOLDERS_OF_INPUT) if item is value else protect(item))
                 if timers._due:  # a property call per record shows in the profile
                     timers.fire_due()
                     append = collector.values.append

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import compress
 from typing import Any
 
 from penstock.runtime.collector import Collector
@@ -51,9 +52,10 @@ class KeyedFilterOperator(KeyedFunctionOperator):
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:
         """Ask the function for each record, under its key."""
         verdicts = call_keyed(self.backend, self.context, self.key_selector, self.call, values, "filter")
-        kept = [value for value, keep in zip(values, verdicts, strict=True) if keep]
+        # The function may have kept the record in its state. Besides, only the batch holds it.
+        kept = [protect(value, 1) for value in compress(values, verdicts)]
         if timestamps is not None:
-            timestamps = [stamp for stamp, keep in zip(timestamps, verdicts, strict=True) if keep]
+            timestamps = list(compress(timestamps, verdicts))
         if kept:
             self.output.emit(kept, timestamps)
 

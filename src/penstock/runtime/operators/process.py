@@ -40,6 +40,8 @@ class ProcessContext(ProcessFunction.Context):
 class ProcessOperator(FunctionOperator):
     """Runs a ProcessFunction."""
 
+    reads_watermarks = True
+
     function: ProcessFunction
 
     def setup(self, context: OperatorContext, output: Output) -> None:

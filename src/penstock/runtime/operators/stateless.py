@@ -56,6 +56,8 @@ class FilterOperator(FunctionOperator):
                 kept, stamps = list(compress(values, verdicts)), list(compress(timestamps, verdicts))
         except Exception as error:
             raise batch_error(self.context, error, "filter", values, rest) from None
+        if isinstance(self.function, Function):
+            kept = [protect(value, 2) for value in kept]  # besides the function, `values` and `kept` hold it
         if kept:
             self.output.emit(kept, stamps)
 

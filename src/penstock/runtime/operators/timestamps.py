@@ -49,6 +49,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         self.idle_timeout = strategy.idle_timeout  # in the source stage the driver watches over idle splits
         self._built_in = type(strategy.create_generator()) in _BUILT_IN
         self.stateful = not self._built_in
+        self.makes_watermarks = type(strategy.create_generator()) is not NoWatermarksGenerator
 
     def user_functions(self) -> list[Any]:
         """The strategy, which holds the user's assigner and generator."""

@@ -9,7 +9,7 @@ from penstock.core.window import TaggedUnion
 from penstock.runtime.collector import Collector
 from penstock.runtime.operator import KeySelect, OperatorContext, Output, StreamOperator, Timestamps, Values
 from penstock.runtime.operators.emission import collect_results
-from penstock.runtime.operators.udf import close_function, open_function
+from penstock.runtime.operators.function_operator import FunctionOperator
 from penstock.runtime.partitioner import key_error
 from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.timers import InternalTimerService
@@ -65,20 +65,38 @@ class WindowedOperator(StreamOperator):
         self.window_context = WindowContext(
             context, self.collector, self.timers, self.states, merging=self.definition.merging
         )
+        self._functions = [FunctionOperator(function) for function in self.user_functions()]
+        for part in self._functions:
+            part.setup(context, output)
         self._dropped = context.metrics.counter("numLateRecordsDropped")
 
     def _create_timers(self, context: OperatorContext) -> InternalTimerService:
         return context.create_timer_service(self._on_event_time, self._on_processing_time)
 
+    def _register_windows(self, kind: str, contents_kind: str | None = None) -> int:
+        """The slot of the windows; the kind says how they are represented."""
+        held = self.definition.contents.kind if contents_kind is None else contents_kind
+        return self.backend.register(CONTENTS_STATE, f"{kind} with {held}")
+
     def open(self) -> None:
-        """Open the functions."""
-        for function in self.user_functions():
-            open_function(function, self.context)
+        """Open the functions; one that is checkpointed gets its state back first."""
+        for part in self._functions:
+            part.open()
+
+    def snapshot_state(self, checkpoint_id: int) -> None:
+        """Have checkpointed functions write their state."""
+        for part in self._functions:
+            part.snapshot_state(checkpoint_id)
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Tell the functions that want to know."""
+        for part in self._functions:
+            part.notify_checkpoint_complete(checkpoint_id)
 
     def close(self) -> None:
         """Close the functions."""
-        for function in self.user_functions():
-            close_function(function)
+        for part in self._functions:
+            part.close()
 
     # -- input --------------------------------------------------------------------------------------------------
 

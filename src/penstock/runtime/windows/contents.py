@@ -19,6 +19,8 @@ class Contents(ABC):
     """The user's function, if there is one."""
     mergeable: bool = True
     """Whether `merge` can be relied on."""
+    kind: str
+    """What state holds, in words: state of another kind is refused."""
 
     @abstractmethod
     def first(self, value: Any) -> Any:
@@ -44,6 +46,8 @@ class Contents(ABC):
 
 class ReduceContents(Contents):
     """One value; the first element is taken unchanged."""
+
+    kind = "reduced values"
 
     def __init__(self, function: ReduceFunction | Callable[[Any, Any], Any]) -> None:
         self.function = function
@@ -77,6 +81,8 @@ class ReduceContents(Contents):
 class AggregateContents(Contents):
     """One accumulator."""
 
+    kind = "accumulators"
+
     def __init__(self, function: AggregateFunction) -> None:
         self.function: AggregateFunction = function
         self.mergeable = can_return_something(function.merge)
@@ -106,6 +112,8 @@ class AggregateContents(Contents):
 
 class ListContents(Contents):
     """All elements, in the order of arrival."""
+
+    kind = "elements"
 
     def first(self, value: Any) -> Any:
         return [value]

@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.core.window import GlobalWindow
 from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
-from penstock.runtime.windows.base import CONTENTS_STATE, WindowedOperator
+from penstock.runtime.windows.base import WindowedOperator
 from penstock.runtime.windows.contents import ReduceContents
 from penstock.runtime.windows.definition import WindowDefinition
 
@@ -26,7 +26,7 @@ class CountWindowOperator(WindowedOperator):
     def setup(self, context: OperatorContext, output: Output) -> None:
         """Register the state."""
         super().setup(context, output)
-        self.slot = self.backend.register(CONTENTS_STATE, "count window")
+        self.slot = self._register_windows("count windows")
 
     def end_batch(self) -> None:
         """There are no timers."""

@@ -27,14 +27,16 @@ class DueIndex:
     ((4, ['b']), None, (9, ['a', 'c']), None)
     """
 
-    __slots__ = ("_keys", "_times")
+    __slots__ = ("_keys", "_times", "size")
 
     def __init__(self) -> None:
         self._keys: dict[int, list[Any]] = {}
         self._times: list[int] = []
+        self.size = 0
 
     def add(self, timestamp: int, key: Any) -> None:
         """Note that a key is due."""
+        self.size += 1
         keys = self._keys.get(timestamp)
         if keys is None:
             self._keys[timestamp] = [key]
@@ -44,6 +46,7 @@ class DueIndex:
 
     def add_all(self, timestamp: int, keys: list[Any]) -> None:
         """Note that several keys are due; the list is given away."""
+        self.size += len(keys)
         known = self._keys.get(timestamp)
         if known is not None:
             known += keys
@@ -57,7 +60,16 @@ class DueIndex:
         if not times or times[0] > limit:
             return None
         timestamp = heappop(times)
-        return timestamp, self._keys.pop(timestamp)
+        keys = self._keys.pop(timestamp)
+        self.size -= len(keys)
+        return timestamp, keys
+
+    def keep(self, holds: Callable[[int, Any], bool]) -> None:
+        """Drop the items for which `holds` is false."""
+        kept = {time: [key for key in keys if holds(time, key)] for time, keys in self._keys.items()}
+        self._keys = {time: keys for time, keys in kept.items() if keys}
+        self._times = sorted(self._keys)  # a sorted list is a heap
+        self.size = sum(map(len, self._keys.values()))
 
 
 class DueTimerService(InternalTimerService):
@@ -67,13 +79,14 @@ class DueTimerService(InternalTimerService):
     the store arrive through the base class and join the others before anything fires, so that the order of time holds.
     """
 
-    __slots__ = ("_fire_moment", "index")
+    __slots__ = ("_compact_index_at", "_fire_moment", "index")
 
     def __init__(
         self, backend: KeyedStateBackend, clock: Callable[[], int], fire: Fire, on_processing: OnTimer
     ) -> None:
         super().__init__(backend, clock, self._on_stored_timer, on_processing)
         self.index = DueIndex()
+        self._compact_index_at = 4096
         self._fire_moment = fire
 
     def schedule(self, key: Any, entry: Entry, timestamp: int) -> None:
@@ -97,3 +110,14 @@ class DueTimerService(InternalTimerService):
         index, fire = self.index, self._fire_moment
         while (due := index.pop(watermark)) is not None:
             fire(*due)
+
+    def compact(self) -> None:
+        """Between batches: drop index items of timers that are gone or whose page left memory (it knows them)."""
+        super().compact()
+        if self.index.size >= self._compact_index_at:
+            self.index.keep(self._is_set)
+            self._compact_index_at = max(4096, 2 * self.index.size)
+
+    def _is_set(self, timestamp: int, key: Any) -> bool:
+        entry = self._backend.entries.get(key)
+        return entry is not None and entry[EVENT_TIMERS] is not None and timestamp in entry[EVENT_TIMERS]

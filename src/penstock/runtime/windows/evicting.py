@@ -16,7 +16,7 @@ from penstock.runtime.windows.window_operator import WindowOperator
 class EvictingWindowOperator(WindowOperator):
     """The contents of a window are (value, timestamp) pairs; reduce and aggregate run when it fires."""
 
-    kind = "windows with evictor"
+    contents_kind = "elements and their timestamps"
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         """The evictor's context."""
@@ -61,7 +61,7 @@ class EvictingWindowOperator(WindowOperator):
 class EvictingMergingWindowOperator(EvictingWindowOperator, MergingWindowOperator):
     """Sessions and other merging windows with an evictor."""
 
-    kind = "merging windows with evictor"
+    kind = "merging windows"
 
     def _merge_contents(self, contents: Any, other: Any) -> Any:
         contents.extend(other)

@@ -14,7 +14,6 @@ from penstock.core.window import TimeWindow
 from penstock.core.window.session import SessionWindows
 from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
 from penstock.runtime.state.pages import Entry
-from penstock.runtime.windows.base import CONTENTS_STATE
 from penstock.runtime.windows.contents import ReduceContents
 from penstock.runtime.windows.definition import WindowDefinition
 from penstock.runtime.windows.panes import TimedOperator
@@ -35,7 +34,7 @@ class SessionWindowOperator(TimedOperator):
         """Register the sessions."""
         super().setup(context, output)
         kind = "event-time sessions" if self.event_time else "processing-time sessions"
-        self.slot = self.backend.register(CONTENTS_STATE, kind)
+        self.slot = self._register_windows(kind)
 
     # -- elements -----------------------------------------------------------------------------------------------
 
@@ -99,12 +98,12 @@ class SessionWindowOperator(TimedOperator):
             last = session[END] - 1
             if last == timestamp:
                 self._evaluate(key, entry, session, kept=self.lateness > 0)
-                if self.lateness:
-                    self._schedule(key, entry, last + self.lateness)
-            if last + self.lateness == timestamp:
-                self._remove(key, entry, session)
-            elif last > timestamp:
+            if last > timestamp:
                 self._schedule(key, entry, last)
+            elif last + self.lateness > timestamp:
+                self._schedule(key, entry, last + self.lateness)
+            else:
+                self._remove(key, entry, session)
 
     def _evaluate(self, key: Any, entry: Entry, session: Session, *, kept: bool) -> None:
         self.backend.key, self.backend.entry = key, entry

@@ -12,7 +12,7 @@ from penstock.common.watermark import MIN_WATERMARK
 from penstock.core.window import TimeWindow
 from penstock.runtime.operator import KeySelect, OperatorContext, Output, Values
 from penstock.runtime.state.pages import EVENT_TIMERS, Entry
-from penstock.runtime.windows.base import CONTENTS_STATE
+from penstock.runtime.windows.base import MISSING
 from penstock.runtime.windows.contents import ListContents
 from penstock.runtime.windows.copies import copied
 from penstock.runtime.windows.definition import WindowDefinition
@@ -38,7 +38,7 @@ class SlidingWindowOperator(PaneOperator):
         super().setup(context, output)
         clock = "event" if self.event_time else "processing"
         kind = f"sliding {clock}-time windows of {self.size}/{self.slide} ms with offset {self.offset} ms"
-        self.slot = self.backend.register(CONTENTS_STATE, kind)
+        self.slot = self._register_windows(kind)
         contents = self.definition.contents
         if isinstance(contents, ListContents):
             self._slices = NumberedSlices()
@@ -113,7 +113,8 @@ class SlidingWindowOperator(PaneOperator):
 
     def _fire(self, timestamp: int, keys: list[Any]) -> None:
         slices = self._slices
-        if self._emits_results and not self.lateness and isinstance(slices, FoldedSlices):
+        usual = self._emits_results and not self.lateness and self._is_end(timestamp + 1)
+        if usual and isinstance(slices, FoldedSlices):
             self._fire_folded(timestamp, keys, slices)
         else:
             super()._fire(timestamp, keys)
@@ -122,7 +123,7 @@ class SlidingWindowOperator(PaneOperator):
         """What `_at` does, for all keys of a moment: what depends on the moment alone is computed once."""
         backend, entries, slot, split = self.backend, self.backend.entries, self.slot, self.split
         end = timestamp + 1
-        start, next_end = end - self.size, end + self.slide
+        start, next_start, next_end = end - self.size, end - self.size + self.slide, end + self.slide
         tail_block, head_block = folded.blocks(start)
         combine, elements_of = folded.combine, self.definition.contents.elements
         results: list[Any] = []
@@ -135,19 +136,18 @@ class SlidingWindowOperator(PaneOperator):
             timers.discard(timestamp)
             entry[0].dirty = True
             slices = entry[slot]
-            value, kept = combine(slices, tail_block, start, head_block, end)
-            results += elements_of(value, kept=kept)
-            slices.pop(start, None)
-            if split:
-                slices.pop(start + split, None)
-            if not slices:
-                entry[slot] = None
-            elif next_end - 1 not in timers:
-                for at in slices:  # nearly always the first one decides
-                    if at < next_end:
-                        timers.add(next_end - 1)
-                        again.append(key)
-                        break
+            if slices is not None:
+                value, kept = combine(slices, tail_block, start, head_block, end)
+                if value is not MISSING:
+                    results += elements_of(value, kept=kept)
+                slices.pop(start, None)
+                if split:
+                    slices.pop(start + split, None)
+                if not slices:
+                    entry[slot] = None
+                elif next_end - 1 not in timers and slices.any_between(next_start, next_end):
+                    timers.add(next_end - 1)
+                    again.append(key)
             if not timers:
                 entry[EVENT_TIMERS] = None
         self.timers.index.add_all(next_end - 1, again)

@@ -8,7 +8,7 @@ from penstock.common.watermark import MIN_WATERMARK
 from penstock.core.window import TimeWindow
 from penstock.runtime.operator import OperatorContext, Output
 from penstock.runtime.state.pages import EVENT_TIMERS, Entry
-from penstock.runtime.windows.base import CONTENTS_STATE, MISSING
+from penstock.runtime.windows.base import MISSING
 from penstock.runtime.windows.contents import AggregateContents, ReduceContents
 from penstock.runtime.windows.definition import WindowDefinition
 from penstock.runtime.windows.emission import append_results
@@ -19,6 +19,8 @@ from penstock.runtime.windows.panes import PaneOperator
 class TumblingWindowOperator(PaneOperator):
     """A pane is a window. It fires at its end and, if lateness is allowed, once more for every late element."""
 
+    contents_kind: str | None = None
+
     def __init__(self, definition: WindowDefinition, size: int, offset: int) -> None:
         super().__init__(definition, size, size, offset)
         self._emits_results = isinstance(definition.function, EmitCall) and self.lateness == 0
@@ -28,7 +30,7 @@ class TumblingWindowOperator(PaneOperator):
         super().setup(context, output)
         clock = "event" if self.event_time else "processing"
         kind = f"tumbling {clock}-time windows of {self.size} ms with offset {self.offset} ms"
-        self.slot = self.backend.register(CONTENTS_STATE, kind)
+        self.slot = self._register_windows(kind, self.contents_kind)
 
     def _boundary(self) -> int:
         return self.timers.current_watermark - self.size + 1 if self.event_time else MIN_WATERMARK
@@ -53,23 +55,24 @@ class TumblingWindowOperator(PaneOperator):
         self._evaluate(key, entry, start, kept=True)
 
     def _at(self, timestamp: int, key: Any, entry: Entry) -> None:
-        """The end of one window and, with lateness, the time to forget an earlier one."""
+        """The end of one window and, with lateness, the time to forget earlier ones."""
         panes = entry[self.slot]
         if panes is None:
             return
         start = timestamp - self.size + 1
         if start in panes:
             self._evaluate(key, entry, start, kept=self.lateness > 0)
-            if self.lateness:
-                self._schedule(key, entry, timestamp + self.lateness)
-        gone = start - self.lateness
-        if gone in panes:
-            del panes[gone]
-            if not panes:
-                entry[self.slot] = None
+        for complete in [pane for pane in panes if pane <= start]:
+            cleanup = complete + self.size - 1 + self.lateness
+            if cleanup > timestamp:
+                self._schedule(key, entry, cleanup)
+                continue
+            del panes[complete]
             entry[0].dirty = True
             if self.clears:
-                self._clear_function(TimeWindow(gone, gone + self.size))
+                self._clear_function(TimeWindow(complete, complete + self.size))
+        if not panes:
+            entry[self.slot] = None
 
     def _evaluate(self, key: Any, entry: Entry, start: int, *, kept: bool) -> None:
         self.backend.key, self.backend.entry = key, entry
@@ -97,6 +100,9 @@ class TumblingWindowOperator(PaneOperator):
                 timers.discard(timestamp)
             entry[0].dirty = True
             panes = entry[slot]
+            if panes is None or start not in panes:
+                self._at(timestamp, key, entry)  # set when lateness was allowed
+                continue
             value = panes.pop(start)
             if not panes:
                 entry[slot] = None

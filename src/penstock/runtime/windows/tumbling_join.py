@@ -18,6 +18,8 @@ from penstock.runtime.windows.tumbling import TumblingWindowOperator
 class TumblingJoinOperator(TumblingWindowOperator):
     """The contents of a pane are (elements of the first input, elements of the second)."""
 
+    contents_kind = "elements of two inputs"
+
     def _process(self, values: Values, timestamps: Timestamps, side: int) -> None:
         select = self.key_selector if side == 1 else self.key_selector2
         times = self._timestamps(values, timestamps)
@@ -92,6 +94,9 @@ class TumblingJoinOperator(TumblingWindowOperator):
             entry[0].dirty = True
             backend.key, backend.entry = key, entry
             panes = entry[slot]
+            if panes is None or start not in panes:
+                self._at(timestamp, key, entry)  # set when lateness was allowed
+                continue
             first, second = panes.pop(start)
             if not panes:
                 entry[slot] = None

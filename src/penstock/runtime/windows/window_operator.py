@@ -12,7 +12,7 @@ from typing import Any
 from penstock.common.watermark import MAX_WATERMARK, MIN_WATERMARK
 from penstock.core.window import TriggerResult
 from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
-from penstock.runtime.windows.base import CONTENTS_STATE, MISSING, WindowedOperator
+from penstock.runtime.windows.base import MISSING, WindowedOperator
 from penstock.runtime.windows.contents import ReduceContents
 from penstock.runtime.windows.copies import copied
 from penstock.runtime.windows.trigger_context import AssignerContext, WindowTriggerContext
@@ -24,12 +24,13 @@ class WindowOperator(WindowedOperator):
     """Windows that do not merge."""
 
     kind = "windows"
+    contents_kind: str | None = None
     slot: int
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         """Contexts for trigger and assigner, and the windows themselves."""
         super().setup(context, output)
-        self.slot = self.backend.register(CONTENTS_STATE, self.kind)
+        self.slot = self._register_windows(self.kind, self.contents_kind)
         self.trigger = self.definition.trigger
         self.assigner = self.definition.assigner
         self.trigger_context = WindowTriggerContext(context, self.timers, self.states)
@@ -68,12 +69,9 @@ class WindowOperator(WindowedOperator):
         contents = self.definition.contents
         windows = self._windows()
         known = windows.get(window, MISSING)
-        if known is not MISSING:
-            windows[window] = contents.fold(known, value)
-        elif shared and isinstance(contents, ReduceContents):
-            windows[window] = copied(value)  # several windows begin with it, and reduce may change what it is given
-        else:
-            windows[window] = contents.first(value)
+        if shared and isinstance(contents, ReduceContents):
+            value = copied(value)  # several windows get it, and reduce may change or keep what it is given
+        windows[window] = contents.first(value) if known is MISSING else contents.fold(known, value)
 
     def _after_element(self, window: Any, value: Any, time: int, cleanup: int) -> None:
         """Ask the trigger, and see to it that the window goes one day."""

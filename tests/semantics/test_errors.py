@@ -1,0 +1,517 @@
+"""What a user sees when his program is wrong: a Penstock error with the place, the record and his own frames."""
+
+import threading
+
+import pytest
+from support import BY_SECOND_FIELD
+
+from penstock.common import Types, WatermarkStrategy
+from penstock.common.errors import (
+    EnvironmentStoppedError,
+    InvalidProgramError,
+    JobExecutionError,
+    KeySelectorError,
+    MissingTimestampError,
+    PenstockError,
+    SerializationError,
+    StateAccessError,
+    TypeMismatchError,
+    UserFunctionError,
+)
+from penstock.common.watermark_strategy import WatermarkGenerator
+from penstock.core.sink import Sink, SinkWriter
+from penstock.datastream import (
+    CoMapFunction,
+    FlatMapFunction,
+    KeyedProcessFunction,
+    MapFunction,
+    OutputTag,
+    ProcessFunction,
+    RuntimeContext,
+    SinkFunction,
+    SourceFunction,
+)
+from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
+
+FEW = pytest.mark.variants(executors=["warm", "cold"])
+STREAMING = pytest.mark.variants(executors=["warm", "cold"], modes=["STREAMING"])
+
+
+def helper_of_the_user(value):
+    return 10 / value
+
+
+class Divide(MapFunction):
+    def map(self, value):
+        return helper_of_the_user(value)
+
+
+class DivideFlat(FlatMapFunction):
+    def flat_map(self, value):
+        yield helper_of_the_user(value)
+
+
+class DivideProcess(ProcessFunction):
+    def process_element(self, value, ctx):
+        yield helper_of_the_user(value)
+
+
+class DivideKeyed(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        yield helper_of_the_user(value)
+
+
+class DivideCo(CoMapFunction):
+    def map1(self, value):
+        return helper_of_the_user(value)
+
+    def map2(self, value):
+        return value
+
+
+class DivideSink(SinkFunction):
+    def invoke(self, value, context):
+        helper_of_the_user(value)
+
+
+def failure(env):
+    with pytest.raises(PenstockError) as caught:
+        env.execute()
+    return caught.value
+
+
+def assert_names_the_culprit(error, operator, record, method, frame="helper_of_the_user"):
+    assert isinstance(error, UserFunctionError)
+    assert error.operator_name == operator
+    assert error.record == record
+    assert error.method == method
+    assert error.subtask is not None
+    text = str(error)
+    assert f"operator '{operator}'" in text
+    assert f"record: {record}" in text
+    assert frame in text
+    assert_no_engine_in(text)
+
+
+def assert_no_engine_in(text):
+    """No frame of ours, nothing of Spark or the JVM."""
+    for foreign in ("penstock/runtime", "penstock/spark", "pyspark", "py4j", "java", "scala", "org.apache", "Caused by"):
+        assert foreign not in text, foreign
+
+
+class TestFailingFunctions:
+    """Operator, subtask, record, and the user's own frames only."""
+
+    pytestmark = FEW
+
+    @pytest.mark.on_spark((4, "STREAMING"), (4, "BATCH"))
+    def test_map_object(self, env):
+        env.from_collection([5, 2, 0, 1]).map(Divide()).name("ratio").print()
+        error = failure(env)
+        assert_names_the_culprit(error, "ratio", "0", "map")
+        assert str(error).rstrip().endswith("ZeroDivisionError: division by zero")
+
+    @pytest.mark.on_spark((1, "STREAMING"))
+    def test_keyed_process_function(self, env):
+        env.from_collection([5, 2, 0, 1]).key_by(lambda n: n % 2).process(DivideKeyed()).name("keyed ratio").print()
+        assert_names_the_culprit(failure(env), "keyed ratio", "0", "process_element")
+
+    @pytest.mark.parametrize(
+        ("operator", "method"),
+        [
+            (lambda s: s.map(lambda n: helper_of_the_user(n)), "map"),
+            (lambda s: s.filter(lambda n: helper_of_the_user(n)), "filter"),
+            (lambda s: s.flat_map(lambda n: [helper_of_the_user(n)]), "flat_map"),
+            (lambda s: s.flat_map(DivideFlat()), "flat_map"),
+            (lambda s: s.process(DivideProcess()), "process_element"),
+            (lambda s: s.key_by(lambda n: 1).map(Divide()), "map"),
+            (lambda s: s.key_by(lambda n: 1).flat_map(DivideFlat()), "flat_map"),
+            (lambda s: s.key_by(lambda n: 1).reduce(lambda a, b: helper_of_the_user(b)), "reduce"),
+            (lambda s: s.connect(s).map(DivideCo()), "map1"),
+        ],
+        ids=["map", "filter", "flat_map", "FlatMap", "Process", "KeyedMap", "KeyedFlatMap", "Reduce", "CoMap"],
+    )
+    def test_every_operator(self, env, operator, method):
+        operator(env.from_collection([5, 2, 0, 1])).name("ratio").print()
+        assert_names_the_culprit(failure(env), "ratio", "0", method)
+
+    def test_sink_function(self, env):
+        env.from_collection([5, 0]).add_sink(DivideSink()).name("ratio")
+        error = failure(env)
+        assert isinstance(error, UserFunctionError)
+        assert "helper_of_the_user" in str(error)
+        assert_no_engine_in(str(error))
+
+    def test_sink_writer(self, env):
+        class Writer(SinkWriter):
+            def write(self, value, context):
+                helper_of_the_user(value)
+
+        class Failing(Sink):
+            def create_writer(self, context):
+                return Writer()
+
+        env.from_collection([5, 0]).sink_to(Failing()).name("to nowhere")
+        error = failure(env)
+        assert isinstance(error, UserFunctionError)
+        assert "helper_of_the_user" in str(error)
+
+    @pytest.mark.parametrize("step", ["open", "close"])
+    def test_open_and_close(self, env, step):
+        class Fails(MapFunction):
+            def open(self, runtime_context):
+                if step == "open":
+                    raise RuntimeError("no connection")
+
+            def map(self, value):
+                return value
+
+            def close(self):
+                if step == "close":
+                    raise RuntimeError("no connection")
+
+        env.from_collection([1]).map(Fails()).name("fragile").print()
+        error = failure(env)
+        assert "fragile" in str(error)
+        assert step in str(error)
+        assert "RuntimeError: no connection" in str(error)
+        assert_no_engine_in(str(error))
+
+    def test_on_timer(self, env):
+        class Fails(KeyedProcessFunction):
+            def process_element(self, value, ctx):
+                ctx.timer_service().register_event_time_timer(5)
+
+            def on_timer(self, timestamp, ctx):
+                raise ValueError("in the timer")
+
+        timed = env.from_collection([("a", 1)]).assign_timestamps_and_watermarks(BY_SECOND_FIELD)
+        timed.key_by(0).process(Fails()).name("alarm").print()
+        error = failure(env)
+        assert isinstance(error, UserFunctionError)
+        assert (error.operator_name, error.method) == ("alarm", "on_timer")
+        assert "ValueError: in the timer" in str(error)
+
+    def test_a_watermark_generator(self, env):
+        class Fails(WatermarkGenerator):
+            def on_event(self, event, event_timestamp, output):
+                raise ValueError("in the generator")
+
+            def on_periodic_emit(self, output):
+                pass
+
+        strategy = WatermarkStrategy.for_generator(lambda ctx: Fails()).with_timestamp_assigner(lambda v: v)
+        env.from_collection([7]).assign_timestamps_and_watermarks(strategy).name("clock").print()
+        error = failure(env)
+        assert isinstance(error, UserFunctionError)
+        assert "in the generator" in str(error)
+        assert error.record == "7"
+
+    def test_the_cause_of_a_cause_is_shown_too(self, env):
+        def wrap(value):
+            try:
+                return helper_of_the_user(value)
+            except ZeroDivisionError as error:
+                raise ValueError("cannot divide") from error
+
+        env.from_collection([0]).map(wrap).print()
+        text = str(failure(env))
+        assert "ZeroDivisionError" in text
+        assert "ValueError: cannot divide" in text
+        assert_no_engine_in(text)
+
+    def test_long_records_are_shortened(self, env):
+        env.from_collection([list(range(100_000))]).map(lambda v: v["x"]).print()
+        error = failure(env)
+        assert len(error.record) <= 200
+        assert error.record.endswith("...]") or error.record.endswith("...")
+
+    @pytest.mark.variants(modes=["STREAMING"])
+    def test_a_source_function(self, env):
+        class Fails(SourceFunction):
+            def run(self, ctx):
+                ctx.collect(1)
+                helper_of_the_user(0)
+
+            def cancel(self):
+                pass
+
+        env.add_source(Fails(), "fragile source").print()
+        error = failure(env)
+        assert isinstance(error, JobExecutionError)
+        assert "fragile source" in str(error)
+        assert "helper_of_the_user" in str(error)
+        assert_no_engine_in(str(error))
+
+    def test_an_exception_class_that_cannot_be_pickled(self, env):
+        class Odd(Exception):  # noqa: N818
+            def __init__(self, first, second):
+                super().__init__(first)
+                self.lock = threading.Lock()
+
+        def fail(value):
+            raise Odd("one", "two")
+
+        env.from_collection([1]).map(fail).print()
+        assert "Odd: one" in str(failure(env))
+
+
+class TestFunctionsThatCannotTravel:
+    @FEW
+    @pytest.mark.on_spark((1, "STREAMING"))
+    def test_a_member_that_cannot_be_pickled_is_named(self, env):
+        class WithLock(MapFunction):
+            def __init__(self):
+                self.guard = threading.Lock()
+
+            def map(self, value):
+                return value
+
+        env.from_collection([1]).map(WithLock()).name("guarded").print()
+        with pytest.raises(SerializationError) as caught:
+            env.execute()
+        text = str(caught.value)
+        assert "operator 'guarded'" in text
+        assert "guard" in text
+        assert "lock" in text
+        assert "open()" in text
+
+    @FEW
+    def test_a_captured_variable_that_cannot_be_pickled_is_named(self, env):
+        secret = threading.Lock()
+        env.from_collection([1]).map(lambda v: (v, secret)).name("capturing").print()
+        with pytest.raises(SerializationError, match=r"operator 'capturing'.*secret"):
+            env.execute()
+
+    @FEW
+    def test_a_record_that_cannot_be_pickled(self, env):
+        env.from_collection([1]).map(lambda v: threading.Lock()).key_by(lambda v: 1).map(str).name("next").print()
+        with pytest.raises(SerializationError, match=r"record on its way to 'next' cannot be pickled"):
+            env.execute()
+
+    @STREAMING
+    def test_state_that_cannot_be_pickled(self, env):
+        class Keeps(MapFunction):
+            def open(self, runtime_context):
+                self.state = runtime_context.get_state(ValueStateDescriptor("s"))
+
+            def map(self, value):
+                self.state.update(threading.Lock())
+                return value
+
+        env.from_collection([1]).key_by(lambda v: v).map(Keeps()).name("keeper").print()
+        with pytest.raises(SerializationError, match="state of operator 'keeper'"):
+            env.execute()
+
+
+class TestKeys:
+    """A selector that fails, or gives what cannot be a key."""
+
+    pytestmark = FEW
+
+    @pytest.mark.on_spark((4, "STREAMING"))
+    def test_a_failing_selector(self, env):
+        env.from_collection([("a", 1), ("b",)]).key_by(lambda v: v[1]).map(Divide()).name("counted").print()
+        with pytest.raises(KeySelectorError) as caught:
+            env.execute()
+        text = str(caught.value)
+        assert "key selector before 'counted' failed" in text
+        assert "('b',)" in text
+        assert "IndexError" in text
+        assert_no_engine_in(text)
+
+    @pytest.mark.parametrize(
+        "operator",
+        [
+            lambda keyed: keyed.map(Divide()),
+            lambda keyed: keyed.reduce(lambda a, b: a),
+            lambda keyed: keyed.sum(0),
+            lambda keyed: keyed.process(DivideKeyed()),
+            lambda keyed: keyed.connect(keyed).map(DivideCo()),
+        ],
+        ids=["map", "reduce", "sum", "process", "connect"],
+    )
+    def test_an_unhashable_key(self, env, operator):
+        operator(env.from_collection([([1], 1)]).key_by(lambda v: v[0])).name("counted").print()
+        with pytest.raises(KeySelectorError, match=r"before 'counted' returned a value that cannot be a key.*unhashable.*\[1\]"):
+            env.execute()
+
+    def test_a_field_that_does_not_exist(self, env):
+        env.from_collection([{"id": 1}]).key_by("name").reduce(lambda a, b: a).print()
+        with pytest.raises(KeySelectorError, match="name"):
+            env.execute()
+
+    def test_what_is_no_key_at_all_is_refused_at_once(self, env):
+        with pytest.raises(InvalidProgramError, match=r"function, a KeySelector, a field position or a field name, got 1\.5"):
+            env.from_collection([1]).key_by(1.5)
+
+    def test_a_custom_partitioner_out_of_range(self, env):
+        env.from_collection([1]).partition_custom(lambda key, n: n, lambda v: v).map(str).name("next").print()
+        with pytest.raises(InvalidProgramError, match=r"partitioner before 'next' returned \d for record 1, but there are channels 0 to"):
+            env.execute()
+
+
+class TestTimestamps:
+    @FEW
+    def test_an_assigner_that_returns_no_number(self, env):
+        strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda v: "12:00")
+        env.from_collection([("a", 1)]).assign_timestamps_and_watermarks(strategy).name("clock").print()
+        with pytest.raises(TypeMismatchError, match=r"'12:00' of type str: return milliseconds.*'clock'.*\('a', 1\)"):
+            env.execute()
+
+    @FEW
+    def test_a_strategy_without_assigner_on_records_without_timestamps(self, env):
+        strategy = WatermarkStrategy.for_monotonous_timestamps()
+        env.from_collection([("a", 1)]).assign_timestamps_and_watermarks(strategy).print()
+        with pytest.raises(MissingTimestampError, match=r"no timestamp.*with_timestamp_assigner"):
+            env.execute()
+
+    @FEW
+    @pytest.mark.on_spark((4, "STREAMING"))
+    def test_an_event_time_window_over_records_without_timestamps(self, env):
+        from penstock.common import Time
+        from penstock.datastream.window import TumblingEventTimeWindows
+
+        windows = env.from_collection([("a", 1)]).key_by(0).window(TumblingEventTimeWindows.of(Time.seconds(1)))
+        windows.reduce(lambda a, b: a).name("hourly").print()
+        with pytest.raises(MissingTimestampError) as caught:
+            env.execute()
+        text = str(caught.value)
+        assert "timestamp" in text
+        assert "assign_timestamps_and_watermarks" in text
+        assert_no_engine_in(text)
+
+
+class TestTypes:
+    @FEW
+    @pytest.mark.on_spark((1, "STREAMING"))
+    def test_a_record_that_does_not_fit_the_declared_type(self, env):
+        env.from_collection([1, 2]).map(lambda n: str(n), output_type=Types.INT()).name("numbers").print()
+        with pytest.raises(TypeMismatchError) as caught:
+            env.execute()
+        text = str(caught.value)
+        assert "declared output type" in text
+        assert "numbers" in text
+        assert "'1'" in text
+        assert_no_engine_in(text)
+
+    @FEW
+    def test_a_collection_that_does_not_fit_its_type(self, env):
+        with pytest.raises(TypeMismatchError, match=r"element 1 of the collection"):
+            env.from_collection([1, "two"], Types.INT())
+
+
+class TestSideOutputs:
+    @FEW
+    def test_output_without_a_tag(self, env):
+        class Wrong(ProcessFunction):
+            def process_element(self, value, ctx):
+                ctx.output("alarms", value)
+
+        env.from_collection([1]).process(Wrong()).name("monitor").print()
+        with pytest.raises(InvalidProgramError, match=r"'monitor'.*'alarms'.*must be an OutputTag"):
+            env.execute()
+
+    @FEW
+    def test_get_side_output_of_something_that_is_no_tag(self, env):
+        with pytest.raises(InvalidProgramError, match=r"get_side_output\(\) takes an OutputTag, got 'alarms'"):
+            env.from_collection([1]).flat_map(lambda v: [v]).get_side_output("alarms")
+
+    @FEW
+    def test_an_operator_that_cannot_have_side_outputs(self, env):
+        with pytest.raises(InvalidProgramError, match=r"'Map' has no side output 'alarms'"):
+            env.from_collection([1]).map(str).get_side_output(OutputTag("alarms"))
+
+
+class StateInOpen(MapFunction):
+    def open(self, runtime_context: RuntimeContext):
+        state = runtime_context.get_state(ValueStateDescriptor("count"))
+        state.value()
+
+    def map(self, value):
+        return value
+
+
+class StateWithoutKeys(MapFunction):
+    def open(self, runtime_context: RuntimeContext):
+        runtime_context.get_list_state(ListStateDescriptor("history"))
+
+    def map(self, value):
+        return value
+
+
+class TimerWithoutKeys(ProcessFunction):
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(5)
+
+
+class TestStateAndTimersWithoutKeys:
+    pytestmark = FEW
+
+    @pytest.mark.on_spark((4, "STREAMING"))
+    def test_state_on_a_stream_without_keys(self, env):
+        env.from_collection([1]).map(StateWithoutKeys()).name("stateless").print()
+        with pytest.raises(StateAccessError) as caught:
+            env.execute()
+        text = str(caught.value)
+        assert "'stateless'" in text
+        assert "'history'" in text
+        assert "key_by()" in text
+        assert_no_engine_in(text)
+
+    def test_state_in_open(self, env):
+        env.from_collection([1]).key_by(lambda v: v).map(StateInOpen()).name("early").print()
+        with pytest.raises(StateAccessError, match=r"'early' was accessed without a key in scope"):
+            env.execute()
+
+    def test_a_timer_on_a_stream_without_keys(self, env):
+        env.from_collection([1]).process(TimerWithoutKeys()).name("timer").print()
+        with pytest.raises(InvalidProgramError, match=r"'timer' set a timer on a stream without keys: call key_by\(\)"):
+            env.execute()
+
+    def test_one_name_for_two_kinds_of_state(self, env):
+        class Twice(MapFunction):
+            def open(self, runtime_context):
+                runtime_context.get_state(ValueStateDescriptor("s"))
+                runtime_context.get_list_state(ListStateDescriptor("s"))
+
+            def map(self, value):
+                return value
+
+        env.from_collection([1]).key_by(lambda v: v).map(Twice()).name("twice").print()
+        with pytest.raises(InvalidProgramError, match=r"state 's' of operator 'twice' is a value state"):
+            env.execute()
+
+
+class TestEnvironment:
+    pytestmark = pytest.mark.variants(executors=["warm"], parallelism=[1], modes=["STREAMING"])
+
+    @pytest.mark.on_spark((1, "STREAMING"))
+    def test_a_stopped_environment_refuses_everything(self, env):
+        stream = env.from_collection([1])
+        env.close()
+        for use in (env.execute, lambda: env.from_collection([1]), lambda: stream.map(str), lambda: stream.print()):
+            with pytest.raises(EnvironmentStoppedError, match=r"environment was closed: make a new one"):
+                use()
+
+    def test_execute_without_a_sink(self, env):
+        env.from_collection([1]).map(str)
+        with pytest.raises(InvalidProgramError, match=r"nothing to execute: add a sink"):
+            env.execute()
+
+    def test_batch_mode_with_an_unbounded_source(self, env):
+        from penstock.datastream import RuntimeExecutionMode
+        from support import script
+
+        env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+        script(env, [], bounded=False, name="endless").print()
+        with pytest.raises(InvalidProgramError, match=r"BATCH mode needs bounded sources, but .*endless.* never ends"):
+            env.execute()
+
+
+@pytest.mark.variants(executors=["warm"], modes=["STREAMING"], parallelism=[4])
+@pytest.mark.on_spark((4, "STREAMING"))
+def test_after_a_failure_the_environment_can_be_used_again(env, run):
+    env.from_collection([0]).map(Divide()).print()
+    assert isinstance(failure(env), UserFunctionError)
+    assert run(env.from_collection([2]).map(Divide())) == [5.0]

@@ -1,0 +1,154 @@
+"""Time to live of keyed state (spec: ch. 7; StateTtlConfig)."""
+
+import pytest
+from support import script
+
+from penstock.common import Time, Types
+from penstock.datastream import KeyedProcessFunction, RuntimeContext
+from penstock.datastream.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateTtlConfig,
+    ValueStateDescriptor,
+)
+
+WRITE = StateTtlConfig.UpdateType.OnCreateAndWrite
+READ = StateTtlConfig.UpdateType.OnReadAndWrite
+
+
+class Commands(KeyedProcessFunction):
+    """A record is (command, argument...); the result of the command on the state is emitted."""
+
+    def __init__(self, kind, update_type=WRITE, *, return_expired=False):
+        self.kind = kind
+        builder = StateTtlConfig.new_builder(Time.milliseconds(100)).set_update_type(update_type)
+        if return_expired:
+            builder.return_expired_if_not_cleaned_up()
+        self.config = builder.build()
+
+    def open(self, runtime_context: RuntimeContext):
+        from test_keyed_state import Average
+
+        descriptors = {
+            "value": (runtime_context.get_state, ValueStateDescriptor("s", Types.INT())),
+            "list": (runtime_context.get_list_state, ListStateDescriptor("s", Types.INT())),
+            "map": (runtime_context.get_map_state, MapStateDescriptor("s", Types.STRING(), Types.INT())),
+            "reducing": (runtime_context.get_reducing_state, ReducingStateDescriptor("s", max, Types.INT())),
+            "aggregating": (
+                runtime_context.get_aggregating_state,
+                AggregatingStateDescriptor("s", Average(), Types.TUPLE([Types.INT(), Types.INT()])),
+            ),
+        }
+        get, descriptor = descriptors[self.kind]
+        descriptor.enable_time_to_live(self.config)
+        self.state = get(descriptor)
+
+    def process_element(self, value, ctx):
+        result = getattr(self.state, value[0])(*value[1:])
+        if value[0] in ("get", "items", "keys", "values") and not isinstance(result, (int, float, type(None))):
+            result = list(result)
+        if value[0] in ("value", "get", "items", "keys", "contains", "is_empty"):
+            yield result
+
+
+@pytest.fixture
+def state(hand):
+    """Runs commands on the state of one key, at times of its own."""
+
+    class Job:
+        def start(self, *arguments, **options):
+            self.source = script(hand.env, [], bounded=False)
+            hand.watch(self.source.key_by(lambda v: 0).process(Commands(*arguments, **options)))
+
+        def at(self, now, *commands):
+            self.source._source.source.add(*commands)
+            return hand.advance(now - hand.clock.now)
+
+    return Job()
+
+
+def test_a_value_expires_a_lifetime_after_it_was_written(state):
+    state.start("value")
+    assert state.at(0, ("update", 1), ("value",)) == [1]
+    assert state.at(99, ("value",)) == [1]
+    assert state.at(100, ("value",)) == [None]
+    assert state.at(120, ("update", 2)) == []
+    assert state.at(200, ("update", 3)) == []
+    assert state.at(299, ("value",)) == [3]
+    assert state.at(300, ("value",)) == [None]
+
+
+def test_a_read_gives_a_value_a_new_life_if_so_configured(state):
+    state.start("value", READ)
+    state.at(0, ("update", 1))
+    assert state.at(90, ("value",)) == [1]
+    assert state.at(180, ("value",)) == [1]
+    assert state.at(280, ("value",)) == [None]
+
+
+def test_an_expired_value_may_be_returned_until_it_is_cleaned_up(state):
+    state.start("value", return_expired=True)
+    state.at(0, ("update", 1))
+    assert state.at(150, ("value",)) in ([1], [None])  # whether it was cleaned up already is not defined
+    assert state.at(151, ("value",)) == [None]
+
+
+def test_elements_of_a_list_expire_one_by_one(state):
+    state.start("list")
+    state.at(0, ("add", 1))
+    state.at(50, ("add", 2))
+    assert state.at(99, ("get",)) == [[1, 2]]
+    assert state.at(100, ("get",)) == [[2]]
+    assert state.at(149, ("add", 3), ("get",)) == [[2, 3]]
+    assert state.at(150, ("get",)) == [[3]]
+    assert state.at(249, ("get",)) == [[]]
+
+
+def test_entries_of_a_map_expire_one_by_one(state):
+    state.start("map")
+    state.at(0, ("put", "x", 1))
+    state.at(50, ("put", "y", 2))
+    assert state.at(99, ("get", "x"), ("keys",)) == [1, ["x", "y"]]
+    assert state.at(100, ("contains", "x"), ("items",), ("is_empty",)) == [False, [("y", 2)], False]
+    assert state.at(150, ("get", "y"), ("is_empty",)) == [None, True]
+
+
+def test_a_read_of_a_map_entry_renews_that_entry_only(state):
+    state.start("map", READ)
+    state.at(0, ("put", "x", 1), ("put", "y", 2))
+    assert state.at(60, ("get", "x")) == [1]
+    assert state.at(120, ("keys",)) == [["x"]]
+
+
+@pytest.mark.parametrize(("kind", "three", "nine"), [("reducing", 3, 9), ("aggregating", 2.0, 9.0)])
+def test_reducing_and_aggregating_state_live_from_their_last_update(state, kind, three, nine):
+    state.start(kind)
+    state.at(0, ("add", 1))
+    assert state.at(80, ("add", 3), ("get",)) == [three]
+    assert state.at(170, ("get",)) == [three]
+    assert state.at(180, ("get",)) == [None]
+    assert state.at(190, ("add", 9), ("get",)) == [nine]  # what had expired is not added to
+
+
+def test_a_cleared_state_is_gone_at_once(state):
+    state.start("value")
+    assert state.at(0, ("update", 1), ("clear",), ("value",)) == [None]
+
+
+def test_expired_state_is_removed_from_the_pages(hand):
+    """Nothing may grow for ever: the page forgets keys whose state has expired when it is written again."""
+    source = script(hand.env, [(n, ("update", n)) for n in range(50)], bounded=False)
+
+    class PerKey(Commands):
+        def process_element(self, value, ctx):
+            return super().process_element(value[1], ctx)
+
+    hand.watch(source.key_by(0).process(PerKey("value")))
+    hand.step()
+    before = sum(hand.job.progress.vertices[1].state_bytes.values())
+    hand.clock.advance(1000)
+    source._source.source.add(*[(n, ("update", n)) for n in range(1000, 1004)])
+    hand.step()
+    assert sum(hand.job.progress.vertices[1].state_bytes.values()) < before
