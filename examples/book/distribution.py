@@ -30,10 +30,13 @@ class WithSubtask(MapFunction):
         return self.subtask, value
 
 
+NUMBERS = [-3, 4, -1, 15, 9, -2, 6, 12]
+
+
 @book.example("E18", "A partitioner of one's own")
 def custom_partitioner(env: StreamExecutionEnvironment) -> DataStream:
     """All negative numbers meet in task 0. First column: the task, second: the number."""
-    numbers = env.from_elements(-3, 4, -1, 15, 9, -2, 6)
+    numbers = env.from_collection(NUMBERS)
     return numbers.partition_custom(NegativeFirst(), lambda number: number).map(WithSubtask())
 
 

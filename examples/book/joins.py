@@ -38,7 +38,7 @@ class WithTimes(ProcessJoinFunction):
 
 @book.example("E40", "Interval join")
 def interval_join(env: StreamExecutionEnvironment) -> DataStream:
-    """Events of A with those of B that are at most an hour older and at most 15 minutes younger; both bounds count.
+    """Events of A with those of B that are at most an hour older or 15 minutes younger; both bounds count.
 
     The last column is the time of the result.
     """

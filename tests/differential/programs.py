@@ -13,7 +13,7 @@ import json
 import sys
 from typing import Any
 
-PACKAGE = sys.argv[1] if len(sys.argv) > 1 else "penstock"
+PACKAGE = sys.argv[1] if __name__ == "__main__" else "penstock"
 common = importlib.import_module(f"{PACKAGE}.common")
 datastream = importlib.import_module(f"{PACKAGE}.datastream")
 functions = importlib.import_module(f"{PACKAGE}.datastream.functions")
@@ -106,7 +106,11 @@ def tumbling_aggregate_and_process(env: Any) -> Any:
 
 
 def tumbling_offset_process(env: Any) -> Any:
-    return keyed(env).window(window.TumblingEventTimeWindows.of(Time.seconds(5), Time.milliseconds(1500))).process(Collect())
+    return (
+        keyed(env)
+        .window(window.TumblingEventTimeWindows.of(Time.seconds(5), Time.milliseconds(1500)))
+        .process(Collect())
+    )
 
 
 def tumbling_apply(env: Any) -> Any:
@@ -119,7 +123,7 @@ def sliding_process(env: Any) -> Any:
 
 def sliding_reduce(env: Any) -> Any:
     windows = keyed(env).window(window.SlidingEventTimeWindows.of(Time.seconds(6), Time.seconds(2)))
-    return windows.reduce(lambda a, b: (a[0], a[1], a[2] + b[2]), WithEnd())
+    return windows.reduce(lambda a, b: (a[0], max(a[1], b[1]), a[2] + b[2]), WithEnd())
 
 
 def sliding_with_gaps(env: Any) -> Any:

@@ -61,7 +61,10 @@ def test_flat_map_emits_any_number_of_records_for_each_color(env, run):
 
 
 def test_flat_map_may_return_none(env, run):
-    assert run(env.from_collection([1, 2, 3]).flat_map(lambda n: [n] if n % 2 else None).global_().map(str)) == ["1", "3"]
+    assert run(env.from_collection([1, 2, 3]).flat_map(lambda n: [n] if n % 2 else None).global_().map(str)) == [
+        "1",
+        "3",
+    ]
 
 
 def test_one_to_one_edges_keep_the_order(env, run):

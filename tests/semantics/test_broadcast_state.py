@@ -83,7 +83,9 @@ def test_every_subtask_sees_every_broadcast_element(env, run, variant):
     results = run(main=matched, seen=matched.get_side_output(SEEN))
     subtasks = range(variant.parallelism)
     assert sorted(results["seen"]) == sorted((n, rule) for n in subtasks for rule in ("temperature", "pressure"))
-    assert set(results["main"]) <= {("temperature", n * 10) for n in range(4, 9)}  # what came before the rule is not there
+    assert set(results["main"]) <= {
+        ("temperature", n * 10) for n in range(4, 9)
+    }  # what came before the rule is not there
 
 
 def test_keyed_broadcast_function(hand):
@@ -148,5 +150,7 @@ def test_the_element_side_cannot_write_broadcast_state(hand):
 
     data, control = script(hand.env, [1], bounded=False), script(hand.env, [], bounded=False)
     hand.watch(data.connect(control.broadcast(RULES)).process(Writes()))
-    with pytest.raises(StateAccessError, match=r"broadcast state 'rules' can only be read here.*process_broadcast_element"):
+    with pytest.raises(
+        StateAccessError, match=r"broadcast state 'rules' can only be read here.*process_broadcast_element"
+    ):
         hand.step()

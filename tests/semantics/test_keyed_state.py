@@ -76,10 +76,28 @@ def states(commands):
 @pytest.mark.on_spark((4, "STREAMING"))
 def test_every_kind_of_state(env, run):
     commands = {
-        "value": [("value.update", 1), ("default.update", 0), ("value.update", 2), ("value.clear",), ("default.clear",)],
+        "value": [
+            ("value.update", 1),
+            ("default.update", 0),
+            ("value.update", 2),
+            ("value.clear",),
+            ("default.clear",),
+        ],
         "list": [("list.add", 1), ("list.add_all", [2, 3]), ("list.update", [9]), ("list.clear",), ("list.add", 4)],
-        "map": [("map.put", "x", 1), ("map.put_all", {"y": 2, "x": 3}), ("map.remove", "x"), ("map.remove", "z"), ("map.clear",)],
-        "reducing": [("reducing.add", 3), ("reducing.add", 1), ("reducing.add", 5), ("reducing.clear",), ("reducing.add", 2)],
+        "map": [
+            ("map.put", "x", 1),
+            ("map.put_all", {"y": 2, "x": 3}),
+            ("map.remove", "x"),
+            ("map.remove", "z"),
+            ("map.clear",),
+        ],
+        "reducing": [
+            ("reducing.add", 3),
+            ("reducing.add", 1),
+            ("reducing.add", 5),
+            ("reducing.clear",),
+            ("reducing.add", 2),
+        ],
         "aggregating": [("aggregating.add", 1), ("aggregating.add", 2), ("aggregating.clear",), ("aggregating.add", 9)],
     }
     records = [(name, *command) for name, steps in commands.items() for command in steps]
@@ -138,9 +156,14 @@ class EverySecond(FlatMapFunction):
 
 def test_map_flat_map_and_filter_have_keyed_state(env, run):
     stream = env.from_collection([("a", 1), ("b", 10), ("a", 3), ("a", 5), ("b", 20), ("a", 7)]).key_by(0)
-    results = run(first=stream.filter(Deduplicate()), average=stream.map(RunningAverage()), pairs=stream.flat_map(EverySecond()))
+    results = run(
+        first=stream.filter(Deduplicate()), average=stream.map(RunningAverage()), pairs=stream.flat_map(EverySecond())
+    )
     assert sorted(results["first"]) == [("a", 1), ("b", 10)]
-    assert by_key(results["average"]) == {"a": [("a", n) for n in (1.0, 2.0, 3.0, 4.0)], "b": [("b", 10.0), ("b", 15.0)]}
+    assert by_key(results["average"]) == {
+        "a": [("a", n) for n in (1.0, 2.0, 3.0, 4.0)],
+        "b": [("b", 10.0), ("b", 15.0)],
+    }
     assert by_key(results["pairs"]) == {"a": [("a", (1, 3)), ("a", (5, 7))], "b": [("b", (10, 20))]}
 
 
@@ -178,7 +201,13 @@ class Views(KeyedProcessFunction):
             self.map.remove(key)
         for element in self.list:
             self.list.add(element)
-        yield sorted(self.map.keys()), sorted(self.map.values()), self.map.is_empty(), self.map.contains(value), list(self.list)
+        yield (
+            sorted(self.map.keys()),
+            sorted(self.map.values()),
+            self.map.is_empty(),
+            self.map.contains(value),
+            list(self.list),
+        )
 
 
 def test_iterators_over_state_are_stable_views(env, run):
@@ -211,7 +240,13 @@ def test_a_key_whose_state_was_cleared_starts_again(env, run):
             if self.count.value() == 2:
                 self.count.clear()
 
-    assert [n for _, n in run(env.from_collection(["k"] * 5).key_by(lambda v: v).process(CountToTwo()))] == [1, 2, 1, 2, 1]
+    assert [n for _, n in run(env.from_collection(["k"] * 5).key_by(lambda v: v).process(CountToTwo()))] == [
+        1,
+        2,
+        1,
+        2,
+        1,
+    ]
 
 
 def test_state_can_be_asked_for_in_the_first_call(env, run):

@@ -36,7 +36,11 @@ class Concatenate(ReduceFunction):
 def counted(stream):
     """(key, number of records) of a keyed stream."""
     key = stream.get_key_selector()
-    return stream.map(lambda record: (key(record), 1)).key_by(lambda pair: pair[0]).reduce(lambda a, b: (a[0], a[1] + b[1]))
+    return (
+        stream.map(lambda record: (key(record), 1))
+        .key_by(lambda pair: pair[0])
+        .reduce(lambda a, b: (a[0], a[1] + b[1]))
+    )
 
 
 def counts(records):
@@ -79,7 +83,9 @@ def test_every_form_of_key_groups_the_same_records(env, run):
 @pytest.mark.on_spark((4, "STREAMING"))
 def test_rolling_aggregates_emit_an_update_for_every_record(env, run):
     keyed = env.from_collection(ROLLING_SUM_INPUT).key_by(0)
-    events = env.from_collection([("a", 5, "first"), ("a", 3, "second"), ("a", 3, "third"), ("a", 9, "fourth")]).key_by(0)
+    events = env.from_collection([("a", 5, "first"), ("a", 3, "second"), ("a", 3, "third"), ("a", 9, "fourth")]).key_by(
+        0
+    )
     results = run(
         sum=keyed.sum(1),
         min=events.min(1),
@@ -87,7 +93,9 @@ def test_rolling_aggregates_emit_an_update_for_every_record(env, run):
         min_by=events.min_by(1),
         min_by_last=events.min_by(1, first=False),
         max_by=events.max_by(1),
-        reduce=env.from_collection([("en", ["tea"]), ("fr", ["vin"]), ("en", ["cake"])]).key_by(0).reduce(Concatenate()),
+        reduce=env.from_collection([("en", ["tea"]), ("fr", ["vin"]), ("en", ["cake"])])
+        .key_by(0)
+        .reduce(Concatenate()),
         reduce_lambda=keyed.reduce(lambda a, b: (a[0], max(a[1], b[1]), b[2])),
     )
     # Only the aggregated field changes, the others stay as in the first record of the key (spec: E12).

@@ -168,7 +168,9 @@ def test_one_stream_feeds_several_operators_and_sinks(env, run, capsys):
 def test_a_diamond_with_paths_of_different_length(env, run):
     source = env.from_collection([("a", 1), ("b", 2), ("a", 3)])
     short = source.map(lambda pair: ("short", pair[0], pair[1]))
-    long = source.key_by(0).map(lambda pair: pair).rebalance().map(lambda pair: ("long", *pair)).key_by(1).map(lambda t: t)
+    long = (
+        source.key_by(0).map(lambda pair: pair).rebalance().map(lambda pair: ("long", *pair)).key_by(1).map(lambda t: t)
+    )
     counted = short.union(long).key_by(0, 1).sum(2)
     final = {record[:2]: record[2] for record in run(counted)}
     assert final == {("short", "a"): 4, ("short", "b"): 2, ("long", "a"): 4, ("long", "b"): 2}

@@ -86,7 +86,9 @@ def life_of(path):
 def test_every_function_is_opened_and_closed_once_in_every_subtask(env, variant, tmp_path):
     diary = tmp_path / "diary"
     source = env.from_sequence(1, 17)
-    mapped = source.map(DiaryMap(diary, "map")).filter(DiaryFilter(diary, "filter")).flat_map(DiaryFlatMap(diary, "flat"))
+    mapped = (
+        source.map(DiaryMap(diary, "map")).filter(DiaryFilter(diary, "filter")).flat_map(DiaryFlatMap(diary, "flat"))
+    )
     keyed = mapped.key_by(lambda n: n).process(DiaryKeyed(diary, "keyed"))
     keyed.connect(mapped).map(DiaryCoMap(diary, "co")).process(DiaryProcess(diary, "process")).print()
     env.execute()
@@ -162,7 +164,9 @@ class PerSubtask(MapFunction):
 def test_every_subtask_has_its_own_copy_of_a_function(env, run, variant):
     n = variant.parallelism
     function = PerSubtask()
-    results = run(chained=env.from_sequence(1, 4 * n).map(function), exchanged=env.from_sequence(1, 4 * n).global_().map(function))
+    results = run(
+        chained=env.from_sequence(1, 4 * n).map(function), exchanged=env.from_sequence(1, 4 * n).global_().map(function)
+    )
     assert sorted(results["chained"]) == [(subtask, count) for subtask in range(n) for count in (1, 2, 3, 4)]
     assert sorted(results["exchanged"]) == [(0, count) for count in range(1, 4 * n + 1)]
     assert function.count == 0  # the program's own object stays as it was
@@ -197,5 +201,7 @@ class Counting(MapFunction):
 def test_counters_of_all_subtasks_add_up(env):
     env.from_sequence(1, 30).map(Counting()).name("count").key_by(lambda n: n).map(Counting()).name("again").print()
     result = env.execute()
-    counters = {name: value for name, value in result.get_all_accumulator_results().items() if name.endswith(".records")}
+    counters = {
+        name: value for name, value in result.get_all_accumulator_results().items() if name.endswith(".records")
+    }
     assert counters == {"count.records": 30, "again.records": 30}

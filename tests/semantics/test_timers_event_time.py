@@ -163,7 +163,9 @@ def test_state_and_timers_of_a_key_belong_together(env, run):
     readings = [("a", 1), ("b", 2), ("a", 5), ("a", 20), ("b", 21), ("a", 22), ("b", 40)]
     timed = env.from_collection(readings).assign_timestamps_and_watermarks(BY_SECOND_FIELD)
     chained = timed.key_by(0).process(Alert()).key_by(1).process(Late())
-    results = run(counts=timed.key_by(0).process(CountThenClear()), chain=timed.key_by(0).process(ChainOnce()), late=chained)
+    results = run(
+        counts=timed.key_by(0).process(CountThenClear()), chain=timed.key_by(0).process(ChainOnce()), late=chained
+    )
     # How many records a pseudo window gets does not depend on where batches are cut: only timers are timed.
     assert sum(record[2] for record in results["counts"]) == len(readings)
     assert set(by_key(results["counts"])) == {"a", "b"}

@@ -82,7 +82,9 @@ def test_every_strategy_ends_with_the_last_watermark(env, run):
         "periodic": WatermarkStrategy.for_generator(lambda ctx: Periodic()),
         "none": WatermarkStrategy.no_watermarks(),
     }
-    streams = {name: timed(env, records, base).key_by(lambda r: 0).process(Fired()) for name, base in strategies.items()}
+    streams = {
+        name: timed(env, records, base).key_by(lambda r: 0).process(Fired()) for name, base in strategies.items()
+    }
     stamped = {f"{name}_stamps": timed(env, records, base).process(Clock()) for name, base in strategies.items()}
     results = run(**streams, **stamped)
     for name in strategies:
@@ -223,7 +225,9 @@ class TestReassignment:
 
     def test_an_assigner_sees_the_timestamp_before(self, env, run):
         first = timed(env, [("a", 5), ("b", 6)], WatermarkStrategy.for_monotonous_timestamps())
-        shifted = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, before: before + 100)
+        shifted = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+            lambda value, before: before + 100
+        )
         assert sorted(r[:2] for r in run(first.assign_timestamps_and_watermarks(shifted).process(Clock()))) == [
             (("a", 5), 105),
             (("b", 6), 106),
@@ -232,7 +236,9 @@ class TestReassignment:
 
 def test_timestamps_survive_map_filter_key_by_and_union(env, run):
     stream = timed(env, [("a", 5), ("b", 6), ("c", 7)], WatermarkStrategy.for_monotonous_timestamps())
-    mapped = stream.map(lambda v: (v[0].upper(), v[1])).filter(lambda v: v[0] != "B").rebalance().flat_map(lambda v: [v, v])
+    mapped = (
+        stream.map(lambda v: (v[0].upper(), v[1])).filter(lambda v: v[0] != "B").rebalance().flat_map(lambda v: [v, v])
+    )
     keyed = mapped.union(stream).key_by(0).process(KeyedClock())
     assert sorted(record[:2] for record in run(keyed)) == [
         (("A", 5), 5),
@@ -291,7 +297,9 @@ def test_a_source_function_emits_timestamps_and_watermarks(env, run):
                 ctx.timer_service().register_event_time_timer(ctx.timestamp())
 
     source = env.add_source(Numbers())
-    results = run(clock=source.map(lambda v: v).process(Clock()), fired=source.key_by(lambda v: 0).process(FiredIfStamped()))
+    results = run(
+        clock=source.map(lambda v: v).process(Clock()), fired=source.key_by(lambda v: 0).process(FiredIfStamped())
+    )
     assert sorted(record[:2] for record in results["clock"]) == [("no timestamp", None), ("x", 5), ("y", 12)]
     assert results["fired"] == [(5, 10), (12, MAX_WATERMARK)]
 

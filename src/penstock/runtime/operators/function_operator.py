@@ -108,4 +108,4 @@ class FunctionOperator(StreamOperator):
 
     def close(self) -> None:
         """Close the function."""
-        close_function(self.function)
+        close_function(self.function, self.context)

@@ -20,10 +20,13 @@ def open_function(function: Any, context: OperatorContext) -> None:
             raise user_error(context, error, "open") from None
 
 
-def close_function(function: Any) -> None:
+def close_function(function: Any, context: OperatorContext) -> None:
     """Close a user function if it is one with a life cycle."""
     if isinstance(function, Function):
-        function.close()
+        try:
+            function.close()
+        except Exception as error:
+            raise user_error(context, error, "close") from None
 
 
 def method_of(function: Any, name: str) -> Callable[..., Any]:

@@ -1,0 +1,64 @@
+"""Functions that keep operator state: CheckpointedFunction (spec: 3.7, ch. 7)."""
+
+import pytest
+from support import script
+
+from penstock.common import Types
+from penstock.datastream import CheckpointedFunction, MapFunction
+from penstock.datastream.state import ListStateDescriptor
+
+
+class CountAll(MapFunction, CheckpointedFunction):
+    """Counts in a plain member, which every checkpoint writes to list state."""
+
+    def initialize_state(self, context):
+        self.state = context.get_operator_state_store().get_list_state(ListStateDescriptor("count", Types.INT()))
+        self.count = sum(self.state.get())
+        self.restored = context.is_restored()
+
+    def snapshot_state(self, context):
+        assert context.get_checkpoint_id() > 0
+        self.state.update([self.count])
+
+    def map(self, value):
+        self.count += 1
+        return value, self.count
+
+
+class Union(MapFunction, CheckpointedFunction):
+    def initialize_state(self, context):
+        self.state = context.get_operator_state_store().get_union_list_state(ListStateDescriptor("seen", Types.INT()))
+
+    def snapshot_state(self, context):
+        pass
+
+    def map(self, value):
+        self.state.add(value)
+        return sorted(self.state.get())
+
+
+@pytest.mark.variants(modes=["STREAMING"])
+@pytest.mark.on_spark((1, "STREAMING"))
+def test_a_member_written_at_checkpoints_survives_everything(env, run):
+    numbers = env.from_collection(range(1, 8))
+    results = run(
+        count=numbers.global_().map(CountAll()), right_behind_the_source=numbers.map(CountAll()).set_parallelism(1)
+    )
+    expected = [(n, n) for n in range(1, 8)]
+    assert results == {"count": expected, "right_behind_the_source": expected}
+
+
+def test_list_state_written_while_records_come(hand):
+    source = script(hand.env, [3, 1], bounded=False)
+    hand.watch(source.global_().map(Union()))
+    assert hand.step() == [[3], [1, 3]]
+    source._source.source.add(2)
+    assert hand.step() == [[1, 2, 3]]
+
+
+def test_every_subtask_has_operator_state_of_its_own(hand):
+    source = script(hand.env, [1, 2, 3, 4, 5, 6], bounded=False)
+    hand.watch(source.partition_custom(lambda key, n: key % 2, lambda v: v).map(CountAll()).set_parallelism(2))
+    assert sorted(hand.step()) == [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (6, 3)]
+    source._source.source.add(7)
+    assert hand.step() == [(7, 4)]
