@@ -92,21 +92,19 @@ class TempIncreaseAlert(KeyedProcessFunction):
         self.timer.clear()  # the next rise starts the next second
 
 
-def rising_and_wavering(seconds: int) -> list[SensorReading]:
-    """Ten readings a second: sensor_1 rises all the time, sensor_2 goes up and down."""
-    readings = []
-    for step in range(5 * seconds):
-        readings += [
-            SensorReading("sensor_1", 0, 60.0 + step),
-            SensorReading("sensor_2", 0, 60.0 + step % 2),
-        ]
-    return [*readings, SensorReading("sensor_1", 0, 50.0), SensorReading("sensor_2", 0, 50.0)]
+def rising_and_wavering(steps: int) -> list[list[SensorReading]]:
+    """Step by step, sensor_1 rises all the time, and sensor_2 goes up and down; at last both fall."""
+    readings = [
+        [SensorReading("sensor_1", 0, 60.0 + step), SensorReading("sensor_2", 0, 60.0 + step % 2)]
+        for step in range(steps)
+    ]
+    return [*readings, [SensorReading("sensor_1", 0, 50.0), SensorReading("sensor_2", 0, 50.0)]]
 
 
 @book.example("E28", "Warn of rising temperatures")
 def temp_increase_alert(env: StreamExecutionEnvironment) -> DataStream:
-    """A timer a second ahead, deleted when the temperature falls. Runs live for three seconds."""
-    return live(env, rising_and_wavering(seconds=3), per_second=10).key_by("id").process(TempIncreaseAlert())
+    """A timer a second ahead, deleted when the temperature falls. Runs live for some seconds: how many warnings come may differ."""
+    return live(env, rising_and_wavering(steps=15), per_second=5).key_by("id").process(TempIncreaseAlert())
 
 
 FREEZING_ALARMS = OutputTag("freezing-alarms", Types.STRING())
@@ -166,17 +164,13 @@ def filtered(readings: DataStream, switches: DataStream) -> DataStream:
 
 @book.example("E30", "Forward readings for a while")
 def reading_filter(env: StreamExecutionEnvironment) -> DataStream:
-    """Switches one sensor on for 1 s, another for 60 s, a third not at all. Runs live for three seconds.
+    """Switches one sensor on for 1 s, another for 60 s, a third not at all. Runs live for some seconds.
 
-    Third column: the number of the reading. There are five a second.
+    Last column: the number of the reading. There are five a second.
     """
-    readings = live(
-        env,
-        [SensorReading(f"sensor_{sensor}", 0, float(step)) for step in range(15) for sensor in (1, 2, 7)],
-        per_second=15,
-    )
+    steps = [[SensorReading(f"sensor_{n}", 0, float(step)) for n in (1, 2, 7)] for step in range(15)]
     switches = env.from_elements(("sensor_2", 1 * SECOND), ("sensor_7", 60 * SECOND))
-    return filtered(readings, switches)
+    return filtered(live(env, steps, per_second=5), switches)
 
 
 if __name__ == "__main__":

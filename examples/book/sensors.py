@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from penstock.common import Duration, Watermark, WatermarkGenerator, WatermarkStrategy
+from penstock.common import Configuration, Duration, Watermark, WatermarkGenerator, WatermarkStrategy
 from penstock.datastream import DataStream, StreamExecutionEnvironment
 from penstock.datastream.connectors import DataGeneratorSource
 
@@ -91,7 +91,14 @@ def scripted(
     )
 
 
-def live(env: StreamExecutionEnvironment, records: Sequence[Any], per_second: float) -> DataStream:
-    """The records one by one as time passes: for programs that look at the clock on the wall."""
-    source = DataGeneratorSource(list(records).__getitem__, len(records), per_second)
-    return env.from_source(source, WatermarkStrategy.no_watermarks(), "live records").set_parallelism(1)
+def live(env: StreamExecutionEnvironment, steps: Sequence[Sequence[Any]], per_second: float) -> DataStream:
+    """Some records at each step, one step after the other as time passes: for programs that look at the clock.
+
+    A batch has one step at most. So steps that had to wait, while the first batch was slow, do not come all at once.
+    """
+    step_by_step = Configuration()
+    step_by_step.set_string("penstock.batch.max-records", "1")
+    env.configure(step_by_step)
+    source = DataGeneratorSource(list(steps).__getitem__, len(steps), per_second)
+    live_steps = env.from_source(source, WatermarkStrategy.no_watermarks(), "live").set_parallelism(1)
+    return live_steps.flat_map(lambda step: step).set_parallelism(1)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from sensors import MINUTE, SECOND, SensorReading, clock, event_time
 from showcase import Showcase
 
-from penstock.common import Duration, Time, Watermark, WatermarkGenerator, WatermarkStrategy
+from penstock.common import Configuration, Duration, Time, Watermark, WatermarkGenerator, WatermarkStrategy
 from penstock.common.watermark import MIN_WATERMARK
 from penstock.datastream import AggregateFunction, DataStream, StreamExecutionEnvironment
 from penstock.datastream.functions import ProcessFunction, ProcessWindowFunction
@@ -126,6 +126,62 @@ def built_in_strategies(env: StreamExecutionEnvironment) -> dict[str, DataStream
             in_order.assign_timestamps_and_watermarks(ascending.with_timestamp_assigner(event_time))
         ),
     }
+
+
+class Tick(NamedTuple):
+    """A record of one of four partitions. The watermark of the partition follows right behind it."""
+
+    number: int
+    partition: int
+    timestamp: int
+
+
+TICKS = [
+    Tick(number, partition, timestamp)
+    for number, (partition, timestamp) in enumerate(
+        [(0, 2), (1, 4), (2, 3), (3, 6), (0, 4), (1, 7), (2, 6), (3, 9), (0, 8)]
+    )
+]
+
+
+class AtEveryTick(WatermarkGenerator):
+    """Each record is the last of its time in its partition."""
+
+    def on_event(self, event: Tick, event_timestamp: int, output: Any) -> None:
+        output.emit_watermark(Watermark(event_timestamp))
+
+    def on_periodic_emit(self, output: Any) -> None:
+        pass
+
+
+class WithClock(ProcessFunction):
+    """Shows the clock of the task as a record finds it."""
+
+    def process_element(self, value: Tick, ctx: ProcessFunction.Context) -> Iterator[Any]:
+        watermark = ctx.timer_service().current_watermark()
+        yield value.number, value.partition, value.timestamp, "-" if watermark == MIN_WATERMARK else watermark
+
+
+@book.example("E47", "A task with four inputs")
+def four_partitions(env: StreamExecutionEnvironment) -> DataStream:
+    """The clock of a task is that of its slowest input. Record, partition, watermark behind it, clock before it.
+
+    Four tasks send records and watermarks to three; each of the three hears all watermarks. There is no clock before
+    every input has sent one. The sixth record moves its partition, but not the clock.
+    """
+    record_by_record = Configuration()
+    record_by_record.set_string("penstock.batch.max-records", "1")
+    env.configure(record_by_record)
+    ticks = WatermarkStrategy.for_generator(lambda ctx: AtEveryTick()).with_timestamp_assigner(event_time)
+    return (
+        env.from_collection(TICKS)
+        .partition_custom(lambda partition, tasks: partition, lambda tick: tick.partition)
+        .assign_timestamps_and_watermarks(ticks)
+        .set_parallelism(4)
+        .rebalance()
+        .process(WithClock())
+        .set_parallelism(3)
+    )
 
 
 if __name__ == "__main__":

@@ -31,10 +31,13 @@ def results(env_factory):
 
 @pytest.fixture
 def paced(monkeypatch):
-    """Runs an example whose records come live, one in each batch, with a clock that ticks once a batch."""
+    """Runs an example whose records come live, one step in each batch, with a clock that ticks once a batch."""
+
+    def steps_of(env, steps, per_second):
+        return env.from_collection(steps).flat_map(lambda step: step).set_parallelism(1)
 
     def run(module, build, tick):
-        monkeypatch.setattr(module, "live", lambda env, records, per_second: env.from_collection(records))
+        monkeypatch.setattr(module, "live", steps_of)
         cluster = MiniCluster(clock=TickingClock(tick), max_records=1)
         return results_of(build, StreamExecutionEnvironment(executor=cluster).set_parallelism(2))
 

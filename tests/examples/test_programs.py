@@ -24,7 +24,7 @@ def mini_environment():
 
 def test_every_example_of_the_book_is_there_once():
     numbers = [number for name in PROGRAMS for number in import_module(name).book.examples]
-    assert sorted([*numbers, "E01"]) == [f"E{number:02}" for number in range(1, 47)]
+    assert sorted([*numbers, "E01"]) == [f"E{number:02}" for number in range(1, 48)]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -60,7 +60,7 @@ def test_a_program_prints_title_explanation_and_results(monkeypatch, capsys):
 
 
 def test_the_readme_names_every_program_and_example():
-    readme = (EXAMPLES / "README.md").read_text()
+    readme = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     for name in PROGRAMS:
         (row,) = [line for line in readme.splitlines() if f"book/{name}.py" in line and line.startswith("|")]
         assert set(re.findall(r"E\d\d", row)) == set(import_module(name).book.examples), name

@@ -47,3 +47,9 @@ def test_e27_both_strategies_count_everything(results):
         "bounded out-of-orderness": COUNTS,
         "ascending timestamps": COUNTS,
     }
+
+
+@pytest.mark.variants(executors=("one",))
+def test_e47_the_clock_of_a_task_is_that_of_its_slowest_input(results):
+    clocks = [clock for _, _, _, clock in results(program.four_partitions)]
+    assert clocks == ["-", "-", "-", "-", 2, 3, 3, 4, 4]

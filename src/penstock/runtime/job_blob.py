@@ -19,25 +19,25 @@ from penstock.runtime.stage import JobSpec
 
 def pack_job(spec: JobSpec) -> bytes:
     """Pickle a job with everything its functions refer to."""
-    content = {"path": [entry for entry in sys.path if entry], "main": _main_classes(), "spec": spec}
     try:
-        return bytes(cloudpickle.dumps(content, 5))
+        content = cloudpickle.dumps((_main_classes(), spec), 5)
     except Exception as error:
         raise _explain(spec, error) from error
+    return pickle.dumps(([entry for entry in sys.path if entry], content), 5)
 
 
 def unpack_job(blob: bytes) -> JobSpec:
     """The job in a worker; every call gives new function objects, so that each task has its own."""
-    loader = pickle.loads
-    head = loader(blob)
-    for entry in head["path"]:
+    path, content = pickle.loads(blob)
+    for entry in path:  # first: the functions may come from modules that only this path leads to
         if entry not in sys.path:
             sys.path.append(entry)
+    classes, spec = pickle.loads(content)
     main = sys.modules["__main__"]
-    for name, cls in head["main"].items():
+    for name, cls in classes.items():
         if not hasattr(main, name):
             setattr(main, name, cls)
-    spec: JobSpec = head["spec"]
+    assert isinstance(spec, JobSpec)
     return spec
 
 

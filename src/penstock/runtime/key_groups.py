@@ -8,8 +8,11 @@ land in the same place.
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import enum
 import pickle
+from numbers import Number
+from types import FunctionType
 from typing import Any
 from zlib import crc32
 
@@ -68,12 +71,13 @@ def _code_of_object(key: Any) -> int:
         return 0
     if isinstance(key, (bytes, bytearray)):
         return crc32(key)
+    # Before enums: members of an enum of strings or numbers are equal to them.
+    if isinstance(key, str):
+        return crc32(str.encode(key, "utf-8", "surrogatepass"))
+    if isinstance(key, Number):
+        return crc32(hash(key).to_bytes(8, "little", signed=True))
     if isinstance(key, enum.Enum):
         return crc32(key.name.encode())
-    if isinstance(key, str):
-        return crc32(str(key).encode("utf-8", "surrogatepass"))
-    if isinstance(key, (int, float)):
-        return crc32(hash(key).to_bytes(8, "little", signed=True))
     if isinstance(key, frozenset):
         total = 0
         for part in key:  # order-free
@@ -81,6 +85,11 @@ def _code_of_object(key: Any) -> int:
         return total
     if dataclasses.is_dataclass(key) and not isinstance(key, type):
         return _combine(stable_code(getattr(key, field.name)) for field in dataclasses.fields(key) if field.compare)
+    if isinstance(key, dt.datetime) and key.utcoffset() is not None:
+        key = key.astimezone(dt.UTC)  # equal in all time zones
+    attributes = None if isinstance(key, (type, FunctionType)) else getattr(key, "__dict__", None)
+    if attributes:  # one by one: a pickle of the whole tells equal from identical members
+        return _combine(stable_code(attributes[name]) for name in sorted(attributes))
     try:
         return crc32(pickle.dumps(key, 4))
     except Exception as error:
