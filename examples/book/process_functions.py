@@ -103,7 +103,7 @@ def rising_and_wavering(steps: int) -> list[list[SensorReading]]:
 
 @book.example("E28", "Warn of rising temperatures")
 def temp_increase_alert(env: StreamExecutionEnvironment) -> DataStream:
-    """A timer a second ahead, deleted when the temperature falls. Runs live for some seconds: how many warnings come may differ."""
+    """A timer a second ahead, deleted when the temperature falls. Runs live for some seconds, so results may differ."""
     return live(env, rising_and_wavering(steps=15), per_second=5).key_by("id").process(TempIncreaseAlert())
 
 

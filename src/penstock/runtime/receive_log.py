@@ -13,6 +13,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from penstock.runtime.serialization import dumps
+
 _SEGMENT_ELEMENTS = 50_000
 
 
@@ -59,7 +61,7 @@ class ReceiveLog:
             if room > 0:
                 segment, self._waiting = self._waiting[:room], self._waiting[room:]
                 temporary = self._directory / f"{self._end:020d}.tmp"
-                temporary.write_bytes(pickle.dumps(segment, 5))
+                temporary.write_bytes(dumps(segment, "what a source received"))
                 temporary.rename(self._directory / f"{self._end:020d}.log")
                 self._segments[self._end] = segment
                 self._end += room

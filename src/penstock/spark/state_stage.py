@@ -17,7 +17,8 @@ from penstock.spark.worker_tuning import tune_worker
 
 _PAGE_KEY = StructType([StructField("id", StringType())])
 _PAGE_VALUE = StructType([StructField("blob", BinaryType())])
-_META = StructType([StructField("token", StringType()), StructField("blob", BinaryType())])
+_META = "meta"
+_TOKEN_BYTES = 12
 
 
 class SparkPageStore:
@@ -51,8 +52,7 @@ class StageProcessor(StatefulProcessor):
         self._keys = channel_keys
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Open the two state variables. Spark also calls this on the driver, to learn their schemas."""
-        self._meta = handle.getValueState("meta", _META)
+        """Open the one state variable; each costs milliseconds. Spark also calls this on the driver, for the schema."""
         self._pages = handle.getMapState("pages", _PAGE_KEY, _PAGE_VALUE)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N803
@@ -64,20 +64,20 @@ class StageProcessor(StatefulProcessor):
             raise_encoded(error)
 
     def _run(self, channel: int, rows: Iterator[Row]) -> Iterator[Row]:
-        stored = self._meta.get()
-        token = None if stored is None else stored[0]
         store = SparkPageStore(self._pages)
+        stored = store.get(_META)  # a random token, then the small part of the state
+        token = None if stored is None else stored[:_TOKEN_BYTES]
         live = worker.take_stage(self._job_file, self._level, channel, token)
         if live is None:
-            snapshots = {} if stored is None else pickle.loads(bytes(stored[1]))
+            snapshots = {} if stored is None else pickle.loads(stored[_TOKEN_BYTES:])
             live = worker.new_stage(self._job_file, self._level, channel, store, snapshots)
         live.store.target = store
         out = [
             Row(channel=self._keys[target], frame=frame)
             for target, frame in live.stage.run(bytes(row.frame) for row in rows)
         ]
-        live.token = os.urandom(12).hex()
-        self._meta.update((live.token, pickle.dumps(live.stage.snapshots, 5)))
+        live.token = os.urandom(_TOKEN_BYTES)
+        store.put(_META, live.token + pickle.dumps(live.stage.snapshots, 5))
         worker.keep_stage(self._job_file, self._level, channel, live)
         yield from out
 

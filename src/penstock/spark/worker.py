@@ -55,7 +55,7 @@ class LiveStage:
 
     __slots__ = ("stage", "store", "token")
 
-    def __init__(self, stage: StageChannel, store: RebindableStore, token: str) -> None:
+    def __init__(self, stage: StageChannel, store: RebindableStore, token: bytes) -> None:
         self.stage = stage
         self.store = store
         self.token = token
@@ -100,7 +100,7 @@ def drop_source_stage(job_file: str) -> None:
     _source_stages.pop(job_file, None)
 
 
-def take_stage(job_file: str, level: int, channel: int, token: str | None) -> LiveStage | None:
+def take_stage(job_file: str, level: int, channel: int, token: bytes | None) -> LiveStage | None:
     """The live stage whose state is the one in the store; it is out of the cache until it is put back."""
     live = _stages.pop((job_file, level, channel), None)
     return live if live is not None and token is not None and live.token == token else None
@@ -111,7 +111,7 @@ def new_stage(job_file: str, level: int, channel: int, store: PageStore, snapsho
     spec = _unpack(job_file)
     rebindable = RebindableStore(store)
     environment = TaskEnvironment(rebindable, BatchClock(), spec.info, spec.batch_execution, spec.memory_budget)
-    return LiveStage(StageChannel(spec, level, channel, environment, snapshots), rebindable, "")
+    return LiveStage(StageChannel(spec, level, channel, environment, snapshots), rebindable, b"")
 
 
 def keep_stage(job_file: str, level: int, channel: int, live: LiveStage) -> None:

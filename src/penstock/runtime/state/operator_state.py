@@ -155,7 +155,8 @@ class OperatorBroadcastState(BroadcastState[Any, Any]):
 
     def remove(self, key: Any) -> None:
         """Remove a key; harmless if absent."""
-        if self._slot.content.pop(key, None) is not None:
+        if key in self._slot.content:
+            del self._slot.content[key]
             self._slot.dirty = True
 
     def items(self) -> Iterator[tuple[Any, Any]]:

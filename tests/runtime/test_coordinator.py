@@ -1,0 +1,225 @@
+"""Batches are planned by the coordinator: how far, when, and what is the end."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.runtime.coordinator import (
+    FIRST_BATCH_RECORDS,
+    MAX_BATCH_RECORDS,
+    MIN_BATCH_RECORDS,
+    BatchSizer,
+    SourceCoordinator,
+)
+from penstock.runtime.job import ChainedOperator, JobVertex
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "semantics"))
+
+from support import Script
+
+
+class Idle:
+    """Stands for an operator with an idleness timeout."""
+
+    def __init__(self, timeout):
+        self.idle_timeout = timeout
+
+
+def vertex(source, number=0, parallelism=1, idle_timeout=None):
+    operators = [ChainedOperator(f"source {number}", "source", None, source, None, 128)]
+    if idle_timeout is not None:
+        operators.append(ChainedOperator("watermarks", "watermarks", Idle(idle_timeout), None, None, 128))
+    return JobVertex(number, "source", parallelism, 128, operators, source_bounded=source.is_bounded)
+
+
+class Clock:
+    now = 1000
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+def coordinator(clock, *vertices, limit=None):
+    made = SourceCoordinator(list(vertices), clock=clock, sizer=BatchSizer(limit))
+    made.start()
+    return made
+
+
+def positions(offset, source="source 0"):
+    return {split: position for split, (position, _) in offset["s"][source].items()}
+
+
+def test_a_bounded_source_is_read_in_batches_to_its_end(clock):
+    plan = coordinator(clock, vertex(Script(list("abcde"))), limit=2)
+    first = plan.plan(plan.initial_offset())
+    second = plan.plan(first)
+    third = plan.plan(second)
+    assert [positions(offset) for offset in (first, second, third)] == [{"0": 2}, {"0": 4}, {"0": 5}]
+    assert [offset["end"] for offset in (first, second, third)] == [False, False, True]
+    assert [offset["n"] for offset in (first, second, third)] == [1, 2, 3]
+    assert plan.plan(third) is None
+
+
+def test_offsets_survive_json_and_a_replayed_batch_is_the_same_batch(clock):
+    plan = coordinator(clock, vertex(Script(list("abc"), list("xyz"))), limit=4)
+    start = plan.plan(plan.initial_offset())
+    end = plan.plan(start)
+    start, end = json.loads(json.dumps([start, end]))
+    again = coordinator(clock, vertex(Script(list("abc"), list("xyz"))))
+    clock.now += 50_000  # the time of the batch is its own
+    works = again.works(start, end)
+    assert [(r.split.split_id, r.start, r.end, r.split.elements) for work in works for r in work.ranges] == [
+        ("0", 2, 3, ["c"]),
+        ("1", 2, 3, ["z"]),
+    ]
+    assert again.header(end).now == 1000
+    assert again.header(end) == plan.header(end)
+
+
+def test_the_first_batch_of_a_run_comes_at_once_then_only_when_there_is_something_to_do(clock):
+    source = Script([], bounded=False)
+    plan = coordinator(clock, vertex(source))
+    offset = plan.plan(plan.initial_offset())
+    assert offset is not None
+    assert plan.plan(offset) is None
+    source.add("a")
+    offset = plan.plan(offset)
+    assert positions(offset) == {"0": 1}
+    assert plan.plan(offset) is None
+
+
+def test_after_a_restart_the_tasks_are_asked_once_what_they_wait_for(clock):
+    """A processing-time timer may have come due while the job was down."""
+    offset = {"n": 5, "t": 900, "end": False, "s": {"source 0": {"0": [0, 0]}}}
+    plan = coordinator(clock, vertex(Script([], bounded=False)))
+    woken = plan.plan(offset)
+    assert woken["n"] == 6
+    assert plan.plan(woken) is None
+
+
+def test_a_batch_is_planned_when_a_timer_is_due(clock):
+    plan = coordinator(clock, vertex(Script([], bounded=False)))
+    offset = plan.plan(plan.initial_offset())
+    plan.wake_at(1500)
+    assert plan.plan(offset) is None
+    assert plan.next_wakeup(offset) == 1500
+    clock.now = 1500
+    offset = plan.plan(offset)
+    assert offset["t"] == 1500
+    assert plan.plan(offset) is None  # until the batch reports the next time
+
+
+def test_time_never_goes_back(clock):
+    source = Script([], bounded=False)
+    plan = coordinator(clock, vertex(source))
+    offset = plan.plan(plan.initial_offset())
+    clock.now = 10
+    source.add("a")
+    assert plan.plan(offset)["t"] == 1000
+
+
+def test_draining_ends_an_unbounded_job_with_one_more_batch(clock):
+    plan = coordinator(clock, vertex(Script(["a"], bounded=False)))
+    offset = plan.plan(plan.initial_offset())
+    plan.drain()
+    last = plan.plan(offset)
+    header = plan.header(last)
+    assert last["end"]
+    assert header.end_of_input
+    assert header.finished_sources == {0}
+    assert all(status.finished for status in header.splits[0].values())
+    assert plan.plan(last) is None
+
+
+def test_a_job_ends_when_all_its_sources_have(clock):
+    plan = coordinator(clock, vertex(Script(["a"]), 0), vertex(Script(list("abc")), 1), limit=2)
+    first = plan.plan(plan.initial_offset())
+    assert not first["end"]
+    assert plan.header(first).finished_sources == {0}
+    second = plan.plan(first)
+    third = plan.plan(second)
+    assert (second["end"], third["end"]) == (False, True)
+
+
+def test_splits_are_dealt_out_to_the_subtasks(clock):
+    plan = coordinator(clock, vertex(Script(["a"], ["b"], ["c"], ["d"], ["e"]), parallelism=2))
+    end = plan.plan(plan.initial_offset())
+    works = plan.works(plan.initial_offset(), end)
+    assert {work.subtask: [r.split.split_id for r in work.ranges] for work in works} == {0: ["0", "2", "4"], 1: ["1", "3"]}
+    assert {split: status.subtask for split, status in plan.header(end).splits[0].items()} == {
+        "0": 0,
+        "1": 1,
+        "2": 0,
+        "3": 1,
+        "4": 0,
+    }
+
+
+def test_the_last_batch_calls_every_source_task_so_that_it_can_close(clock):
+    plan = coordinator(clock, vertex(Script(["a"]), 0), vertex(Script(list("abc")), 1), limit=2)
+    offset = plan.plan(plan.initial_offset())
+    offset = plan.plan(offset)
+    last = plan.plan(offset)
+    assert [(work.vertex, len(work.ranges)) for work in plan.works(offset, last)] == [(0, 0), (1, 1)]
+
+
+def test_a_split_is_idle_after_the_timeout_and_active_with_its_next_record(clock):
+    source = Script(["a"], ["b"], bounded=False)
+    plan = coordinator(clock, vertex(source, idle_timeout=100))
+
+    def idle(offset):
+        return {split: status.idle for split, status in plan.header(offset).splits[0].items()}
+
+    offset = plan.plan(plan.initial_offset())
+    assert idle(offset) == {"0": False, "1": False}
+    clock.now += 60
+    source.add("a2")
+    offset = plan.plan(offset)
+    assert plan.next_wakeup(offset) == 1100
+    clock.now += 40
+    offset = plan.plan(offset)  # nothing came, but the second split became idle
+    assert idle(offset) == {"0": False, "1": True}
+    source.add("b2", split=1)
+    offset = plan.plan(offset)
+    assert idle(offset) == {"0": False, "1": False}
+
+
+def test_without_a_timeout_the_driver_says_nothing_about_idleness(clock):
+    plan = coordinator(clock, vertex(Script(["a"], bounded=False)))
+    offset = plan.plan(plan.initial_offset())
+    assert plan.header(offset).splits[0]["0"].idle is None
+
+
+class TestBatchSizer:
+    def test_a_fixed_size_stays(self):
+        sizer = BatchSizer(10)
+        for _ in range(5):
+            sizer.observe(10, 0.01)
+        assert sizer.limit == 10
+
+    def test_the_first_batches_teach_nothing(self):
+        sizer = BatchSizer()
+        sizer.observe(FIRST_BATCH_RECORDS, 60)
+        sizer.observe(FIRST_BATCH_RECORDS, 60)
+        assert sizer.limit == FIRST_BATCH_RECORDS
+
+    def test_sizes_stay_within_bounds(self):
+        fast, slow = BatchSizer(), BatchSizer()
+        for _ in range(40):
+            fast.observe(fast.limit, 0.001)
+            slow.observe(slow.limit, 100)
+        assert fast.limit == MAX_BATCH_RECORDS
+        assert slow.limit == MIN_BATCH_RECORDS
+
+    def test_a_batch_that_was_not_full_says_nothing(self):
+        sizer = BatchSizer()
+        for _ in range(5):
+            sizer.observe(10, 30)
+        assert sizer.limit == FIRST_BATCH_RECORDS
