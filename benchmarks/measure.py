@@ -17,7 +17,9 @@ from benchmarks.harness.options import Options
 from benchmarks.harness.report import take_over
 from benchmarks.jobs.catalogue import Job
 from benchmarks.systems.catalogue import System
-from benchmarks.systems.environment import ROOT
+from benchmarks.systems.environment import CACHE, ROOT
+
+LOGS = CACHE / "logs"
 
 
 class MeasurementError(Exception):
@@ -69,29 +71,31 @@ def collect(system: System, job: Job, plan: Plan) -> dict[str, object]:
 
 
 def _drive(system: System, options: Options, timeout: float) -> dict[str, object]:
-    process = subprocess.Popen(
-        system.command(options.arguments()),
-        cwd=ROOT,
-        env=system.process_environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-    try:
-        output, _ = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        raise MeasurementError(f"{system.name} ({options.job}) took longer than {timeout:.0f} s") from None
-    finally:
-        _end_session(process)
+    LOGS.mkdir(parents=True, exist_ok=True)
+    log = LOGS / f"{options.job}-{system.name}.log"
+    with log.open("w") as stream:
+        process = subprocess.Popen(
+            system.command(options.arguments()),
+            cwd=ROOT,
+            env=system.process_environment(),
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise MeasurementError(f"{system.name} took longer than {timeout:.0f} s, see {log}") from None
+        finally:
+            _end_session(process)
+    output = log.read_text(errors="replace")
     try:
         return take_over(output)
     except LookupError:
-        raise MeasurementError(f"{system.name} ({options.job}) failed:\n{output[-3000:]}") from None
+        raise MeasurementError(f"{system.name} failed, see {log}:\n{output[-1500:]}") from None
 
 
-def _end_session(process: subprocess.Popen[str]) -> None:
+def _end_session(process: subprocess.Popen[bytes]) -> None:
     """End the driver and what it left behind: the processes of the session it was started in, nothing else."""
     for pid in processes_of_session(process.pid):
         with contextlib.suppress(ProcessLookupError):

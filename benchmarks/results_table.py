@@ -41,14 +41,21 @@ class Results:
     cells: list[Cell]
     about: dict[str, Any]
 
-    def best_pyflink(self, job: str, name: str, *, lowest: bool = False) -> float | None:
-        """The best median of PyFlink's variants on a job."""
-        medians = [
-            cell.median(name)
-            for cell in self.cells
-            if cell.job == job and cell.repeats and SYSTEMS[cell.system].package == "pyflink"
-        ]
-        return (min if lowest else max)(medians) if medians else None
+    def ratio(self, cell: Cell) -> str:
+        """The cell's rate over the best of PyFlink's variants.
+
+        No ratio unless every variant was measured: the missing one may be the best, and the ratio would flatter.
+        """
+        pyflink = [name for name, system in SYSTEMS.items() if system.package == "pyflink"]
+        rates = {
+            other.system: other.median("records_per_second")
+            for other in self.cells
+            if other.job == cell.job and other.system in pyflink and other.repeats
+        }
+        missing = [name for name in pyflink if name not in rates]
+        if missing:
+            return f"no {', '.join(missing)}"
+        return f"{cell.median('records_per_second') / max(rates.values()):.2f}"
 
     def table(self) -> str:
         """Markdown, one table per kind of job."""
@@ -65,12 +72,11 @@ class Results:
         if not cell.repeats:
             return [*first, cell.error or "n/a", "", "", "", ""]
         rates = cell.values("records_per_second")
-        rate, best = statistics.median(rates), self.best_pyflink(cell.job, "records_per_second")
         return [
             *first,
-            f"{rate:,.0f}",
+            f"{statistics.median(rates):,.0f}",
             f"{min(rates):,.0f} - {max(rates):,.0f}",
-            f"{rate / best:.2f}" if best else "",
+            self.ratio(cell),
             f"{cell.median('cpu_seconds_per_million'):.1f}",
             f"{cell.median('neighbour_cores'):.1f}",
         ]

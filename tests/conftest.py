@@ -7,8 +7,8 @@ and runtime mode. Executors without a JVM:
 * ``one``: a commit between any two records of a split;
 * ``cold``: batches of three records, and all tasks forgotten after each of them: everything comes from the pages.
 
-``@pytest.mark.variants(...)`` narrows the variants of a test. ``@pytest.mark.on_spark`` adds those on a real Spark, which
-carry the marker ``spark``: all tests of a process share one session.
+``@pytest.mark.variants(...)`` narrows the variants of a test. ``@pytest.mark.on_spark`` adds those on a real Spark,
+which carry the marker ``spark``: all tests of a process share one session.
 """
 
 import sys
@@ -21,10 +21,9 @@ from hypothesis import HealthCheck, settings
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.testing import MiniCluster
 
-# Spark's workers import test modules under the name pytest gave them.
-ROOT = Path(__file__).resolve().parents[1]
-if str(ROOT) not in sys.path:
-    sys.path.append(str(ROOT))
+# Spark's workers import test modules under the name pytest gave them; helpers are imported by their own.
+TESTS = Path(__file__).resolve().parent
+sys.path += [str(path) for path in (TESTS.parent, TESTS / "semantics", TESTS / "spark") if str(path) not in sys.path]
 
 settings.register_profile("penstock", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.load_profile("penstock")

@@ -97,4 +97,6 @@ def _timed(execute: Callable[[], object], records: int) -> Run:
     tree, machine, start = tree_cpu_seconds(), machine_cpu_seconds(), time.perf_counter()
     execute()
     seconds = time.perf_counter() - start
-    return Run(records, seconds, tree_cpu_seconds() - tree, machine_cpu_seconds() - machine)
+    run = Run(records, seconds, tree_cpu_seconds() - tree, machine_cpu_seconds() - machine)
+    print(run, flush=True)  # how far it came, should the process run out of time
+    return run

@@ -50,7 +50,7 @@ class CrashOnce(MapFunction):
         return value
 
 
-@book.example("E07", "Even and odd sums, with a crash")
+@book.example("E07", "Even and odd sums, with a crash", own_job=True)
 def even_odd_with_crash(env: StreamExecutionEnvironment) -> DataStream:
     """Numbers 1 to 10, five a batch, so the first checkpoint is: source at 5, even sum 6, odd sum 9.
 

@@ -93,15 +93,13 @@ class TempIncreaseAlert(KeyedProcessFunction):
 
 
 def rising_and_wavering(steps: int) -> list[list[SensorReading]]:
-    """Step by step, sensor_1 rises all the time, and sensor_2 goes up and down; at last both fall."""
-    readings = [
-        [SensorReading("sensor_1", 0, 60.0 + step), SensorReading("sensor_2", 0, 60.0 + step % 2)]
-        for step in range(steps)
-    ]
-    return [*readings, [SensorReading("sensor_1", 0, 50.0), SensorReading("sensor_2", 0, 50.0)]]
+    """In every step sensor_1 rises, and sensor_2 goes up and down; at last both fall."""
+    rising = [SensorReading("sensor_1", 0, 60.0 + step) for step in range(steps)]
+    wavering = [SensorReading("sensor_2", 0, 61.0), SensorReading("sensor_2", 0, 60.0)]
+    return [[reading, *wavering] for reading in rising] + [[SensorReading(f"sensor_{n}", 0, 50.0) for n in (1, 2)]]
 
 
-@book.example("E28", "Warn of rising temperatures")
+@book.example("E28", "Warn of rising temperatures", own_job=True)
 def temp_increase_alert(env: StreamExecutionEnvironment) -> DataStream:
     """A timer a second ahead, deleted when the temperature falls. Runs live for some seconds, so results may differ."""
     return live(env, rising_and_wavering(steps=15), per_second=5).key_by("id").process(TempIncreaseAlert())
@@ -162,7 +160,7 @@ def filtered(readings: DataStream, switches: DataStream) -> DataStream:
     return readings.connect(switches).key_by("id", 0).process(ReadingFilter())
 
 
-@book.example("E30", "Forward readings for a while")
+@book.example("E30", "Forward readings for a while", own_job=True)
 def reading_filter(env: StreamExecutionEnvironment) -> DataStream:
     """Switches one sensor on for 1 s, another for 60 s, a third not at all. Runs live for some seconds.
 

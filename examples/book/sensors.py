@@ -95,6 +95,7 @@ def live(env: StreamExecutionEnvironment, steps: Sequence[Sequence[Any]], per_se
     """Some records at each step, one step after the other as time passes: for programs that look at the clock.
 
     A batch has one step at most. So steps that had to wait, while the first batch was slow, do not come all at once.
+    This is a setting of the whole job.
     """
     step_by_step = Configuration()
     step_by_step.set_string("penstock.batch.max-records", "1")

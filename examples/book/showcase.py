@@ -1,4 +1,4 @@
-"""The command line of the book's examples: choose some, run them as one job, print their results as tables."""
+"""The command line of the book's examples: choose some, run them, print their results as tables."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class Example:
     number: str
     title: str
     build: Builder
+    own_job: bool = False
 
     @property
     def text(self) -> str:
@@ -44,11 +45,14 @@ class Showcase:
         self.description = description.strip()
         self.examples: dict[str, Example] = {}
 
-    def example(self, number: str, title: str) -> Callable[[Builder], Builder]:
-        """Adds a function that defines an example; the function stays what it is."""
+    def example(self, number: str, title: str, *, own_job: bool = False) -> Callable[[Builder], Builder]:
+        """Adds a function that defines an example; the function stays what it is.
+
+        All examples run as one job, except those that change settings of the environment.
+        """
 
         def add(build: Builder) -> Builder:
-            self.examples[number] = Example(number, title, build)
+            self.examples[number] = Example(number, title, build, own_job)
             return build
 
         return add
@@ -57,12 +61,15 @@ class Showcase:
         """Runs what the command line asks for."""
         options = self._parser().parse_args(argv)
         chosen = [self.examples[number] for number in options.example or self.examples]
-        env = StreamExecutionEnvironment.get_execution_environment()
-        env.set_parallelism(options.parallelism)
-        env.add_python_file(str(SHARED_MODULE))  # functions that import it run in other processes
-        results = collect(env, chosen)
-        for example in chosen:
-            print(render(example, results[example.number]))
+        together = [example for example in chosen if not example.own_job]
+        alone = [[example] for example in chosen if example.own_job]
+        for examples in [together, *alone] if together else alone:
+            env = StreamExecutionEnvironment.get_execution_environment()
+            env.set_parallelism(options.parallelism)
+            env.add_python_file(str(SHARED_MODULE))  # functions that import it run in other processes
+            results = collect(env, examples)
+            for example in examples:
+                print(render(example, results[example.number]), flush=True)
         return 0
 
     def _parser(self) -> argparse.ArgumentParser:

@@ -162,7 +162,7 @@ class WithClock(ProcessFunction):
         yield value.number, value.partition, value.timestamp, "-" if watermark == MIN_WATERMARK else watermark
 
 
-@book.example("E47", "A task with four inputs")
+@book.example("E47", "A task with four inputs", own_job=True)
 def four_partitions(env: StreamExecutionEnvironment) -> DataStream:
     """The clock of a task is that of its slowest input. Record, partition, watermark behind it, clock before it.
 

@@ -117,7 +117,7 @@ def count_windows(env: StreamExecutionEnvironment) -> dict[str, DataStream]:
     }
 
 
-@book.example("E31", "Tumbling windows")
+@book.example("E31", "Tumbling windows", own_job=True)
 def tumbling_windows(env: StreamExecutionEnvironment) -> dict[str, DataStream]:
     """Windows begin at full units since the epoch, shifted by the offset; the end does not belong to the window.
 

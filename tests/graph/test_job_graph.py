@@ -174,7 +174,9 @@ class TestLevels:
         assert job.levels == 3
 
     def test_channels_are_the_largest_parallelism_behind_an_exchange(self, env, graph):
-        env.from_sequence(1, 9).set_parallelism(8).rebalance().map(Identity()).set_parallelism(3).print().set_parallelism(1)
+        env.from_sequence(1, 9).set_parallelism(8).rebalance().map(Identity()).set_parallelism(
+            3
+        ).print().set_parallelism(1)
         assert graph().channels == 3
 
     def test_a_job_of_one_task_has_no_stage_behind_the_sources(self, env, graph):
@@ -194,7 +196,9 @@ class TestIds:
         assert ids() == first
 
     def test_an_operator_upstream_changes_them_unless_there_is_a_uid(self, env, ids):
-        env.from_sequence(1, 9).key_by(lambda n: n).reduce(max).uid("mine").key_by(lambda n: n).reduce(min).name("r").print()
+        env.from_sequence(1, 9).key_by(lambda n: n).reduce(max).uid("mine").key_by(lambda n: n).reduce(min).name(
+            "r"
+        ).print()
         before = ids()
         env._sinks.clear()
         longer = env.from_sequence(1, 9).map(Identity())
@@ -222,7 +226,9 @@ class TestIds:
 class TestRefusals:
     def test_forward_needs_the_same_parallelism(self, env, graph):
         env.from_sequence(1, 9).forward().map(Identity()).set_parallelism(3).print()
-        with pytest.raises(InvalidProgramError, match=r"forward\(\) from 'Source: Sequence Source' \(parallelism 2\) to 'Map'"):
+        with pytest.raises(
+            InvalidProgramError, match=r"forward\(\) from 'Source: Sequence Source' \(parallelism 2\) to 'Map'"
+        ):
             graph()
 
     def test_more_subtasks_than_key_groups(self, env, graph):

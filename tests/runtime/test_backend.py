@@ -265,7 +265,9 @@ def test_a_name_is_one_kind_of_state():
     factory = KeyedStateFactory(pages.backend, lambda: 0)
     factory.create(ListStateDescriptor("s"))
     factory.create(ListStateDescriptor("s"))
-    with pytest.raises(InvalidProgramError, match="state 's' of operator 'test' is a list state and cannot be used as a map state"):
+    with pytest.raises(
+        InvalidProgramError, match="state 's' of operator 'test' is a list state and cannot be used as a map state"
+    ):
         factory.create(MapStateDescriptor("s"))
 
 

@@ -1,10 +1,9 @@
 """Batches are planned by the coordinator: how far, when, and what is the end."""
 
 import json
-import sys
-from pathlib import Path
 
 import pytest
+from support import Script
 
 from penstock.runtime.coordinator import (
     FIRST_BATCH_RECORDS,
@@ -14,10 +13,6 @@ from penstock.runtime.coordinator import (
     SourceCoordinator,
 )
 from penstock.runtime.job import ChainedOperator, JobVertex
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "semantics"))
-
-from support import Script
 
 
 class Idle:
@@ -152,7 +147,10 @@ def test_splits_are_dealt_out_to_the_subtasks(clock):
     plan = coordinator(clock, vertex(Script(["a"], ["b"], ["c"], ["d"], ["e"]), parallelism=2))
     end = plan.plan(plan.initial_offset())
     works = plan.works(plan.initial_offset(), end)
-    assert {work.subtask: [r.split.split_id for r in work.ranges] for work in works} == {0: ["0", "2", "4"], 1: ["1", "3"]}
+    assert {work.subtask: [r.split.split_id for r in work.ranges] for work in works} == {
+        0: ["0", "2", "4"],
+        1: ["1", "3"],
+    }
     assert {split: status.subtask for split, status in plan.header(end).splits[0].items()} == {
         "0": 0,
         "1": 1,

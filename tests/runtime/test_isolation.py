@@ -26,11 +26,24 @@ class Frozen:
 
 
 class Color(enum.Enum):
-    RED = [1]
+    RED = [1]  # noqa: RUF012 - the value of an enum
 
 
 MUTABLE = [[1], {"a": 1}, {1}, Row("a", 1), Plain(1), (1, [2]), Frozen([1]), [[1], [2]], bytearray(b"x")]
-IMMUTABLE = [1, 1.5, "a", b"a", None, True, (1, "a"), (1, (2, (3,))), Decimal(1), Frozen(1), Color.RED, Frozen((1, Color.RED))]
+IMMUTABLE = [
+    1,
+    1.5,
+    "a",
+    b"a",
+    None,
+    True,
+    (1, "a"),
+    (1, (2, (3,))),
+    Decimal(1),
+    Frozen(1),
+    Color.RED,
+    Frozen((1, Color.RED)),
+]
 
 
 @pytest.mark.parametrize("value", MUTABLE, ids=repr)

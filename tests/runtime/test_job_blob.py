@@ -20,6 +20,10 @@ def spec_of(function):
     return JobSpec(JobInfo(), [JobVertex(0, "my map", 1, 128, [operator], source_bounded=True)], {}, 1, 0)
 
 
+def capturing(secret):
+    return lambda value: (value, secret)
+
+
 def function_in(spec):
     return spec.vertices[0].operators[0].operator.function
 
@@ -46,7 +50,7 @@ def test_every_unpacking_gives_objects_of_its_own():
     ("function", "culprit"),
     [
         (type("WithLock", (), {"__init__": lambda self: setattr(self, "guard", threading.Lock())})(), "guard"),
-        ((lambda secret: lambda value: (value, secret))(threading.Lock()), "secret"),
+        (capturing(threading.Lock()), "secret"),
         ({"deep": [threading.Lock()]}, "deep.0"),
     ],
     ids=["member", "captured variable", "inside containers"],

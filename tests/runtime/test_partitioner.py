@@ -76,7 +76,7 @@ def test_a_batch_that_is_run_again_elsewhere_is_routed_the_same(name, batches):
 def test_broadcast_sends_everything_to_everybody(batches, channels):
     found = routed(ready(BroadcastPartitioner(), channels=channels), [batch for batch in batches if batch])
     everything = [(value, None) for values in batches for value in values]
-    assert found == ({channel: everything for channel in range(channels)} if everything else {})
+    assert found == (dict.fromkeys(range(channels), everything) if everything else {})
 
 
 def test_forward_keeps_the_subtask():

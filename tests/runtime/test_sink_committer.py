@@ -42,7 +42,14 @@ def log():
 @pytest.fixture
 def committers(log):
     vertices = [
-        JobVertex(i, name, 2, 128, [ChainedOperator(f"id {name}", name, SinkOperator(NotingSink(log, name)), None, None, 1)], True)
+        JobVertex(
+            i,
+            name,
+            2,
+            128,
+            [ChainedOperator(f"id {name}", name, SinkOperator(NotingSink(log, name)), None, None, 1)],
+            True,
+        )
         for i, name in enumerate(["first", "second", ""])
     ]
     return SinkCommitters(vertices)

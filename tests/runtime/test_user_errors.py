@@ -36,7 +36,7 @@ def test_errors_of_our_own_are_passed_on_as_they_are():
 def test_frames_of_the_runtime_are_left_out():
     from penstock.runtime.operators.udf import method_of
 
-    text = user_traceback(caught(lambda: method_of(fail, "map")()))
+    text = user_traceback(caught(method_of(fail, "map")))
     assert "in fail" in text
     assert "penstock/runtime" not in text
     # What the interpreter would show has more.

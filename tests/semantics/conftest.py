@@ -1,16 +1,12 @@
 """What tests of semantics use: an environment of each variant, and ways to run jobs, at once or by hand."""
 
 import queue
-import sys
-from pathlib import Path
 
 import pytest
 
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.sinks import CollectSink
 from penstock.testing import ManualClock, MiniCluster
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture

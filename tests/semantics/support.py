@@ -43,7 +43,7 @@ IDLE = "-- idle --"
 class Script(Source):
     """Splits of which each is a list of elements: plain values, ``At``, ``Wm`` and ``IDLE``.
 
-    Bounded unless told otherwise. The elements travel with the plan, so more can be added while a job is driven by hand.
+    Bounded unless told otherwise. Elements travel with the plan, so more can be added while a job is driven by hand.
     """
 
     def __init__(self, *splits, bounded=True):

@@ -27,8 +27,7 @@ class Words(FlatMapFunction):
 
 
 def words(sentence):
-    for word in sentence.split():
-        yield word
+    yield from sentence.split()
 
 
 @pytest.mark.on_spark((1, "STREAMING"), (4, "BATCH"))

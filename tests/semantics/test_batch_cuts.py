@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.differential import programs
 
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing import MiniCluster
-from tests.differential import programs
 
 RECORDS = len(programs.READINGS)
 

@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from support import BY_SECOND_FIELD
+from support import BY_SECOND_FIELD, script
 
 from penstock.common import Types, WatermarkStrategy
 from penstock.common.errors import (
@@ -28,6 +28,7 @@ from penstock.datastream import (
     OutputTag,
     ProcessFunction,
     RuntimeContext,
+    RuntimeExecutionMode,
     SinkFunction,
     SourceFunction,
 )
@@ -128,8 +129,8 @@ class TestFailingFunctions:
     @pytest.mark.parametrize(
         ("operator", "method"),
         [
-            (lambda s: s.map(lambda n: helper_of_the_user(n)), "map"),
-            (lambda s: s.filter(lambda n: helper_of_the_user(n)), "filter"),
+            (lambda s: s.map(helper_of_the_user), "map"),
+            (lambda s: s.filter(helper_of_the_user), "filter"),
             (lambda s: s.flat_map(lambda n: [helper_of_the_user(n)]), "flat_map"),
             (lambda s: s.flat_map(DivideFlat()), "flat_map"),
             (lambda s: s.process(DivideProcess()), "process_element"),
@@ -402,7 +403,7 @@ class TestTypes:
     @FEW
     @pytest.mark.on_spark((1, "STREAMING"))
     def test_a_record_that_does_not_fit_the_declared_type(self, env):
-        env.from_collection([1, 2]).map(lambda n: str(n), output_type=Types.INT()).name("numbers").print()
+        env.from_collection([1, 2]).map(str, output_type=Types.INT()).name("numbers").print()
         with pytest.raises(TypeMismatchError) as caught:
             env.execute()
         text = str(caught.value)
@@ -506,7 +507,7 @@ class TestEnvironment:
     def test_a_stopped_environment_refuses_everything(self, env):
         stream = env.from_collection([1])
         env.close()
-        for use in (env.execute, lambda: env.from_collection([1]), lambda: stream.map(str), lambda: stream.print()):
+        for use in (env.execute, lambda: env.from_collection([1]), lambda: stream.map(str), stream.print):
             with pytest.raises(EnvironmentStoppedError, match=r"environment was closed: make a new one"):
                 use()
 
@@ -516,9 +517,6 @@ class TestEnvironment:
             env.execute()
 
     def test_batch_mode_with_an_unbounded_source(self, env):
-        from penstock.datastream import RuntimeExecutionMode
-        from support import script
-
         env.set_runtime_mode(RuntimeExecutionMode.BATCH)
         script(env, [], bounded=False, name="endless").print()
         with pytest.raises(InvalidProgramError, match=r"BATCH mode needs bounded sources, but .*endless.* never ends"):

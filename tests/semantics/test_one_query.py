@@ -1,4 +1,4 @@
-"""Three sources, two key_bys in sequence, a side output, a union, a broadcast stream, three sinks: one job, one query."""
+"""Three sources, two key_bys in sequence, a side output, a union, a broadcast stream and three sinks: one query."""
 
 import json
 
@@ -40,7 +40,7 @@ class OverLimit(KeyedBroadcastProcessFunction):
         self.best = runtime_context.get_state(ValueStateDescriptor("best", Types.INT(), 0))
 
     def process_element(self, value, ctx):
-        country, customer, total = value
+        country, _, total = value
         self.best.update(max(self.best.value(), total))
         yield country, self.best.value()
 

@@ -32,7 +32,9 @@ KEYS = st.sampled_from("abcde")
 NUMBERS = st.integers(0, 30)
 COMMANDS = st.tuples(
     KEYS,
-    st.sampled_from(["add", "append", "put", "reduce", "clear", "event", "processing", "no event", "no processing", "side"]),
+    st.sampled_from(
+        ["add", "append", "put", "reduce", "clear", "event", "processing", "no event", "no processing", "side"]
+    ),
     NUMBERS,
 )
 ELEMENTS = st.one_of(COMMANDS, st.builds(At, COMMANDS, NUMBERS), st.builds(Wm, NUMBERS), st.just(IDLE))
@@ -53,7 +55,9 @@ class Interpreter(KeyedProcessFunction):
         self.value = runtime_context.get_state(ValueStateDescriptor("value", Types.INT(), 0))
         self.list = runtime_context.get_list_state(ListStateDescriptor("list", Types.INT()))
         self.map = runtime_context.get_map_state(MapStateDescriptor("map", Types.INT(), Types.INT()))
-        self.reduced = runtime_context.get_reducing_state(ReducingStateDescriptor("sum", lambda a, b: a + b, Types.INT()))
+        self.reduced = runtime_context.get_reducing_state(
+            ReducingStateDescriptor("sum", lambda a, b: a + b, Types.INT())
+        )
 
     def process_element(self, value, ctx):
         key, command, number = value

@@ -1,10 +1,11 @@
 """The mini cluster: whole jobs in this process, batch by batch."""
 
 import pytest
+from support import script
 
 from penstock.common import JobStatus
 from penstock.common.errors import UnsupportedFeatureError, UserFunctionError
-from penstock.core.sink import Sink, SinkWriter
+from penstock.core.sink import Committer, Sink, SinkWriter
 from penstock.datastream import KeyedProcessFunction, RuntimeContext, SourceFunction, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.testing import ManualClock, MiniCluster
@@ -29,8 +30,6 @@ class Batches(Sink):
         return _Writer()
 
     def create_committer(self):
-        from penstock.core.sink import Committer
-
         batches = self.batches
 
         class Remember(Committer):
@@ -122,8 +121,6 @@ def test_progress_counts_records_and_batches():
 
 
 class Ticks(SourceFunction):
-    stopped = None
-
     def run(self, ctx):
         for number in range(3):
             ctx.collect(number)
@@ -144,12 +141,6 @@ def test_the_manual_clock_moves_only_when_told():
 
 
 def test_an_unbounded_job_stops_when_there_is_nothing_to_do_and_ends_by_drain():
-    import sys
-    from pathlib import Path
-
-    sys.path.insert(0, str(Path(__file__).parents[1] / "semantics"))
-    from support import script
-
     env, batches = environment(clock=ManualClock()), []
     source = script(env, ["a"], bounded=False)
     source.sink_to(Batches(batches))

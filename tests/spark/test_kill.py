@@ -1,0 +1,104 @@
+"""Killing the driver: state and output are exactly those of an undisturbed run, and no process is left behind."""
+
+import json
+import os
+import random
+import signal
+import time
+
+import pytest
+from counting_job import KEYS
+from processes import alive, descendants, start, wait_until
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(not os.path.isdir("/proc"), reason="looks at processes through /proc"),  # noqa: PTH112
+]
+
+START_SECONDS = 240  # a busy machine starts a JVM slowly
+RECORDS = 3_000
+
+
+class Program:
+    """A run of the counting job, and everything it has started."""
+
+    def __init__(self, directory, records):
+        self.output = directory / "output"
+        self.output.mkdir(exist_ok=True)
+        self.said, self.complained = directory / "stdout", directory / "stderr"
+        with self.said.open("w") as stdout, self.complained.open("w") as stderr:
+            self.process = start(
+                "counting_job.py", directory / "checkpoint", self.output, records, stdout=stdout, stderr=stderr
+            )
+        self.children = {}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        """Whatever happens in a test, its processes end with it."""
+        left = {**self.children, **descendants(self.process.pid)}
+        self.process.kill()
+        self.process.wait()
+        for pid, _ in alive(left):
+            os.kill(pid, signal.SIGKILL)
+
+    @property
+    def files(self):
+        """What is committed: the records of each checkpoint."""
+        return {int(path.stem): json.loads(path.read_text()) for path in self.output.glob("*.json")}
+
+    def wait_for(self, commits):
+        wait_until(lambda: self.process.poll() is not None or len(self.files) >= commits, START_SECONDS, "a commit")
+        self.assert_running()
+
+    def assert_running(self):
+        assert self.process.poll() is None, self.said.read_text() + self.complained.read_text()
+
+    def note_children(self):
+        self.assert_running()
+        self.children = descendants(self.process.pid)
+        assert any("java" in command for command in self.children.values())
+
+    def signal(self, number):
+        """To everybody in the foreground, as the terminal does it."""
+        os.killpg(self.process.pid, number)
+
+
+def test_a_keyed_job_killed_again_and_again_counts_as_if_nothing_had_happened(tmp_path):
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")  # noqa: T201 - shown if the test fails
+    moments = random.Random(seed)
+    for _ in range(3):
+        with Program(tmp_path, RECORDS) as program:
+            program.wait_for(len(program.files) + moments.randint(1, 10))
+            time.sleep(moments.uniform(0, 0.3))  # any moment of a batch
+            program.note_children()
+            os.kill(program.process.pid, signal.SIGKILL)
+            program.process.wait()
+            wait_until(lambda: not alive(program.children), 60, "the end of the JVM and its workers")
+    with Program(tmp_path, RECORDS) as program:
+        program.process.wait(timeout=400)
+    assert (program.process.returncode, program.said.read_text()) == (0, "finished\n"), program.complained.read_text()
+    assert program.complained.read_text() == ""
+    files = program.files
+    assert sorted(files) == list(range(1, max(files) + 1))  # no checkpoint is missing
+    found = sorted(tuple(record) for records in files.values() for record in records)
+    counts = {key: len(range(key or KEYS, RECORDS + 1, KEYS)) for key in range(KEYS)}
+    assert found == sorted((key, n) for key, total in counts.items() for n in range(1, total + 1))
+
+
+def test_ctrl_c_ends_a_running_job_and_leaves_no_process(tmp_path):
+    with Program(tmp_path, 10_000_000) as program:
+        program.wait_for(2)
+        program.note_children()
+        program.signal(signal.SIGINT)
+        program.process.wait(timeout=120)
+        assert alive(program.children) == {}  # gone already when the program returns
+    assert program.process.returncode != 0
+    assert program.said.read_text() == ""
+    complained = program.complained.read_text()
+    assert "KeyboardInterrupt" in complained
+    for noise in ("java", "Py4J", "StreamingQueryException", "Exception in thread"):
+        assert noise not in complained
