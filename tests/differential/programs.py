@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 PACKAGE = sys.argv[1] if __name__ == "__main__" else "penstock"
@@ -210,5 +211,4 @@ def run_all() -> dict[str, list[str]]:
 
 
 if __name__ == "__main__":
-    with open(sys.argv[2], "w") as output:
-        json.dump(run_all(), output)
+    Path(sys.argv[2]).write_text(json.dumps(run_all()))

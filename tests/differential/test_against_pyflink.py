@@ -13,8 +13,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-
 from benchmarks.systems.environment import PYFLINK
+
 from penstock.spark.java import ensure_java_home
 
 pytestmark = pytest.mark.spark
