@@ -6,7 +6,7 @@ import pytest
 
 from penstock.common import Row, Types, WatermarkStrategy
 from penstock.common.errors import InvalidProgramError
-from penstock.datastream import KeyedProcessFunction, RuntimeExecutionMode, StreamExecutionEnvironment
+from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 
 pytestmark = pytest.mark.spark
 
@@ -20,24 +20,19 @@ def collected(stream):
     return sorted(stream.execute_and_collect())
 
 
-@pytest.mark.parametrize("mode", ["STREAMING", "BATCH"])
-def test_a_dataframe_is_a_bounded_source_of_rows(env, spark, mode):
+@pytest.mark.parametrize("mode", ["AUTOMATIC", "BATCH"])
+def test_a_batch_dataframe_is_a_bounded_source_of_rows(env, spark, mode):
     env.set_runtime_mode(RuntimeExecutionMode[mode])
     frame = spark.createDataFrame([("a", 1), ("b", 2), ("a", 3)], "name string, amount int")
-    stream = env.from_dataframe(frame)
-    summed = stream.map(lambda row: (row["name"], row.amount)).key_by(0).sum(1)
-    totals = {}
-    for name, total in collected(summed):
-        totals[name] = max(total, totals.get(name, 0))
-    assert totals == {"a": 4, "b": 2}
+    summed = env.from_dataframe(frame).map(lambda row: (row["name"], row.amount)).key_by(0).sum(1)
+    assert collected(summed) == [("a", 4), ("b", 2)]
 
 
-class AtEnd(KeyedProcessFunction):
-    def process_element(self, value, ctx):
-        ctx.timer_service().register_event_time_timer(ctx.timestamp() + 10)
-
-    def on_timer(self, timestamp, ctx):
-        yield ctx.get_current_key(), timestamp
+def test_a_batch_dataframe_in_a_streaming_job_is_refused(env, spark):
+    frame = spark.createDataFrame([("a", 1)], "name string, amount int")
+    env.from_dataframe(frame, source_name="orders").print()
+    with pytest.raises(InvalidProgramError, match=r"cannot read the batch DataFrame of '.*orders.*use BATCH mode"):
+        env.execute()
 
 
 def test_rows_of_a_streaming_dataframe_beside_another_source(env, spark, tmp_path):
@@ -59,9 +54,8 @@ def test_rows_of_a_streaming_dataframe_beside_another_source(env, spark, tmp_pat
     assert sorted(found) == [("s0", 0), ("s1", 100), ("s2", 200), ("x", 1)]
 
 
-@pytest.mark.parametrize("mode", ["BATCH"])
-def test_a_stream_becomes_a_dataframe(env, mode):
-    env.set_runtime_mode(RuntimeExecutionMode[mode])
+def test_a_stream_of_a_batch_job_becomes_a_batch_dataframe(env):
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     stream = env.from_sequence(1, 5).map(lambda n: (n, str(n)))
     frame = stream.to_dataframe("n long, text string")
     assert sorted(map(tuple, frame.filter("n > 2").collect())) == [(3, "3"), (4, "4"), (5, "5")]

@@ -93,13 +93,13 @@ def expected_counts(records, keys):
 def test_a_job_that_fails_is_restarted_from_its_last_checkpoint(env):
     commits = {}
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(3, 10))
-    numbers = env.from_sequence(1, 160).map(FailFirst(75, attempts=2))
+    numbers = env.from_sequence(1, 120).map(FailFirst(55, attempts=2))
     numbers.key_by(lambda n: n % 3).process(Count()).sink_to(Kept(commits))
     client = env.execute_async("restarted")
     client.get_job_execution_result().result()
     assert client.progress.restarts == 2
-    assert all_counts(commits) == expected_counts(160, 3)
-    assert client.progress.source_records == 160  # what was replayed counts once
+    assert all_counts(commits) == expected_counts(120, 3)
+    assert client.progress.source_records == 120  # what was replayed counts once
 
 
 def test_a_job_that_fails_too_often_raises_the_users_error(env):
@@ -116,7 +116,7 @@ def test_a_running_job_can_be_cancelled_and_continued(env, tmp_path):
     env.get_checkpoint_config().set_checkpoint_storage(tmp_path.as_uri())
 
     def build():
-        numbers = env.from_sequence(1, 400).uid("numbers")
+        numbers = env.from_sequence(1, 240).uid("numbers")
         counts = numbers.key_by(lambda n: n % 3).process(Count()).uid("counts")
         counts.sink_to(Kept(commits, lambda checkpoint: checkpoint >= 2 and second.set())).uid("sink")
 
@@ -127,11 +127,11 @@ def test_a_running_job_can_be_cancelled_and_continued(env, tmp_path):
     client.cancel().result()
     assert client.get_job_status().result() is JobStatus.CANCELED
     stopped_at = max(commits)
-    assert stopped_at < 10
+    assert stopped_at < 6
     build()
     env.execute("continued")
     assert sorted(commits) == list(range(1, max(commits) + 1))
-    assert all_counts(commits) == expected_counts(400, 3)
+    assert all_counts(commits) == expected_counts(240, 3)
     # It is done: another run has nothing to add.
     before = dict(commits)
     build()
