@@ -82,7 +82,7 @@ def life_of(path):
 
 
 @pytest.mark.variants(executors=["warm", "one"])  # a cold task is opened in every batch: that is what cold means
-@pytest.mark.on_spark((4, "BATCH"))
+@pytest.mark.on_spark((4, "STREAMING"), (4, "BATCH"))
 def test_every_function_is_opened_and_closed_once_in_every_subtask(env, variant, tmp_path):
     diary = tmp_path / "diary"
     source = env.from_sequence(1, 17)

@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+from support import script
 
 from penstock.common import Configuration, JobStatus, RestartStrategies
 from penstock.common.errors import InvalidProgramError, JobExecutionError, UserFunctionError
@@ -137,6 +138,40 @@ def test_a_running_job_can_be_cancelled_and_continued(env, tmp_path):
     build()
     env.execute("again")
     assert commits == before
+
+
+class Alarm(KeyedProcessFunction):
+    """Rings once, some time after its record."""
+
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_processing_time_timer(ctx.timer_service().current_processing_time() + value[1])
+        yield value[0], "set"
+
+    def on_timer(self, timestamp, ctx):
+        yield ctx.get_current_key(), "rings"
+
+
+def test_processing_time_timers_fire_though_nothing_comes_and_after_a_restart(env, tmp_path):
+    commits, first = {}, threading.Event()
+    env.get_checkpoint_config().set_checkpoint_storage(tmp_path.as_uri())
+
+    def build(on_commit):
+        source = script(env, [("soon", 300), ("later", 4_000)], bounded=False).uid("script")
+        source.key_by(0).process(Alarm()).uid("alarm").sink_to(Kept(commits, on_commit)).uid("sink")
+
+    def rings(key):
+        return any((key, "rings") in records for records in commits.values())
+
+    build(lambda _: rings("soon") and first.set())
+    client = env.execute_async("alarms")
+    assert first.wait(100)
+    client.cancel().result()
+    second = threading.Event()
+    build(lambda _: rings("later") and second.set())
+    client = env.execute_async("alarms again")
+    assert second.wait(100)
+    client.cancel().result()
+    assert all_counts(commits) == [("later", "rings"), ("later", "set"), ("soon", "rings"), ("soon", "set")]
 
 
 def test_a_failing_commit_is_the_jobs_error(env):
