@@ -74,13 +74,15 @@ def test_all_channels_idle_flush_to_the_largest_and_make_the_task_idle():
     assert not v.idle
 
 
-def test_a_new_channel_does_not_turn_the_clock_back():
+def test_a_new_channel_is_waited_for_but_does_not_turn_the_clock_back():
+    """A split that is discovered while the job runs: what it has to say must not be late."""
     v = valve("a")
     v.input_watermark("a", 100)
-    v.expect("late")
-    assert v.input_watermark("late", 50) is None
-    assert v.input_watermark("a", 110) == 110
-    assert v.input_watermark("late", 120) is None
+    v.expect("new")
+    assert v.input_watermark("a", 110) is None
+    assert v.input_watermark("new", 50) is None
+    assert v.last == 100
+    assert v.input_watermark("new", 120) == 110
     assert v.input_watermark("a", 130) == 120
 
 

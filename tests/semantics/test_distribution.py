@@ -86,6 +86,20 @@ def test_fewer_receivers_than_senders(env, run):
     assert sum(1 for _ in results["rebalanced"]) == 12
 
 
+@pytest.mark.variants(executors=["warm"])
+def test_large_batches_cross_the_exchanges_in_order(env, run):
+    """More records than fit into one frame."""
+    numbers = env.from_sequence(1, 80_000).key_by(lambda n: n % 5).map(WithSubtask())
+    spread = numbers.rebalance().map(lambda pair: pair[1]).key_by(lambda n: n % 3).map(lambda n: n).set_parallelism(2)
+    results = run(keyed=numbers, spread=spread)
+    assert sorted(results["spread"]) == list(range(1, 80_001))
+    for splits in range(4):  # the order of one sender's records stays
+        low, high = splits * 20_000, (splits + 1) * 20_000
+        for key in range(5):
+            mine = [n for _, n in results["keyed"] if low < n <= high and n % 5 == key]
+            assert mine == sorted(mine)
+
+
 def test_the_last_partitioning_wins(env, run):
     assert set(seen(run(env.from_collection(range(8)).rebalance().global_().map(WithSubtask())))) == {0}
 

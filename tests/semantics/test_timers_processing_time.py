@@ -1,9 +1,9 @@
 """Processing-time timers (spec: 6.3): they fire with no input arriving, and survive restarts."""
 
 import pytest
-from support import by_key, script
+from support import At, by_key, script
 
-from penstock.datastream import KeyedProcessFunction, RuntimeContext, TimeDomain
+from penstock.datastream import KeyedProcessFunction, ProcessFunction, RuntimeContext, TimeDomain
 from penstock.datastream.state import ValueStateDescriptor
 
 
@@ -80,6 +80,47 @@ def test_a_timer_that_expired_while_the_job_was_down_fires_when_it_resumes(hand,
     hand.restart(downtime=10)
     assert hand.step() == []
     assert hand.advance(40) == [("b", 200, 200)]
+
+
+class PastTimer(KeyedProcessFunction):
+    """Sets a timer that is due at once, and shows the timestamps it meets."""
+
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_processing_time_timer(ctx.timer_service().current_processing_time() - value)
+        yield value, ctx.timestamp()
+
+    def on_timer(self, timestamp, ctx):
+        yield "timer", ctx.timestamp()
+
+
+class OutputTimestamps(ProcessFunction):
+    def process_element(self, value, ctx):
+        yield *value, ctx.timestamp()
+
+
+def test_a_timer_between_two_records_does_not_touch_their_timestamps(hand):
+    hand.clock.advance(1000)
+    records = [1, 2, At(3, 77), 4]
+    stream = script(hand.env, records, bounded=False).key_by(lambda v: 0).process(PastTimer())
+    hand.watch(stream.process(OutputTimestamps()))
+    # A timer knows its own time, but what it emits has no event time.
+    assert hand.step() == [
+        (1, None, None),
+        ("timer", 999, None),
+        (2, None, None),
+        ("timer", 998, None),
+        (3, 77, 77),
+        ("timer", 997, None),
+        (4, None, None),
+        ("timer", 996, None),
+    ]
+
+
+def test_the_same_within_one_batch_of_records_without_timestamps(hand):
+    hand.clock.advance(1000)
+    source = hand.env.from_collection([1, 2, 3])
+    hand.watch(source.key_by(lambda v: 0).process(PastTimer()))
+    assert hand.step() == [(1, None), ("timer", 999), (2, None), ("timer", 998), (3, None), ("timer", 997)]
 
 
 class Rising(KeyedProcessFunction):

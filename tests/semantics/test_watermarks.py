@@ -203,6 +203,18 @@ def test_a_split_without_records_becomes_idle_after_the_timeout(hand):
     assert hand.advance(1) == [(30, 39)]
 
 
+def test_the_clock_waits_for_a_split_that_is_discovered_later(hand):
+    source = Script([At("x", 5), Wm(20)], bounded=False)
+    stream = hand.env.from_source(source, WatermarkStrategy.no_watermarks(), "growing")
+    hand.watch(stream.key_by(lambda v: 0).process(Fired()))
+    assert hand.step() == [(5, 20)]
+    source.splits.append([At("y", 30)])
+    source.add(At("x", 40), Wm(50))
+    assert hand.step() == []
+    source.add(Wm(45), split=1)
+    assert hand.step() == [(30, 45), (40, 45)]
+
+
 def test_all_inputs_idle_flush_to_the_largest_watermark(hand):
     source = script(hand.env, [At("x", 5), At("x", 15), Wm(20)], [Wm(3)], bounded=False)
     hand.watch(source.key_by(lambda v: 0).process(Fired()))

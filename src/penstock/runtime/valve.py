@@ -41,9 +41,9 @@ class WatermarkValve:
         self.idle = False
 
     def expect(self, channel: Any) -> None:
-        """A channel whose clock has to be waited for."""
+        """A channel whose clock has to be waited for: also a new split, whose first records must not be late."""
         if channel not in self.channels:
-            self.channels[channel] = ChannelClock(aligned=self.last == MIN_WATERMARK)
+            self.channels[channel] = ChannelClock()
             self.idle = False
 
     def forget(self, channel: Any) -> None:

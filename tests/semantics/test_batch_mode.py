@@ -1,0 +1,106 @@
+"""BATCH and AUTOMATIC execution: the same program over bounded input, as one batch."""
+
+import pytest
+from support import BY_SECOND_FIELD, by_key, script
+
+from penstock.datastream import (
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
+    RuntimeContext,
+    RuntimeExecutionMode,
+)
+from penstock.datastream.state import ValueStateDescriptor
+
+MIN_WATERMARK, MAX_WATERMARK = -(2**63), 2**63 - 1
+
+
+def rolling(env):
+    return env.from_collection([("a", 1), ("b", 5), ("a", 2)]).key_by(0).sum(1)
+
+
+@pytest.mark.variants(executors=["warm"], modes=["STREAMING"])
+def test_automatic_is_batch_if_all_sources_are_bounded(env, run):
+    env.set_runtime_mode(RuntimeExecutionMode.AUTOMATIC)
+    assert sorted(run(rolling(env))) == [("a", 3), ("b", 5)]
+
+
+@pytest.mark.variants(executors=["warm"], modes=["STREAMING"])
+def test_automatic_is_streaming_if_a_source_never_ends(env, run):
+    env.set_runtime_mode(RuntimeExecutionMode.AUTOMATIC)
+    endless = script(env, [("c", 1), ("c", 1)], bounded=False)
+    results = run(bounded=rolling(env), endless=endless.key_by(0).sum(1))
+    assert by_key(results["bounded"]) == {"a": [("a", 1), ("a", 3)], "b": [("b", 5)]}
+    assert results["endless"] == [("c", 1), ("c", 2)]
+
+
+class Clocks(ProcessFunction):
+    def process_element(self, value, ctx):
+        yield value, ctx.timestamp(), ctx.timer_service().current_watermark()
+
+
+@pytest.mark.variants(modes=["BATCH"])
+def test_there_is_no_watermark_before_the_end(env, run):
+    timed = env.from_collection([("a", 100), ("b", 50)]).assign_timestamps_and_watermarks(BY_SECOND_FIELD)
+    assert sorted(run(timed.rebalance().process(Clocks()))) == [
+        (("a", 100), 100, MIN_WATERMARK),
+        (("b", 50), 50, MIN_WATERMARK),
+    ]
+
+
+class Sides(KeyedCoProcessFunction):
+    """Tells the order in which both sides of a key came, and when its timer fired."""
+
+    def open(self, runtime_context: RuntimeContext):
+        self.seen = runtime_context.get_state(ValueStateDescriptor("seen"))
+
+    def note(self, what, ctx):
+        self.seen.update([*(self.seen.value() or []), what])
+        ctx.timer_service().register_event_time_timer(1)
+
+    def process_element1(self, value, ctx):
+        self.note(("first", value[1]), ctx)
+
+    def process_element2(self, value, ctx):
+        self.note(("second", value[1]), ctx)
+
+    def on_timer(self, timestamp, ctx):
+        yield ctx.get_current_key(), tuple(self.seen.value()), ctx.timer_service().current_watermark()
+
+
+@pytest.mark.variants(modes=["BATCH"])
+@pytest.mark.on_spark((4, "BATCH"))
+def test_both_inputs_of_a_key_come_in_time_order_before_its_timers(env, run):
+    first = env.from_collection([("a", 30), ("b", 10), ("a", 10)]).assign_timestamps_and_watermarks(BY_SECOND_FIELD)
+    second = env.from_collection([("a", 20), ("c", 5)]).assign_timestamps_and_watermarks(BY_SECOND_FIELD)
+    assert sorted(run(first.key_by(0).connect(second.key_by(0)).process(Sides()))) == [
+        ("a", (("first", 10), ("second", 20), ("first", 30)), MAX_WATERMARK),
+        ("b", (("first", 10),), MAX_WATERMARK),
+        ("c", (("second", 5),), MAX_WATERMARK),
+    ]
+
+
+class CountKeys(KeyedProcessFunction):
+    """A member that is shared by all keys of a task: keys come one after the other."""
+
+    def open(self, runtime_context: RuntimeContext):
+        self.current, self.changes = None, 0
+
+    def process_element(self, value, ctx):
+        if ctx.get_current_key() != self.current:
+            self.current, self.changes = ctx.get_current_key(), self.changes + 1
+        yield ctx.get_current_key(), self.changes
+
+
+@pytest.mark.variants(modes=["BATCH"])
+def test_keys_never_alternate(env, run):
+    records = [(key, n) for n in range(5) for key in "abcdef"]
+    seen = by_key(run(env.from_collection(records).key_by(0).process(CountKeys())))
+    assert all(len({change for _, change in visits}) == 1 for visits in seen.values())
+
+
+@pytest.mark.variants(modes=["BATCH"])
+def test_results_of_one_keyed_operator_are_the_input_of_the_next(env, run):
+    totals = env.from_collection([("a", 1), ("b", 5), ("a", 2), ("c", 5)]).key_by(0).sum(1)
+    by_total = totals.map(lambda pair: (pair[1], 1)).key_by(0).sum(1)
+    assert sorted(run(by_total)) == [(3, 1), (5, 2)]
