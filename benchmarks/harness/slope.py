@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from benchmarks.harness.cpu import machine_cpu_seconds, tree_cpu_seconds
+from benchmarks.harness.heartbeat import Heartbeat
 
 GROWTH = 3
 _APART = 2.0
@@ -95,7 +96,8 @@ def measure_slope(prepare: Callable[[int], Callable[[], object]], *, first: int,
 
 def _timed(execute: Callable[[], object], records: int) -> Run:
     tree, machine, start = tree_cpu_seconds(), machine_cpu_seconds(), time.perf_counter()
-    execute()
+    with Heartbeat():
+        execute()
     seconds = time.perf_counter() - start
     run = Run(records, seconds, tree_cpu_seconds() - tree, machine_cpu_seconds() - machine)
     print(run, flush=True)  # how far it came, should the process run out of time

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.harness.cpu import adopt_orphans
+from benchmarks.harness.heartbeat import Heartbeat
 from benchmarks.harness.options import Options
 from benchmarks.harness.program import load_builder
 from benchmarks.harness.report import digest, hand_over
@@ -72,7 +73,8 @@ class FlinkDriver:
         env = self.environment()
         if options.mode == "latency":
             self.discard(self.build(self.socket_lines(env), options.directory))
-            env.execute(self.job.title)
+            with Heartbeat():
+                env.execute(self.job.title)
             return {}
         stream = self.build(env, options.workload(options.records))
         with stream.execute_and_collect() as results:
