@@ -19,6 +19,9 @@ class Plain:
 
     __hash__ = None
 
+    def __repr__(self):
+        return f"Plain({self.value})"
+
 
 @dataclass(frozen=True)
 class Frozen:
@@ -46,7 +49,7 @@ IMMUTABLE = [
 ]
 
 
-@pytest.mark.parametrize("value", MUTABLE, ids=repr)
+@pytest.mark.parametrize("value", MUTABLE, ids=range(len(MUTABLE)))
 def test_what_somebody_still_holds_is_copied(value):
     holder = [value]
     protected = protect(value)
@@ -54,7 +57,7 @@ def test_what_somebody_still_holds_is_copied(value):
     assert protected == holder[0]
 
 
-@pytest.mark.parametrize("value", IMMUTABLE, ids=repr)
+@pytest.mark.parametrize("value", IMMUTABLE, ids=range(len(IMMUTABLE)))
 def test_what_cannot_change_is_passed_on_as_it_is(value):
     holder = [value]
     assert protect(value) is holder[0]
@@ -88,7 +91,7 @@ def test_a_tuple_that_is_held_itself_is_copied_with_its_members():
     assert protected == ("key", [1])
 
 
-@pytest.mark.parametrize("value", [*MUTABLE, *IMMUTABLE], ids=repr)
+@pytest.mark.parametrize("value", [*MUTABLE, *IMMUTABLE], ids=range(len(MUTABLE) + len(IMMUTABLE)))
 def test_copies_are_equal_and_of_the_same_type(value):
     copied = copy_of(value)
     assert type(copied) is type(value)

@@ -99,6 +99,9 @@ class Custom:
     def __hash__(self):
         return hash((self.first, self.second))
 
+    def __repr__(self):
+        return "Custom"
+
 
 @pytest.mark.parametrize(
     "equal",

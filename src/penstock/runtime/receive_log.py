@@ -22,12 +22,12 @@ class ReceiveLog:
     """Elements received so far: the tail in memory, everything not yet committed in segment files.
 
     >>> log = ReceiveLog(None)
-    >>> log.append("a")
-    ... log.append("b")
+    >>> log.extend(["a", "b"])
     >>> log.seal(0, 10)
     2
     >>> log.read(0, 2)
     ['a', 'b']
+    >>> log.close()
     """
 
     def __init__(self, directory: str | None) -> None:

@@ -26,7 +26,7 @@ class WatermarkValve:
 
     >>> valve = WatermarkValve()
     >>> valve.expect("a")
-    ... valve.expect("b")
+    >>> valve.expect("b")
     >>> valve.input_watermark("a", 10) is None  # b has not spoken yet
     True
     >>> valve.input_watermark("b", 7)

@@ -36,8 +36,8 @@ def check_checkpoint(spark: SparkSession, directory: str, graph: JobGraph) -> No
             if operator_id not in now:
                 raise InvalidProgramError(
                     f"the checkpoint in {directory} has state of operator '{name}' in stage {level}, which this "
-                    "job does not have there: give stateful operators a uid() and keep the shape of the job, or use an empty "
-                    "checkpoint directory"
+                    "job does not have there: give stateful operators a uid() and keep the shape of the job, or use an "
+                    "empty checkpoint directory"
                 )
     if len(known["stages"]) != len(shape["stages"]):
         raise InvalidProgramError(
