@@ -101,6 +101,7 @@ class SourceCoordinator:
         self._wakeup: int | None = 0  # tasks that are restored may wait for a time that has passed: ask them
         self._draining = False
         self._stopping = False
+        self._planned_at = time.monotonic()
         self._lock = threading.Lock()
         self.changed = threading.Condition()
 
@@ -241,6 +242,7 @@ class SourceCoordinator:
 
     def works(self, start: Offset, end: Offset) -> list[SourceWork]:
         """What the source tasks have to read to get from one offset to the other."""
+        self._planned_at = time.monotonic()
         works: list[SourceWork] = []
         for source in self.sources:
             before, after = start["s"].get(source.key, {}), end["s"].get(source.key, {})
@@ -257,6 +259,10 @@ class SourceCoordinator:
                     ranges.setdefault(subtask, [])
             works += [SourceWork(source.vertex.id, subtask, parts) for subtask, parts in sorted(ranges.items())]
         return works
+
+    def seconds_since_plan(self) -> float:
+        """How long ago the batch that runs now was planned."""
+        return time.monotonic() - self._planned_at
 
     def _split(self, source: CoordinatedSource, split_id: str) -> SourceSplit:
         if split_id not in source.splits:

@@ -19,7 +19,7 @@ from penstock.spark.worker_tuning import tune_worker
 
 FORMAT = "penstock"
 _ARROW_SCHEMA = pa.schema(
-    [pa.field("channel", pa.int32(), nullable=False), pa.field("frame", pa.binary(), nullable=False)]
+    [pa.field("channel", pa.string(), nullable=False), pa.field("frame", pa.binary(), nullable=False)]
 )
 _BATCH_BYTES = 8 * 1024 * 1024
 
@@ -63,7 +63,7 @@ class _Reading:
     def _read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         tune_worker()
         job_file = self._options["job"]
-        keys = [int(key) for key in self._options["keys"].split(",")]
+        keys = self._options["keys"].split(",")
         try:
             stage = worker.source_stage(job_file)  # first: it makes the classes of the user's program known
             works, header, first = pickle.loads(partition.value)
@@ -111,13 +111,13 @@ class BatchSourcesReader(_Reading, DataSourceReader):
         return self._read(partition)
 
 
-def to_arrow(rows: Iterator[Row], keys: list[int] | None = None) -> Iterator[pa.RecordBatch]:
+def to_arrow(rows: Iterator[Row], keys: list[str] | None = None) -> Iterator[pa.RecordBatch]:
     """Rows as Arrow batches, bounded in bytes as well as in rows."""
-    channels: list[int] = []
+    channels: list[str] = []
     frames: list[bytes] = []
     size = 0
     for channel, frame in rows:
-        channels.append(channel if keys is None else keys[channel])
+        channels.append(str(channel) if keys is None else keys[channel])
         frames.append(frame)
         size += len(frame)
         if size >= _BATCH_BYTES:
@@ -127,6 +127,6 @@ def to_arrow(rows: Iterator[Row], keys: list[int] | None = None) -> Iterator[pa.
         yield _arrow_batch(channels, frames)
 
 
-def _arrow_batch(channels: list[int], frames: list[bytes]) -> pa.RecordBatch:
-    arrays = [pa.array(channels, pa.int32()), pa.array(frames, pa.binary())]
+def _arrow_batch(channels: list[str], frames: list[bytes]) -> pa.RecordBatch:
+    arrays = [pa.array(channels, pa.string()), pa.array(frames, pa.binary())]
     return pa.RecordBatch.from_arrays(arrays, schema=_ARROW_SCHEMA)
