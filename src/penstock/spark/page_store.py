@@ -18,8 +18,8 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 PAGE_SCHEMA = StructType([StructField("blob", BinaryType())])
 PAGES = "pages"
-# Answers wait in the socket meanwhile; they are small, but must not fill it.
-_MAX_PENDING = 512
+# Answers wait in the socket meanwhile. Each takes about a kilobyte there, and if it is full both sides wait for ever.
+_MAX_PENDING = 64
 _FINE = 0
 _VERSION = 0
 _HEAD = struct.Struct(">ii")
