@@ -65,14 +65,7 @@ class JobGraph:
         if mode == "BATCH" and not self.bounded:
             names = ", ".join(f"'{vertex.name}'" for vertex in self.source_vertices if not vertex.source_bounded)
             raise InvalidProgramError(f"BATCH mode needs bounded sources, but {names} never ends: use STREAMING mode")
-        batch = mode == "BATCH" or (mode == "AUTOMATIC" and self.bounded)
-        if not batch and any(self.external_sources.values()):
-            names = ", ".join(f"'{self.vertices[v].name}'" for v, bounded in self.external_sources.items() if bounded)
-            raise InvalidProgramError(
-                f"a streaming job cannot read the batch DataFrame of {names}: use BATCH mode if everything is bounded, "
-                "or a streaming DataFrame (spark.readStream)"
-            )
-        return batch
+        return mode == "BATCH" or (mode == "AUTOMATIC" and self.bounded)
 
 
 class JobGraphGenerator:

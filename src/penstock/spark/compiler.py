@@ -65,15 +65,20 @@ def _source_options(server: SourceServer, job_file: str, keys: list[str]) -> dic
 
 
 def compile_streaming(
-    spark: SparkSession, spec: JobSpec, server: SourceServer, frames: dict[int, DataFrame] | None = None
+    spark: SparkSession,
+    spec: JobSpec,
+    server: SourceServer,
+    frames: dict[int, DataFrame] | None = None,
+    directory: str | None = None,
 ) -> DataFrame:
-    """The streaming DataFrame of a job; its rows are task reports."""
+    """The streaming DataFrame of a job; its rows are task reports. Batch DataFrames are kept in ``directory``."""
     spark.dataSource.register(PenstockSource)
     job_file = ship_job(spark, spec)
     keys = channel_keys(spark, spec.channels)
     frame = spark.readStream.format(FORMAT).options(**_source_options(server, job_file, keys)).load()
     for vertex_id, outside in (frames or {}).items():
-        frame = frame.union(_adopted(spark, map_in_arrow(outside, FrameStage(job_file, vertex_id, keys))))
+        stream = outside if outside.isStreaming else _snapshot(spark, outside, _place(spec, vertex_id, directory))
+        frame = frame.union(_adopted(spark, map_in_arrow(stream, FrameStage(job_file, vertex_id, keys))))
     for level in range(1, spec.levels + 1):
         frame = transform_with_state(frame.groupBy("channel"), StageProcessor(job_file, level, keys))
     return frame
@@ -94,6 +99,20 @@ def compile_batch(
             frame.repartitionById(spec.channels, frame.channel.cast("int")), BatchStage(job_file, level)
         )
     return frame
+
+
+def _place(spec: JobSpec, vertex_id: int, directory: str | None) -> str:
+    source = next(vertex for vertex in spec.vertices if vertex.id == vertex_id)
+    return f"{directory or mkdtemp(prefix='penstock-frames-')}/frames/{source.operators[0].operator_id}"
+
+
+def _snapshot(spark: SparkSession, frame: DataFrame, path: str) -> DataFrame:
+    """A batch DataFrame as a stream: written once, so that every attempt of the job reads the same rows."""
+    jvm: Any = spark.sparkContext._jvm
+    written = jvm.org.apache.hadoop.fs.Path(f"{path}/_SUCCESS")
+    if not written.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).exists(written):
+        frame.write.mode("overwrite").parquet(path)
+    return spark.readStream.schema(frame.schema).parquet(path)
 
 
 def _adopted(spark: SparkSession, frame: DataFrame) -> DataFrame:

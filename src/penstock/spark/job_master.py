@@ -107,7 +107,7 @@ class JobMaster:
         try:
             coordinator.start(_receive_directory(checkpoint))
             spec = job_spec(self.graph, self.job_id, attempt, batch=False)
-            frame = compile_streaming(self._spark, spec, server, self.graph.frames)
+            frame = compile_streaming(self._spark, spec, server, self.graph.frames, checkpoint)
             writer = (
                 frame.writeStream.outputMode("append")
                 .option("checkpointLocation", checkpoint)
