@@ -208,8 +208,8 @@ class StreamOperator:
         if self.context.keyed_backend is not None:
             self.context.keyed_backend.clear_current_key()
 
-    def key_selectors(self) -> list[KeySelect]:
-        """The key selector of each input (keyed operators)."""
+    def key_selectors(self) -> list[KeySelect | None]:
+        """The key selector of each input (keyed operators); None for one without keys beside a keyed one."""
         names = ("key_selector", "key_selector2")
         return [getattr(self, name) for name in names if hasattr(self, name)]
 

@@ -28,12 +28,7 @@ class CoMapOperator(FunctionOperator):
         self._map(self.function.map2, "map2", values, timestamps)
 
     def _map(self, function: Any, method: str, values: Values, timestamps: Timestamps) -> None:
-        rest = iter(values)
-        try:
-            results = map_records(function, rest)
-        except Exception as error:
-            raise batch_error(self.context, error, method, values, rest) from None
-        self.output.emit(results, timestamps)
+        self.output.emit(map_batch(self.context, function, method, values), timestamps)
 
 
 class CoFlatMapOperator(FunctionOperator):
@@ -56,12 +51,15 @@ class CoFlatMapOperator(FunctionOperator):
 
 
 class KeyedCoOperator(FunctionOperator):
-    """Base of keyed operators with two inputs: a key selector for each."""
+    """Base of keyed operators with two inputs: a key selector for each.
+
+    One of them may be missing: that input, a broadcast one as a rule, is processed without a key in scope.
+    """
 
     keyed = True
     stateful = True
 
-    def __init__(self, function: Any, key_selector1: KeySelect, key_selector2: KeySelect) -> None:
+    def __init__(self, function: Any, key_selector1: KeySelect | None, key_selector2: KeySelect | None) -> None:
         super().__init__(function)
         self.key_selector = key_selector1
         self.key_selector2 = key_selector2
@@ -81,12 +79,19 @@ class KeyedCoMapOperator(KeyedCoOperator):
 
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:
         """Records of the first stream."""
-        results = call_keyed(self.backend, self.context, self.key_selector, self.function.map1, values, "map1")
-        self.output.emit(results, timestamps)
+        self._map(self.key_selector, self.function.map1, "map1", values, timestamps)
 
     def process_batch2(self, values: Values, timestamps: Timestamps) -> None:
         """Records of the second stream."""
-        results = call_keyed(self.backend, self.context, self.key_selector2, self.function.map2, values, "map2")
+        self._map(self.key_selector2, self.function.map2, "map2", values, timestamps)
+
+    def _map(
+        self, select: KeySelect | None, function: Any, method: str, values: Values, timestamps: Timestamps
+    ) -> None:
+        if select is None:
+            results = map_batch(self.context, function, method, values)
+        else:
+            results = call_keyed(self.backend, self.context, select, function, values, method)
         self.output.emit(results, timestamps)
 
 
@@ -103,5 +108,19 @@ class KeyedCoFlatMapOperator(KeyedCoOperator):
         """Records of the second stream."""
         self._flat_map(self.key_selector2, self.function.flat_map2, "flat_map2", values, timestamps)
 
-    def _flat_map(self, select: KeySelect, function: Any, method: str, values: Values, timestamps: Timestamps) -> None:
-        flat_map_keyed(self.backend, self.context, select, self.collector, function, values, timestamps, method)
+    def _flat_map(
+        self, select: KeySelect | None, function: Any, method: str, values: Values, timestamps: Timestamps
+    ) -> None:
+        if select is None:
+            flat_map_records(self.collector, self.context, function, values, timestamps, method)
+        else:
+            flat_map_keyed(self.backend, self.context, select, self.collector, function, values, timestamps, method)
+
+
+def map_batch(context: OperatorContext, function: Any, method: str, values: Values) -> Values:
+    """The function's result for each record, without a key."""
+    rest = iter(values)
+    try:
+        return map_records(function, rest)
+    except Exception as error:
+        raise batch_error(context, error, method, values, rest) from None
