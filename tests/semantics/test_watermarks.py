@@ -5,7 +5,7 @@ from support import BY_SECOND_FIELD, IDLE, At, Script, Wm, script
 
 from penstock.common import Duration, Watermark, WatermarkStrategy
 from penstock.common.watermark_strategy import WatermarkGenerator
-from penstock.datastream import KeyedProcessFunction, OutputTag, ProcessFunction, SourceFunction
+from penstock.datastream import KeyedProcessFunction, OutputTag, ProcessFunction, SinkFunction, SourceFunction
 
 MIN_WATERMARK, MAX_WATERMARK = -(2**63), 2**63 - 1
 
@@ -329,3 +329,24 @@ def test_bounded_out_of_orderness_does_not_wrap_around_before_the_first_record(h
 def test_the_assigner_of_book_example_works(env, run):
     stream = env.from_collection([("a", 1)]).assign_timestamps_and_watermarks(BY_SECOND_FIELD)
     assert run(stream.process(Clock()))[0][:2] == (("a", 1), 1)
+
+
+@pytest.mark.variants(modes=["STREAMING"], parallelism=[1])
+def test_the_clock_behind_a_source_function_survives_batches_without_watermarks(env, run):
+    seen = run(env.add_source(Numbers()).process(Clock()))
+    assert seen == [("x", 5, MIN_WATERMARK), ("y", 12, 10), ("no timestamp", None, 10)]
+
+
+class ClockOfSink(SinkFunction):
+    seen = []
+
+    def invoke(self, value, context):
+        self.seen.append((value, context.current_watermark()))
+
+
+@pytest.mark.variants(modes=["STREAMING"], parallelism=[1])
+def test_the_clock_of_a_sink_function_survives_batches_without_watermarks(env):
+    ClockOfSink.seen.clear()
+    env.add_source(Numbers()).add_sink(ClockOfSink())
+    env.execute()
+    assert ClockOfSink.seen == [("x", MIN_WATERMARK), ("y", 10), ("no timestamp", 10)]

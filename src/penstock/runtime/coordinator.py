@@ -30,6 +30,7 @@ TARGET_BATCH_SECONDS = 1.5
 _TRIAL_EVERY = 4
 _TRIAL_BATCHES = 2
 _WORTH_IT = 1.2
+_PLANNING_SECONDS = 0.005
 
 
 @dataclass(slots=True)
@@ -129,8 +130,8 @@ class SourceCoordinator:
             self.sources.append(CoordinatedSource(vertex, source, enumerator, idle_timeout_of(vertex)))
         self._wakeup: int | None = 0  # tasks that are restored may wait for a time that has passed: ask them
         self._draining = False
-        self._stopping = False
         self._planned_at = time.monotonic()
+        self._closed = False
         self._lock = threading.Lock()
         self.changed = threading.Condition()
 
@@ -145,6 +146,7 @@ class SourceCoordinator:
 
     def close(self) -> None:
         """Close all enumerators."""
+        self._closed = True
         for source in self.sources:
             source.enumerator.close()
 
@@ -175,6 +177,17 @@ class SourceCoordinator:
         """The next offset, or None if nothing is to be done now."""
         with self._lock:
             return self._plan(start)
+
+    def plan_to_end(self, start: Offset) -> Offset:
+        """The one step of a batch job: up to the end of all sources, however long a paced source takes to get there."""
+        end = start
+        while not end["end"] and not self._closed:
+            further = self.plan(end)
+            if further is None:
+                with self.changed:
+                    self.changed.wait(_PLANNING_SECONDS)
+            end = further or end
+        return {**end, "n": start["n"] + 1}
 
     def _plan(self, start: Offset) -> Offset | None:
         if start["end"]:

@@ -107,7 +107,8 @@ class MiniClusterJob:
 
     def run_batch(self) -> bool:
         """Run one batch if there is something to do; returns whether there was."""
-        end = self.coordinator.plan(self.offset)
+        batch = self.graph.runs_as_batch and not self.finished
+        end = self.coordinator.plan_to_end(self.offset) if batch else self.coordinator.plan(self.offset)
         if end is None:
             return False
         header = self.coordinator.header(end)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.common.watermark import MIN_WATERMARK
 from penstock.core.sink import Sink, SinkWriter, WriterInitContext
 from penstock.runtime.operator import StreamOperator, Timestamps, Values
 from penstock.runtime.user_errors import user_error
@@ -62,6 +63,11 @@ class SinkOperator(StreamOperator):
         self.current_watermark = watermark
         assert self._writer is not None
         self._writer.current_watermark = watermark
+
+    def restart(self) -> None:
+        """Another split, another clock."""
+        if self._writer is not None:
+            self._writer.current_watermark = MIN_WATERMARK
 
     def end_batch(self) -> None:
         """Everything written must be on its way before the commit."""
