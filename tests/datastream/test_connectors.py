@@ -130,8 +130,9 @@ def test_the_rate_is_kept_over_all_splits_and_counts_from_the_start(monkeypatch)
     source = DataGeneratorSource(lambda index: index, 1_000, RateLimiterStrategy.per_second(10))
     enumerator = source.create_enumerator(2)
     one, two = enumerator.discover_splits()
-    assert enumerator.latest_offset(one, one.start, 100) == one.start
-    assert enumerator.latest_offset(two, two.start + 50, 100) == two.start + 50
+    for _ in range(2):
+        assert enumerator.latest_offset(one, one.start, 100) == one.start
+        assert enumerator.latest_offset(two, two.start + 50, 100) == two.start + 50
     now[0] += 2.0
     assert enumerator.latest_offset(one, one.start, 100) == one.start + 10
     assert enumerator.latest_offset(two, two.start + 50, 100) == two.start + 60

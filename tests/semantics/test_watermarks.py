@@ -1,5 +1,7 @@
 """Timestamps and watermarks (spec: 3.6, 6.2)."""
 
+from typing import ClassVar
+
 import pytest
 from support import BY_SECOND_FIELD, IDLE, At, Script, Wm, script
 
@@ -338,7 +340,7 @@ def test_the_clock_behind_a_source_function_survives_batches_without_watermarks(
 
 
 class ClockOfSink(SinkFunction):
-    seen = []
+    seen: ClassVar[list] = []
 
     def invoke(self, value, context):
         self.seen.append((value, context.current_watermark()))
