@@ -94,4 +94,7 @@ class SinkOperator(StreamOperator):
     def close(self) -> None:
         """Close the writer."""
         if self._writer is not None:
-            self._writer.close()
+            try:
+                self._writer.close()
+            except Exception as error:
+                raise user_error(self.context, error, "close") from None
