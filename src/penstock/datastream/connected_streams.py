@@ -65,7 +65,7 @@ class ConnectedStreams:
         )
 
     def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> DataStream:
-        """One record out for every record of either stream."""
+        """One record out for every record of either stream; none where the function returns None, as in PyFlink."""
         _check(func, CoMapFunction, "map")
         keys = self._keys()
         operator = CoMapOperator(func) if keys is None else KeyedCoMapOperator(func, *keys)

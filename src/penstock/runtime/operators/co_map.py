@@ -1,7 +1,13 @@
-"""map and flat_map over two connected streams (spec: 5.4). Keyed, both sides share the state of a key."""
+"""map and flat_map over two connected streams (spec: 5.4). Keyed, both sides share the state of a key.
+
+As in PyFlink a co-map that returns None emits nothing: one of the two sides often has nothing to say.
+"""
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import compress
+from operator import is_
 from typing import Any
 
 from penstock.core.functions import CoFlatMapFunction, CoMapFunction
@@ -14,8 +20,11 @@ from penstock.runtime.operators.stateless import flat_map_records, map_records
 from penstock.runtime.state.backend import KeyedStateBackend
 
 
+_is_none = partial(is_, None)
+
+
 class CoMapOperator(FunctionOperator):
-    """One record out for every record of either stream."""
+    """One record out, or none, for every record of either stream."""
 
     function: CoMapFunction
 
@@ -28,7 +37,7 @@ class CoMapOperator(FunctionOperator):
         self._map(self.function.map2, "map2", values, timestamps)
 
     def _map(self, function: Any, method: str, values: Values, timestamps: Timestamps) -> None:
-        self.output.emit(map_batch(self.context, function, method, values), timestamps)
+        emit_but_none(self.output, map_batch(self.context, function, method, values), timestamps)
 
 
 class CoFlatMapOperator(FunctionOperator):
@@ -92,7 +101,7 @@ class KeyedCoMapOperator(KeyedCoOperator):
             results = map_batch(self.context, function, method, values)
         else:
             results = call_keyed(self.backend, self.context, select, function, values, method)
-        self.output.emit(results, timestamps)
+        emit_but_none(self.output, results, timestamps)
 
 
 class KeyedCoFlatMapOperator(KeyedCoOperator):
@@ -124,3 +133,13 @@ def map_batch(context: OperatorContext, function: Any, method: str, values: Valu
         return map_records(function, rest)
     except Exception as error:
         raise batch_error(context, error, method, values, rest) from None
+
+
+def emit_but_none(output: Output, results: Values, timestamps: Timestamps) -> None:
+    """Emit the results that are not None."""
+    if any(map(_is_none, results)):
+        kept = [result is not None for result in results]
+        results = list(compress(results, kept))
+        timestamps = None if timestamps is None else list(compress(timestamps, kept))
+    if results:
+        output.emit(results, timestamps)
