@@ -19,7 +19,6 @@ from penstock.runtime.operators.keyed_stateless import call_keyed, flat_map_keye
 from penstock.runtime.operators.stateless import flat_map_records, map_records
 from penstock.runtime.state.backend import KeyedStateBackend
 
-
 _is_none = partial(is_, None)
 
 
