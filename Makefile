@@ -9,7 +9,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup java demo test test-fast test-spark test-slow test-all lint format constraints bench clean
+.PHONY: help setup java demo test test-fast test-windows test-spark test-slow test-all lint format constraints bench clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,10 +30,13 @@ java: setup ## make sure there is a Java 17 or newer for Spark; installs one if 
 demo: java ## run the sensor-average job on an embedded Spark, with live output
 	@$(PY) examples/sensor_average.py $(ARGS)
 
-test: test-fast test-spark ## all tests but the slow ones: first without, then with Spark
+test: test-fast test-windows test-spark ## what CI runs: first without, then with Spark
 
 test-fast: setup ## tests and doctests that need no JVM
 	@$(PYTEST) src tests --doctest-modules -m "not spark and not slow" -q -n logical --maxprocesses $(WORKERS) $(ARGS)
+
+test-windows: setup ## twelve thousand random streams through the window operators; no JVM
+	@$(PYTEST) tests/runtime/windows -m "slow and not spark" -q -n logical --maxprocesses $(WORKERS) $(ARGS)
 
 test-spark: java ## tests on a local Spark
 	@$(PYTEST) -m "spark and not slow" -q $(ARGS)

@@ -140,6 +140,9 @@ class SourceReader(ABC):
 class Source(ABC):
     """A source of records: what a job is given. Must be picklable."""
 
+    makes_watermarks: bool = False
+    """Whether readers yield watermarks of their own: functions that look at the clock then keep it across batches."""
+
     def get_boundedness(self) -> Boundedness:
         """Whether the source comes to an end; bounded unless overridden."""
         return Boundedness.BOUNDED

@@ -10,14 +10,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+from penstock.common.errors import shorten
 from penstock.core.source import Source, SourceSplit, SplitEnumerator
 from penstock.runtime.frames import BatchHeader, SplitStatus
 from penstock.runtime.job import JobVertex
 from penstock.runtime.source_stage import SourceWork, SplitRange
+from penstock.runtime.user_errors import source_errors
 
 Offset = dict[str, Any]
 
@@ -30,6 +33,7 @@ TARGET_BATCH_SECONDS = 1.5
 _TRIAL_EVERY = 4
 _TRIAL_BATCHES = 2
 _WORTH_IT = 1.2
+_PLANNING_SECONDS = 0.005
 
 
 @dataclass(slots=True)
@@ -47,6 +51,10 @@ class CoordinatedSource:
     def key(self) -> str:
         """The source's name in offsets."""
         return self.vertex.operators[0].operator_id
+
+    def asked(self, doing: str) -> AbstractContextManager[None]:
+        """Errors of the enumerator in here say whose they are."""
+        return source_errors(self.vertex.operators[0].name, doing)
 
 
 class BatchSizer:
@@ -125,12 +133,13 @@ class SourceCoordinator:
             if vertex.id in self._external:
                 continue
             source: Source = vertex.operators[0].source
-            enumerator = source.create_enumerator(vertex.parallelism)
+            with source_errors(vertex.operators[0].name, "making its enumerator"):
+                enumerator = source.create_enumerator(vertex.parallelism)
             self.sources.append(CoordinatedSource(vertex, source, enumerator, idle_timeout_of(vertex)))
         self._wakeup: int | None = 0  # tasks that are restored may wait for a time that has passed: ask them
         self._draining = False
-        self._stopping = False
         self._planned_at = time.monotonic()
+        self._closed = False
         self._lock = threading.Lock()
         self.changed = threading.Condition()
 
@@ -139,14 +148,18 @@ class SourceCoordinator:
     def start(self, directory: str | None = None) -> None:
         """Start all enumerators; `directory` is for what they must find again after a crash of the driver."""
         for source in self.sources:
-            if directory is not None:
-                source.enumerator.use_directory(f"{directory}/{source.key}")
-            source.enumerator.start()
+            with source.asked("starting"):
+                if directory is not None:
+                    source.enumerator.use_directory(f"{directory}/{source.key}")
+                source.enumerator.start()
 
     def close(self) -> None:
-        """Close all enumerators."""
-        for source in self.sources:
-            source.enumerator.close()
+        """Close all enumerators, also if one of them fails."""
+        self._closed = True
+        with ExitStack() as stack:
+            for source in reversed(self.sources):
+                stack.enter_context(source.asked("closing"))
+                stack.callback(source.enumerator.close)
 
     def wake_at(self, time_ms: int | None) -> None:
         """The earliest processing time at which some task needs a batch."""
@@ -176,6 +189,17 @@ class SourceCoordinator:
         with self._lock:
             return self._plan(start)
 
+    def plan_to_end(self, start: Offset) -> Offset:
+        """The one step of a batch job: up to the end of all sources, however long a paced source takes to get there."""
+        end = start
+        while not end["end"] and not self._closed:
+            further = self.plan(end)
+            if further is None:
+                with self.changed:
+                    self.changed.wait(_PLANNING_SECONDS)
+            end = further or end
+        return {**end, "n": start["n"] + 1}
+
     def _plan(self, start: Offset) -> Offset | None:
         if start["end"]:
             return None
@@ -185,7 +209,8 @@ class SourceCoordinator:
         positions: dict[str, dict[str, Any]] = {}
         for source in self.sources:
             before = known.get(source.key, {})
-            positions[source.key] = after = self._advance(source, before, now)
+            with source.asked("planning a batch"):
+                positions[source.key] = after = self._advance(source, before, now)
             progress = progress or after != before
         end = self._all_finished(positions) or self._draining
         woken = self._wakeup is not None and self._wakeup <= now
@@ -281,7 +306,8 @@ class SourceCoordinator:
                 first = before[split_id][0] if split_id in before else source.source.initial_offset(split)
                 if first != offset:
                     subtask = index % source.vertex.parallelism
-                    prepared = source.enumerator.prepare(split, first, offset)
+                    with source.asked(f"preparing split '{split_id}' from {shorten(first)} to {shorten(offset)}"):
+                        prepared = source.enumerator.prepare(split, first, offset)
                     ranges.setdefault(subtask, []).append(SplitRange(prepared, first, offset))
             if end["end"]:  # the operators behind a source that had ended before want to be told, too
                 for subtask in range(source.vertex.parallelism):
@@ -303,7 +329,8 @@ class SourceCoordinator:
         """A batch was committed: tell the sources."""
         for source in self.sources:
             positions = end["s"].get(source.key, {})
-            source.enumerator.commit({split_id: offset for split_id, (offset, _) in positions.items()})
+            with source.asked("committing its offsets"):
+                source.enumerator.commit({split_id: offset for split_id, (offset, _) in positions.items()})
 
 
 def idle_timeout_of(vertex: JobVertex) -> int | None:

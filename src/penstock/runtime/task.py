@@ -71,6 +71,8 @@ class StreamTask:
         for frame in frames:
             edge = self._edges[frame.edge]
             channel = (frame.edge, frame.origin)
+            if self._head.per_split:
+                self._head.select_split(frame.origin)
             for element in frame.elements():
                 self._process_element(element, edge.input_index, channel)
 
@@ -161,6 +163,8 @@ class StreamTask:
             for split, status in splits.items():
                 if status.subtask in senders:
                     self.valve.expect((edge.id, split))
+                    if self._head.per_split and not status.finished:
+                        self._head.expect_split(split)
 
     def _apply_split_states(self, header: BatchHeader) -> None:
         """Sources have no task that could speak for a silent split; the driver does, behind the batch's records."""
@@ -174,6 +178,7 @@ class StreamTask:
                     continue
                 channel = (edge.id, split)
                 if status.finished:
+                    self._head.finish_split(split)
                     self._status(channel, idle=False)
                     self._watermark(channel, MAX_WATERMARK)
                 elif status.idle is not None:
