@@ -18,11 +18,13 @@ import hashlib
 import os
 import pickle
 import queue
+import socket
 import sys
 import threading
+import time
 from collections.abc import Callable
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection, Listener
+from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
 from typing import Any, Protocol
 
 from penstock.runtime.stage import Row
@@ -35,6 +37,8 @@ _META = "meta"
 _TOKEN_BYTES = 12
 _GET, _PUT, _REMOVE, _DONE, _FAILED, _STALE = range(6)
 _MAX_CONNECTIONS = 64
+_BIND_ATTEMPTS = 20
+_BIND_PAUSE = 0.002
 
 StageKey = tuple[str, int, int]
 """Job file, level, channel."""
@@ -84,7 +88,7 @@ class HostedStage:
         self._token = token
         self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._busy = threading.Lock()
-        self._listener: Listener | None = None
+        self._listener: socket.socket | None = None
         self._live = worker.new_stage(*key, store, snapshots)
         name = f"penstock-stage-{key[1]}-{key[2]}"
         threading.Thread(target=self._work, name=name, daemon=True).start()
@@ -128,7 +132,8 @@ class HostedStage:
         self._calls.put(None)
         if self._listener is not None:
             with contextlib.suppress(OSError):
-                self._listener.close()
+                self._listener.shutdown(socket.SHUT_RDWR)  # ends a waiting accept, which close alone does not
+            self._listener.close()
 
     def _work(self) -> None:
         while (call := self._calls.get()) is not None:
@@ -139,20 +144,31 @@ class HostedStage:
     def _listen(self) -> None:
         if sys.platform != "linux":  # only Linux has socket names that vanish with their process
             return
-        with contextlib.suppress(OSError):  # the name is taken by a host that has not noticed yet: live without
-            self._listener = Listener(_address(self._key), "AF_UNIX", authkey=_secret(self._key))
-            threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
-
-    def _accept(self, listener: Listener) -> None:
-        while _hosted.get(self._key) is self:
+        listener = socket.socket(socket.AF_UNIX)
+        for _ in range(_BIND_ATTEMPTS):
             try:
-                connection = listener.accept()
-            except (EOFError, OSError, AuthenticationError):
+                listener.bind(_address(self._key))
+            except OSError:  # a host that gave up a moment ago
+                time.sleep(_BIND_PAUSE)
                 continue
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+            listener.listen()
+            self._listener = listener
+            threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
+            return
+        listener.close()  # the stage works without; other workers will not find it
+
+    def _accept(self, listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                accepted, _ = listener.accept()
+                connection = Connection(accepted.detach())
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: Connection) -> None:
-        with connection, contextlib.suppress(EOFError, OSError):
+        with connection, contextlib.suppress(EOFError, OSError, AuthenticationError):
+            secret = _secret(self._key)
+            deliver_challenge(connection, secret)
+            answer_challenge(connection, secret)
             while True:
                 token = connection.recv_bytes()
                 frames = pickle.loads(connection.recv_bytes())
