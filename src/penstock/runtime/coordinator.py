@@ -94,7 +94,7 @@ class BatchSizer:
         elif self._trial_against is not None:
             if len(self._rates) >= _TRIAL_BATCHES:
                 self._judge(self._trial_against)
-        elif len(self._rates) >= self._patience and seconds < 2 * self._target:
+        elif len(self._rates) >= self._patience and seconds < 2.5 * self._target:
             rate = median(self._rates[-_TRIAL_EVERY:])
             self._resize(2 * self.limit)
             self._trial_against = rate
