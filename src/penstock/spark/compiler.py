@@ -55,12 +55,13 @@ def channel_keys(spark: SparkSession, channels: int) -> list[str]:
     return [keys[channel] for channel in range(channels)]
 
 
-def _source_options(server: SourceServer, job_file: str, keys: list[str]) -> dict[str, str]:
+def _source_options(server: SourceServer, job_file: str, keys: list[str], levels: int) -> dict[str, str]:
     return {
         "address": server.address,
         "secret": server.secret.hex(),
         "job": job_file,
         "keys": ",".join(keys),
+        "levels": str(levels),
     }
 
 
@@ -75,7 +76,7 @@ def compile_streaming(
     spark.dataSource.register(PenstockSource)
     job_file = ship_job(spark, spec)
     keys = channel_keys(spark, spec.channels)
-    frame = spark.readStream.format(FORMAT).options(**_source_options(server, job_file, keys)).load()
+    frame = spark.readStream.format(FORMAT).options(**_source_options(server, job_file, keys, spec.levels)).load()
     for vertex_id, outside in (frames or {}).items():
         stream = outside if outside.isStreaming else _snapshot(spark, outside, _place(spec, vertex_id, directory))
         frame = frame.union(_adopted(spark, map_in_arrow(stream, FrameStage(job_file, vertex_id, keys))))
@@ -91,7 +92,7 @@ def compile_batch(
     spark.dataSource.register(PenstockSource)
     job_file = ship_job(spark, spec)
     channels = [str(channel) for channel in range(spec.channels)]
-    frame = spark.read.format(FORMAT).options(**_source_options(server, job_file, channels)).load()
+    frame = spark.read.format(FORMAT).options(**_source_options(server, job_file, channels, spec.levels)).load()
     for vertex_id, outside in (frames or {}).items():
         frame = frame.union(_adopted(spark, map_in_arrow(outside, FrameStage(job_file, vertex_id, channels))))
     for level in range(1, spec.levels + 1):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -12,9 +12,10 @@ from pyspark.sql.types import StructType
 
 from penstock.runtime.stage import Row
 from penstock.spark import worker
-from penstock.spark.failures import raise_encoded
+from penstock.spark.failures import TaskFailureError, raise_encoded
 from penstock.spark.plan_nodes import ROW_SCHEMA
-from penstock.spark.source_server import SourceClient
+from penstock.spark.source_server import Portion, SourceClient
+from penstock.spark.stage_host import run_source
 from penstock.spark.worker_tuning import tune_worker
 
 FORMAT = "penstock"
@@ -22,6 +23,8 @@ _ARROW_SCHEMA = pa.schema(
     [pa.field("channel", pa.string(), nullable=False), pa.field("frame", pa.binary(), nullable=False)]
 )
 _BATCH_BYTES = 8 * 1024 * 1024
+
+_Batches = Iterator[pa.RecordBatch]
 
 
 class PenstockSource(DataSource):
@@ -60,14 +63,19 @@ class _Reading:
             self._client = SourceClient(self._options["address"], bytes.fromhex(self._options["secret"]))
         return self._client.call(method, *arguments)
 
-    def _read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def _read(self, partition: InputPartition, run: Callable[[str, int, int, bytes], Iterable[Row]]) -> _Batches:
         tune_worker()
         job_file = self._options["job"]
         keys = self._options["keys"].split(",")
+        portion: Portion = pickle.loads(partition.value)
         try:
-            stage = worker.source_stage(job_file)  # first: it makes the classes of the user's program known
-            works, header, first = pickle.loads(partition.value)
-            yield from to_arrow(stage.run(works, header, first=first), keys)
+            if portion.header is not None and self._options["levels"] != "0":
+                header = portion.header
+                yield from to_arrow(((channel, header) for channel in range(len(keys))), keys)
+            rows = (row for work in portion.works for row in run(job_file, *work))
+            yield from to_arrow(rows, keys)
+        except TaskFailureError:
+            raise
         except BaseException as error:
             worker.drop_source_stage(job_file)
             raise_encoded(error)
@@ -96,7 +104,7 @@ class SourcesReader(_Reading, DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Run one portion in a task."""
-        return self._read(partition)
+        return self._read(partition, run_source)
 
 
 class BatchSourcesReader(_Reading, DataSourceReader):
@@ -107,8 +115,14 @@ class BatchSourcesReader(_Reading, DataSourceReader):
         return [InputPartition(value) for value in self._call("everything")]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Run one portion in a task."""
-        return self._read(partition)
+        """Run one portion in a task. There is only this batch, of any size: nothing is collected."""
+        return self._read(partition, _run_here)
+
+
+def _run_here(job_file: str, vertex: int, subtask: int, work: bytes) -> Iterator[Row]:
+    stage = worker.source_stage(job_file)  # first: it makes the classes of the user's program known
+    content, header = pickle.loads(work)
+    return stage.run([content], header, first=False)
 
 
 def to_arrow(rows: Iterator[Row], keys: list[str] | None = None) -> Iterator[pa.RecordBatch]:

@@ -22,16 +22,18 @@ import socket
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
 from typing import Any, Protocol
 
+from penstock.runtime.source_stage import SourceStage
 from penstock.runtime.stage import Row
 from penstock.spark import worker
 from penstock.spark.failures import TaskFailureError, raise_encoded
 
-__all__ = ["StageStore", "run_stage"]
+__all__ = ["StageStore", "drop_job", "run_source", "run_stage"]
 
 _META = "meta"
 _TOKEN_BYTES = 12
@@ -40,8 +42,8 @@ _MAX_CONNECTIONS = 64
 _BIND_ATTEMPTS = 20
 _BIND_PAUSE = 0.002
 
-StageKey = tuple[str, int, int]
-"""Job file, level, channel."""
+StageKey = tuple[str, int, Any]
+"""Job file, level, channel; for a source, level 0, (vertex, subtask)."""
 
 
 class StageStore(Protocol):
@@ -61,67 +63,86 @@ def run_stage(job_file: str, level: int, channel: int, store: StageStore, frames
     """Run one batch of a channel where it lives; here, if it lives nowhere."""
     key = (job_file, level, channel)
     stored = store.get(_META)  # a random token, then the small part of the state
-    token = None if stored is None else stored[:_TOKEN_BYTES]
-    hosted = _hosted.get(key)
-    rows = None
-    if hosted is not None:
-        rows = hosted.run(token, store, frames)
-    if rows is None and token is not None:
-        rows = _relay(key, token, store, frames)
-    if rows is not None:
-        return rows
-    snapshots = {} if stored is None else pickle.loads(stored[_TOKEN_BYTES:])
-    hosted = HostedStage(key, store, snapshots, token)
-    rows = hosted.run(token, store, frames)
+    token = b"" if stored is None else stored[:_TOKEN_BYTES]
+    rows = _run_elsewhere(key, token, store, frames)
+    if rows is None:
+        snapshots = {} if stored is None else pickle.loads(stored[_TOKEN_BYTES:])
+        rows = HostedStage(key, worker.new_stage(*key, store, snapshots), token).run(token, store, frames)
     assert rows is not None
     return rows
+
+
+def run_source(job_file: str, vertex: int, subtask: int, work: bytes) -> list[Row]:
+    """Read one subtask's part of a batch where the subtask lives; ``work`` is a pickled (SourceWork, BatchHeader).
+
+    Sources have no state here, so any state is the right one.
+    """
+    key = (job_file, 0, (vertex, subtask))
+    rows = _run_elsewhere(key, b"", _NO_STORE, [work])
+    if rows is None:
+        rows = HostedSource(key, worker.new_source_stage(job_file)).run(b"", _NO_STORE, [work])
+    assert rows is not None
+    return rows
+
+
+def _run_elsewhere(key: StageKey, token: bytes, store: StageStore, frames: list[bytes]) -> list[Row] | None:
+    """Run a batch in a host that exists, in this process or in another."""
+    hosted = _hosted.get(key)
+    rows = None if hosted is None else hosted.run(token, store, frames)
+    return _relay(key, token, store, frames) if rows is None else rows
 
 
 # -- the host's side --------------------------------------------------------------------------------------------
 
 
-class HostedStage:
-    """A live stage and its thread."""
+class Hosted(ABC):
+    """Something that is alive between batches, and its thread."""
 
-    def __init__(self, key: StageKey, store: StageStore, snapshots: dict[int, Any], token: bytes | None) -> None:
+    def __init__(self, key: StageKey, token: bytes) -> None:
         self._key = key
         self._token = token
         self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._busy = threading.Lock()
         self._listener: socket.socket | None = None
-        self._live = worker.new_stage(*key, store, snapshots)
         name = f"penstock-stage-{key[1]}-{key[2]}"
         threading.Thread(target=self._work, name=name, daemon=True).start()
         _hosted[key] = self
         self._listen()
 
-    def run(self, token: bytes | None, store: StageStore, frames: list[bytes]) -> list[Row] | None:
-        """One batch; None if the state has moved on without this stage, which is then given up."""
+    @abstractmethod
+    def batch(self, store: StageStore, frames: list[bytes]) -> tuple[list[Row], bytes]:
+        """Run a batch, in the thread of its own; returns the rows and the token of the state it leaves behind."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the user's functions, in the same thread; harmless if they are closed."""
+
+    @property
+    @abstractmethod
+    def closed(self) -> bool:
+        """Whether the job has come to its end here."""
+
+    def run(self, token: bytes, store: StageStore, frames: list[bytes]) -> list[Row] | None:
+        """One batch; None if the state has moved on without this host, which then gives up."""
         with self._busy:
             if token != self._token or _hosted.get(self._key) is not self:
                 self.drop()
                 return None
             answer: queue.SimpleQueue[list[Row] | BaseException] = queue.SimpleQueue()
-            self._calls.put(lambda: answer.put(self._batch(store, frames)))
+            self._calls.put(lambda: answer.put(self._attempt(store, frames)))
             result = answer.get()
             if isinstance(result, BaseException):
                 self.drop()
                 raise result
-            if self._live.stage.closed:
+            if self.closed:
                 self.drop()
             return result
 
-    def _batch(self, store: StageStore, frames: list[bytes]) -> list[Row] | BaseException:
-        """In the stage's thread."""
-        live = self._live
-        live.store.target = store
+    def _attempt(self, store: StageStore, frames: list[bytes]) -> list[Row] | BaseException:
         try:
-            rows = list(live.stage.run(frames))
-            token = os.urandom(_TOKEN_BYTES)
-            store.put(_META, token + pickle.dumps(live.stage.snapshots, 5))
+            rows, self._token = self.batch(store, frames)
         except BaseException as error:
             return error
-        self._token = token
         worker.settle()
         return rows
 
@@ -129,6 +150,7 @@ class HostedStage:
         """Give the stage up: whoever is asked next starts from the store."""
         if _hosted.get(self._key) is self:
             del _hosted[self._key]
+        self._calls.put(self._close_quietly)
         self._calls.put(None)
         if self._listener is not None:
             with contextlib.suppress(OSError):
@@ -138,6 +160,10 @@ class HostedStage:
     def _work(self) -> None:
         while (call := self._calls.get()) is not None:
             call()
+
+    def _close_quietly(self) -> None:
+        with contextlib.suppress(Exception):  # whatever went wrong before is what counts
+            self.close()
 
     # -- for other workers --------------------------------------------------------------------------------------
 
@@ -183,6 +209,69 @@ class HostedStage:
                 connection.send((_DONE, rows))
 
 
+class HostedStage(Hosted):
+    """The tasks of one channel of a stage with state."""
+
+    def __init__(self, key: StageKey, live: worker.LiveStage, token: bytes) -> None:
+        self._live = live
+        super().__init__(key, token)
+
+    def batch(self, store: StageStore, frames: list[bytes]) -> tuple[list[Row], bytes]:
+        """Every batch writes a new token with its state."""
+        live = self._live
+        live.store.target = store
+        rows = list(live.stage.run(frames))
+        token = os.urandom(_TOKEN_BYTES)
+        store.put(_META, token + pickle.dumps(live.stage.snapshots, 5))
+        return rows, token
+
+    def close(self) -> None:
+        """Close all tasks."""
+        self._live.stage.close()
+
+    @property
+    def closed(self) -> bool:
+        """After the last batch of a job."""
+        return self._live.stage.closed
+
+
+class HostedSource(Hosted):
+    """One subtask of a source, with its reader and the functions chained behind it."""
+
+    closed = False
+
+    def __init__(self, key: StageKey, stage: SourceStage) -> None:
+        self._stage = stage
+        super().__init__(key, b"")
+
+    def batch(self, store: StageStore, frames: list[bytes]) -> tuple[list[Row], bytes]:
+        """The one frame says what to read."""
+        work, header = pickle.loads(frames[0])
+        rows = list(self._stage.run([work], header, first=False))
+        self.closed = header.closing
+        return rows, b""
+
+    def close(self) -> None:
+        """Close the reader and the functions."""
+        self._stage.close()
+
+
+class _NoStore:
+    """Sources keep nothing."""
+
+    def get(self, page_id: str) -> bytes | None:
+        return None
+
+    def put(self, page_id: str, blob: bytes) -> None:
+        raise NotImplementedError
+
+    def remove(self, page_id: str) -> None:
+        raise NotImplementedError
+
+
+_NO_STORE = _NoStore()
+
+
 class _RelayedStore:
     """The pages of a channel whose link to Spark is in another worker."""
 
@@ -201,7 +290,7 @@ class _RelayedStore:
         self._connection.send((_REMOVE, page_id))
 
 
-_hosted: dict[StageKey, HostedStage] = {}
+_hosted: dict[StageKey, Hosted] = {}
 
 
 def drop_job(job_file: str) -> None:

@@ -85,11 +85,16 @@ def source_stage(job_file: str) -> SourceStage:
     """The source tasks of a job in this worker."""
     stage = _source_stages.get(job_file)
     if stage is None:
-        spec = _unpack(job_file)
-        environment = TaskEnvironment(MemoryPageStore(), BatchClock(), spec.info, spec.batch_execution)
-        stage = _source_stages[job_file] = SourceStage(spec, environment)
-        gc.set_threshold(_YOUNG_OBJECTS, 10, 1000)
+        stage = _source_stages[job_file] = new_source_stage(job_file)
     return stage
+
+
+def new_source_stage(job_file: str) -> SourceStage:
+    """Source tasks with functions of their own."""
+    spec = _unpack(job_file)
+    environment = TaskEnvironment(MemoryPageStore(), BatchClock(), spec.info, spec.batch_execution)
+    gc.set_threshold(_YOUNG_OBJECTS, 10, 1000)
+    return SourceStage(spec, environment)
 
 
 def drop_source_stage(job_file: str) -> None:
