@@ -415,3 +415,54 @@ def test_a_users_generator_makes_no_watermarks_in_a_batch_job(env, run):
     at_source = env.from_source(Script([("a", 5), ("a", 7)]), strategy(base), "script")
     results = run(at_source=at_source.process(Clock()), later=timed(env, [("a", 5), ("a", 7)], base).process(Clock()))
     assert [clocks(results[name]) for name in ("at_source", "later")] == [{MIN_WATERMARK}] * 2
+
+
+def watched_script(hand, source):
+    stream = hand.env.from_source(source, WatermarkStrategy.no_watermarks(), "script")
+    hand.watch(stream.key_by(lambda value: value).process(KeyedClock()))
+
+
+def test_a_finished_split_beside_an_idle_one_does_not_end_event_time(hand):
+    source = Script([At("a", 5), Wm(10)], [At("b", 1), Wm(3), IDLE], bounded=False)
+    source.ended.add(0)
+    watched_script(hand, source)
+    hand.step()
+    source.add(At("c", 20), split=1)
+    assert hand.step() == [("c", 20, 10)]
+    source.add(Wm(15), At("d", 21), split=1)
+    assert hand.step() == [("d", 21, 15)]
+
+
+def test_splits_that_come_when_all_others_are_finished_are_not_late(hand):
+    source = Script([At("a", 5), Wm(10)], bounded=False)
+    source.ended.update(range(10))
+    watched_script(hand, source)
+    hand.step()
+    for number in range(1, 10):
+        source.splits.append([At("b", 10 * number + 5), Wm(10 * number + 10)])
+        assert hand.step() == [("b", 10 * number + 5, 10 * number)]
+        hand.step()
+    clocks = [task.valve.channels for stage in hand.job._stages.values() for task in stage._tasks.values()]
+    assert all(len(channels) <= 4 for channels in clocks)  # what is finished is forgotten
+
+
+def test_a_drained_job_of_finished_splits_ends_event_time(hand):
+    source = Script([At("a", 5), Wm(10)], bounded=False)
+    source.ended.add(0)
+    stream = hand.env.from_source(source, WatermarkStrategy.no_watermarks(), "script")
+    hand.watch(stream.key_by(lambda value: value).process(Fired()))
+    assert hand.step() == [(5, 10)]
+    hand.step()
+    source.splits.append([At("b", 15)])
+    assert hand.step() == []
+    assert hand.drain() == [(15, MAX_WATERMARK)]
+
+
+def test_the_end_of_a_job_is_heard_though_all_its_splits_were_finished_before(hand):
+    source = Script([At("a", 50), Wm(10)], bounded=False)
+    source.ended.add(0)
+    stream = hand.env.from_source(source, WatermarkStrategy.no_watermarks(), "script").rebalance().map(lambda v: v)
+    hand.watch(stream.key_by(lambda value: value).process(Fired()))
+    assert hand.step() == []
+    assert hand.step() == []
+    assert hand.drain() == [(50, MAX_WATERMARK)]

@@ -24,7 +24,8 @@ from penstock.runtime.user_errors import source_errors
 
 Offset = dict[str, Any]
 
-ACTIVE, IDLE, FINISHED = 0, 1, 2
+ACTIVE, IDLE, FINISHED, GONE = 0, 1, 2, 3
+"""States of a split. It is FINISHED in the batch that reads it to its end, and GONE afterwards."""
 
 MIN_BATCH_RECORDS = 1_000
 FIRST_BATCH_RECORDS = 50_000
@@ -211,7 +212,7 @@ class SourceCoordinator:
             before = known.get(source.key, {})
             with source.asked("planning a batch"):
                 positions[source.key] = after = self._advance(source, before, now)
-            progress = progress or after != before
+            progress = progress or _seen(after) != _seen(before)
         end = self._all_finished(positions) or self._draining
         woken = self._wakeup is not None and self._wakeup <= now
         if not (progress or end or woken):
@@ -228,11 +229,13 @@ class SourceCoordinator:
         budget = max(1, self.sizer.limit // max(1, len(splits) * len(self.sources)))
         for split in splits:
             offset, state = before.get(split.split_id) or (source.source.initial_offset(split), ACTIVE)
-            if state != FINISHED:
+            if state < FINISHED:
                 offset, state = self._advance_split(source, split, offset, state, budget, now)
+            else:
+                state = GONE
             after[split.split_id] = [offset, state]
-        for split_id, position in before.items():  # a split that is no longer listed stays where it was
-            after.setdefault(split_id, position)
+        for split_id, (offset, state) in before.items():  # a split that is no longer listed stays where it was
+            after.setdefault(split_id, [offset, GONE if state >= FINISHED else state])
         return after
 
     def _advance_split(
@@ -254,7 +257,7 @@ class SourceCoordinator:
         if any(not bounded for bounded in self._external.values()):
             return False
         return all(
-            source.source.may_end and all(state == FINISHED for _, state in positions[source.key].values())
+            source.source.may_end and all(state >= FINISHED for _, state in positions[source.key].values())
             for source in self.sources
         )
 
@@ -284,8 +287,9 @@ class SourceCoordinator:
                     state == FINISHED or end["end"],
                 )
                 for index, (split_id, (_, state)) in enumerate(positions.items())
+                if state != GONE
             }
-            if end["end"] or (source.source.may_end and all(state == FINISHED for _, state in positions.values())):
+            if end["end"] or (source.source.may_end and all(state >= FINISHED for _, state in positions.values())):
                 finished.add(source.vertex.id)
         for vertex_id, bounded in self._external.items():
             done = end["end"] or bounded
@@ -331,6 +335,11 @@ class SourceCoordinator:
             positions = end["s"].get(source.key, {})
             with source.asked("committing its offsets"):
                 source.enumerator.commit({split_id: offset for split_id, (offset, _) in positions.items()})
+
+
+def _seen(positions: dict[str, Any]) -> dict[str, Any]:
+    """Positions as far as a change in them is worth a batch: that a finished split is gone is not."""
+    return {split_id: (offset, min(state, FINISHED)) for split_id, (offset, state) in positions.items()}
 
 
 def idle_timeout_of(vertex: JobVertex) -> int | None:

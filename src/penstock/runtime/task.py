@@ -113,6 +113,14 @@ class StreamTask:
         if self.valve.idle != was_idle:
             self._head.process_status(idle=self.valve.idle)
 
+    def _forget(self, channel: Any) -> None:
+        was_idle = self.valve.idle
+        advanced = self.valve.forget(channel)
+        if advanced is not None:
+            self._advance(advanced)
+        if self.valve.idle != was_idle:
+            self._head.process_status(idle=self.valve.idle)
+
     def end_batch(self, header: BatchHeader) -> None:
         """All frames were processed: split states, periodic work, end of input."""
         self._apply_split_states(header)
@@ -177,10 +185,12 @@ class StreamTask:
                 if status.subtask not in senders:
                     continue
                 channel = (edge.id, split)
-                if status.finished:
-                    self._head.finish_split(split)
+                if status.finished and edge.source in header.finished_sources:
                     self._status(channel, idle=False)
                     self._watermark(channel, MAX_WATERMARK)
+                elif status.finished:  # only the end of the whole source ends event time: other splits may come
+                    self._head.finish_split(split)
+                    self._forget(channel)
                 elif status.idle is not None:
                     self._status(channel, idle=status.idle)
             if edge.source in header.finished_sources and not self._hears_from(splits, senders):
@@ -190,6 +200,9 @@ class StreamTask:
         return any(status.subtask in senders for status in splits.values())
 
     def _silent_edge_finished(self, edge: JobEdge) -> None:
-        """A finished source none of whose splits comes this way still ends event time."""
+        """A finished source none of whose splits comes this way (any more) still ends event time."""
+        was_idle = self.valve.idle
         self.valve.expect((edge.id, "-"))
+        if self.valve.idle != was_idle:
+            self._head.process_status(idle=self.valve.idle)  # nobody listens to what an idle task says of time
         self._watermark((edge.id, "-"), MAX_WATERMARK)
