@@ -47,6 +47,7 @@ def best_of_each_hour(stream: DataStream) -> DataStream:
     hour = TumblingEventTimeWindows.of(Time.milliseconds(HOUR))
     return (
         stream.assign_timestamps_and_watermarks(ascending.with_timestamp_assigner(lambda fare: fare.start_time))
+        .set_parallelism(1)  # as the source: one task, so no exchange between them
         .key_by(lambda fare: fare.driver_id)
         .window(hour)
         .aggregate(SumOfTips(), WithHourAndDriver())
