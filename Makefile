@@ -9,7 +9,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup java demo test test-fast test-spark test-slow test-all lint format constraints bench clean
+.PHONY: help setup java demo test test-fast test-spark test-slow test-all lint format names constraints bench clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ format: setup ## format, and mend what ruff can mend
 	@$(PY) -m ruff format .
 	@$(PY) -m ruff check --fix .
 	@$(PY) -m ruff format .
+
+names: setup ## write docs/pyflink-names.md: which of PyFlink's names work
+	@$(PY) scripts/pyflink_names.py
 
 constraints: ## refresh constraints.txt (needs uv; UPGRADE=1 takes the newest versions)
 	@scripts/update_constraints.sh $(if $(UPGRADE),--upgrade)

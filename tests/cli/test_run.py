@@ -148,7 +148,7 @@ threading.Event().wait()
 def command(*arguments, cwd):
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     whole = [sys.executable, "-m", "penstock.cli", *arguments]
-    return subprocess.run(whole, cwd=cwd, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(whole, cwd=cwd, env=environment, capture_output=True, text=True, timeout=280, check=False)
 
 
 def test_detached_the_command_returns_and_the_job_goes_on_until_it_is_killed(program, tmp_path):

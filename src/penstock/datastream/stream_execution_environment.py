@@ -15,6 +15,7 @@ from penstock.datastream.environment_sources import EnvironmentSources
 from penstock.datastream.execution_defaults import current_defaults
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import SinkTransformation, Transformation
+from penstock.graph.uids import check_uids
 
 __all__ = ["Executor", "StreamExecutionEnvironment"]
 
@@ -93,6 +94,8 @@ class StreamExecutionEnvironment(EnvironmentSources):
             raise InvalidProgramError(
                 "there is nothing to execute: add a sink (print(), sink_to(), execute_and_collect(), ...) first"
             )
+        if not self.get_config().has_auto_generated_uids_enabled():
+            check_uids(self._sinks)
         settings = self._job_settings(job_name)
         sinks, self._sinks = self._sinks, []
         client = self._get_executor().submit(sinks, settings)
