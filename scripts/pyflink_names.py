@@ -126,7 +126,7 @@ def render(names: list[Name]) -> str:
         "- **works**: there is behaviour behind it;",
         "- **accepted**: taken, checked and given back, so that programs run unchanged; nothing happens because of it;",
         "- **unsupported**: raises `UnsupportedFeatureError`, which says what to do instead;",
-        "- **Java**: concerns Java objects, Java serializers or PyFlink's own inside: there is nothing it could do here;",
+        "- **Java**: concerns Java objects, Java serializers or PyFlink's own inside: nothing it could do here;",
         "  what would give a Java object raises `UnsupportedFeatureError`. Not counted in the percentages.",
         "",
         "| | works | accepted | unsupported | Java |",
