@@ -55,6 +55,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.unsupported import no_java_object
+
 if TYPE_CHECKING:
     from penstock.core.functions import RuntimeContext
 
@@ -168,3 +170,5 @@ class Source(ABC):
     @abstractmethod
     def initial_offset(self, split: SourceSplit) -> Any:
         """Where a split is read from if the job has no checkpoint; JSON-able."""
+
+    get_java_function = no_java_object

@@ -28,6 +28,11 @@ class VertexProgress:
         """The slowest subtask."""
         return min(self.watermarks.values(), default=MIN_WATERMARK)
 
+    @property
+    def state_size(self) -> int:
+        """Bytes of keyed state."""
+        return sum(self.state_bytes.values())
+
 
 class JobProgress:
     """Counts committed batches only, so a replayed batch counts once."""
@@ -65,6 +70,39 @@ class JobProgress:
                     self.metrics[name] = self.metrics.get(name, 0) + value
         self.source_records += self.last_source_records
         self.recent.append((time.time(), self.last_source_records, seconds))
+
+    def records_per_second(self, now: float, over: float = 5.0) -> float:
+        """Records read from the sources per second, over the last few seconds.
+
+        :param now: as :func:`time.time`
+        """
+        batches = [(when, records) for when, records, _ in self.recent if when > now - over]
+        if not batches:
+            return 0.0
+        # A job that has run for less than that: since the first batch began.
+        began = min(when - seconds for when, _, seconds in self.recent)
+        return sum(records for _, records in batches) / max(min(over, now - began), 1e-3)
+
+    @property
+    def watermark(self) -> int:
+        """The slowest task behind an exchange: how far event time has come."""
+        behind = [vertex.watermark for key, vertex in self.vertices.items() if key not in self._sources]
+        return min(behind, default=MIN_WATERMARK)
+
+    @property
+    def late_records(self) -> int:
+        """Records dropped because their window was gone."""
+        return sum(value for name, value in self.metrics.items() if name.endswith(".numLateRecordsDropped"))
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of keyed state, as last written."""
+        return sum(vertex.state_size for vertex in self.vertices.values())
+
+    @property
+    def checkpointed_at(self) -> float | None:
+        """When the last batch was committed, as :func:`time.time`; None: none was."""
+        return self.recent[-1][0] if self.recent else None
 
     def restarted(self, error: Exception) -> None:
         """The job is about to be restarted after this error."""
