@@ -9,8 +9,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup java demo test test-fast test-windows test-spark test-slow test-all lint format names constraints \
-	bench docs clean
+.PHONY: help setup java demo test test-fast test-windows test-spark test-slow test-all lint format names constraints bench docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
