@@ -19,6 +19,7 @@ from penstock.runtime.frame_source import FrameSource
 from penstock.runtime.job import ChainedOperator, ChainLink, JobEdge, JobVertex
 from penstock.runtime.operator import ChainingStrategy, JobInfo
 from penstock.runtime.partitioner import ForwardPartitioner
+from penstock.runtime.savepoint.restore import RestorePlan
 from penstock.runtime.stage import JobSpec
 
 
@@ -159,6 +160,7 @@ class JobGraphGenerator:
             source=source,
             uid=node.uid,
             max_parallelism=node.max_parallelism,
+            explicit_max_parallelism=node.explicit_max_parallelism,
         )
 
     def _exchange(self, edge: StreamEdge, edge_id: int) -> JobEdge:
@@ -244,7 +246,7 @@ def translate(sinks: list[Transformation], settings: JobSettings) -> JobGraph:
     return JobGraphGenerator(StreamGraphGenerator(sinks, settings).generate(), settings).generate()
 
 
-def job_spec(graph: JobGraph, job_id: str, attempt: int, *, batch: bool) -> JobSpec:
+def job_spec(graph: JobGraph, job_id: str, attempt: int, *, batch: bool, restore: RestorePlan | None = None) -> JobSpec:
     """What the workers get."""
     settings = graph.settings
     info = JobInfo(
@@ -263,4 +265,5 @@ def job_spec(graph: JobGraph, job_id: str, attempt: int, *, batch: bool) -> JobS
         batch_execution=batch,
         memory_budget=settings.state_memory_budget,
         external_sources=frozenset(graph.frames),
+        restore=restore,
     )

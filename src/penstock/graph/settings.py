@@ -27,6 +27,8 @@ class JobSettings:
     state_backend: str = "hashmap"
     state_memory_budget: int | None = None
     savepoint_dir: str | None = None
+    savepoint_path: str | None = None  # the savepoint to continue from
+    ignore_unclaimed_state: bool = False
     job_parameters: dict[str, str] = field(default_factory=dict)
     python_files: list[str] = field(default_factory=list)
     python_archives: list[tuple[str, str | None]] = field(default_factory=list)

@@ -16,6 +16,7 @@ from typing import Any
 from penstock.core.source import Source, SourceSplit, SplitEnumerator
 from penstock.runtime.frames import BatchHeader, SplitStatus
 from penstock.runtime.job import JobVertex
+from penstock.runtime.savepoint.tickets import SavepointTickets
 from penstock.runtime.source_stage import SourceWork, SplitRange
 
 Offset = dict[str, Any]
@@ -87,9 +88,13 @@ class SourceCoordinator:
         clock: Callable[[], int] = lambda: int(time.time() * 1000),
         sizer: BatchSizer | None = None,
         external: dict[int, bool] | None = None,
+        initial: Offset | None = None,
+        savepoints: SavepointTickets | None = None,
     ) -> None:
         self._clock = clock
         self.sizer = sizer or BatchSizer()
+        self._initial = initial
+        self._savepoints = savepoints
         self._external = external or {}  # source vertices fed by the engine itself: vertex -> bounded
         self.sources: list[CoordinatedSource] = []
         for vertex in vertices:
@@ -138,8 +143,8 @@ class SourceCoordinator:
     # -- planning -----------------------------------------------------------------------------------------------
 
     def initial_offset(self) -> Offset:
-        """Before the first batch."""
-        return {"n": 0, "t": 0, "end": False, "s": {}}
+        """Before the first batch: the beginning, or where a savepoint was taken."""
+        return self._initial or {"n": 0, "t": 0, "end": False, "s": {}}
 
     def plan(self, start: Offset) -> Offset | None:
         """The next offset, or None if nothing is to be done now."""
@@ -159,7 +164,8 @@ class SourceCoordinator:
             progress = progress or after != before
         end = self._all_finished(positions) or self._draining
         woken = self._wakeup is not None and self._wakeup <= now
-        if not (progress or end or woken):
+        asked = self._savepoints is not None and self._savepoints.pending
+        if not (progress or end or woken or asked):
             return None
         if woken:
             self._wakeup = None  # the tasks' reports on this batch say when the next one is due
@@ -237,7 +243,8 @@ class SourceCoordinator:
             splits[vertex_id] = {"0": SplitStatus(0, finished=done)}
             if done:
                 finished.add(vertex_id)
-        return BatchHeader(end["n"], end["t"], splits, frozenset(finished), end["end"], end["end"])
+        savepoint = None if self._savepoints is None else self._savepoints.attach(end)
+        return BatchHeader(end["n"], end["t"], splits, frozenset(finished), end["end"], end["end"], savepoint)
 
     def works(self, start: Offset, end: Offset) -> list[SourceWork]:
         """What the source tasks have to read to get from one offset to the other."""

@@ -71,6 +71,7 @@ class BatchHeader:
     finished_sources: frozenset[int] = frozenset()  # source vertices that will never send again
     end_of_input: bool = False  # the last batch of a bounded job
     closing: bool = False  # the job ends with this batch: close user functions
+    savepoint: Any = None  # a SavepointRequest: write all state at the end of this batch
     secondary: bool = False  # from a partition of a DataFrame: counts only if the coordinator planned nothing
 
 
@@ -88,3 +89,4 @@ class TaskReport:
     records_in: int = 0
     records_out: int = 0
     state_bytes: int = 0
+    savepoint: Any = None  # a TaskPart, if the batch asked for it

@@ -27,6 +27,7 @@ class ChainedOperator:
     source: Any
     uid: str | None
     max_parallelism: int
+    explicit_max_parallelism: bool = False  # set by the user, not derived from the parallelism
     links: list[ChainLink] = field(default_factory=list)
 
 

@@ -25,6 +25,8 @@ from penstock.runtime.coordinator import BatchSizer, Offset, SourceCoordinator
 from penstock.runtime.frames import REPORT_EDGE, TaskReport, decode_frame
 from penstock.runtime.job_blob import pack_job, unpack_job
 from penstock.runtime.job_progress import JobProgress
+from penstock.runtime.savepoint.restore import plan_restore
+from penstock.runtime.savepoint.tickets import SavepointTickets
 from penstock.runtime.sink_committer import SinkCommitters
 from penstock.runtime.source_stage import SourceStage
 from penstock.runtime.stage import BatchClock, JobSpec, Row, StageChannel, decode_reports
@@ -78,18 +80,31 @@ class MiniClusterJob:
         cold: bool = False,
         snapshot: bytes | None = None,
         job_id: str | None = None,
+        savepoint: str | None = None,
+        allow_non_restored_state: bool = False,
     ) -> None:
         batch = graph.runs_as_batch
+        job_id = job_id or str(JobID())
+        restore = None
+        if savepoint is not None:
+            restore = plan_restore(savepoint, graph.vertices, graph.edges, ignore_unclaimed=allow_non_restored_state)
         self.graph = graph
         self.progress = JobProgress(graph)
         self.committers = SinkCommitters(graph.vertices)
-        spec = job_spec(graph, job_id or str(JobID()), 0, batch=batch)
+        spec = job_spec(graph, job_id, 0, batch=batch, restore=restore)
         self._blob = pack_job(spec)
         self._spec = spec
         self._cold = cold or batch
         # The coordinator divides by the number of sources.
         sizer = BatchSizer(1 << 60 if batch or max_records is None else max_records * len(graph.source_vertices))
-        self.coordinator = SourceCoordinator(graph.source_vertices, clock=clock, sizer=sizer)
+        self._savepoints = SavepointTickets(graph.vertices, job_id, graph.name)
+        self.coordinator = SourceCoordinator(
+            graph.source_vertices,
+            clock=clock,
+            sizer=sizer,
+            initial=None if restore is None else restore.initial_offset(),
+            savepoints=self._savepoints,
+        )
         self.coordinator.start()
         self.offset: Offset = self.coordinator.initial_offset()
         self._channels = {
@@ -124,6 +139,7 @@ class MiniClusterJob:
         wakeups = [report.next_wakeup for report in reports if report.next_wakeup is not None]
         self.coordinator.wake_at(min(wakeups, default=None))
         self.progress.batch(reports, end["n"], 0.0)
+        self._savepoints.batch_done(reports, end["n"])
         return True
 
     def run(self) -> None:
@@ -143,6 +159,22 @@ class MiniClusterJob:
         """End event time and the job."""
         self.coordinator.drain()
         self.run()
+
+    def savepoint(self, directory: str) -> str:
+        """Run one more batch and write everything as it is at its end; returns the path of the savepoint."""
+        ticket = self._savepoints.submit(directory)
+        if not ticket.future.done():
+            self.run_batch()
+        return ticket.future.result()
+
+    def stop_with_savepoint(self, directory: str, *, drain: bool = False) -> str:
+        """Take a savepoint and close the job; `drain` ends event time first."""
+        if drain:
+            self.coordinator.drain()
+        path = self.savepoint(directory)
+        if not self.finished:
+            self.close()
+        return path
 
     def snapshot(self) -> bytes:
         """All state of the job: offsets, pages, clocks."""
@@ -211,11 +243,25 @@ class MiniCluster:
         self._cold = cold
 
     def start(
-        self, sinks: list[Transformation], settings: JobSettings, *, snapshot: bytes | None = None
+        self,
+        sinks: list[Transformation],
+        settings: JobSettings,
+        *,
+        snapshot: bytes | None = None,
+        savepoint: str | None = None,
+        allow_non_restored_state: bool = False,
     ) -> MiniClusterJob:
-        """Start a job without running it; `snapshot` continues an earlier one."""
+        """Start a job without running it; `snapshot` continues an earlier one, `savepoint` a perhaps changed one."""
         graph = translate(sinks, settings)
-        return MiniClusterJob(graph, self.clock, max_records=self._max_records, cold=self._cold, snapshot=snapshot)
+        return MiniClusterJob(
+            graph,
+            self.clock,
+            max_records=self._max_records,
+            cold=self._cold,
+            snapshot=snapshot,
+            savepoint=savepoint or settings.savepoint_path,
+            allow_non_restored_state=allow_non_restored_state or settings.ignore_unclaimed_state,
+        )
 
     def submit(self, sinks: list[Transformation], settings: JobSettings) -> JobClient:
         """Run a job to its end."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Callable, Iterator
-from itertools import repeat
 from typing import Any, NoReturn, cast
 
 from penstock.common.errors import InvalidProgramError, KeySelectorError, StateAccessError, shorten
@@ -25,11 +24,16 @@ from penstock.runtime.state.pages import (
     Page,
     PageDirectory,
     PageStore,
+    decode_page,
+    earliest_timer,
 )
+from penstock.runtime.state.state_types import Adapter, TypeDescription, mismatch, slot_adapter
 
 TARGET_PAGE_BYTES = 32 * 1024
 _SPLITS_PER_BATCH = 64
-_TIMER_SEGMENT = 256  # pages whose earliest timers are kept in one blob
+TIMER_SEGMENT = 256  # pages whose earliest timers are kept in one blob
+DROPPED = "dropped state"
+"""The kind of a state that was restored but is not wanted any more: its place in entries stays empty."""
 NO_KEY: Any = type("NoKey", (), {"__repr__": lambda self: "NO_KEY"})()
 
 TimerMinima = tuple[int | None, int | None]
@@ -56,6 +60,7 @@ class KeyedStateBackend:
     """All keyed states and timers of one operator instance."""
 
     __slots__ = (
+        "_adapters",
         "_batch",
         "_blank",
         "_dirty_segments",
@@ -75,6 +80,7 @@ class KeyedStateBackend:
         "memory_budget",
         "operator_name",
         "pages",
+        "registered",
         "timer_index",
     )  # fmt: skip
 
@@ -102,11 +108,13 @@ class KeyedStateBackend:
         self._page_bytes = page_bytes
         self._fresh: list[Any] = []
         self._sweeps: dict[int, Sweep] = {}
+        self._adapters: dict[int, Adapter] = {}
         self._batch = 0
         self._width = len(self.directory.layout)
         self._blank: tuple[None, ...] = (None,) * (FIRST_SLOT - 1 + self._width)
         self._listeners: list[Callable[[Page], None]] = []
         self._dirty_segments: set[int] = set()
+        self.registered: set[str] = set()
         self.timer_index: dict[int, TimerMinima] = {}
         self._load_timer_index()
 
@@ -145,13 +153,36 @@ class KeyedStateBackend:
                 if any(value is not None for value in values):
                     yield key
 
+    def scan(self, now: int) -> Iterator[tuple[Any, ...]]:
+        """All entries as (key, event timers, processing timers, slot 0, ...), without what expired, page by page.
+
+        Between batches only. Pages that are not in memory are read and not kept.
+        """
+        for index in range(self.directory.page_count):
+            page = self.pages.get(index)
+            if page is None:
+                page = Page(index)
+                blob = self._store.get(self._page_id(index))
+                if blob is None:
+                    continue
+                self._fill(page, blob)
+            for key, entry in page.entries.items():
+                values = entry[1:]
+                for slot, sweep in self._sweeps.items():
+                    if entry[slot] is not None:
+                        values[slot - 1] = sweep(entry[slot], now)
+                if values.count(None) != len(values):
+                    yield (key, *values)
+
     def key_group(self, key: Any) -> int:
         """The key group of a key."""
         return key_group_for(key, self.max_parallelism)
 
     # -- slots --------------------------------------------------------------------------------------------------
 
-    def register(self, name: str, kind: str, sweep: Sweep | None = None) -> int:
+    def register(
+        self, name: str, kind: str, sweep: Sweep | None = None, type_description: TypeDescription | None = None
+    ) -> int:
         """The position in an entry of the named state; the same name always gets the same position."""
         layout = self.directory.layout
         position = next((index for index, (known, _) in enumerate(layout) if known == name), len(layout))
@@ -161,6 +192,7 @@ class KeyedStateBackend:
                     f"state '{name}' of operator '{self.operator_name}' is a {layout[position][1]} "
                     f"and cannot be used as a {kind}"
                 )
+            self._check_type(name, kind, FIRST_SLOT + position, type_description)
         else:
             layout.append((name, kind))
             self._width = len(layout)
@@ -168,9 +200,46 @@ class KeyedStateBackend:
             for page in self.pages.values():
                 for entry in page.entries.values():
                     entry.append(None)
+        if type_description is not None:
+            self.directory.types.setdefault(name, type_description)
         if sweep is not None:
             self._sweeps[FIRST_SLOT + position] = sweep
+        self.registered.add(name)
         return FIRST_SLOT + position
+
+    def _check_type(self, name: str, kind: str, slot: int, wanted: TypeDescription | None) -> None:
+        """State that was written with another type: refuse it, or adapt its values when they are read."""
+        known = self.directory.types.get(name)
+        reason = mismatch(known, wanted)
+        if reason is not None:
+            raise InvalidProgramError(
+                f"state '{name}' of operator '{self.operator_name}' was stored with another type: {reason}. Use a new "
+                "name for state of another type"
+            )
+        adapter = slot_adapter(kind, known, wanted)
+        if adapter is not None and slot not in self._adapters:
+            self._adapters[slot] = adapter
+            for entry in self.entries.values():
+                if entry[slot] is not None:
+                    entry[slot] = adapter(entry[slot])
+
+    def drop_states(self, names: set[str]) -> None:
+        """Remove states for good, page by page; their slots stay empty."""
+        layout = self.directory.layout
+        slots = [FIRST_SLOT + index for index, (name, _) in enumerate(layout) if name in names]
+        for index in range(self.directory.page_count):
+            loaded = index in self.pages
+            page = self.page_at(index)
+            for entry in page.entries.values():
+                for slot in slots:
+                    entry[slot] = None
+            self._write(page, 0)
+            if not loaded and index not in self.timer_index:  # who has timers is in the queues now, and stays
+                self._drop(page)
+        for index, (name, _) in enumerate(layout):
+            if name in names:
+                layout[index] = (f"dropped {index}", DROPPED)
+                self.directory.types.pop(name, None)
 
     # -- pages --------------------------------------------------------------------------------------------------
 
@@ -191,15 +260,19 @@ class KeyedStateBackend:
         blob = self._store.get(self._page_id(index))
         if blob is None:
             return page
-        page.size = len(blob)
-        keys, *columns = pickle.loads(blob)
-        columns += [None] * (FIRST_SLOT - 1 + self._width - len(columns))  # states registered since it was written
-        filled = [repeat(None) if column is None else column for column in columns]
-        page.entries = {key: [page, *tail] for key, *tail in zip(keys, *filled, strict=False)}
+        self._fill(page, blob)
         self.entries.update(page.entries)
         for listener in self._listeners:
             listener(page)
         return page
+
+    def _fill(self, page: Page, blob: bytes) -> None:
+        page.size = len(blob)
+        page.entries = {key: [page, *tail] for key, *tail in decode_page(blob, self._width)}
+        for slot, adapt in self._adapters.items():
+            for entry in page.entries.values():
+                if entry[slot] is not None:
+                    entry[slot] = adapt(entry[slot])
 
     def _page_id(self, index: int) -> str:
         return f"{self._prefix}/p{index}"
@@ -253,8 +326,8 @@ class KeyedStateBackend:
             columns = [
                 None if column.count(None) == len(column) else column for column in zip(*entries.values(), strict=True)
             ]
-            first_event = _earliest(columns[EVENT_TIMERS])
-            first_processing = _earliest(columns[PROCESSING_TIMERS])
+            first_event = earliest_timer(columns[EVENT_TIMERS])
+            first_processing = earliest_timer(columns[PROCESSING_TIMERS])
             columns[PAGE] = list(entries)  # type: ignore[call-overload]
             blob = dumps(columns, f"state of operator '{self.operator_name}'")
             self._store.put(self._page_id(page.index), blob)
@@ -342,18 +415,18 @@ class KeyedStateBackend:
             return
         else:
             self.timer_index[index] = minima
-        self._dirty_segments.add(index // _TIMER_SEGMENT)
+        self._dirty_segments.add(index // TIMER_SEGMENT)
 
     def _load_timer_index(self) -> None:
-        for segment in range(self.directory.page_count // _TIMER_SEGMENT + 1):
+        for segment in range(self.directory.page_count // TIMER_SEGMENT + 1):
             blob = self._store.get(f"{self._prefix}/t{segment}")
             if blob is not None:
                 self.timer_index.update(pickle.loads(blob))
 
     def _write_timer_index(self) -> None:
         for segment in self._dirty_segments:
-            low = segment * _TIMER_SEGMENT
-            pages = range(low, low + _TIMER_SEGMENT)
+            low = segment * TIMER_SEGMENT
+            pages = range(low, low + TIMER_SEGMENT)
             minima = {index: self.timer_index[index] for index in pages if index in self.timer_index}
             name = f"{self._prefix}/t{segment}"
             if minima:
@@ -361,13 +434,6 @@ class KeyedStateBackend:
             else:
                 self._store.remove(name)
         self._dirty_segments.clear()
-
-
-def _earliest(timers: Any) -> int | None:
-    """The smallest timestamp in a column of timer sets."""
-    if timers is None:
-        return None
-    return min(timer if type(timer) is int else timer[0] for some in timers if some for timer in some)
 
 
 def check_hashable(key: Any, operator_name: str) -> None:

@@ -24,6 +24,7 @@ from penstock.runtime.state.keyed_states import (
     CellValueState,
     SlotValueState,
 )
+from penstock.runtime.state.state_types import describe
 from penstock.runtime.state.ttl import (
     Ttl,
     TtlAggregatingState,
@@ -66,7 +67,7 @@ class KeyedStateFactory:
                 sweep = ttl.sweep_list
             elif isinstance(descriptor, MapStateDescriptor):
                 sweep = ttl.sweep_map
-        slot = self.backend.register(descriptor.name, kind, sweep)
+        slot = self.backend.register(descriptor.name, kind, sweep, describe(descriptor.type_info))
         cell: Cell = NamespaceCell(self.backend, slot) if namespaced else SlotCell(self.backend, slot)
         return _plain(descriptor, cell) if ttl is None else _with_ttl(descriptor, cell, ttl)
 
