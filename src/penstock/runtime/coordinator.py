@@ -101,7 +101,7 @@ class SourceCoordinator:
             if vertex.id in self._external:
                 continue
             source: Source = vertex.operators[0].source
-            enumerator = source.create_enumerator(vertex.parallelism)
+            enumerator = source.create_enumerator(vertex.split_parallelism or vertex.parallelism)
             self.sources.append(CoordinatedSource(vertex, source, enumerator, idle_timeout_of(vertex)))
         self._wakeup: int | None = 0  # tasks that are restored may wait for a time that has passed: ask them
         self._draining = False
@@ -162,7 +162,8 @@ class SourceCoordinator:
             before = known.get(source.key, {})
             positions[source.key] = after = self._advance(source, before, now)
             progress = progress or after != before
-        end = self._all_finished(positions) or self._draining
+        draining = self._draining or (self._savepoints is not None and self._savepoints.draining)
+        end = self._all_finished(positions) or draining
         woken = self._wakeup is not None and self._wakeup <= now
         asked = self._savepoints is not None and self._savepoints.pending
         if not (progress or end or woken or asked):

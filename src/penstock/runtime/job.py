@@ -44,6 +44,8 @@ class JobVertex:
     level: int = 0
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
+    split_parallelism: int | None = None
+    """The parallelism a source was split for when it first started; whatever becomes of it, the splits stay."""
 
     @property
     def is_source(self) -> bool:

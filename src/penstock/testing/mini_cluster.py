@@ -162,16 +162,17 @@ class MiniClusterJob:
 
     def savepoint(self, directory: str) -> str:
         """Run one more batch and write everything as it is at its end; returns the path of the savepoint."""
-        ticket = self._savepoints.submit(directory)
-        if not ticket.future.done():
-            self.run_batch()
+        return self._savepoint(directory, drain=False)
+
+    def _savepoint(self, directory: str, *, drain: bool) -> str:
+        ticket = self._savepoints.submit(directory, drain=drain)
+        if not ticket.future.done() and not self.run_batch():
+            self._savepoints.end("the job has ended: there is no state to write any more")
         return ticket.future.result()
 
     def stop_with_savepoint(self, directory: str, *, drain: bool = False) -> str:
         """Take a savepoint and close the job; `drain` ends event time first."""
-        if drain:
-            self.coordinator.drain()
-        path = self.savepoint(directory)
+        path = self._savepoint(directory, drain=drain)
         if not self.finished:
             self.close()
         return path

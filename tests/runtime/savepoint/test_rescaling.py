@@ -267,3 +267,20 @@ def test_draining_fires_everything_before_the_job_ends(tmp_path):
     run.job.stop_with_savepoint(str(tmp_path), drain=True)
     assert run.job.finished
     assert undrained < len(KEYS) <= len(run.records())
+
+
+def test_the_splits_of_a_source_stay_as_they_were(tmp_path):
+    sink, path, cluster = CollectSink(), None, MiniCluster(clock=ManualClock(), max_records=20)
+    for parallelism in (2, 3, 1, 4):
+        env = StreamExecutionEnvironment(executor=cluster).set_parallelism(parallelism)
+        env.from_sequence(1, 500).uid("numbers").key_by(lambda n: n % 5).sink_to(sink)
+        job = cluster.start(list(env._sinks), env._job_settings("job"), savepoint=path)
+        for _ in range(3):
+            job.run_batch()
+        path = job.stop_with_savepoint(str(tmp_path))
+    again = cluster.start(list(env._sinks), env._job_settings("job"), savepoint=path)
+    again.run_to_end()
+    found = []
+    while not sink.records.empty():
+        found += sink.records.get_nowait()
+    assert sorted(found) == list(range(1, 501))

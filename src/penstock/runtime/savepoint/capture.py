@@ -224,7 +224,12 @@ def assemble(
         if vertex.is_source:
             head = vertex.operators[0]
             splits = offset["s"].get(head.operator_id, {})
-            manifest.sources[head.operator_id] = {"uid": head.uid, "name": head.name, "splits": splits}
+            manifest.sources[head.operator_id] = {
+                "uid": head.uid,
+                "name": head.name,
+                "parallelism": vertex.split_parallelism or vertex.parallelism,
+                "splits": splits,
+            }
         if vertex.level == 0:
             continue
         missing = [index for index in range(vertex.parallelism) if (vertex.id, index) not in found]

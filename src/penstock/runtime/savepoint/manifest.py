@@ -70,7 +70,7 @@ class Manifest:
     drained: bool = False
     compression: bool = False
     operators: dict[str, OperatorManifest] = field(default_factory=dict)
-    sources: dict[str, Json] = field(default_factory=dict)  # operator id -> uid, name, splits {id: [offset, state]}
+    sources: dict[str, Json] = field(default_factory=dict)  # operator id -> uid, name, parallelism, splits
 
     def find(self, uid: str) -> OperatorManifest:
         """The operator with this uid, generated id or (if there is only one) name."""

@@ -58,6 +58,7 @@ def plan_restore(
         _check_operator(known, *operators[known.operator_id], edges)
     for source_id, source in list(manifest.sources.items()):
         if source_id in operators:
+            operators[source_id][0].split_parallelism = source["parallelism"]
             continue
         if source["splits"] and not ignore_unclaimed:
             title = f"source '{source['name']}'" + (f" (uid {source['uid']!r})" if source["uid"] else "")
@@ -79,21 +80,27 @@ def _check_operator(known: OperatorManifest, vertex: JobVertex, chained: Chained
         raise SavepointError(
             f"operator {known.title} has keyed state in the savepoint, but is not on a keyed stream in this job"
         )
-    if not known.is_keyed or known.max_parallelism == chained.max_parallelism:
+    if known.is_keyed:
+        adopt_max_parallelism(known.max_parallelism, vertex, chained, edges)
+
+
+def adopt_max_parallelism(known: int, vertex: JobVertex, chained: ChainedOperator, edges: list[JobEdge]) -> None:
+    """State that exists decides on the number of key groups; a program that sets another one is refused (F03, F08)."""
+    if chained.max_parallelism == known:
         return
     if chained.explicit_max_parallelism:
+        title = f"'{chained.name}' (uid {chained.uid!r})" if chained.uid else f"'{chained.name}'"
         raise SavepointError(
-            f"operator {known.title} had max parallelism {known.max_parallelism} when the savepoint was taken, this "
-            f"job sets {chained.max_parallelism}: the number of key groups cannot change, set {known.max_parallelism}"
+            f"operator {title} had max parallelism {known} when its state was written, this job sets "
+            f"{chained.max_parallelism}: the number of key groups cannot change, set {known}"
         )
-    # Nobody asked for another one: the savepoint's counts (spec: ch. 7, F08).
-    check_parallelism(vertex.parallelism, known.max_parallelism)
-    chained.max_parallelism = known.max_parallelism
+    check_parallelism(vertex.parallelism, known)
+    chained.max_parallelism = known
     if chained is vertex.operators[0]:
-        vertex.max_parallelism = known.max_parallelism
+        vertex.max_parallelism = known
         for edge in edges:
             if edge.target == vertex.id:
-                edge.max_parallelism = known.max_parallelism
+                edge.max_parallelism = known
 
 
 # -- in the task ------------------------------------------------------------------------------------------------------

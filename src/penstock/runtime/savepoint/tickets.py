@@ -23,9 +23,10 @@ from penstock.runtime.savepoint.storage import directory_at, join
 class SavepointTicket:
     """One savepoint that somebody waits for."""
 
-    def __init__(self, location: str, *, stop: bool, compress: bool) -> None:
+    def __init__(self, location: str, *, stop: bool, drain: bool, compress: bool) -> None:
         self.request = SavepointRequest(os.urandom(8).hex(), location, compress)
         self.stop = stop
+        self.drain = drain
         self.future: CompletableFuture[str] = CompletableFuture()
 
 
@@ -43,10 +44,10 @@ class SavepointTickets:
         self._offsets: dict[int, tuple[SavepointTicket, Json]] = {}  # by checkpoint id
         self.on_request: Callable[[], None] = lambda: None
 
-    def submit(self, root: str, *, stop: bool = False) -> SavepointTicket:
-        """Ask for a savepoint below a directory."""
+    def submit(self, root: str, *, stop: bool = False, drain: bool = False) -> SavepointTicket:
+        """Ask for a savepoint below a directory; `stop`: it is the job's last act, `drain`: event time ends first."""
         location = join(root, f"savepoint-{self._job_id[:6]}-{os.urandom(6).hex()}")
-        ticket = SavepointTicket(location, stop=stop, compress=self._compress)
+        ticket = SavepointTicket(location, stop=stop, drain=drain, compress=self._compress)
         try:
             probe = directory_at(location)  # a directory that cannot be used must not disturb the job
             with probe.create("probe.tmp") as stream:
@@ -64,6 +65,11 @@ class SavepointTickets:
         return ticket
 
     @property
+    def draining(self) -> bool:
+        """Whether the next batch has to be the last one."""
+        return any(ticket.drain for ticket in list(self._waiting))
+
+    @property
     def pending(self) -> bool:
         """Whether a batch is needed though no input may have come."""
         return bool(self._waiting)
@@ -74,6 +80,8 @@ class SavepointTickets:
             if not self._waiting:
                 return None
             ticket = self._waiting[0]
+            if ticket.drain and not offset["end"]:
+                return None  # the batch was planned before anybody asked
             self._offsets = {offset["n"]: (ticket, offset)}
             return ticket.request
 
