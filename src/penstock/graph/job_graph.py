@@ -222,7 +222,7 @@ def operator_ids(graph: StreamGraph) -> dict[int, str]:
             ids[node.id] = node.uid_hash
             continue
         if node.uid is not None:
-            text = f"uid:{node.uid}"
+            text = _UID.format(node.uid)
         else:
             upstream = ",".join(f"{ids[e.source.id]}:{e.tag_id}:{e.input_index}" for e in node.inputs)
             operator = type(node.operator).__name__ if node.operator is not None else type(node.source).__name__
@@ -235,6 +235,14 @@ def operator_ids(graph: StreamGraph) -> dict[int, str]:
         used.add(digest)
         ids[node.id] = digest
     return ids
+
+
+_UID = "uid:{}"
+
+
+def operator_id_of(uid: str) -> str:
+    """The id of an operator whose uid was set."""
+    return _digest(_UID.format(uid))
 
 
 def _digest(text: str) -> str:

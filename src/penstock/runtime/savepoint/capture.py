@@ -246,14 +246,15 @@ def assemble(
             for subtask in range(vertex.parallelism):
                 part = found[vertex.id, subtask]
                 wrote = next(each for each in part.operators if each["operator"] == chained.operator_id)
-                _add_part(operator, wrote)
+                add_part(operator, wrote)
                 if chained is vertex.operators[0]:
                     operator.event_times[str(subtask)] = part.event_time
                     _add_clocks(operator, part.inputs)
     return manifest
 
 
-def _add_part(operator: OperatorManifest, part: Json) -> None:
+def add_part(operator: OperatorManifest, part: Json) -> None:
+    """Add what one subtask wrote to what is known of an operator."""
     operator.watermarks[str(part["subtask"])] = part["watermark"]
     if "keyed" in part:
         operator.keyed_files.append(part["keyed"])
