@@ -16,6 +16,7 @@ from typing import Any
 from penstock.core.source import Source, SourceSplit, SplitEnumerator
 from penstock.runtime.frames import BatchHeader, SplitStatus
 from penstock.runtime.job import JobVertex
+from penstock.runtime.queries import QueryBoard
 from penstock.runtime.savepoint.tickets import SavepointTickets
 from penstock.runtime.source_stage import SourceWork, SplitRange
 
@@ -90,11 +91,13 @@ class SourceCoordinator:
         external: dict[int, bool] | None = None,
         initial: Offset | None = None,
         savepoints: SavepointTickets | None = None,
+        queries: QueryBoard | None = None,
     ) -> None:
         self._clock = clock
         self.sizer = sizer or BatchSizer()
         self._initial = initial
         self._savepoints = savepoints
+        self._queries = queries
         self._external = external or {}  # source vertices fed by the engine itself: vertex -> bounded
         self.sources: list[CoordinatedSource] = []
         for vertex in vertices:
@@ -147,7 +150,9 @@ class SourceCoordinator:
         return self._initial or {"n": 0, "t": 0, "end": False, "s": {}}
 
     def plan(self, start: Offset) -> Offset | None:
-        """The next offset, or None if nothing is to be done now."""
+        """The next offset, or None if nothing is to be done now. Everything up to `start` is committed."""
+        if self._queries is not None:
+            self._queries.committed(start["n"])
         with self._lock:
             return self._plan(start)
 
@@ -165,7 +170,7 @@ class SourceCoordinator:
         draining = self._draining or (self._savepoints is not None and self._savepoints.draining)
         end = self._all_finished(positions) or draining
         woken = self._wakeup is not None and self._wakeup <= now
-        asked = self._savepoints is not None and self._savepoints.pending
+        asked = any(board is not None and board.pending for board in (self._savepoints, self._queries))
         if not (progress or end or woken or asked):
             return None
         if woken:
@@ -245,7 +250,8 @@ class SourceCoordinator:
             if done:
                 finished.add(vertex_id)
         savepoint = None if self._savepoints is None else self._savepoints.attach(end)
-        return BatchHeader(end["n"], end["t"], splits, frozenset(finished), end["end"], end["end"], savepoint)
+        queries = [] if self._queries is None else self._queries.attach(end["n"])
+        return BatchHeader(end["n"], end["t"], splits, frozenset(finished), end["end"], end["end"], savepoint, queries)
 
     def works(self, start: Offset, end: Offset) -> list[SourceWork]:
         """What the source tasks have to read to get from one offset to the other."""

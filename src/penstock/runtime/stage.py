@@ -11,6 +11,7 @@ from penstock.runtime.chain import TaskEnvironment
 from penstock.runtime.frames import HEADER_EDGE, REPORT_EDGE, BatchHeader, Frame, TaskReport, decode_frame, encode_frame
 from penstock.runtime.job import JobEdge, JobVertex
 from penstock.runtime.operator import JobInfo
+from penstock.runtime.queries import answer_queries
 from penstock.runtime.savepoint.restore import RestorePlan, TaskRestorer
 from penstock.runtime.savepoint.task_savepoint import check_claimed, write_task
 from penstock.runtime.task import StreamTask
@@ -100,6 +101,8 @@ class StageChannel:
         for task in self._tasks.values():
             snapshot, report = task.finish(header)
             self._snapshots[task.vertex.id] = snapshot
+            if header.queries:
+                report.answers = answer_queries(task, header.queries)
             if header.savepoint is not None:
                 report.savepoint = write_task(task, header.savepoint, self._spec.vertices, header.now)
             reports.append(report)

@@ -19,6 +19,7 @@ from penstock.graph.job_graph import JobGraph, job_spec
 from penstock.runtime.coordinator import BatchSizer, SourceCoordinator
 from penstock.runtime.frames import REPORT_EDGE, TaskReport, decode_frame
 from penstock.runtime.job_progress import JobProgress
+from penstock.runtime.queries import QueryBoard
 from penstock.runtime.savepoint.restore import RestorePlan, plan_restore
 from penstock.runtime.savepoint.tickets import SavepointTicket, SavepointTickets
 from penstock.runtime.sink_committer import SinkCommitters
@@ -49,6 +50,7 @@ class JobMaster:
         )
         self.savepoints.on_request = self._wake
         self.stopped_with: SavepointTicket | None = None
+        self.queries = QueryBoard()
         self._checkpoint = checkpoint
         self._spark = spark
         self._committers = SinkCommitters(graph.vertices)
@@ -89,6 +91,7 @@ class JobMaster:
             self.status = JobStatus.FAILED
             raise
         finally:
+            self.queries.end(f"job '{self.graph.name}' is not running: its state cannot be queried")
             self.savepoints.end(f"job '{self.graph.name}' has ended: there is nothing to take a savepoint of")
             self._committers.close()
             if self._checkpoint is not None and self._is_disposable():
@@ -151,6 +154,7 @@ class JobMaster:
             sizer=BatchSizer(int(fixed) if fixed else None),
             initial=None if restore is None else restore.initial_offset(),
             savepoints=self.savepoints,
+            queries=self.queries,
         )
         self._coordinator = coordinator
         self._commit_failure = None
@@ -219,6 +223,7 @@ class JobMaster:
         coordinator.wake_at(min(wakeups, default=None))
         self.progress.batch(reports, checkpoint_id, seconds)
         coordinator.sizer.observe(self.progress.last_source_records, seconds)
+        self.queries.batch_done(reports, checkpoint_id)
         ticket = self.savepoints.batch_done(reports, checkpoint_id)
         if ticket is not None and ticket.stop:
             self.stopped_with = ticket

@@ -20,7 +20,10 @@ from penstock.runtime.savepoint.storage import join
 from penstock.runtime.savepoint.tickets import savepoint_root
 from penstock.spark.checkpoint_metadata import CheckpointDirectory
 from penstock.spark.job_master import JobMaster
+from penstock.spark.query_server import QueryServer
 from penstock.spark.session import session_for
+
+DEFAULT_QUERY_PORT = "9069"
 
 
 class StreamingJob:
@@ -36,6 +39,7 @@ class StreamingJob:
         self._rescaling: tuple[int, CompletableFuture[None]] | None = None
         self._cancel_after_savepoint = False
         self._generation = 0
+        self._query_server = _query_server(settings)
         self._master = self._first_master()
 
     def _first_master(self) -> JobMaster:
@@ -53,7 +57,10 @@ class StreamingJob:
         self, graph: JobGraph, checkpoint: CheckpointDirectory | None, progress: JobProgress | None = None
     ) -> JobMaster:
         spark = session_for(self._session, shuffle_partitions=graph.channels, conf=_conf(graph.settings))
-        return JobMaster(graph, spark, self._job_id, checkpoint, progress)
+        master = JobMaster(graph, spark, self._job_id, checkpoint, progress)
+        if self._query_server is not None:
+            self._query_server.register(self._job_id, master.queries)
+        return master
 
     # -- what a client asks -------------------------------------------------------------------------------------
 
@@ -68,6 +75,11 @@ class StreamingJob:
     def progress(self) -> JobProgress:
         """Records, watermarks, state."""
         return self._master.progress
+
+    @property
+    def query_port(self) -> int | None:
+        """The port of the queryable state server; None if there is none."""
+        return None if self._query_server is None else self._query_server.port
 
     @property
     def graph(self) -> JobGraph:
@@ -98,6 +110,8 @@ class StreamingJob:
                 self._master.status = JobStatus.CANCELED
             if ticket is not None:
                 ticket.future.complete(ticket.request.location)
+            if self._query_server is not None:
+                self._query_server.unregister(self._job_id)
             if error is not None:
                 raise error
             return
@@ -170,6 +184,12 @@ class StreamingJob:
             vertex.watermarks.clear()
             vertex.state_bytes.clear()
         return progress
+
+
+def _query_server(settings: JobSettings) -> QueryServer | None:
+    if settings.configuration.get("queryable-state.enable", "false").strip().lower() != "true":
+        return None
+    return QueryServer.on_port(int(settings.configuration.get("queryable-state.proxy.ports", DEFAULT_QUERY_PORT)))
 
 
 def _conf(settings: JobSettings) -> dict[str, str]:

@@ -18,9 +18,10 @@ from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.state.keyed_store import KeyedStateFactory
 from penstock.runtime.state.operator_state import BROADCAST, SPLIT, UNION
 from penstock.runtime.state.pages import MemoryPageStore, Page, PageDirectory
+from penstock.runtime.state.ttl import without_stamps
 from penstock.runtime.windows.base import CONTENTS_STATE
 from penstock.state_processor.functions import KeyedStateReaderFunction
-from penstock.state_processor.views import plain_value, windows_in
+from penstock.state_processor.views import windows_in
 
 EVENT_TIME, PROCESSING_TIME = "EVENT_TIME", "PROCESSING_TIME"
 
@@ -192,7 +193,7 @@ def _portion(
 
 def _single(kind: str) -> Callable[[Any, Any], Iterator[tuple[Any, ...]]]:
     def see(key: Any, stored: Any) -> Iterator[tuple[Any, ...]]:
-        yield key, plain_value(kind, stored)
+        yield key, without_stamps(kind, stored)
 
     return see
 
@@ -203,7 +204,7 @@ def _windowed(kind: str) -> Callable[[Any, Any], Iterator[tuple[Any, ...]]]:
     def see(key: Any, stored: Any) -> Iterator[tuple[Any, ...]]:
         if kind.startswith("windowed "):
             for window, value in stored.items():
-                yield key, window, plain_value(plain, value)
+                yield key, window, without_stamps(plain, value)
         else:
             for window, contents in windows_in(kind, stored):
                 yield key, window, contents

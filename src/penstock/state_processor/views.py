@@ -13,21 +13,6 @@ _TUMBLING = re.compile(r"tumbling \S+ windows of (\d+) ms")
 _SLIDING = re.compile(r"sliding \S+ windows of (\d+)/(\d+) ms with offset (-?\d+) ms")
 
 
-def plain_value(kind: str, stored: Any) -> Any:
-    """What a state holds, without the time stamps of TTL.
-
-    >>> plain_value("list state with TTL", [("a", 5), ("b", 6)])
-    ['a', 'b']
-    """
-    if not kind.endswith(" with TTL"):
-        return stored
-    if kind.startswith("list state"):
-        return [value for value, _ in stored]
-    if kind.startswith("map state"):
-        return {key: value for key, (value, _) in stored.items()}
-    return stored[0]
-
-
 def windows_in(kind: str, stored: Any) -> Iterator[tuple[Any, Any]]:
     """The windows of a key and what they hold: all elements, a reduced value or an accumulator.
 

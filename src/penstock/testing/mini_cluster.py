@@ -25,6 +25,7 @@ from penstock.runtime.coordinator import BatchSizer, Offset, SourceCoordinator
 from penstock.runtime.frames import REPORT_EDGE, TaskReport, decode_frame
 from penstock.runtime.job_blob import pack_job, unpack_job
 from penstock.runtime.job_progress import JobProgress
+from penstock.runtime.queries import QueryBoard
 from penstock.runtime.savepoint.restore import plan_restore
 from penstock.runtime.savepoint.tickets import SavepointTickets
 from penstock.runtime.sink_committer import SinkCommitters
@@ -98,12 +99,14 @@ class MiniClusterJob:
         # The coordinator divides by the number of sources.
         sizer = BatchSizer(1 << 60 if batch or max_records is None else max_records * len(graph.source_vertices))
         self._savepoints = SavepointTickets(graph.vertices, job_id, graph.name)
+        self.queries = QueryBoard()
         self.coordinator = SourceCoordinator(
             graph.source_vertices,
             clock=clock,
             sizer=sizer,
             initial=None if restore is None else restore.initial_offset(),
             savepoints=self._savepoints,
+            queries=self.queries,
         )
         self.coordinator.start()
         self.offset: Offset = self.coordinator.initial_offset()
@@ -140,6 +143,7 @@ class MiniClusterJob:
         self.coordinator.wake_at(min(wakeups, default=None))
         self.progress.batch(reports, end["n"], 0.0)
         self._savepoints.batch_done(reports, end["n"])
+        self.queries.batch_done(reports, end["n"])
         return True
 
     def run(self) -> None:

@@ -31,6 +31,7 @@ from penstock.runtime.state.state_types import Adapter, TypeDescription, mismatc
 
 TARGET_PAGE_BYTES = 32 * 1024
 _SPLITS_PER_BATCH = 64
+_NOTHING_EXPIRES = -(1 << 62)  # the end of a batch is the time to sweep
 TIMER_SEGMENT = 256  # pages whose earliest timers are kept in one blob
 DROPPED = "dropped state"
 """The kind of a state that was restored but is not wanted any more: its place in entries stays empty."""
@@ -69,6 +70,7 @@ class KeyedStateBackend:
         "_no_entry",
         "_page_bytes",
         "_prefix",
+        "_resident",
         "_store",
         "_sweeps",
         "_width",
@@ -80,6 +82,7 @@ class KeyedStateBackend:
         "memory_budget",
         "operator_name",
         "pages",
+        "queryable",
         "registered",
         "timer_index",
     )  # fmt: skip
@@ -106,6 +109,7 @@ class KeyedStateBackend:
         self._prefix = operator_id
         self._store = store
         self._page_bytes = page_bytes
+        self._resident = 0  # bytes of the pages in memory, as last read or written
         self._fresh: list[Any] = []
         self._sweeps: dict[int, Sweep] = {}
         self._adapters: dict[int, Adapter] = {}
@@ -115,6 +119,7 @@ class KeyedStateBackend:
         self._listeners: list[Callable[[Page], None]] = []
         self._dirty_segments: set[int] = set()
         self.registered: set[str] = set()
+        self.queryable: dict[str, str] = {}  # name for the outside -> state name
         self.timer_index: dict[int, TimerMinima] = {}
         self._load_timer_index()
 
@@ -136,6 +141,8 @@ class KeyedStateBackend:
     def activate(self, key: Any) -> Entry:
         """The slow path of :meth:`set_current_key`: the entry of a key that is not in memory yet."""
         page = self.page_at(self.directory.index_of(key_hash(key) // self.max_parallelism))
+        if self.memory_budget is not None and self._resident > 2 * self.memory_budget:
+            self._make_room(page)
         entry = page.entries.get(key)
         if entry is None:
             entry = [page, *self._blank]
@@ -173,6 +180,18 @@ class KeyedStateBackend:
                         values[slot - 1] = sweep(entry[slot], now)
                 if values.count(None) != len(values):
                     yield (key, *values)
+
+    def peek(self, key: Any, slot: int) -> Any:
+        """What a key has in a slot, without bringing it into memory; between batches."""
+        index = self.directory.index_of(key_hash(key) // self.max_parallelism)
+        page = self.pages.get(index)
+        if page is None:
+            page = Page(index)
+            blob = self._store.get(self._page_id(index))
+            if blob is not None:
+                self._fill(page, blob)
+        entry = page.entries.get(key)
+        return None if entry is None else entry[slot]
 
     def key_group(self, key: Any) -> int:
         """The key group of a key."""
@@ -261,6 +280,7 @@ class KeyedStateBackend:
         if blob is None:
             return page
         self._fill(page, blob)
+        self._resident += page.size
         self.entries.update(page.entries)
         for listener in self._listeners:
             listener(page)
@@ -335,11 +355,12 @@ class KeyedStateBackend:
             self._store.remove(self._page_id(page.index))
         self._note_timers(page.index, (first_event, first_processing))
         self.directory.total_bytes += len(blob) - page.size
+        self._resident += len(blob) - page.size
         page.size = len(blob)
 
     def _evict(self) -> None:
         """Drop the pages used longest ago from memory when the budget is exceeded."""
-        if self.memory_budget is None or sum(page.size for page in self.pages.values()) <= self.memory_budget:
+        if self.memory_budget is None or self._resident <= self.memory_budget:
             return
         used = 0
         for page in sorted(self.pages.values(), key=lambda p: (-p.last_used, p.index)):
@@ -347,7 +368,21 @@ class KeyedStateBackend:
             if used > self.memory_budget:
                 self._drop(page)
 
+    def _make_room(self, needed: Page) -> None:
+        """In the middle of a batch that touches more than fits: pages loaded first are written and leave memory.
+
+        No operator keeps an entry while it turns to another key, so only the page that was just asked for must stay.
+        """
+        for page in list(self.pages.values()):
+            if page is not needed:
+                if page.dirty:
+                    self._write(page, _NOTHING_EXPIRES)
+                self._drop(page)
+                if self._resident <= self.memory_budget:  # type: ignore[operator]
+                    return
+
     def _drop(self, page: Page) -> None:
+        self._resident -= page.size
         del self.pages[page.index]
         for key in page.entries:
             self.entries.pop(key, None)
