@@ -10,7 +10,7 @@ from penstock.common import Row, Time, Types, WatermarkStrategy
 from penstock.common.errors import InvalidProgramError, PenstockError, SavepointError
 from penstock.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.sinks import CollectSink
-from penstock.datastream.functions import CheckpointedFunction
+from penstock.datastream.functions import CheckpointedFunction, ListCheckpointed
 from penstock.datastream.state import (
     ListStateDescriptor,
     MapStateDescriptor,
@@ -335,3 +335,28 @@ def test_unclaimed_operator_state_is_refused_unless_allowed(tmp_path):
     with pytest.raises(SavepointError, match="state 'seen' of operator"):
         changed().start(path).feed(2)
     assert changed().start(path, allow_non_restored_state=True).feed(2) == ["2"]
+
+
+@dataclass
+class Counts(MapFunction, ListCheckpointed):
+    def restore_state(self, state):
+        self.given, self.count = list(state), sum(state)
+
+    def snapshot_state(self, checkpoint_id, timestamp):
+        return [1] * self.count
+
+    def map(self, value):
+        self.count += 1
+        return tuple(self.given)
+
+
+def test_what_list_checkpointed_functions_keep_is_dealt_out(tmp_path):
+    def counting(parallelism):
+        program = Program(parallelism)
+        program.stream().rebalance().map(Counts()).uid("counts").sink_to(program.sink)
+        return program
+
+    program = counting(1).start()
+    assert program.feed(*range(7)) == [()] * 7
+    given = counting(3).start(program.stop(tmp_path)).feed(*range(3))
+    assert sorted(map(len, given)) == [2, 2, 3]
