@@ -87,7 +87,10 @@ class MiniClusterJob:
         batch = graph.runs_as_batch
         job_id = job_id or str(JobID())
         restore = None
-        if savepoint is not None:
+        if snapshot is not None:
+            for vertex in graph.source_vertices:
+                vertex.split_parallelism = pickle.loads(snapshot)[2].get(vertex.operators[0].operator_id)
+        elif savepoint is not None:
             restore = plan_restore(savepoint, graph.vertices, graph.edges, ignore_unclaimed=allow_non_restored_state)
         self.graph = graph
         self.progress = JobProgress(graph)
@@ -184,10 +187,11 @@ class MiniClusterJob:
     def snapshot(self) -> bytes:
         """All state of the job: offsets, pages, clocks."""
         channels = {key: (state.store.blobs, state.snapshots) for key, state in self._channels.items()}
-        return pickle.dumps((self.offset, channels))
+        splits = {v.operators[0].operator_id: v.split_parallelism or v.parallelism for v in self.graph.source_vertices}
+        return pickle.dumps((self.offset, channels, splits))
 
     def _restore(self, snapshot: bytes) -> None:
-        self.offset, channels = pickle.loads(snapshot)
+        self.offset, channels, _ = pickle.loads(snapshot)
         self._channels = {key: _ChannelState(*state) for key, state in channels.items()}
 
     def close(self) -> None:
