@@ -115,3 +115,35 @@ def test_state_of_keys_that_never_come_again_goes_away():
     assert max(sizes[half:]) <= 1.5 * max(sizes[100:half])
     assert max(entries[half:]) <= 1.5 * max(entries[100:half])
     assert max(entries) < 8_000  # of 12,000 keys, 1,000 live
+
+
+@pytest.mark.parametrize("budget", [None, 8 * 1024], ids=["hashmap", "rocksdb"])
+def test_expired_state_goes_though_nothing_touches_its_page_any_more(budget):
+    store, clock = MemoryPageStore(), ManualClock(0)
+    backend = KeyedStateBackend("op", "test", store, 128, page_bytes=1024, memory_budget=budget)
+
+    def expiring(descriptor):
+        descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.seconds(10)).build())
+        return KeyedStateFactory(backend, clock).create(descriptor)
+
+    value, elements = expiring(ValueStateDescriptor("value")), expiring(ListStateDescriptor("list"))
+    for key in range(2_000):
+        backend.set_current_key(key)
+        value.update(key)
+        elements.add(key)
+    backend.snapshot(clock())
+    full, pages = backend.directory.total_bytes, backend.directory.page_count
+    clock.advance(5_000)
+    backend.set_current_key(7)
+    elements.add(8)
+    for _ in range(pages):
+        backend.snapshot(clock())
+    assert backend.directory.total_bytes >= full  # nothing has expired
+    clock.advance(5_000)
+    for _ in range(pages):
+        backend.snapshot(clock())
+    assert backend.directory.total_bytes < full / 100
+    assert sum(name.startswith("op/p") for name in store) == 1
+    backend.set_current_key(7)
+    assert (value.value(), list(elements.get())) == (None, [8])
+    assert len(backend.entries) <= 2

@@ -304,6 +304,8 @@ class KeyedStateBackend:
         self.clear_current_key()
         alive = self._drop_untouched()
         self._grow(alive)
+        if self._sweeps:
+            self._sweep_next_page(now)
         for page in list(self.pages.values()):
             if page.dirty:
                 self._write(page, now)
@@ -357,6 +359,32 @@ class KeyedStateBackend:
         self.directory.total_bytes += len(blob) - page.size
         self._resident += len(blob) - page.size
         page.size = len(blob)
+
+    def _sweep_next_page(self, now: int) -> None:
+        """One page a batch, in turn: state that expired goes though nobody touches its page any more."""
+        index = self._batch % self.directory.page_count
+        page = self.pages.get(index)
+        if page is not None:
+            page.dirty = page.dirty or self._has_expired(page, now)
+            return
+        page = Page(index)
+        blob = self._store.get(self._page_id(index))
+        if blob is not None:
+            self._fill(page, blob)
+            if self._has_expired(page, now):
+                resident = self._resident
+                self._write(page, now)
+                self._resident = resident  # it was not in memory, and is not now
+
+    def _has_expired(self, page: Page, now: int) -> bool:
+        for slot, sweep in self._sweeps.items():
+            for entry in page.entries.values():
+                stored = entry[slot]
+                if stored is not None:
+                    kept = sweep(stored, now)
+                    if kept is None or len(kept) != len(stored):  # a stamped value keeps its two parts
+                        return True
+        return False
 
     def _evict(self) -> None:
         """Drop the pages used longest ago from memory when the budget is exceeded."""
