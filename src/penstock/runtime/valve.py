@@ -46,9 +46,11 @@ class WatermarkValve:
             self.channels[channel] = ChannelClock()
             self.idle = False
 
-    def forget(self, channel: Any) -> None:
-        """A channel that is gone for good."""
-        self.channels.pop(channel, None)
+    def forget(self, channel: Any) -> int | None:
+        """A channel that is gone for good; returns the task's new event time if it advanced."""
+        if self.channels.pop(channel, None) is None:
+            return None
+        return self._advance()
 
     def input_watermark(self, channel: Any, watermark: int) -> int | None:
         """A watermark arrived; returns the task's new event time if it advanced."""

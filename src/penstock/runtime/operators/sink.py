@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.common.watermark import MIN_WATERMARK
 from penstock.core.sink import Sink, SinkWriter, WriterInitContext
 from penstock.runtime.operator import StreamOperator, Timestamps, Values
 from penstock.runtime.user_errors import user_error
@@ -63,6 +64,11 @@ class SinkOperator(StreamOperator):
         assert self._writer is not None
         self._writer.current_watermark = watermark
 
+    def restart(self) -> None:
+        """Another split, another clock."""
+        if self._writer is not None:
+            self._writer.current_watermark = MIN_WATERMARK
+
     def end_batch(self) -> None:
         """Everything written must be on its way before the commit."""
         self._flush(end_of_input=False)
@@ -88,4 +94,7 @@ class SinkOperator(StreamOperator):
     def close(self) -> None:
         """Close the writer."""
         if self._writer is not None:
-            self._writer.close()
+            try:
+                self._writer.close()
+            except Exception as error:
+                raise user_error(self.context, error, "close") from None
