@@ -9,14 +9,22 @@ from penstock.common import Configuration, JobStatus, Time
 from penstock.common.errors import InvalidProgramError, SavepointError
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
+from penstock.datastream.queryable_state import QueryableStateClient
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.runtime.savepoint.manifest import verify
+from penstock.state_processor import (
+    KeyedStateBootstrapFunction,
+    OperatorTransformation,
+    SavepointReader,
+    SavepointWriter,
+)
 from penstock.testing import MiniCluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 RECORDS, KEYS = 560, 7
+COUNT = ValueStateDescriptor("count")
 
 
 class Commits(dict):
@@ -49,8 +57,12 @@ def counting(env, commits, name="count", records=RECORDS):
 
 def test_a_job_goes_on_from_a_savepoint_at_another_parallelism(spark, tmp_path):
     commits = Commits()
-    client = counting(environment(spark), commits)
+    queryable = {"queryable-state.enable": "true", "queryable-state.proxy.ports": "0"}
+    client = counting(environment(spark, **queryable), commits)
     commits.wait_for(2)
+    with QueryableStateClient("127.0.0.1", client.job.query_port) as queries:
+        asked = queries.get_kv_state(client.get_job_id(), "count", 3, None, COUNT, uid="count")
+        assert asked.result(100).value() >= 1
     running = client.trigger_savepoint(str(tmp_path)).result(200)
     with pytest.raises(SavepointError, match="no directory"):
         client.stop_with_savepoint(False)
@@ -62,10 +74,35 @@ def test_a_job_goes_on_from_a_savepoint_at_another_parallelism(spark, tmp_path):
     with pytest.raises(SavepointError, match="has ended"):
         client.trigger_savepoint(str(tmp_path)).result(200)
 
+    counts = {
+        row.key: row.value for row in SavepointReader.read(path).keyed_state_frame(spark, "count", "count").collect()
+    }
+    assert counts == {key: max(n for k, n in all_counts(commits) if k == key) for key in range(KEYS)}
+
     client = counting(environment(spark, 3, **{"execution.savepoint.path": path}), commits)
     client.get_job_execution_result().result(200)
     assert min(number for number in commits if number > before) == before + 1  # ids go on
     assert all_counts(commits) == expected_counts(RECORDS, KEYS)
+
+
+class Given(KeyedStateBootstrapFunction):
+    def open(self, runtime_context: RuntimeContext):
+        self.count = runtime_context.get_state(COUNT)
+
+    def process_element(self, value, ctx):
+        self.count.update(value.given)
+
+
+def test_a_job_starts_with_state_made_from_a_dataframe(spark, tmp_path):
+    frame = spark.createDataFrame([(key, 100 * key) for key in range(KEYS)], "id bigint, given bigint").repartition(3)
+    state = OperatorTransformation.bootstrap_with(frame).key_by(lambda row: row.id).transform(Given())
+    path = SavepointWriter.new_savepoint().with_operator("count", state).write(str(tmp_path / "made"))
+    frame = SavepointReader.read(path).verify().keyed_state_frame(spark, "count", "count")
+    assert {row.key: row.value for row in frame.collect()} == {key: 100 * key for key in range(KEYS)}
+    commits = Commits()
+    client = counting(environment(spark, **{"execution.savepoint.path": path}), commits, records=2 * KEYS)
+    client.get_job_execution_result().result(200)
+    assert all_counts(commits) == sorted((key, 100 * key + n) for key in range(KEYS) for n in (1, 2))
 
 
 class Rich(KeyedProcessFunction):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
 from dataclasses import replace
@@ -38,7 +39,6 @@ class StreamingJob:
         self._lock = threading.RLock()
         self._rescaling: tuple[int, CompletableFuture[None]] | None = None
         self._cancel_after_savepoint = False
-        self._generation = 0
         self._query_server = _query_server(settings)
         self._master = self._first_master()
 
@@ -49,7 +49,6 @@ class StreamingJob:
             checkpoint, parallelism = checkpoint.newest()
             if parallelism is not None:
                 settings = self._settings = replace(settings, parallelism=parallelism)
-                self._generation = int(checkpoint.location.rpartition("-")[2])
                 settings = replace(settings, savepoint_path=None)
         return self._new_master(translate(self._sinks, settings), checkpoint)
 
@@ -101,9 +100,13 @@ class StreamingJob:
             with self._lock:
                 ticket, rescaling = self._master.stopped_with, self._rescaling
                 if error is None and ticket is not None and rescaling is not None:
-                    self._restart(rescaling[0], ticket.request.location)
-                    ticket.future.complete(ticket.request.location)
-                    continue
+                    try:
+                        self._restart(rescaling[0], ticket.request.location)
+                    except Exception as failure:
+                        error = failure
+                    else:
+                        ticket.future.complete(ticket.request.location)
+                        continue
             if error is not None and rescaling is not None:
                 rescaling[1].complete_exceptionally(error)
             if self._cancel_after_savepoint and ticket is not None:
@@ -165,8 +168,7 @@ class StreamingJob:
         checkpoint: CheckpointDirectory | None = None
         graph = translate(self._sinks, settings)
         if self._root is not None:
-            self._generation += 1
-            name = f"rescaled-{self._generation}"
+            name = f"rescaled-{os.urandom(4).hex()}"  # never one that a crash has left half made
             checkpoint = CheckpointDirectory(self._session, join(self._root.location, name))
             master = self._new_master(graph, checkpoint, self._carried(graph))
             master.prepare(checkpoint)
