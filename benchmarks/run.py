@@ -92,7 +92,8 @@ def _verify(jobs: list[Job], systems: list[System], plan: Plan) -> int:
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--jobs", default="a,b,c,d,e,f,g,l", help="letters: " + "; ".join(f"{j.letter} {j.title}" for j in JOBS.values()))
+    letters = "; ".join(f"{job.letter} {job.title}" for job in JOBS.values())
+    add("--jobs", default="a,b,c,d,e,f,g,l", help=f"letters: {letters}")
     add("--systems", default="penstock,pyflink,pyflink-process,pyflink-thread,spark", help=", ".join(SYSTEMS))
     add("--records", type=int, default=20_000, help="first count; counts triple until two runs lie far enough apart")
     add("--seconds", type=float, default=4.0, help="smallest time between the two runs measured (default: 4)")

@@ -16,6 +16,7 @@ __all__ = [
     "KeySelectorError",
     "MissingTimestampError",
     "PenstockError",
+    "SavepointError",
     "SerializationError",
     "StateAccessError",
     "TypeMismatchError",
@@ -169,6 +170,10 @@ class SerializationError(PenstockError):
         if member is not None:
             message = f"{message} [member {member!r}: create it in open() instead, or leave it out in __getstate__]"
         super().__init__(message)
+
+
+class SavepointError(PenstockError):
+    """A savepoint cannot be written, is damaged, or does not fit the job that shall continue from it."""
 
 
 class EnvironmentStoppedError(PenstockError):

@@ -19,6 +19,8 @@ from penstock.common.errors import shorten
 from penstock.core.source import Source, SourceSplit, SplitEnumerator
 from penstock.runtime.frames import BatchHeader, SplitStatus
 from penstock.runtime.job import JobVertex
+from penstock.runtime.queries import QueryBoard
+from penstock.runtime.savepoint.tickets import SavepointTickets
 from penstock.runtime.source_stage import SourceWork, SplitRange
 from penstock.runtime.user_errors import source_errors
 
@@ -125,9 +127,15 @@ class SourceCoordinator:
         clock: Callable[[], int] = lambda: int(time.time() * 1000),
         sizer: BatchSizer | None = None,
         external: dict[int, bool] | None = None,
+        initial: Offset | None = None,
+        savepoints: SavepointTickets | None = None,
+        queries: QueryBoard | None = None,
     ) -> None:
         self._clock = clock
         self.sizer = sizer or BatchSizer()
+        self._initial = initial
+        self._savepoints = savepoints
+        self._queries = queries
         self._external = external or {}  # source vertices fed by the engine itself: vertex -> bounded
         self.sources: list[CoordinatedSource] = []
         for vertex in vertices:
@@ -135,7 +143,7 @@ class SourceCoordinator:
                 continue
             source: Source = vertex.operators[0].source
             with source_errors(vertex.operators[0].name, "making its enumerator"):
-                enumerator = source.create_enumerator(vertex.parallelism)
+                enumerator = source.create_enumerator(vertex.split_parallelism or vertex.parallelism)
             self.sources.append(CoordinatedSource(vertex, source, enumerator, idle_timeout_of(vertex)))
         self._wakeup: int | None = 0  # tasks that are restored may wait for a time that has passed: ask them
         self._draining = False
@@ -182,11 +190,13 @@ class SourceCoordinator:
     # -- planning -----------------------------------------------------------------------------------------------
 
     def initial_offset(self) -> Offset:
-        """Before the first batch."""
-        return {"n": 0, "t": 0, "end": False, "s": {}}
+        """Before the first batch: the beginning, or where a savepoint was taken."""
+        return self._initial or {"n": 0, "t": 0, "end": False, "s": {}}
 
     def plan(self, start: Offset) -> Offset | None:
-        """The next offset, or None if nothing is to be done now."""
+        """The next offset, or None if nothing is to be done now. Everything up to `start` is committed."""
+        if self._queries is not None:
+            self._queries.committed(start["n"])
         with self._lock:
             return self._plan(start)
 
@@ -213,9 +223,11 @@ class SourceCoordinator:
             with source.asked("planning a batch"):
                 positions[source.key] = after = self._advance(source, before, now)
             progress = progress or _seen(after) != _seen(before)
-        end = self._all_finished(positions) or self._draining
+        draining = self._draining or (self._savepoints is not None and self._savepoints.draining)
+        end = self._all_finished(positions) or draining
         woken = self._wakeup is not None and self._wakeup <= now
-        if not (progress or end or woken):
+        asked = any(board is not None and board.pending for board in (self._savepoints, self._queries))
+        if not (progress or end or woken or asked):
             return None
         if woken:
             self._wakeup = None  # the tasks' reports on this batch say when the next one is due
@@ -296,7 +308,9 @@ class SourceCoordinator:
             splits[vertex_id] = {"0": SplitStatus(0, finished=done)}
             if done:
                 finished.add(vertex_id)
-        return BatchHeader(end["n"], end["t"], splits, frozenset(finished), end["end"], end["end"])
+        savepoint = None if self._savepoints is None else self._savepoints.attach(end)
+        queries = [] if self._queries is None else self._queries.attach(end["n"])
+        return BatchHeader(end["n"], end["t"], splits, frozenset(finished), end["end"], end["end"], savepoint, queries)
 
     def works(self, start: Offset, end: Offset) -> list[SourceWork]:
         """What the source tasks have to read to get from one offset to the other."""

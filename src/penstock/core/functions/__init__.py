@@ -33,6 +33,7 @@ from penstock.core.functions.checkpointed import (
     CheckpointListener,
     FunctionInitializationContext,
     FunctionSnapshotContext,
+    ListCheckpointed,
 )
 from penstock.core.functions.io import ParallelSourceFunction, SinkFunction, SourceFunction
 from penstock.core.functions.join import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
@@ -90,6 +91,7 @@ __all__ = [
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
     "KeyedStateStore",
+    "ListCheckpointed",
     "MapFunction",
     "MapFunctionWrapper",
     "NullByteKeySelector",

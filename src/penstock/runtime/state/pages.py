@@ -7,8 +7,10 @@ touched, not the keys held).
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any, Protocol
 
 
@@ -88,6 +90,7 @@ class PageDirectory:
     split: int = 0
     total_bytes: int = 0
     keys: int = 0
+    types: dict[str, Any] = field(default_factory=dict)  # state name -> description of its type, if one is known
 
     @property
     def page_count(self) -> int:
@@ -109,3 +112,18 @@ class PageDirectory:
             self.bits += 1
             self.split = 0
         return old, new
+
+
+def decode_page(blob: bytes, width: int) -> Iterator[tuple[Any, ...]]:
+    """The entries of a page as (key, event timers, processing timers, slot 0, ...); `width` is the number of slots."""
+    keys, *columns = pickle.loads(blob)
+    columns += [None] * (FIRST_SLOT - 1 + width - len(columns))  # states registered since it was written
+    filled = [repeat(None) if column is None else column for column in columns]
+    return zip(keys, *filled, strict=False)
+
+
+def earliest_timer(timers: Any) -> int | None:
+    """The smallest timestamp in a column of timer sets."""
+    if timers is None:
+        return None
+    return min(timer if type(timer) is int else timer[0] for some in timers if some for timer in some)
