@@ -66,14 +66,16 @@ class DeliveryGuarantee(Enum):
 class WriterInitContext:
     """What a writer is made for.
 
-    ``sink_id`` names the sink within the job, the same on every run. ``(job_id, sink_id, checkpoint_id, subtask_id)``
-    is unique, and the same when a batch is written again: use it to name files and transactions.
+    ``sink_id`` names the sink within the job, the same on every run. ``lineage`` names the job's line of checkpoints: a
+    program that is started again and continues from its checkpoint has the same one, with another ``job_id``.
+    ``(lineage, sink_id, checkpoint_id, subtask_id)`` is unique, and the same when a batch is written again.
     """
 
     subtask_id: int
     parallelism: int
     checkpoint_id: int
     job_id: str = ""
+    lineage: str = ""
     sink_id: str = ""
     attempt_number: int = 0
     processing_time: int = 0

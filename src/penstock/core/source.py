@@ -88,6 +88,14 @@ class SplitEnumerator(ABC):
     def discover_splits(self) -> Sequence[SourceSplit]:
         """All splits known so far, always in the same order, new ones last. Called every micro-batch: be cheap."""
 
+    def starting_offset(self, split: SourceSplit, *, fresh: bool) -> Any | None:
+        """Where to read a split from that the job has no position for; ``None`` leaves it to the source's
+        ``initial_offset``. ``fresh`` is false if the job has read from this source before: the split is new since then.
+
+        The answer is kept in the checkpoint, so it need not be the same when asked again ("the end of the log now").
+        """
+        return None
+
     @abstractmethod
     def latest_offset(self, split: SourceSplit, start_offset: Any, max_records: int) -> Any | None:
         """The offset up to which to read now, about ``max_records`` at most; ``start_offset`` (or ``None``) if

@@ -1,7 +1,8 @@
 """The source coordinator plans batches: how far each split is read, what time it is, when there is nothing left.
 
 It runs on the driver. An *offset* is everything a batch needs to be planned again after a failure, as JSON:
-`{"n": batch number, "t": processing time, "end": last batch?, "s": {source operator id: {split id: [offset, state]}}}`.
+`{"n": batch number, "t": processing time, "end": last batch?, "s": {source operator id: {split id: [offset, state]}}}`,
+and if splits are new in a batch, where they begin: `"f": {source operator id: {split id: offset}}`.
 A batch is the step from one offset to the next, so a replayed batch is the same batch.
 """
 
@@ -203,13 +204,16 @@ class SourceCoordinator:
     def plan_to_end(self, start: Offset) -> Offset:
         """The one step of a batch job: up to the end of all sources, however long a paced source takes to get there."""
         end = start
+        firsts: dict[str, dict[str, Any]] = {}
         while not end["end"] and not self._closed:
             further = self.plan(end)
+            for key, new in (further or {}).get("f", {}).items():
+                firsts.setdefault(key, {}).update(new)
             if further is None:
                 with self.changed:
                     self.changed.wait(_PLANNING_SECONDS)
             end = further or end
-        return {**end, "n": start["n"] + 1}
+        return {**end, "n": start["n"] + 1, "f": firsts}
 
     def _plan(self, start: Offset) -> Offset | None:
         if start["end"]:
@@ -218,11 +222,14 @@ class SourceCoordinator:
         known: dict[str, dict[str, Any]] = start["s"]
         progress = start["n"] == 0
         positions: dict[str, dict[str, Any]] = {}
+        firsts: dict[str, dict[str, Any]] = {}
         for source in self.sources:
             before = known.get(source.key, {})
             with source.asked("planning a batch"):
-                positions[source.key] = after = self._advance(source, before, now)
-            progress = progress or _seen(after) != _seen(before)
+                positions[source.key], first = self._advance(source, before, now)
+            progress = progress or _seen(positions[source.key]) != _seen(before)
+            if first:
+                firsts[source.key] = first
         draining = self._draining or (self._savepoints is not None and self._savepoints.draining)
         end = self._all_finished(positions) or draining
         woken = self._wakeup is not None and self._wakeup <= now
@@ -231,24 +238,32 @@ class SourceCoordinator:
             return None
         if woken:
             self._wakeup = None  # the tasks' reports on this batch say when the next one is due
-        return {"n": start["n"] + 1, "t": now, "end": end, "s": positions}
+        plan = {"n": start["n"] + 1, "t": now, "end": end, "s": positions}
+        return {**plan, "f": firsts} if firsts else plan
 
-    def _advance(self, source: CoordinatedSource, before: dict[str, Any], now: int) -> dict[str, Any]:
-        after: dict[str, Any] = {}
+    def _advance(
+        self, source: CoordinatedSource, before: dict[str, Any], now: int
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Where the source's splits are read to, and where those begin that are new."""
+        # Known splits first, in their order, listed or not: a split's place decides who reads it.
+        after = {split_id: [at, GONE if state >= FINISHED else state] for split_id, (at, state) in before.items()}
+        firsts: dict[str, Any] = {}
         splits = source.enumerator.discover_splits()
         for split in splits:
             source.splits[split.split_id] = split
         budget = max(1, self.sizer.limit // max(1, len(splits) * len(self.sources)))
         for split in splits:
-            offset, state = before.get(split.split_id) or (source.source.initial_offset(split), ACTIVE)
+            if split.split_id not in after:
+                firsts[split.split_id] = self._starting_offset(source, split, fresh=not before)
+                after[split.split_id] = [firsts[split.split_id], ACTIVE]
+            offset, state = after[split.split_id]
             if state < FINISHED:
-                offset, state = self._advance_split(source, split, offset, state, budget, now)
-            else:
-                state = GONE
-            after[split.split_id] = [offset, state]
-        for split_id, (offset, state) in before.items():  # a split that is no longer listed stays where it was
-            after.setdefault(split_id, [offset, GONE if state >= FINISHED else state])
-        return after
+                after[split.split_id] = list(self._advance_split(source, split, offset, state, budget, now))
+        return after, firsts
+
+    def _starting_offset(self, source: CoordinatedSource, split: SourceSplit, *, fresh: bool) -> Any:
+        offset = source.enumerator.starting_offset(split, fresh=fresh)
+        return source.source.initial_offset(split) if offset is None else offset
 
     def _advance_split(
         self, source: CoordinatedSource, split: SourceSplit, offset: Any, state: int, budget: int, now: int
@@ -318,10 +333,13 @@ class SourceCoordinator:
         works: list[SourceWork] = []
         for source in self.sources:
             before, after = start["s"].get(source.key, {}), end["s"].get(source.key, {})
+            firsts = end.get("f", {}).get(source.key, {})
             ranges: dict[int, list[SplitRange]] = {}
             for index, (split_id, (offset, _)) in enumerate(after.items()):
                 split = self._split(source, split_id)
-                first = before[split_id][0] if split_id in before else source.source.initial_offset(split)
+                first = before[split_id][0] if split_id in before else firsts.get(split_id)
+                if first is None:  # written before offsets had firsts
+                    first = source.source.initial_offset(split)
                 if first != offset:
                     subtask = index % source.vertex.parallelism
                     with source.asked(f"preparing split '{split_id}' from {shorten(first)} to {shorten(offset)}"):

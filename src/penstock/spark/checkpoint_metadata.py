@@ -7,6 +7,7 @@ a directory below, with another number of channels.
 from __future__ import annotations
 
 import json
+import uuid
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,10 @@ class CheckpointRecord:
     """Checkpoint ids go on from here: that of the savepoint the job started from."""
     savepoint: str | None = None
     """The savepoint to load, if nothing was committed since."""
+    lineage: str = ""
+    """The name of this line of checkpoints, random, made with the directory. Outer systems remember by it what a sink has
+    committed: checkpoint 5 of another line, in a directory that was emptied or that began with a savepoint, is another
+    checkpoint."""
 
 
 class CheckpointDirectory:
@@ -61,10 +66,14 @@ class CheckpointDirectory:
         shape = _shape(graph)
         known = self._known
         if known is None:
-            self._known = {**shape, "base": base, "savepoint": savepoint}
+            lineage = uuid.uuid4().hex
+            self._known = {**shape, "base": base, "savepoint": savepoint, "lineage": lineage}
             self._write(self._known)
-            return CheckpointRecord(base, savepoint)
+            return CheckpointRecord(base, savepoint, lineage)
         self._check(known, shape)
+        if "lineage" not in known:  # written before there was one
+            known["lineage"] = uuid.uuid4().hex
+            self._write(known)
         for vertex in graph.vertices:
             for chained in vertex.operators:
                 groups = known.get("key_groups", {}).get(chained.operator_id)
@@ -78,7 +87,7 @@ class CheckpointDirectory:
                 f"from the savepoint {savepoint}: use an empty checkpoint directory, or leave the savepoint out to "
                 "continue that job"
             )
-        return CheckpointRecord(known.get("base", 0), None if self.committed else before)
+        return CheckpointRecord(known.get("base", 0), None if self.committed else before, known["lineage"])
 
     @property
     def committed(self) -> bool:

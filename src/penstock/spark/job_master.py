@@ -61,6 +61,7 @@ class JobMaster:
         self._commit_failure: PenstockError | None = None
         self._temporary: str | None = None
         self._base = 0
+        self._lineage = ""
 
     # -- life cycle ---------------------------------------------------------------------------------------------
 
@@ -127,6 +128,7 @@ class JobMaster:
         base = 0 if plan is None else plan.manifest.checkpoint_id
         record = checkpoint.claim(self.graph, settings.savepoint_path, base)
         self._base = record.base
+        self._lineage = record.lineage
         if plan is None and record.savepoint is not None:  # it started there, but never got through its first batch
             plan = plan_restore(record.savepoint, self.graph.vertices, self.graph.edges, ignore_unclaimed=True)
         return plan
@@ -163,6 +165,7 @@ class JobMaster:
         try:
             coordinator.start(_receive_directory(checkpoint))
             spec = job_spec(self.graph, self.job_id, attempt, batch=False, restore=restore)
+            spec.info.lineage = self._lineage
             frame = compile_streaming(self._spark, spec, server, self.graph.frames, checkpoint)
             writer = (
                 frame.writeStream.outputMode("append")

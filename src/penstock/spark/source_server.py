@@ -104,6 +104,7 @@ class SourceServer:
         deadline = time.monotonic() + _LONG_POLL_SECONDS
         while True:
             if self._stop.is_set() or start["end"]:
+                self._coordinator.commit(start)  # Spark tells of a commit with the next batch: there is none
                 self.boundary.set()
                 return start
             end = self._coordinator.plan(start)

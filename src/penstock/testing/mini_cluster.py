@@ -96,6 +96,7 @@ class MiniClusterJob:
         self.progress = JobProgress(graph)
         self.committers = SinkCommitters(graph.vertices)
         spec = job_spec(graph, job_id, 0, batch=batch, restore=restore)
+        spec.info.lineage = job_id if snapshot is None else pickle.loads(snapshot)[3]
         self._blob = pack_job(spec)
         self._spec = spec
         self._cold = cold or batch
@@ -189,10 +190,10 @@ class MiniClusterJob:
         """All state of the job: offsets, pages, clocks."""
         channels = {key: (state.store.blobs, state.snapshots) for key, state in self._channels.items()}
         splits = {v.operators[0].operator_id: v.split_parallelism or v.parallelism for v in self.graph.source_vertices}
-        return pickle.dumps((self.offset, channels, splits))
+        return pickle.dumps((self.offset, channels, splits, self._spec.info.lineage))
 
     def _restore(self, snapshot: bytes) -> None:
-        self.offset, channels, _ = pickle.loads(snapshot)
+        self.offset, channels, _, _ = pickle.loads(snapshot)
         self._channels = {key: _ChannelState(*state) for key, state in channels.items()}
 
     def close(self) -> None:

@@ -29,6 +29,7 @@ class SinkOperator(StreamOperator):
             parallelism=context.parallelism,
             checkpoint_id=context.job.checkpoint_id,
             job_id=context.job.job_id,
+            lineage=context.job.lineage or context.job.job_id,
             sink_id=context.operator_id,
             attempt_number=context.job.attempt,
             processing_time=context.processing_time(),

@@ -1,0 +1,251 @@
+"""A real Kafka broker for tests and benchmarks: one node in KRaft mode, on a free port, gone at the end.
+
+The broker is Apache's own. Its jars are fetched by Maven, once, into the user's cache directory; a machine without
+Maven, Java or network has no broker, and :class:`BrokerUnavailableError` says which of them is missing.
+
+>>> with KafkaBroker() as broker:  # doctest: +SKIP
+...     broker.create_topic("readings", partitions=4)
+...     print(broker.bootstrap_servers)
+127.0.0.1:40123
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from penstock.common.errors import PenstockError
+from penstock.spark.java import find_java
+
+__all__ = ["KAFKA_VERSION", "BrokerUnavailableError", "KafkaBroker", "kafka_jars", "maven_jars"]
+
+KAFKA_VERSION = "4.1.0"
+_START_SECONDS = 120.0
+_CLUSTER_ID = "cGVuc3RvY2stdGVzdHMtMQ"
+_QUIET = {"logger": logging.getLogger("penstock.kafka")}
+
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>penstock.testing</groupId>
+  <artifactId>jars</artifactId>
+  <version>1</version>
+  <dependencies>{dependencies}</dependencies>
+</project>
+"""
+_DEPENDENCY = (
+    "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>"
+    "<exclusions>{}</exclusions></dependency>"
+)
+
+# One node that is broker and controller. Internal topics have one partition: a broker for tests starts faster so.
+_PROPERTIES = """process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+log.dirs={directory}/data
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+auto.create.topics.enable=false
+"""
+
+
+class BrokerUnavailableError(PenstockError):
+    """There can be no broker on this machine; the message says why."""
+
+
+class KafkaBroker:
+    """A running broker; use it as a context manager.
+
+    :param heap: the JVM's memory
+    :param fast_start: starts quickly and computes slowly, as tests want it; benchmarks switch it off
+    :param properties: further settings of the broker
+    """
+
+    def __init__(
+        self, *, heap: str = "256m", fast_start: bool = True, properties: dict[str, str] | None = None
+    ) -> None:
+        java = find_java()
+        if java is None:
+            raise BrokerUnavailableError("a Kafka broker needs Java 17 or newer")
+        self._jars = kafka_jars()
+        self._java = str(java / "bin" / "java")
+        self._options = [f"-Xmx{heap}", "-XX:+UseSerialGC"] + (["-XX:TieredStopAtLevel=1"] if fast_start else [])
+        self._properties = properties or {}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._directory = ""
+        self._admin: Any = None
+        self.port = 0
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What clients connect to."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def admin(self) -> Any:
+        """An AdminClient of confluent-kafka."""
+        from confluent_kafka.admin import AdminClient
+
+        if self._admin is None:
+            self._admin = AdminClient({"bootstrap.servers": self.bootstrap_servers}, **_QUIET)
+        return self._admin
+
+    def start(self) -> Self:
+        """Start it and wait until it answers."""
+        self._directory = tempfile.mkdtemp(prefix="penstock-kafka-")
+        self.port, controller = _free_ports(2)
+        text = _PROPERTIES.format(port=self.port, controller=controller, directory=self._directory)
+        text += "".join(f"{key}={value}\n" for key, value in self._properties.items())
+        settings = Path(self._directory, "server.properties")
+        settings.write_text(text)
+        self._run("kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(settings))
+        with self._log.open("wb") as log:
+            command = self._command("kafka.Kafka", str(settings))
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)  # noqa: S603
+        try:
+            self._wait()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """End it and remove its data."""
+        self._admin = None
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def create_topic(self, name: str, partitions: int = 1, **settings: str) -> None:
+        """Create a topic; settings such as ``cleanup_policy="compact"``."""
+        from confluent_kafka.admin import NewTopic
+
+        config = {key.replace("_", "."): value for key, value in settings.items()}
+        topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config)
+        for future in self.admin.create_topics([topic]).values():
+            future.result()
+        self._wait_for_partitions(name, partitions)
+
+    def add_partitions(self, name: str, total: int) -> None:
+        """Give a topic more partitions."""
+        from confluent_kafka.admin import NewPartitions
+
+        for future in self.admin.create_partitions([NewPartitions(name, total)]).values():
+            future.result()
+        self._wait_for_partitions(name, total)
+
+    # -- the process --------------------------------------------------------------------------------------------
+
+    @property
+    def _log(self) -> Path:
+        return Path(self._directory, "broker.log")
+
+    def _command(self, *program: str) -> list[str]:
+        return [self._java, *self._options, "-cp", str(self._jars / "*"), *program]
+
+    def _run(self, *program: str) -> None:
+        done = subprocess.run(self._command(*program), capture_output=True, text=True, check=False)  # noqa: S603
+        if done.returncode != 0:
+            raise BrokerUnavailableError(f"{program[0]} failed: {(done.stderr or done.stdout)[-500:]}")
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + _START_SECONDS
+        assert self._process is not None
+        while True:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
+                break
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise BrokerUnavailableError(f"the broker did not start: {self._log.read_text()[-1000:]}")
+            time.sleep(0.05)
+        self.admin.list_topics(timeout=_START_SECONDS)
+
+    def _wait_for_partitions(self, name: str, partitions: int) -> None:
+        """The broker answers before it has told itself; clients would see the topic missing for a moment."""
+        deadline = time.monotonic() + _START_SECONDS
+        while True:
+            topic = self.admin.list_topics(name, timeout=_START_SECONDS).topics[name]
+            if len(topic.partitions) == partitions and all(p.leader >= 0 for p in topic.partitions.values()):
+                return
+            if time.monotonic() > deadline:
+                raise BrokerUnavailableError(f"topic {name} did not get its {partitions} partitions")
+            time.sleep(0.01)
+
+
+def kafka_jars() -> Path:
+    """The directory with the broker's jars; fetched when it is not there."""
+    return maven_jars("kafka", KAFKA_VERSION, [("org.apache.kafka", "kafka_2.13", KAFKA_VERSION)])
+
+
+def maven_jars(name: str, version: str, artifacts: list[tuple[str, str, str]], *, transitive: bool = True) -> Path:
+    """Artifacts (group, name, version) with what they depend on, as a directory of jars in the user's cache."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock"
+    directory = cache / f"{name}-{version}"
+    if (directory / "complete").exists():
+        return directory
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise BrokerUnavailableError(
+            f"the jars of {name} {version} are fetched with Maven, and there is no mvn on PATH: "
+            "install it, for example with apt-get install maven"
+        )
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / f"{name}.lock").open("w") as lock:  # tests may run in several processes
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (directory / "complete").exists():
+            _copy_dependencies(maven, artifacts, directory, transitive=transitive)
+            (directory / "complete").touch()
+    return directory
+
+
+def _copy_dependencies(maven: str, artifacts: list[tuple[str, str, str]], directory: Path, *, transitive: bool) -> None:
+    everything = "<exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>"
+    exclusions = "" if transitive else everything
+    with tempfile.TemporaryDirectory(prefix="penstock-maven-") as scratch:
+        text = "".join(_DEPENDENCY.format(*artifact, exclusions) for artifact in artifacts)
+        Path(scratch, "pom.xml").write_text(_POM.format(dependencies=text))
+        command = [maven, "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={directory}"]
+        command.append("-DincludeScope=runtime")
+        done = subprocess.run(  # noqa: S603
+            command, cwd=scratch, capture_output=True, text=True, check=False, timeout=600
+        )
+        if done.returncode != 0:
+            raise BrokerUnavailableError(f"Maven could not fetch the jars: {(done.stdout + done.stderr)[-500:]}")
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
