@@ -12,12 +12,15 @@ Maven, Java or network has no broker, and :class:`BrokerUnavailableError` says w
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import logging
 import os
 import shutil
+import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -31,6 +34,7 @@ __all__ = ["KAFKA_VERSION", "BrokerUnavailableError", "KafkaBroker", "kafka_jars
 
 KAFKA_VERSION = "4.1.0"
 _START_SECONDS = 120.0
+_PR_SET_PDEATHSIG = 1
 _CLUSTER_ID = "cGVuc3RvY2stdGVzdHMtMQ"
 _QUIET = {"logger": logging.getLogger("penstock.kafka")}
 
@@ -119,7 +123,7 @@ class KafkaBroker:
         self._run("kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(settings))
         with self._log.open("wb") as log:
             command = self._command("kafka.Kafka", str(settings))
-            self._process = subprocess.Popen(command, stdout=log, stderr=log)  # noqa: S603
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=_end_with_parent)  # noqa: PLW1509, S603
         try:
             self._wait()
         except BaseException:
@@ -238,6 +242,12 @@ def _copy_dependencies(maven: str, artifacts: list[tuple[str, str, str]], direct
         )
         if done.returncode != 0:
             raise BrokerUnavailableError(f"Maven could not fetch the jars: {(done.stdout + done.stderr)[-500:]}")
+
+
+def _end_with_parent() -> None:
+    """A broker must not outlive the tests, even if they are killed. Linux only; elsewhere nothing happens."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _free_ports(count: int) -> list[int]:

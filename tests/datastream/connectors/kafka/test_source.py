@@ -359,9 +359,7 @@ def test_a_record_that_cannot_be_read_is_named(kafka):
     program.builder.set_topics(topic).set_deserializer(
         KafkaRecordDeserializationSchema.of(lambda record: int(record.value))
     )
-    with pytest.raises(
-        KafkaError, match=rf"record at offset 1 of partition {topic}-0 cannot be deserialized: Value"
-    ):
+    with pytest.raises(KafkaError, match=rf"record at offset 1 of partition {topic}-0 cannot be deserialized: Value"):
         program.run()
 
 

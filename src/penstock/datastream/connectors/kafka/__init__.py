@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.core.sink import DeliveryGuarantee
 from penstock.datastream.connectors.kafka.client import KafkaError
 from penstock.datastream.connectors.kafka.deserialization import ConsumerRecord, KafkaRecordDeserializationSchema
 from penstock.datastream.connectors.kafka.offsets import (
@@ -9,15 +10,35 @@ from penstock.datastream.connectors.kafka.offsets import (
     KafkaOffsetsInitializer,
     KafkaTopicPartition,
 )
+from penstock.datastream.connectors.kafka.serialization import (
+    FlinkFixedPartitioner,
+    FlinkKafkaPartitioner,
+    KafkaRecordSerializationSchema,
+    KafkaRecordSerializationSchemaBuilder,
+    KafkaSinkContext,
+    KafkaTopicSelector,
+    ProducerRecord,
+)
+from penstock.datastream.connectors.kafka.sink import KafkaSink, KafkaSinkBuilder
 from penstock.datastream.connectors.kafka.source import KafkaSource, KafkaSourceBuilder
 
 __all__ = [
     "ConsumerRecord",
+    "DeliveryGuarantee",
+    "FlinkFixedPartitioner",
+    "FlinkKafkaPartitioner",
     "KafkaError",
     "KafkaOffsetResetStrategy",
     "KafkaOffsetsInitializer",
     "KafkaRecordDeserializationSchema",
+    "KafkaRecordSerializationSchema",
+    "KafkaRecordSerializationSchemaBuilder",
+    "KafkaSink",
+    "KafkaSinkBuilder",
+    "KafkaSinkContext",
     "KafkaSource",
     "KafkaSourceBuilder",
     "KafkaTopicPartition",
+    "KafkaTopicSelector",
+    "ProducerRecord",
 ]

@@ -1,0 +1,82 @@
+"""Handing chunks of records to a producer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import repeat
+from typing import Any
+
+from penstock.datastream.connectors.kafka.client import KafkaError, new_producer, reason
+from penstock.datastream.connectors.kafka.serialization import RecordChunk
+
+_ANY_PARTITION = -1
+_NOW = 0
+_WAIT_SECONDS = 0.05
+
+_DEFAULTS = {
+    "enable.idempotence": True,  # retries keep the order and write nothing twice
+    "partitioner": "murmur2_random",  # as Java has it: the same key goes to the same partition from either side
+    "linger.ms": 10,
+    "queue.buffering.max.messages": 1_000_000,
+}
+
+
+class RecordProducer:
+    """A producer of confluent-kafka that notices when a record was not delivered.
+
+    :param reports: whether to; a transaction notices by itself
+    """
+
+    def __init__(self, settings: Mapping[str, Any], *, reports: bool = True) -> None:
+        self._failure: str | None = None
+        callbacks: dict[str, Any] = {}
+        if reports:
+            # Of failures only: a call for every record that went well would take half of the time.
+            callbacks = {"delivery.report.only.error": True, "on_delivery": self._not_delivered}
+        self.client = new_producer({**_DEFAULTS, **settings, **callbacks})
+
+    def _not_delivered(self, error: Any, message: Any) -> None:
+        if error is not None and self._failure is None:
+            self._failure = f"a record for topic {message.topic()} was not delivered: {reason(error)}"
+
+    def produce(self, chunk: RecordChunk) -> None:
+        """Queue records; waits when the queue is full."""
+        topics = repeat(chunk.topics) if isinstance(chunk.topics, str) else chunk.topics
+        produce = self.client.produce
+        if chunk.partitions is None and chunk.headers is None:
+            columns = (chunk.keys or repeat(None), chunk.timestamps or repeat(None))
+            for topic, value, key, timestamp in zip(topics, chunk.values, *columns, strict=False):
+                at = timestamp if timestamp is not None and timestamp > 0 else _NOW
+                try:
+                    produce(topic, value, key, _ANY_PARTITION, None, None, at)  # by position: it is called so often
+                except BufferError:
+                    self._insist(topic, value, key, _ANY_PARTITION, None, None, at)
+        else:
+            given = (chunk.keys, chunk.timestamps, chunk.partitions, chunk.headers)
+            rows = zip(topics, chunk.values, *(column or repeat(None) for column in given), strict=False)
+            for topic, value, key, timestamp, partition, headers in rows:
+                at = timestamp if timestamp is not None and timestamp > 0 else _NOW
+                where = _ANY_PARTITION if partition is None else partition
+                named = list(headers.items() if isinstance(headers, Mapping) else headers or ())
+                self._insist(topic, value, key, where, None, None, at, named)
+        self.client.poll(0)
+
+    def _insist(self, *record: Any) -> None:
+        while True:
+            try:
+                self.client.produce(*record)
+            except BufferError:
+                self.client.poll(_WAIT_SECONDS)
+            else:
+                return
+
+    def flush(self) -> None:
+        """Wait until everything is acknowledged."""
+        self.client.flush()
+        self.check()
+
+    def check(self) -> None:
+        """Raise if a record was not delivered."""
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise KafkaError(failure)
