@@ -92,6 +92,22 @@ def spark():
     return build_session(master="local[2]", app_name="penstock-tests")
 
 
+@pytest.fixture(scope="session")
+def kafka():
+    """Kafka, on a broker that all tests of this process share."""
+    pytest.importorskip("confluent_kafka")
+    from tests.kafka_support import Kafka
+
+    from penstock.testing.kafka_broker import BrokerUnavailableError, KafkaBroker
+
+    try:
+        broker = KafkaBroker().start()
+    except BrokerUnavailableError as error:
+        pytest.skip(str(error))
+    yield Kafka(broker)
+    broker.stop()
+
+
 @pytest.fixture
 def env_factory(variant, request):
     """Makes environments of the variant."""

@@ -1,28 +1,14 @@
-"""One broker for all tests; every test has topics of its own."""
+"""What tests do at the other end of Kafka: every test has topics of its own on the one broker."""
 
 import itertools
 
-import pytest
-
-from penstock.testing.kafka_broker import BrokerUnavailableError, KafkaBroker
-
-confluent_kafka = pytest.importorskip("confluent_kafka")
+import confluent_kafka
 
 _numbers = itertools.count()
 
 
-@pytest.fixture(scope="session")
-def broker():
-    try:
-        running = KafkaBroker().start()
-    except BrokerUnavailableError as error:
-        pytest.skip(str(error))
-    yield running
-    running.stop()
-
-
 class Kafka:
-    """What tests do at the other end."""
+    """Writes and reads topics."""
 
     def __init__(self, broker):
         self.broker = broker
@@ -102,8 +88,3 @@ class Kafka:
         answers = consumer.committed(asked, timeout=30)
         consumer.close()
         return [max(-1, answer.offset) for answer in answers]
-
-
-@pytest.fixture(scope="session")
-def kafka(broker):
-    return Kafka(broker)
