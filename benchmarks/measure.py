@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.harness import kafka
 from benchmarks.harness.cpu import machine_cpu_seconds, processes_of_session
 from benchmarks.harness.options import Options
 from benchmarks.harness.report import take_over
@@ -59,6 +60,8 @@ class Plan:
 def measure(system: System, job: Job, plan: Plan) -> dict[str, object]:
     """One repeat of one job on one system."""
     _wait_for_quiet(plan)
+    if job.uses_kafka and job.measures_latency:
+        return _measure_kafka_latency(system, job, plan)
     if job.measures_latency:
         return _measure_latency(system, job, plan)
     return _drive(system, plan.options(system, job, "slope"), plan.timeout)
@@ -70,24 +73,30 @@ def collect(system: System, job: Job, plan: Plan) -> dict[str, object]:
     return _drive(system, options, plan.timeout)
 
 
-def _drive(system: System, options: Options, timeout: float) -> dict[str, object]:
+def _start(system: System, options: Options) -> tuple[subprocess.Popen[bytes], Path]:
+    """A measured process, in a session of its own, and its log."""
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / f"{options.job}-{system.name}.log"
     with log.open("w") as stream:
         process = subprocess.Popen(
-            system.command(options.arguments()),
+            system.command(options.job, options.arguments()),
             cwd=ROOT,
             env=system.process_environment(),
             stdout=stream,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        try:
-            process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            raise MeasurementError(f"{system.name} took longer than {timeout:.0f} s, see {log}") from None
-        finally:
-            _end_session(process)
+    return process, log
+
+
+def _drive(system: System, options: Options, timeout: float) -> dict[str, object]:
+    process, log = _start(system, options)
+    try:
+        process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        raise MeasurementError(f"{system.name} took longer than {timeout:.0f} s, see {log}") from None
+    finally:
+        _end_session(process)
     output = log.read_text(errors="replace")
     try:
         return take_over(output)
@@ -125,6 +134,30 @@ def _measure_latency(system: System, job: Job, plan: Plan) -> dict[str, object]:
             feeder.kill()
             feeder.wait()
         return {**percentiles(directory, plan.warm_up_seconds), "machine_cores": cores}
+
+
+def _measure_kafka_latency(system: System, job: Job, plan: Plan) -> dict[str, object]:
+    """The job runs until it is ended; what is sent and what a reader of committed records sees is noted here."""
+    topics = kafka.new_topics(plan.parallelism)
+    load = kafka.KafkaLoad(os.environ[kafka.BOOTSTRAP], *topics, bounded=False)
+    with tempfile.TemporaryDirectory(prefix="bench-latency-") as scratch:
+        process, log = _start(system, replace(plan.options(system, job, "latency"), directory=",".join(topics)))
+        busy, start = machine_cpu_seconds(), time.perf_counter()
+        try:
+            kafka.measure_latency(
+                load,
+                Path(scratch),
+                rate=plan.rate,
+                seconds=plan.warm_up_seconds + plan.latency_seconds,
+                keys=job.keys,
+                partitions=plan.parallelism,
+            )
+            if process.poll() is not None:
+                raise MeasurementError(f"{system.name} ended, see {log}:\n{log.read_text(errors='replace')[-1500:]}")
+        finally:
+            cores = (machine_cpu_seconds() - busy) / (time.perf_counter() - start)
+            _end_session(process)
+        return {**percentiles(Path(scratch), plan.warm_up_seconds), "machine_cores": cores}
 
 
 def percentiles(directory: Path, warm_up_seconds: float) -> dict[str, object]:

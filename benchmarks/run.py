@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a script, from anywhere
 
+from benchmarks.harness import kafka
 from benchmarks.jobs.catalogue import JOBS, Job
 from benchmarks.measure import MeasurementError, Plan, collect, measure
 from benchmarks.results_table import Cell, Results, describe_machine
@@ -38,8 +40,13 @@ def main() -> int:
     )
     for system in systems:
         system.prepare()
-    if args.verify:
-        return _verify(jobs, systems, plan)
+    with ExitStack() as stack:
+        if any(job.uses_kafka for job in jobs):
+            stack.enter_context(kafka.broker(with_flink=any(system.package == "pyflink" for system in systems)))
+        return _verify(jobs, systems, plan) if args.verify else _measure_all(args, jobs, systems, plan)
+
+
+def _measure_all(args: argparse.Namespace, jobs: list[Job], systems: list[System], plan: Plan) -> int:
     about = describe_machine() | {"date": datetime.now(UTC).date().isoformat(), "repeats": args.repeat}
     results = Results([Cell(job.letter, system.name) for job in jobs for system in systems], about)
     directory = Path(args.out)

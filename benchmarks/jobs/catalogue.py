@@ -15,6 +15,7 @@ class Job:
     builder: str = "build"
     keys: int = 1_000
     measures_latency: bool = False
+    uses_kafka: bool = False
 
 
 JOBS = {
@@ -27,6 +28,8 @@ JOBS = {
         Job("e", "sliding windows of 60 s every 1 s", "windows", "build_sliding"),
         Job("f", "session windows", "windows", "build_session"),
         Job("g", "window join of two streams", "windows", "build_join"),
+        Job("k", "Kafka, count by key, Kafka, exactly once", "kafka_count", uses_kafka=True),
+        Job("m", "the same: latency at 1,000 records/s", "kafka_count", measures_latency=True, uses_kafka=True),
         Job("l", "latency at 1,000 records/s", "latency", measures_latency=True),
     )
 }

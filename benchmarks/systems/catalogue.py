@@ -6,9 +6,10 @@ import os
 import sys
 from dataclasses import dataclass, field
 
-from benchmarks.systems.environment import PYFLINK, ROOT, SPARK, Environment
+from benchmarks.systems.environment import BYTEWAX, PYFLINK, QUIX, ROOT, SPARK, Environment
 
-_ALL = "abcdefgl"
+_ALL = "abcdefgklm"
+_KAFKA_JOBS = "km"
 
 
 @dataclass(slots=True, frozen=True)
@@ -28,10 +29,11 @@ class System:
         if self.environment is not None:
             self.environment.ensure()
 
-    def command(self, arguments: list[str]) -> list[str]:
+    def command(self, job: str, arguments: list[str]) -> list[str]:
         """The command line of a measured process."""
         python = self.environment.python if self.environment else sys.executable
-        return [python, "-m", f"benchmarks.systems.{self.driver}", *arguments]
+        driver = "drive_kafka" if job in _KAFKA_JOBS and self.driver == "drive_flink" else self.driver
+        return [python, "-m", f"benchmarks.systems.{driver}", *arguments]
 
     def process_environment(self) -> dict[str, str]:
         """The environment variables of a measured process."""
@@ -51,9 +53,11 @@ SYSTEMS = {
     system.name: system
     for system in (
         System("penstock", "penstock", "default", _ALL),
-        System("pyflink", "pyflink", "default", "abcdefl", environment=PYFLINK),
-        System("pyflink-process", "pyflink", "process", "abcdefl", environment=PYFLINK, variables=_WORKERS),
-        System("pyflink-thread", "pyflink", "thread", "abcdefl", environment=PYFLINK),
+        System("pyflink", "pyflink", "default", "abcdefklm", environment=PYFLINK),
+        System("pyflink-process", "pyflink", "process", "abcdefklm", environment=PYFLINK, variables=_WORKERS),
+        System("pyflink-thread", "pyflink", "thread", "abcdefklm", environment=PYFLINK),
+        System("quix", "quix", "default", _KAFKA_JOBS, "drive_quix", QUIX),
+        System("bytewax", "bytewax", "default", _KAFKA_JOBS, "drive_bytewax", BYTEWAX),
         System("spark", "spark", "100000", "bc", "drive_spark", SPARK),
         System("spark-20k", "spark", "20000", "bc", "drive_spark", SPARK),
     )

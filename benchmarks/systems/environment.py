@@ -58,4 +58,6 @@ def _run(*command: str) -> None:
 
 
 PYFLINK = Environment("pyflink", ("apache-flink",))
+QUIX = Environment("quix", ("quixstreams",))
+BYTEWAX = Environment("bytewax", ("bytewax[kafka]",))
 SPARK = Environment("spark", ("pyspark", "pandas", "pyarrow", "protobuf"))
