@@ -1,6 +1,7 @@
 """The Kafka source against a real broker."""
 
 import pytest
+from processes import wait_until
 
 from penstock.common import Duration, SimpleStringSchema, WatermarkStrategy
 from penstock.common.errors import InvalidProgramError, JobExecutionError
@@ -12,6 +13,7 @@ from penstock.datastream.connectors.kafka import (
     KafkaRecordDeserializationSchema,
     KafkaSource,
     KafkaTopicPartition,
+    enumerator,
     reader,
 )
 from penstock.testing import ManualClock, MiniCluster
@@ -24,8 +26,9 @@ SEEN = []
 
 
 @pytest.fixture(autouse=True)
-def nothing_seen():
+def nothing_seen(monkeypatch):
     SEEN.clear()
+    monkeypatch.setattr(enumerator, "_REFRESH_SECONDS", 0.0)  # every plan knows what there is
 
 
 def see(value):
@@ -391,7 +394,7 @@ def test_an_open_transaction_is_waited_for(kafka):
     job.run()
     assert take() == ["before"]
     producer.commit_transaction(30)
-    job.run()
+    wait_until(lambda: job.run_batch() and SEEN, 30, "the end of the transaction")
     job.close()
     assert take() == ["inside", "behind"]
 
@@ -442,10 +445,10 @@ def test_a_reader_goes_on_without_a_seek_skips_forward_and_goes_back(kafka):
         kafka.send(topic, [f"{partition} {n}" for n in range(100)], partition=partition)
     builder = KafkaSource.builder().set_bootstrap_servers(kafka.bootstrap_servers).set_topics(topic)
     source = builder.set_value_only_deserializer(SimpleStringSchema()).build()
-    enumerator = source.create_enumerator(1)
-    enumerator.start()
-    zero, one = enumerator.discover_splits()
-    enumerator.close()
+    splits = source.create_enumerator(1)
+    splits.start()
+    zero, one = splits.discover_splits()
+    splits.close()
     reading = source.create_reader()
 
     def read(split, start, end):
@@ -561,8 +564,6 @@ def test_a_wrong_property_is_the_users_error(kafka):
 
 
 def test_brokers_that_do_not_answer_are_named(kafka, monkeypatch):
-    from penstock.datastream.connectors.kafka import enumerator
-
     monkeypatch.setattr(enumerator, "_FIRST_ANSWER_SECONDS", 0.2)
     program = Program(kafka)
     program.builder.set_bootstrap_servers("127.0.0.1:1").set_topics("a")
