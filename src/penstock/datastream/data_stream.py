@@ -347,8 +347,10 @@ class DataStream(StreamSettings):
             stream = self if transformer is None else transformer.apply(self)
         return stream._add_sink(type(sink).__name__, SinkOperator(sink))
 
-    def add_sink(self, sink_func: SinkFunction | Callable[[Any], Any]) -> DataStreamSink:
+    def add_sink(self, sink_func: SinkFunction | Sink | Callable[[Any], Any]) -> DataStreamSink:
         """Calls a SinkFunction, or a plain function, for every record."""
+        if isinstance(sink_func, Sink):
+            return self.sink_to(sink_func)
         return self._add_sink("Unnamed", SinkFunctionOperator(checked_function(sink_func, SinkFunction, "add_sink")))
 
     def _add_sink(self, name: str, operator: StreamOperator) -> DataStreamSink:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.core.sink import DeliveryGuarantee
 from penstock.datastream.connectors.kafka.client import KafkaError
 from penstock.datastream.connectors.kafka.deserialization import ConsumerRecord, KafkaRecordDeserializationSchema
+from penstock.datastream.connectors.kafka.legacy import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
 from penstock.datastream.connectors.kafka.offsets import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
@@ -26,7 +27,9 @@ __all__ = [
     "ConsumerRecord",
     "DeliveryGuarantee",
     "FlinkFixedPartitioner",
+    "FlinkKafkaConsumer",
     "FlinkKafkaPartitioner",
+    "FlinkKafkaProducer",
     "KafkaError",
     "KafkaOffsetResetStrategy",
     "KafkaOffsetsInitializer",
@@ -41,4 +44,5 @@ __all__ = [
     "KafkaTopicPartition",
     "KafkaTopicSelector",
     "ProducerRecord",
+    "Semantic",
 ]

@@ -118,14 +118,15 @@ class ValueOnlyDeserializer(KafkaRecordDeserializationSchema):
 
     def deserialize_messages(self, messages: Sequence[Any]) -> _Batch:
         raw = [message.value() for message in messages]
-        stamps = [message.timestamp() for message in messages]
+        timestamps: list[Any] = [message.timestamp()[1] for message in messages]
         try:
             values = self._decode(raw)
         except Exception:
             return super().deserialize_messages(messages)  # finds the one to blame, or the one without a value
         if None in values:
             return super().deserialize_messages(messages)
-        timestamps: list[Any] = [timestamp if kind else None for kind, timestamp in stamps]
+        if min(timestamps) < 0:  # of the days before Kafka had timestamps
+            timestamps = [None if timestamp < 0 else timestamp for timestamp in timestamps]
         return values, timestamps
 
     def _decode(self, raw: list[bytes]) -> list[Any]:

@@ -35,7 +35,7 @@ from penstock.datastream.connectors.kafka.splits import KafkaPartitionSplit, pos
 
 _FIRST_ANSWER_SECONDS = 30.0
 _ANSWER_SECONDS = 5.0
-_REFRESH_SECONDS = 0.008
+_REFRESH_SECONDS = 0.02  # while there is nothing to do; a batch takes longer than that
 _PROBLEM_PAUSE_SECONDS = 0.5
 _CLOSE_SECONDS = 5.0
 

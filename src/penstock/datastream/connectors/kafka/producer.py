@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import repeat
 from typing import Any
 
-from penstock.datastream.connectors.kafka.client import KafkaError, new_producer, reason
+from penstock.datastream.connectors.kafka.client import LOG, KafkaError, new_producer, reason
 from penstock.datastream.connectors.kafka.serialization import RecordChunk
 
 _ANY_PARTITION = -1
@@ -25,10 +25,12 @@ class RecordProducer:
     """A producer of confluent-kafka that notices when a record was not delivered.
 
     :param reports: whether to; a transaction notices by itself
+    :param only_log_failures: it is not an error
     """
 
-    def __init__(self, settings: Mapping[str, Any], *, reports: bool = True) -> None:
+    def __init__(self, settings: Mapping[str, Any], *, reports: bool = True, only_log_failures: bool = False) -> None:
         self._failure: str | None = None
+        self._only_log_failures = only_log_failures
         callbacks: dict[str, Any] = {}
         if reports:
             # Of failures only: a call for every record that went well would take half of the time.
@@ -36,8 +38,13 @@ class RecordProducer:
         self.client = new_producer({**_DEFAULTS, **settings, **callbacks})
 
     def _not_delivered(self, error: Any, message: Any) -> None:
-        if error is not None and self._failure is None:
-            self._failure = f"a record for topic {message.topic()} was not delivered: {reason(error)}"
+        if error is None:
+            return
+        problem = f"a record for topic {message.topic()} was not delivered: {reason(error)}"
+        if self._only_log_failures:
+            LOG.warning("%s", problem)
+        elif self._failure is None:
+            self._failure = problem
 
     def produce(self, chunk: RecordChunk) -> None:
         """Queue records; waits when the queue is full."""

@@ -63,6 +63,7 @@ class KafkaSink(Sink):
         self._serializer = serializer
         self._guarantee = guarantee
         self._transactional_id_prefix = transactional_id_prefix
+        self._only_log_failures = False
 
     @staticmethod
     def builder() -> KafkaSinkBuilder:
@@ -76,7 +77,10 @@ class KafkaSink(Sink):
         if self._guarantee is DeliveryGuarantee.EXACTLY_ONCE:
             return _CollectingWriter(self._serializer, sink_context, context.lineage)
         wait = self._guarantee is DeliveryGuarantee.AT_LEAST_ONCE
-        return _ProducingWriter(self._serializer, sink_context, RecordProducer(self._settings), wait=wait)
+        return _ProducingWriter(self._serializer, sink_context, self._new_producer(), wait=wait)
+
+    def _new_producer(self) -> RecordProducer:
+        return RecordProducer(self._settings, only_log_failures=self._only_log_failures)
 
     def create_committer(self) -> Committer | None:
         """For exactly-once only."""
