@@ -1,8 +1,10 @@
 """What tests do at the other end of Kafka: every test has topics of its own on the one broker."""
 
 import itertools
+import time
 
 import confluent_kafka
+from confluent_kafka.admin import OffsetSpec
 
 _numbers = itertools.count()
 
@@ -54,7 +56,8 @@ class Kafka:
             producer.abort_transaction(30)
 
     def messages(self, topic, *, level="read_committed"):
-        """All messages a consumer sees from the beginning to the end as it is now."""
+        """All messages a consumer sees from the beginning to the end as it is now, when transactions have ended."""
+        self._wait_for_transactions(topic)
         consumer = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": self.bootstrap_servers,
@@ -78,6 +81,23 @@ class Kafka:
                 open_ends.discard(message.partition())
         consumer.close()
         return found
+
+    def _wait_for_transactions(self, topic):
+        """A commit returns before all partitions know of it: wait until none of them has an open transaction."""
+        partitions = self.broker.admin.list_topics(topic, timeout=30).topics[topic].partitions
+        asked = {confluent_kafka.TopicPartition(topic, number): OffsetSpec.latest() for number in partitions}
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            ends = []
+            for level in (
+                confluent_kafka.IsolationLevel.READ_COMMITTED,
+                confluent_kafka.IsolationLevel.READ_UNCOMMITTED,
+            ):
+                futures = self.broker.admin.list_offsets(asked, isolation_level=level, request_timeout=30)
+                ends.append({(at.topic, at.partition): future.result().offset for at, future in futures.items()})
+            if ends[0] == ends[1]:
+                return
+            time.sleep(0.005)
 
     def values(self, topic, *, level="read_committed"):
         return [message.value().decode() for message in self.messages(topic, level=level)]
