@@ -5,6 +5,7 @@ import json
 import pytest
 from support import Script
 
+from penstock.core.source import Source, SourceSplit, SplitEnumerator
 from penstock.runtime.coordinator import (
     FIRST_BATCH_RECORDS,
     MAX_BATCH_RECORDS,
@@ -239,3 +240,76 @@ class TestBatchSizer:
         sizer = BatchSizer()
         self.run_batches(sizer, lambda size: 0.1, 8)
         assert self.run_batches(sizer, lambda size: size / 20_000) <= 150_000
+
+
+# -- splits that appear, and where they begin --------------------------------------------------------------------------
+
+
+class Log(Source):
+    """Partitions that grow; a new one begins where its end is at the moment of asking."""
+
+    def __init__(self):
+        self.ends = {}
+        self.asked = []
+
+    @property
+    def is_bounded(self):
+        return False
+
+    def create_enumerator(self, parallelism):
+        return LogEnumerator(self)
+
+    def create_reader(self):
+        raise NotImplementedError
+
+    def initial_offset(self, split):
+        raise AssertionError("the enumerator says")
+
+
+class LogEnumerator(SplitEnumerator):
+    def __init__(self, log):
+        self.log = log
+
+    def discover_splits(self):
+        return [SourceSplit(name) for name in sorted(self.log.ends)]
+
+    def starting_offset(self, split, *, fresh):
+        self.log.asked.append((split.split_id, fresh))
+        return self.log.ends[split.split_id] if fresh else 0
+
+    def latest_offset(self, split, start_offset, max_records):
+        return min(self.log.ends[split.split_id], start_offset + max_records)
+
+    def is_finished(self, split, offset):
+        return False
+
+
+def ranges(works):
+    return [(r.split.split_id, r.start, r.end) for work in works for r in work.ranges]
+
+
+def test_where_a_split_begins_is_part_of_the_plan_and_asked_once(clock):
+    log = Log()
+    log.ends = {"b": 10}
+    plan = coordinator(clock, vertex(log))
+    first = json.loads(json.dumps(plan.plan(plan.initial_offset())))
+    log.ends["b"] = 25  # after a crash: the end is elsewhere, the plan is not
+    again = coordinator(clock, vertex(log))
+    assert ranges(again.works(again.initial_offset(), first)) == []
+    second = again.plan(first)
+    assert ranges(again.works(first, second)) == [("b", 10, 25)]
+    assert log.asked == [("b", True)]
+
+
+def test_a_split_that_appears_later_is_known_as_such_and_moves_no_other(clock):
+    log = Log()
+    log.ends = {"b": 10, "c": 10}
+    plan = coordinator(clock, vertex(log, parallelism=2))
+    first = plan.plan(plan.initial_offset())
+    log.ends = {"a": 3, "b": 12, "c": 12}  # listed first, but new
+    second = plan.plan(first)
+    assert list(second["s"]["source 0"]) == ["b", "c", "a"]
+    assert sorted(ranges(plan.works(first, second))) == [("a", 0, 3), ("b", 10, 12), ("c", 10, 12)]
+    assert log.asked == [("b", True), ("c", True), ("a", False)]
+    before, after = (plan.header(offset).splits[0] for offset in (first, second))
+    assert all(before[name].subtask == after[name].subtask for name in "bc")
