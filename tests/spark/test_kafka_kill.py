@@ -18,6 +18,7 @@ pytestmark = [
 START_SECONDS = 240  # a busy machine starts a JVM slowly
 RECORDS = 1_800
 KEYS = 7
+KILLS = 3
 
 
 def test_a_job_from_kafka_to_kafka_killed_again_and_again_delivers_every_record_once(kafka, tmp_path):
@@ -28,7 +29,7 @@ def test_a_job_from_kafka_to_kafka_killed_again_and_again_delivers_every_record_
     for partition in range(3):
         kafka.send(source, range(partition, RECORDS, 3), partition=partition)
     arguments = (tmp_path / "checkpoint", kafka.bootstrap_servers, source, target)
-    for _ in range(3):
+    for _ in range(KILLS):
         process, children = run(tmp_path, arguments), {}
         try:
             seen = len(kafka.values(target)) + 60 * moments.randint(1, 5)
