@@ -30,9 +30,8 @@ class CheckpointRecord:
     savepoint: str | None = None
     """The savepoint to load, if nothing was committed since."""
     lineage: str = ""
-    """The name of this line of checkpoints, random, made with the directory. Outer systems remember by it what a sink has
-    committed: checkpoint 5 of another line, in a directory that was emptied or that began with a savepoint, is another
-    checkpoint."""
+    """The name of this line of checkpoints, random, made with the directory. Outer systems remember by it what a sink
+    has committed: checkpoint 5 of another line, in a directory that was emptied, is another checkpoint."""
 
 
 class CheckpointDirectory:

@@ -1,8 +1,5 @@
 """FlinkKafkaConsumer and FlinkKafkaProducer: the defaults of the old connectors (spec: 8, M and N)."""
 
-import json
-from pathlib import Path
-
 import pytest
 
 import penstock.datastream.connectors.kafka as package
@@ -156,15 +153,3 @@ def test_the_old_connectors_say_what_is_missing():
     exact = FlinkKafkaProducer("t", SimpleStringSchema(), {"bootstrap.servers": "x"}, semantic=Semantic.EXACTLY_ONCE)
     with pytest.raises(InvalidProgramError, match="needs set_transactional_id_prefix"):
         exact.create_committer()
-
-
-def test_all_names_of_pyflinks_module_are_there():
-    names = json.loads(Path(__file__).with_name("pyflink_names.json").read_text())
-    java_only = {"get_java_function", "get_transformer"}
-    missing = [
-        f"{name}.{member}"
-        for name, members in names.items()
-        for member in members
-        if member not in java_only and not hasattr(getattr(package, name, None), member)
-    ]
-    assert missing == []

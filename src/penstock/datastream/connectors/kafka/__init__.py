@@ -5,7 +5,13 @@ from __future__ import annotations
 from penstock.core.sink import DeliveryGuarantee
 from penstock.datastream.connectors.kafka.client import KafkaError
 from penstock.datastream.connectors.kafka.deserialization import ConsumerRecord, KafkaRecordDeserializationSchema
-from penstock.datastream.connectors.kafka.legacy import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
+from penstock.datastream.connectors.kafka.legacy import (
+    FlinkKafkaConsumer,
+    FlinkKafkaConsumerBase,
+    FlinkKafkaProducer,
+    FlinkKafkaProducerBase,
+    Semantic,
+)
 from penstock.datastream.connectors.kafka.offsets import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
@@ -28,8 +34,10 @@ __all__ = [
     "DeliveryGuarantee",
     "FlinkFixedPartitioner",
     "FlinkKafkaConsumer",
+    "FlinkKafkaConsumerBase",
     "FlinkKafkaPartitioner",
     "FlinkKafkaProducer",
+    "FlinkKafkaProducerBase",
     "KafkaError",
     "KafkaOffsetResetStrategy",
     "KafkaOffsetsInitializer",

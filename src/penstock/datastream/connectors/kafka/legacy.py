@@ -30,7 +30,13 @@ from penstock.datastream.connectors.kafka.serialization import (
 from penstock.datastream.connectors.kafka.sink import KafkaSink
 from penstock.datastream.connectors.kafka.source import KafkaSource
 
-__all__ = ["FlinkKafkaConsumer", "FlinkKafkaProducer", "Semantic"]
+__all__ = [
+    "FlinkKafkaConsumer",
+    "FlinkKafkaConsumerBase",
+    "FlinkKafkaProducer",
+    "FlinkKafkaProducerBase",
+    "Semantic",
+]
 
 _OLD_INTERVAL = "flink.partition-discovery.interval-millis"
 _INTERVAL = "partition.discovery.interval.ms"
@@ -195,3 +201,8 @@ class _OldSchema(KafkaRecordSerializationSchema):
 
     def serialize(self, element: Any, context: KafkaSinkContext, timestamp: int | None) -> ProducerRecord | None:
         return self._schema.serialize(element, context, timestamp if self.write_timestamps else None)
+
+
+# PyFlink has the methods in base classes.
+FlinkKafkaConsumerBase = FlinkKafkaConsumer
+FlinkKafkaProducerBase = FlinkKafkaProducer

@@ -79,6 +79,10 @@ class KafkaSink(Sink):
         wait = self._guarantee is DeliveryGuarantee.AT_LEAST_ONCE
         return _ProducingWriter(self._serializer, sink_context, self._new_producer(), wait=wait)
 
+    def get_transformer(self) -> None:
+        """The stream is written as it is."""
+        return
+
     def _new_producer(self) -> RecordProducer:
         return RecordProducer(self._settings, only_log_failures=self._only_log_failures)
 
