@@ -111,7 +111,7 @@ def _start(master: str, app_name: str, settings: dict[str, str], wanted: dict[st
     directory = Path(tempfile.mkdtemp(prefix="penstock-spark-"))
     jvm = None
     try:
-        if master.startswith("local"):
+        if master == "local" or master.startswith("local["):  # not local-cluster, which has executors of its own
             settings |= local_settings(directory)
             settings |= jvm_classes.settings()
         sockets = directory if len(str(directory)) <= _MAX_SOCKET_DIRECTORY else Path("/tmp")  # noqa: S108
