@@ -48,7 +48,7 @@ def coordinator(clock, *vertices, limit=None):
 
 
 def positions(offset, source="source 0"):
-    return {split: position for split, (position, _) in offset["s"][source].items()}
+    return {split: position for split, (position, *_) in offset["s"][source].items()}
 
 
 def test_a_bounded_source_is_read_in_batches_to_its_end(clock):
@@ -92,7 +92,7 @@ def test_the_first_batch_of_a_run_comes_at_once_then_only_when_there_is_somethin
 
 def test_after_a_restart_the_tasks_are_asked_once_what_they_wait_for(clock):
     """A processing-time timer may have come due while the job was down."""
-    offset = {"n": 5, "t": 900, "end": False, "s": {"source 0": {"0": [0, 0]}}}
+    offset = {"n": 5, "t": 900, "end": False, "s": {"source 0": {"0": [0, 0, 0]}}}
     plan = coordinator(clock, vertex(Script([], bounded=False)))
     woken = plan.plan(offset)
     assert woken["n"] == 6

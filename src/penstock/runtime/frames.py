@@ -59,6 +59,7 @@ class SplitStatus:
     subtask: int
     idle: bool | None = None  # None: the driver does not watch over it, the split itself says so
     finished: bool = False
+    ended_before: bool = False  # finished in an earlier batch
 
 
 @dataclass(slots=True)

@@ -159,7 +159,8 @@ class StreamTask:
                 continue
             senders = set(edge.senders_to(self.subtask))
             for split, status in splits.items():
-                if status.subtask in senders:
+                # One that ended before is at its end already, or forgotten if others may follow.
+                if status.subtask in senders and not status.ended_before:
                     self.valve.expect((edge.id, split))
 
     def _apply_split_states(self, header: BatchHeader) -> None:
@@ -173,13 +174,23 @@ class StreamTask:
                 if status.subtask not in senders:
                     continue
                 channel = (edge.id, split)
-                if status.finished:
+                if status.finished and edge.source not in header.finished_sources:
+                    self._forget(channel)  # other splits may follow: event time does not end with this one
+                elif status.finished:
                     self._status(channel, idle=False)
                     self._watermark(channel, MAX_WATERMARK)
                 elif status.idle is not None:
                     self._status(channel, idle=status.idle)
             if edge.source in header.finished_sources and not self._hears_from(splits, senders):
                 self._silent_edge_finished(edge)
+
+    def _forget(self, channel: Any) -> None:
+        was_idle = self.valve.idle
+        advanced = self.valve.forget(channel)
+        if advanced is not None:
+            self._advance(advanced)
+        if self.valve.idle != was_idle:
+            self._head.process_status(idle=self.valve.idle)
 
     def _hears_from(self, splits: dict[str, Any], senders: set[int]) -> bool:
         return any(status.subtask in senders for status in splits.values())

@@ -14,13 +14,16 @@ _FILE = "penstock.json"
 _VERSION = 1
 
 
-def check_checkpoint(spark: SparkSession, directory: str, graph: JobGraph) -> None:
-    """Write the job's shape into a new checkpoint; refuse an old one that the job cannot continue."""
-    shape = _shape(graph)
+def check_checkpoint(spark: SparkSession, directory: str, graph: JobGraph, job_id: str) -> str:
+    """Write the job's shape into a new checkpoint; refuse an old one that the job cannot continue.
+
+    Returns the id of the job that began the checkpoint: sinks know their files and transactions by it.
+    """
+    shape = {**_shape(graph), "job": job_id}
     known = _read(spark, directory)
     if known is None:
         _write(spark, directory, shape)
-        return
+        return job_id
     if known["version"] != _VERSION:
         raise InvalidProgramError(
             f"the checkpoint in {directory} was written by another version of Penstock (format {known['version']}, "
@@ -44,6 +47,7 @@ def check_checkpoint(spark: SparkSession, directory: str, graph: JobGraph) -> No
             f"the checkpoint in {directory} belongs to a job of {len(known['stages'])} stages, this one has "
             f"{len(shape['stages'])}: use an empty checkpoint directory"
         )
+    return str(known.get("job", job_id))
 
 
 def _shape(graph: JobGraph) -> dict[str, Any]:

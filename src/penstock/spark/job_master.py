@@ -42,6 +42,7 @@ class JobMaster:
         self._coordinator: SourceCoordinator | None = None
         self._commit_failure: PenstockError | None = None
         self._temporary: str | None = None
+        self._lasting_id = job_id
 
     # -- life cycle ---------------------------------------------------------------------------------------------
 
@@ -52,7 +53,8 @@ class JobMaster:
         attempt = 0
         try:
             checkpoint = self._checkpoint_directory()
-            check_checkpoint(self._spark, checkpoint, self.graph)
+            self._lasting_id = check_checkpoint(self._spark, checkpoint, self.graph, self.job_id)
+            self._start_committers(checkpoint)
             while True:
                 try:
                     self._run_attempt(attempt, checkpoint)
@@ -84,6 +86,12 @@ class JobMaster:
         if self._server is not None:
             self._server.stop()
 
+    def _start_committers(self, checkpoint: str) -> None:
+        directory = _directory_beside(checkpoint, "commits")
+        if directory is None:
+            self._committers.check_durable(checkpoint)
+        self._committers.start(self._lasting_id, directory)
+
     def _checkpoint_directory(self) -> str:
         directory = self.graph.settings.checkpoint_dir
         if directory is None:
@@ -103,9 +111,10 @@ class JobMaster:
         self._coordinator = coordinator
         self._commit_failure = None
         server = self._server = SourceServer(coordinator, self._spark.sparkContext.defaultParallelism)
+        server.on_committed = self._committers.checkpoint_complete
         try:
-            coordinator.start(_receive_directory(checkpoint))
-            spec = job_spec(self.graph, self.job_id, attempt, batch=False)
+            coordinator.start(_directory_beside(checkpoint, "received"))
+            spec = job_spec(self.graph, self._lasting_id, attempt, batch=False)
             frame = compile_streaming(self._spark, spec, server, self.graph.frames)
             query = (
                 frame.writeStream.foreachBatch(self._on_batch)
@@ -183,10 +192,10 @@ def _stop_quietly(query: StreamingQuery) -> None:
         query.stop()
 
 
-def _receive_directory(checkpoint: str) -> str | None:
-    """Receive logs lie beside the checkpoint if that is on this machine."""
+def _directory_beside(checkpoint: str, name: str) -> str | None:
+    """Receive logs and commit logs lie beside the checkpoint if that is on this machine."""
     local = checkpoint.removeprefix("file://")
-    return None if "://" in local else str(Path(local) / "received")
+    return None if "://" in local else str(Path(local) / name)
 
 
 def checkpoint_exists(directory: str) -> bool:

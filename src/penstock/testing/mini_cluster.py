@@ -67,6 +67,7 @@ class MiniClusterJob:
 
     :param max_records: records per source and batch; None: as many as there are
     :param cold: forget all live tasks after every batch, so that everything has to come from the pages
+    :param directory: what receivers and sinks keep to survive a crash of the driver; None: in memory
     """
 
     def __init__(
@@ -78,19 +79,22 @@ class MiniClusterJob:
         cold: bool = False,
         snapshot: bytes | None = None,
         job_id: str | None = None,
+        directory: str | None = None,
     ) -> None:
         batch = graph.runs_as_batch
+        self.job_id = job_id or (str(JobID()) if snapshot is None else pickle.loads(snapshot)[2])
         self.graph = graph
         self.progress = JobProgress(graph)
         self.committers = SinkCommitters(graph.vertices)
-        spec = job_spec(graph, job_id or str(JobID()), 0, batch=batch)
+        spec = job_spec(graph, self.job_id, 0, batch=batch)
         self._blob = pack_job(spec)
         self._spec = spec
         self._cold = cold or batch
         # The coordinator divides by the number of sources.
         sizer = BatchSizer(1 << 60 if batch or max_records is None else max_records * len(graph.source_vertices))
         self.coordinator = SourceCoordinator(graph.source_vertices, clock=clock, sizer=sizer)
-        self.coordinator.start()
+        self.coordinator.start(None if directory is None else f"{directory}/received")
+        self.committers.start(self.job_id, None if directory is None else f"{directory}/commits")
         self.offset: Offset = self.coordinator.initial_offset()
         self._channels = {
             (level, channel): _ChannelState() for level in range(1, spec.levels + 1) for channel in range(spec.channels)
@@ -107,6 +111,7 @@ class MiniClusterJob:
 
     def run_batch(self) -> bool:
         """Run one batch if there is something to do; returns whether there was."""
+        self.committers.checkpoint_complete(self.offset["n"])  # of a job that is continued
         end = self.coordinator.plan(self.offset)
         if end is None:
             return False
@@ -121,6 +126,7 @@ class MiniClusterJob:
         self.committers.commit(reports, end["n"])
         self.offset = end
         self.coordinator.commit(end)
+        self.committers.checkpoint_complete(end["n"], final=self.finished)
         wakeups = [report.next_wakeup for report in reports if report.next_wakeup is not None]
         self.coordinator.wake_at(min(wakeups, default=None))
         self.progress.batch(reports, end["n"], 0.0)
@@ -147,10 +153,10 @@ class MiniClusterJob:
     def snapshot(self) -> bytes:
         """All state of the job: offsets, pages, clocks."""
         channels = {key: (state.store.blobs, state.snapshots) for key, state in self._channels.items()}
-        return pickle.dumps((self.offset, channels))
+        return pickle.dumps((self.offset, channels, self.job_id))
 
     def _restore(self, snapshot: bytes) -> None:
-        self.offset, channels = pickle.loads(snapshot)
+        self.offset, channels, _ = pickle.loads(snapshot)
         self._channels = {key: _ChannelState(*state) for key, state in channels.items()}
 
     def close(self) -> None:
@@ -211,11 +217,28 @@ class MiniCluster:
         self._cold = cold
 
     def start(
-        self, sinks: list[Transformation], settings: JobSettings, *, snapshot: bytes | None = None
+        self,
+        sinks: list[Transformation],
+        settings: JobSettings,
+        *,
+        snapshot: bytes | None = None,
+        directory: str | None = None,
+        job_id: str | None = None,
     ) -> MiniClusterJob:
-        """Start a job without running it; `snapshot` continues an earlier one."""
-        graph = translate(sinks, settings)
-        return MiniClusterJob(graph, self.clock, max_records=self._max_records, cold=self._cold, snapshot=snapshot)
+        """Start a job without running it; `snapshot` continues an earlier one.
+
+        `directory` is what receivers and sinks keep to survive a crash of the driver; `job_id` is the id that a job
+        has which failed before its first snapshot.
+        """
+        return MiniClusterJob(
+            translate(sinks, settings),
+            self.clock,
+            max_records=self._max_records,
+            cold=self._cold,
+            snapshot=snapshot,
+            job_id=job_id,
+            directory=directory,
+        )
 
     def submit(self, sinks: list[Transformation], settings: JobSettings) -> JobClient:
         """Run a job to its end."""

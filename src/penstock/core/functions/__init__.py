@@ -42,6 +42,12 @@ from penstock.core.functions.process import (
     KeyedProcessFunction,
     ProcessFunction,
 )
+from penstock.core.functions.transactional import (
+    CheckpointCommitter,
+    FileCheckpointCommitter,
+    GenericWriteAheadSink,
+    TwoPhaseCommitSinkFunction,
+)
 from penstock.core.functions.window import (
     AllWindowFunction,
     ProcessAllWindowFunction,
@@ -67,6 +73,7 @@ __all__ = [
     "AsyncRetryStrategy",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
+    "CheckpointCommitter",
     "CheckpointListener",
     "CheckpointedFunction",
     "CoFlatMapFunction",
@@ -74,6 +81,7 @@ __all__ = [
     "CoMapFunction",
     "CoProcessFunction",
     "DistributedCache",
+    "FileCheckpointCommitter",
     "FilterFunction",
     "FilterFunctionWrapper",
     "FlatJoinFunction",
@@ -83,6 +91,7 @@ __all__ = [
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
     "FunctionWrapper",
+    "GenericWriteAheadSink",
     "JoinFunction",
     "KeySelector",
     "KeySelectorFunctionWrapper",
@@ -106,5 +115,6 @@ __all__ = [
     "RuntimeContext",
     "SinkFunction",
     "SourceFunction",
+    "TwoPhaseCommitSinkFunction",
     "WindowFunction",
 ]
