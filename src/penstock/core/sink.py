@@ -136,6 +136,10 @@ class SinkWriter(ABC):
             for value, context._timestamp in zip(values, timestamps, strict=True):
                 write(value, context)
 
+    def next_wakeup(self) -> int | None:
+        """The processing time at which :meth:`flush` must be called though no record may come."""
+        return None
+
     def flush(self, end_of_input: bool) -> None:
         """Called after the last record of a micro-batch: nothing may stay in memory only."""
         return
@@ -164,6 +168,10 @@ class Committer(ABC):
 
     after_checkpoint: bool = False
     """Whether to commit when the checkpoint is complete, from the log, instead of just before."""
+    may_commit_early: bool = False
+    """For those that commit after the checkpoint: whether they can also do it before, where there is no place for a
+    log, because a second run of the batch takes the place of the first.
+    """
     max_retries: int = 10
     """How often a commit that asks for it is tried again before the job fails."""
     retry_backoff_ms: int = 50
@@ -171,6 +179,12 @@ class Committer(ABC):
 
     def open(self, job_id: str, sink_id: str) -> None:
         """Called before the first commit, also after a restart; the ids are those the writers get."""
+        return
+
+    def checkpoint_complete(self, *, final: bool) -> None:
+        """What was committed so far belongs to complete checkpoints and will not be committed again. Called often,
+        also when nothing happened; ``final`` when the job is done.
+        """
         return
 
     @abstractmethod

@@ -347,11 +347,13 @@ class DataStream(StreamSettings):
             stream = self if transformer is None else transformer.apply(self)
         return stream._add_sink(type(sink).__name__, SinkOperator(sink))
 
-    def add_sink(self, sink_func: SinkFunction | Callable[[Any], Any]) -> DataStreamSink:
+    def add_sink(self, sink_func: SinkFunction | Sink | Callable[[Any], Any]) -> DataStreamSink:
         """Calls a SinkFunction, or a plain function, for every record.
 
         A TwoPhaseCommitSinkFunction or a GenericWriteAheadSink delivers with the checkpoints.
         """
+        if isinstance(sink_func, Sink):  # StreamingFileSink and JdbcSink are sinks of either kind in PyFlink
+            return self.sink_to(sink_func)
         transactional = transactional_sink(sink_func)
         if transactional is not None:
             return self._add_sink("Unnamed", SinkOperator(transactional))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ class SinkCommitters:
         self._committers: dict[str, Committer] = {}
         self._names: dict[str, str] = {}
         self._logs: dict[str, CommitLog] = {}
+        self._early: set[str] = set()
         self._sleep = sleep
         for vertex in vertices:
             for chained in vertex.operators:
@@ -42,13 +44,15 @@ class SinkCommitters:
         """Called before the first batch: the job's lasting id, and a directory that survives a crash of the driver."""
         for sink_id, committer in self._committers.items():
             committer.open(job_id, sink_id)
-            if committer.after_checkpoint:
+            if committer.after_checkpoint and sink_id not in self._early:
                 self._logs[sink_id] = CommitLog(None if directory is None else str(Path(directory) / sink_id))
 
     def check_durable(self, checkpoint: str) -> None:
-        """Refuse sinks whose commit log would not survive the driver."""
+        """There is no place for logs: sinks that can do without one commit early, others are refused."""
         for sink_id, committer in self._committers.items():
-            if committer.after_checkpoint:
+            if committer.after_checkpoint and committer.may_commit_early:
+                self._early.add(sink_id)
+            elif committer.after_checkpoint:
                 raise InvalidProgramError(
                     f"sink '{self._names[sink_id]}' commits after the checkpoint from a log that must be on a local "
                     f"(or mounted) file system, but the checkpoint directory is {checkpoint}: use a file: address"
@@ -67,7 +71,7 @@ class SinkCommitters:
                     log.remove(checkpoint_id)  # of a run of this batch that does not count
             elif log is not None:
                 log.put(checkpoint_id, prepared[sink_id])
-            elif committer.after_checkpoint:
+            elif committer.after_checkpoint and sink_id not in self._early:
                 raise RuntimeError("SinkCommitters.start() was not called")
             else:
                 self._commit(sink_id, committer, prepared[sink_id], checkpoint_id)
@@ -87,6 +91,19 @@ class SinkCommitters:
                 except RetryCommitError:
                     break  # in order: what is younger waits, too
                 log.remove(checkpoint_id)
+        for sink_id, committer in self._committers.items():
+            self._guarded(sink_id, "clean up", partial(committer.checkpoint_complete, final=final))
+
+    def _guarded(self, sink_id: str, what: str, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except PenstockError:
+            raise
+        except Exception as error:
+            raise JobExecutionError(
+                f"sink '{self._names[sink_id]}' failed to {what}: {type(error).__name__}: {error}\n"
+                f"{user_traceback(error)}"
+            ) from error
 
     def _commit(
         self, sink_id: str, committer: Committer, committables: list[Any], checkpoint_id: int, *, retry: bool = True
@@ -94,7 +111,8 @@ class SinkCommitters:
         failures = 0
         while True:
             try:
-                committer.commit(committables, checkpoint_id)
+                commit = partial(committer.commit, committables, checkpoint_id)
+                self._guarded(sink_id, f"commit batch {checkpoint_id}", commit)
             except RetryCommitError as error:
                 failures += 1
                 if not retry:
@@ -106,14 +124,6 @@ class SinkCommitters:
                     ) from error
                 wait = committer.retry_backoff_ms * min(2 ** (failures - 1), _LONGEST_BACKOFF)
                 self._sleep(wait / 1000)
-            except PenstockError:
-                raise
-            except Exception as error:
-                raise JobExecutionError(
-                    f"sink '{self._names[sink_id]}' failed to commit batch {checkpoint_id}: "
-                    f"{type(error).__name__}: {error}\n"
-                    f"{user_traceback(error)}"
-                ) from error
             else:
                 return
 

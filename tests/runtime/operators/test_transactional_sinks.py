@@ -1,16 +1,15 @@
 """Two-phase commit and write-ahead sinks: when they begin, commit and abort, and what a crash at any moment leaves."""
 
 import pytest
+from crashing import Crashing
 
-from penstock.common.errors import InvalidProgramError, JobExecutionError, PenstockError
+from penstock.common.errors import InvalidProgramError, JobExecutionError
 from penstock.core.functions import (
     CheckpointCommitter,
     FileCheckpointCommitter,
     GenericWriteAheadSink,
     TwoPhaseCommitSinkFunction,
 )
-from penstock.datastream import StreamExecutionEnvironment
-from penstock.testing import MiniCluster
 
 LOG = []
 TROUBLE = {}
@@ -77,49 +76,6 @@ def visible(directory):
     )
 
 
-class Crashing:
-    """A job that is started again from its last checkpoint whenever it fails, as after a crash of everything."""
-
-    def __init__(self, tmp_path, build, *, records=12, max_records=4, cold=False):
-        self.tmp_path, self.build = tmp_path, build
-        self.records, self.max_records, self.cold = records, max_records, cold
-        self.snapshot = None
-        self.job_id = None
-
-    def start(self):
-        env = StreamExecutionEnvironment(executor=MiniCluster(max_records=self.max_records, cold=self.cold))
-        env.set_parallelism(2)
-        self.build(env.from_sequence(1, self.records).rebalance())
-        cluster = MiniCluster(max_records=self.max_records, cold=self.cold)
-        job = cluster.start(
-            env._sinks,
-            env._job_settings(None),
-            snapshot=self.snapshot,
-            directory=str(self.tmp_path / "durable"),
-            job_id=self.job_id,
-        )
-        self.job_id = job.job_id
-        return job
-
-    def run(self, attempts=20):
-        crashes = 0
-        for _ in range(attempts):
-            job = self.start()
-            try:
-                while not job.finished:
-                    before = job.offset
-                    assert job.run_batch()
-                    self.snapshot = job.snapshot()
-                job.close()
-            except PenstockError:
-                crashes += 1
-                if job.offset != before:  # the checkpoint was complete when it failed
-                    self.snapshot = job.snapshot()
-            else:
-                return crashes
-        raise AssertionError("the job never came to its end")
-
-
 @pytest.fixture
 def transactions(tmp_path):
     directory = tmp_path / "transactions"
@@ -127,8 +83,12 @@ def transactions(tmp_path):
     return directory
 
 
-def two_phase(directory):
-    return lambda stream: stream.add_sink(Transactional(directory)).set_parallelism(1)
+def numbers(env, records=12):
+    return env.from_sequence(1, records).rebalance()
+
+
+def two_phase(directory, records=12):
+    return lambda env: numbers(env, records).add_sink(Transactional(directory)).set_parallelism(1)
 
 
 @pytest.mark.parametrize("cold", [False, True])
@@ -138,7 +98,7 @@ def test_every_record_is_visible_once_in_an_undisturbed_run(tmp_path, transactio
 
 
 def test_a_transaction_begins_before_the_first_record_and_behind_every_checkpoint(tmp_path, transactions):
-    job = Crashing(tmp_path, two_phase(transactions), records=4, max_records=1).start()
+    job = Crashing(tmp_path, two_phase(transactions, 4), max_records=1).start()
     assert job.run_batch()
     first, _ = (name for what, name in LOG if what == "begin")
     assert [what for what in LOG if what[0] != "begin"] == [("pre_commit", first), ("commit", first)]
@@ -151,8 +111,8 @@ def test_a_transaction_begins_before_the_first_record_and_behind_every_checkpoin
 
 
 def test_a_batch_without_records_leaves_its_transaction_open(tmp_path, transactions):
-    def build(stream):
-        stream.filter(lambda value: value > 8).add_sink(Transactional(transactions)).set_parallelism(1)
+    def build(env):
+        numbers(env).filter(lambda value: value > 8).add_sink(Transactional(transactions)).set_parallelism(1)
 
     Crashing(tmp_path, build, max_records=2).run()
     commits = [name for what, name in LOG if what == "commit"]
@@ -234,7 +194,7 @@ def sent(path):
 
 def write_ahead(tmp_path):
     committer = FailingCommitter(tmp_path / "committed")
-    return lambda stream: stream.add_sink(Outer(tmp_path / "outer", committer, "my job")).set_parallelism(1)
+    return lambda env: numbers(env).add_sink(Outer(tmp_path / "outer", committer, "my job")).set_parallelism(1)
 
 
 def test_records_are_sent_by_checkpoint_after_it_is_complete(tmp_path):
@@ -294,7 +254,7 @@ def test_a_job_does_not_end_with_records_that_were_not_sent(tmp_path):
 
 
 def test_a_write_ahead_sink_needs_no_committer(tmp_path):
-    Crashing(tmp_path, lambda stream: stream.add_sink(Outer(tmp_path / "outer"))).run()
+    Crashing(tmp_path, lambda env: numbers(env).add_sink(Outer(tmp_path / "outer"))).run()
     assert sorted(sent(tmp_path / "outer")) == list(range(1, 13))
     with pytest.raises(InvalidProgramError, match="CheckpointCommitter"):
         Outer(tmp_path, "no committer")
@@ -319,8 +279,8 @@ def test_checkpoint_committers_are_told_who_they_are_before_they_open(tmp_path):
         def close(self):
             calls.append("close")
 
-    def build(stream):
-        stream.add_sink(Outer(tmp_path / "outer", Telling(), "my job")).set_parallelism(1)
+    def build(env):
+        numbers(env).add_sink(Outer(tmp_path / "outer", Telling(), "my job")).set_parallelism(1)
 
     Crashing(tmp_path, build, max_records=100).run()
     assert calls == ["create_resource", ("my job", True), (0, 1), "close"]

@@ -86,6 +86,11 @@ class SinkOperator(StreamOperator):
         except Exception as error:
             raise user_error(self.context, error, "flush") from None
 
+    def next_wakeup(self) -> int | None:
+        """When the writer wants to be flushed."""
+        assert self._writer is not None
+        return self._writer.next_wakeup()
+
     def prepare_commit(self) -> list[Any]:
         """Committables of this batch."""
         assert self._writer is not None
