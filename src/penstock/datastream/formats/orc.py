@@ -98,5 +98,7 @@ class _OrcWriter(BulkWriter):
             self._writer.write(pa.Table.from_batches([to_arrow(rows, self._row_type, self._schema)]))
 
     def finish(self) -> None:
-        self.flush()
-        self._writer.close()
+        try:
+            self.flush()
+        finally:
+            self._writer.close()

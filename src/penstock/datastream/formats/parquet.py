@@ -176,5 +176,7 @@ class _ParquetWriter(BulkWriter):
             self._writer.write_batch(to_arrow(rows, self._row_type, self._schema))
 
     def finish(self) -> None:
-        self.flush()
-        self._writer.close()
+        try:
+            self.flush()
+        finally:
+            self._writer.close()

@@ -87,7 +87,7 @@ class FileSinkCommitter(Committer):
             if manifest.suffix == ".json":
                 self._carry_through(manifest)
             else:
-                manifest.unlink()  # the output of a compaction that was not written down
+                manifest.unlink(missing_ok=True)  # the output of a compaction that was not written down
         for path in self._base.rglob(f"{UNCOMPACTED}{self._prefix}-{self._tag}-*"):
             self._changed.add(path.parent)
 

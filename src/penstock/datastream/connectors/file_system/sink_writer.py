@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -54,6 +55,13 @@ class _Bucket:
         self.bulk = bulk
         self.created = created
         self.modified = created
+
+    def discard(self) -> None:
+        """Release the file, whatever state it is in."""
+        if self.bulk is not None:
+            with suppress(Exception):
+                self.bulk.finish()
+        self.stream.close()
 
 
 class FileSinkWriter(SinkWriter):
@@ -158,11 +166,12 @@ class FileSinkWriter(SinkWriter):
     # -- complete files -----------------------------------------------------------------------------------------
 
     def _roll(self, name: str) -> None:
-        bucket = self._buckets.pop(name)
+        bucket = self._buckets[name]
         if bucket.bulk is not None:
             bucket.bulk.finish()
         sync(bucket.stream)
         bucket.stream.close()
+        del self._buckets[name]
         pending = bucket.file.path(PENDING, bucket.attempt)
         bucket.file.path(IN_PROGRESS, bucket.attempt).rename(pending)
         final = bucket.file.final
@@ -211,4 +220,9 @@ class FileSinkWriter(SinkWriter):
     def close(self) -> None:
         """Files stay as they are: the checkpoint may need them."""
         for bucket in self._buckets.values():
-            bucket.stream.close()
+            bucket.discard()
+
+    def __del__(self) -> None:
+        """A task whose worker moves on is dropped without being closed."""
+        for bucket in getattr(self, "_buckets", {}).values():
+            bucket.discard()
