@@ -37,7 +37,7 @@ __all__ = [
 def _options(dialect: Dialect) -> dict[str, Any]:
     options: dict[str, Any] = {"delimiter": dialect.separator, "escapechar": dialect.escape}
     if dialect.quote is None:
-        return {**options, "quoting": csv.QUOTE_NONE}
+        return {**options, "quoting": csv.QUOTE_NONE, "quotechar": None}
     return {**options, "quotechar": dialect.quote}
 
 

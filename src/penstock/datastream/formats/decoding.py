@@ -68,11 +68,12 @@ class _Decode(ProcessFunction):
         try:
             record = self._schema.deserialize(message)
         except Exception as error:
+            reason = error.reason if isinstance(error, RecordFormatError) else f"{type(error).__name__}: {error}"
             if self._on_error == "fail":
-                raise
+                name = self.get_runtime_context().get_task_name()
+                raise RecordFormatError(f"operator '{name}' cannot read a message: {reason}", message=value) from None
             self._skipped.inc()
             if isinstance(self._on_error, OutputTag):
-                reason = error.reason if isinstance(error, RecordFormatError) else f"{type(error).__name__}: {error}"
                 yield self._on_error, DeadLetter(value, reason, ctx.timestamp())
             return
         if record is not None:

@@ -39,7 +39,7 @@ class OrcColumnarRowInputFormat(BulkFormat):
         status = Path(path).stat()
         try:
             return _shape(path, status.st_mtime_ns, status.st_size)
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowInvalid, OSError) as error:
             raise RecordFormatError(f"{path} is no complete ORC file: {error}") from None
 
     def length(self, path: str) -> int:
