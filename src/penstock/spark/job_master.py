@@ -87,7 +87,7 @@ class JobMaster:
             self._server.stop()
 
     def _start_committers(self, checkpoint: str) -> None:
-        directory = _directory_beside(checkpoint, "commits")
+        directory = _directory_beside(checkpoint, "committables")  # "commits" is Spark's own
         if directory is None:
             self._committers.check_durable(checkpoint)
         self._committers.start(self._lasting_id, directory)

@@ -113,6 +113,7 @@ class AsyncWaitOperator(FunctionOperator):
         predicate = self._retries.get_retry_predicate()
         try_again_after, try_again_with = predicate.exception_predicate(), predicate.result_predicate()
         attempts = 1
+        results: Results
         while True:
             try:
                 results = await self._invoke(value)
@@ -120,7 +121,11 @@ class AsyncWaitOperator(FunctionOperator):
                 if not self._retries.can_retry(attempts) or try_again_after is None or not try_again_after(error):
                     raise
             else:
-                if not self._retries.can_retry(attempts) or try_again_with is None or not try_again_with(results):
+                if (
+                    not self._retries.can_retry(attempts)
+                    or try_again_with is None
+                    or not try_again_with(list(results or ()))
+                ):
                     return results
             await asyncio.sleep(self._retries.get_backoff_time_millis(attempts) / 1000)
             attempts += 1
