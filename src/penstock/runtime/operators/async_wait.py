@@ -113,7 +113,7 @@ class AsyncWaitOperator(FunctionOperator):
         predicate = self._retries.get_retry_predicate()
         try_again_after, try_again_with = predicate.exception_predicate(), predicate.result_predicate()
         attempts = 1
-        results: Results
+        results: Any
         while True:
             try:
                 results = await self._invoke(value)
@@ -121,12 +121,9 @@ class AsyncWaitOperator(FunctionOperator):
                 if not self._retries.can_retry(attempts) or try_again_after is None or not try_again_after(error):
                     raise
             else:
-                if (
-                    not self._retries.can_retry(attempts)
-                    or try_again_with is None
-                    or not try_again_with(list(results or ()))
-                ):
-                    return results
+                if not self._retries.can_retry(attempts) or try_again_with is None or not try_again_with(results):
+                    found: Results = results
+                    return found
             await asyncio.sleep(self._retries.get_backoff_time_millis(attempts) / 1000)
             attempts += 1
 
@@ -148,3 +145,9 @@ class AsyncWaitOperator(FunctionOperator):
             super().close()
         finally:
             self._loop.close()
+
+    def __del__(self) -> None:
+        """A task whose worker moves on is dropped without being closed."""
+        loop = getattr(self, "_loop", None)
+        if loop is not None and not loop.is_closed() and not loop.is_running():
+            loop.close()
