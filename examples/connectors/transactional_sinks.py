@@ -11,7 +11,7 @@ import tempfile
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.functions import FileCheckpointCommitter, GenericWriteAheadSink, TwoPhaseCommitSinkFunction
@@ -22,25 +22,20 @@ class TransactionalFileSink(TwoPhaseCommitSinkFunction[str]):
 
     def __init__(self, target: str, temporary: str) -> None:
         self.target, self.temporary = Path(target), Path(temporary)
-        self.file: TextIO | None = None
 
     def begin_transaction(self) -> str:
-        """A new file for this task."""
+        """A name that no other task has."""
         for directory in (self.target, self.temporary):
             directory.mkdir(parents=True, exist_ok=True)
-        name = f"{uuid.uuid4()}-{self.get_runtime_context().get_index_of_this_subtask()}"
-        self.file = (self.temporary / name).open("w", encoding="utf-8")
-        return name
+        return f"{uuid.uuid4()}-{self.get_runtime_context().get_index_of_this_subtask()}"
 
     def invoke(self, transaction: str, value: Any, context: Any) -> None:  # type: ignore[override]
         """One line a record."""
-        assert self.file is not None
-        self.file.write(f"{value}\n")
+        with (self.temporary / transaction).open("a", encoding="utf-8") as file:
+            file.write(f"{value}\n")
 
     def pre_commit(self, transaction: str) -> None:
-        """Nothing is written any more."""
-        assert self.file is not None
-        self.file.close()
+        """Everything is in the file already; nothing is written any more."""
 
     def commit(self, transaction: str) -> None:
         """Runs again after a failure, so the file may have been moved already."""
@@ -49,9 +44,7 @@ class TransactionalFileSink(TwoPhaseCommitSinkFunction[str]):
             source.rename(self.target / transaction)
 
     def abort(self, transaction: str) -> None:
-        """May run twice, also for a file that a lost task had opened."""
-        if self.file is not None:
-            self.file.close()
+        """May run twice, also for a file that was never written."""
         (self.temporary / transaction).unlink(missing_ok=True)
 
 
