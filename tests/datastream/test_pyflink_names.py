@@ -21,6 +21,8 @@ JAVA_ONLY = {
     "pickled_bytes_to_python_obj",
     "get_java_function",
     "get_java_memory_size",
+    "get_java_object",
+    "get_java_type_info",
     "get_java_output_tag",
     "get_java_slot_sharing_group",
 }
