@@ -9,13 +9,17 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup java demo test test-fast test-spark test-slow test-all lint format constraints bench clean
+.PHONY: help setup java demo test test-fast test-windows test-spark test-slow test-all lint format names constraints bench docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(VENV)/.dev: pyproject.toml constraints.txt scripts/setup_env.sh
 	@PYTHON="$(PYTHON)" scripts/setup_env.sh dev
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.dev
+	@PYTHON="$(PYTHON)" scripts/setup_env.sh dev,docs
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev
@@ -30,10 +34,13 @@ java: setup ## make sure there is a Java 17 or newer for Spark; installs one if 
 demo: java ## run the sensor-average job on an embedded Spark, with live output
 	@$(PY) examples/sensor_average.py $(ARGS)
 
-test: test-fast test-spark ## all tests but the slow ones: first without, then with Spark
+test: test-fast test-windows test-spark ## what CI runs: first without, then with Spark
 
 test-fast: setup ## tests and doctests that need no JVM
 	@$(PYTEST) src tests --doctest-modules -m "not spark and not slow" -q -n logical --maxprocesses $(WORKERS) $(ARGS)
+
+test-windows: setup ## twelve thousand random streams through the window operators; no JVM
+	@$(PYTEST) tests/runtime/windows -m "slow and not spark" -q -n logical --maxprocesses $(WORKERS) $(ARGS)
 
 test-spark: java ## tests on a local Spark
 	@$(PYTEST) -m "spark and not slow" -q $(ARGS)
@@ -54,13 +61,20 @@ format: setup ## format, and mend what ruff can mend
 	@$(PY) -m ruff check --fix .
 	@$(PY) -m ruff format .
 
+names: setup ## write docs/pyflink-names.md: which of PyFlink's names work
+	@$(PY) scripts/pyflink_names.py
+
 constraints: ## refresh constraints.txt (needs uv; UPGRADE=1 takes the newest versions)
 	@scripts/update_constraints.sh $(if $(UPGRADE),--upgrade)
 
 bench: java $(VENV)/.bench ## compare with PyFlink and plain Spark: a table and a plot
 	@$(PY) benchmarks/run.py $(ARGS)
 
+docs: $(VENV)/.docs ## build the guide as a site, in site/
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet
+	@echo "site/index.html"
+
 clean: ## remove the environment and everything generated
-	rm -rf $(VENV) build dist *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+	rm -rf $(VENV) build dist site *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
 		.import_linter_cache spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -25,7 +25,11 @@ from penstock.testing import MiniCluster
 TESTS = Path(__file__).resolve().parent
 sys.path += [str(path) for path in (TESTS.parent, TESTS / "semantics", TESTS / "spark") if str(path) not in sys.path]
 
-settings.register_profile("penstock", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+# make test-fast ARGS="--hypothesis-profile thorough" looks twenty times as long for a counterexample.
+for name, examples in {"penstock": 50, "thorough": 1_000}.items():
+    settings.register_profile(
+        name, max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    )
 settings.load_profile("penstock")
 
 EXECUTORS = ("warm", "one", "cold")

@@ -13,7 +13,10 @@ from typing import Any
 
 from penstock.datastream import DataStream, StreamExecutionEnvironment
 
-Builder = Callable[[StreamExecutionEnvironment], DataStream | Mapping[str, DataStream]]
+Records = Callable[[], list[Any]]
+"""What there is to see of a result, once the job has run."""
+
+Builder = Callable[[StreamExecutionEnvironment], DataStream | Mapping[str, DataStream] | Mapping[str, Records]]
 
 SHARED_MODULE = Path(__file__).with_name("sensors.py")
 
@@ -32,7 +35,7 @@ class Example:
         """What it shows: the docstring of the function."""
         return inspect.getdoc(self.build) or ""
 
-    def streams(self, env: StreamExecutionEnvironment) -> dict[str, DataStream]:
+    def streams(self, env: StreamExecutionEnvironment) -> dict[str, DataStream | Records]:
         """The results, each with its name; a single one has none."""
         built = self.build(env)
         return dict(built) if isinstance(built, Mapping) else {"": built}
@@ -94,11 +97,14 @@ def collect(env: StreamExecutionEnvironment, examples: Sequence[Example]) -> dic
     return {number: {name: records() for name, records in named.items()} for number, named in pending.items()}
 
 
-def in_order(stream: DataStream) -> Callable[[], list[Any]]:
+def in_order(stream: DataStream | Records) -> Records:
     """The records of a stream, once its job has run, in an order that does not change from run to run.
 
     One task gives its results in order. Of several tasks only the results of a key are in order: they stay together.
+    What a sink wrote is asked for by a function.
     """
+    if not isinstance(stream, DataStream):
+        return stream
     records = stream.collect_async()
     return lambda: list(records) if stream.get_parallelism() == 1 else sorted(records, key=first_field)
 

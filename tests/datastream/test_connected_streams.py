@@ -104,7 +104,6 @@ def test_map_on_keyed_connected_streams_is_keyed(env):
         lambda one, two: one.connect(two).process(Tagged()),
         lambda one, two: one.connect(two).process(KeyedSides()),
         lambda one, two: one.key_by(0).connect(two).process(KeyedSides()),
-        lambda one, two: one.connect(two.key_by(0)).map(Tagged()),
         lambda one, two: one.connect(two.broadcast(RULES)).process(KeyedRules()),
         lambda one, two: one.key_by(0).connect(two.broadcast(RULES)).process(Rules()),
         lambda one, two: one.connect(two.broadcast(RULES)).process(Sides()),

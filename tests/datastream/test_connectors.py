@@ -130,8 +130,9 @@ def test_the_rate_is_kept_over_all_splits_and_counts_from_the_start(monkeypatch)
     source = DataGeneratorSource(lambda index: index, 1_000, RateLimiterStrategy.per_second(10))
     enumerator = source.create_enumerator(2)
     one, two = enumerator.discover_splits()
-    assert enumerator.latest_offset(one, one.start, 100) == one.start
-    assert enumerator.latest_offset(two, two.start + 50, 100) == two.start + 50
+    for _ in range(2):
+        assert enumerator.latest_offset(one, one.start, 100) == one.start
+        assert enumerator.latest_offset(two, two.start + 50, 100) == two.start + 50
     now[0] += 2.0
     assert enumerator.latest_offset(one, one.start, 100) == one.start + 10
     assert enumerator.latest_offset(two, two.start + 50, 100) == two.start + 60
@@ -181,3 +182,47 @@ def test_the_discarding_sink_takes_anything():
     writer = writer_of(DiscardingSink())
     writer.write_batch([1, object()], [1, None])
     assert writer.prepare_commit() == []
+
+
+class Clock:
+    """Stands in for the time module."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def monotonic(self):
+        return self.now
+
+
+@pytest.fixture
+def paced_clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr("penstock.datastream.connectors.datagen.time", clock)
+    return clock
+
+
+@pytest.mark.parametrize("first_offset", [0, 500])
+def test_a_paced_generator_owes_nothing_for_the_time_before_the_first_batch_was_run(paced_clock, first_offset):
+    enumerator = DataGeneratorSource(lambda index: index, 10_000, 100).create_enumerator(1)
+    (split,) = enumerator.discover_splits()
+    paced_clock.now += 60  # the engine starts
+    assert enumerator.latest_offset(split, first_offset, 1000) == first_offset
+    paced_clock.now += 5  # the first batch starts workers
+    assert enumerator.latest_offset(split, first_offset, 1000) == first_offset
+    paced_clock.now += 0.5
+    assert enumerator.latest_offset(split, first_offset, 1000) == first_offset + 50
+    paced_clock.now += 0.25
+    assert enumerator.latest_offset(split, first_offset + 50, 1000) == first_offset + 75
+
+
+def test_a_paced_generator_never_goes_beyond_its_rate_or_the_limit_of_a_batch(paced_clock):
+    enumerator = DataGeneratorSource(lambda index: index, 120, 100).create_enumerator(1)
+    (split,) = enumerator.discover_splits()
+    for _ in range(2):
+        enumerator.latest_offset(split, 0, 10)
+    paced_clock.now += 1
+    assert enumerator.latest_offset(split, 0, 10) == 10
+    assert enumerator.latest_offset(split, 10, 1000) == 100
+    paced_clock.now += 1
+    assert enumerator.latest_offset(split, 100, 1000) == 120
+    assert enumerator.is_finished(split, 120)

@@ -6,7 +6,7 @@ import windows as program
 streaming = pytest.mark.variants(modes=("STREAMING",))
 
 
-@streaming
+@pytest.mark.variants(modes=("STREAMING",), executors=("warm",))  # a thousand records
 def test_e03_only_the_time_of_play_makes_the_level(results):
     assert results(program.mobile_game) == {
         "by the time of play": [("red", "12:00:00", "12:01:00", 600)],

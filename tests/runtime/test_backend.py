@@ -111,7 +111,7 @@ def check_fired(pages, model, domain, limit):
     assert {d for d, _, _ in fired} <= {domain}
 
 
-@settings(max_examples=150)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(
     steps=st.lists(STEPS, max_size=120),
     page_bytes=st.sampled_from([40, 200, 5000]),

@@ -49,9 +49,10 @@ class Script(Source):
     def __init__(self, *splits, bounded=True):
         self.splits = [list(split) for split in splits] or [[]]
         self.bounded = bounded
+        self.ended = set()  # of an unbounded source: splits that end all the same
 
     def __getstate__(self):
-        return {"splits": [[] for _ in self.splits], "bounded": self.bounded}
+        return {"splits": [[] for _ in self.splits], "bounded": self.bounded, "ended": self.ended}
 
     def add(self, *elements, split=0):
         """More elements for a job that runs in this process."""
@@ -89,7 +90,8 @@ class _ScriptEnumerator(SplitEnumerator):
         return min(len(self._elements(split)), start_offset + max_records)
 
     def is_finished(self, split, offset):
-        return self.source.bounded and offset >= len(self._elements(split))
+        ends = self.source.bounded or int(split.split_id) in self.source.ended
+        return ends and offset >= len(self._elements(split))
 
     def prepare(self, split, start_offset, end_offset):
         return replace(split, elements=self._elements(split)[start_offset:end_offset])

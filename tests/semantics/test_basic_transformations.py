@@ -2,8 +2,9 @@
 
 import pytest
 
-from penstock.common import Row
-from penstock.datastream import FilterFunction, FlatMapFunction, MapFunction
+from penstock.common import Row, Types
+from penstock.common.errors import TypeMismatchError
+from penstock.datastream import FilterFunction, FlatMapFunction, MapFunction, OutputTag, ProcessFunction
 
 READINGS = [("sensor_1", 20.5), ("sensor_2", 31.0), ("sensor_1", 24.9), ("sensor_3", 25.0)]
 
@@ -139,3 +140,46 @@ def test_nothing_runs_before_execute(env, run):
     calls = env.from_collection([1]).map(lambda n: n / 0)
     assert calls.get_name() == "Map"
     assert run(env.from_collection([2]).map(str)) == ["2"]  # only what a sink needs is part of the job
+
+
+PERSON = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
+
+
+def test_rows_of_a_named_type_have_names_in_the_next_operator(env, run):
+    people = env.from_collection([("Ann", 30), ("Bob", 40)], type_info=PERSON)
+    older = people.map(lambda person: Row(person.name, person.age + 1), output_type=PERSON)
+
+    assert sorted(run(older.key_by("name").map(lambda person: (person.name, person.as_dict()["age"])))) == [
+        ("Ann", 31),
+        ("Bob", 41),
+    ]
+
+
+class PeopleAside(ProcessFunction):
+    tag = OutputTag("people", PERSON)
+
+    def process_element(self, value, ctx):
+        ctx.output(self.tag, Row(value, 1))
+        yield self.tag, Row(value, 2)
+
+
+def test_rows_of_a_side_output_have_the_names_of_its_type(env, run):
+    process = env.from_collection(["Ann"]).process(PeopleAside())
+
+    assert run(process.get_side_output(PeopleAside.tag).map(lambda person: (person.name, person.age))) == [
+        ("Ann", 1),
+        ("Ann", 2),
+    ]
+
+
+class WrongAside(ProcessFunction):
+    def process_element(self, value, ctx):
+        yield OutputTag("numbers", Types.INT()), value
+
+
+def test_a_record_that_does_not_fit_the_type_of_its_side_output_is_named(env):
+    tag = OutputTag("numbers", Types.INT())
+    env.from_collection(["Ann"]).process(WrongAside()).get_side_output(tag).print()
+
+    with pytest.raises(TypeMismatchError, match=r"side output 'numbers'.*INT.*Ann"):
+        env.execute()

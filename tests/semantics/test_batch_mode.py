@@ -3,6 +3,7 @@
 import pytest
 from support import BY_SECOND_FIELD, by_key, script
 
+from penstock.common import WatermarkStrategy
 from penstock.datastream import (
     KeyedCoProcessFunction,
     KeyedProcessFunction,
@@ -10,6 +11,7 @@ from penstock.datastream import (
     RuntimeContext,
     RuntimeExecutionMode,
 )
+from penstock.datastream.connectors import DataGeneratorSource
 from penstock.datastream.state import ValueStateDescriptor
 
 MIN_WATERMARK, MAX_WATERMARK = -(2**63), 2**63 - 1
@@ -104,3 +106,11 @@ def test_results_of_one_keyed_operator_are_the_input_of_the_next(env, run):
     totals = env.from_collection([("a", 1), ("b", 5), ("a", 2), ("c", 5)]).key_by(0).sum(1)
     by_total = totals.map(lambda pair: (pair[1], 1)).key_by(0).sum(1)
     assert sorted(run(by_total)) == [(3, 1), (5, 2)]
+
+
+@pytest.mark.variants(executors=["warm"], modes=["BATCH"])
+def test_a_paced_source_is_read_to_its_end(env, run):
+    source = DataGeneratorSource(lambda index: index, 20, 2000)
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+
+    assert sorted(run(numbers.key_by(lambda number: number % 2).reduce(lambda left, right: left + right))) == [90, 100]

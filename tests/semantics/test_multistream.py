@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 from support import by_key
 
+from penstock.common.errors import StateAccessError
 from penstock.datastream import (
     CoFlatMapFunction,
     CoMapFunction,
@@ -174,3 +175,78 @@ def test_a_diamond_with_paths_of_different_length(env, run):
     counted = short.union(long).key_by(0, 1).sum(2)
     final = {record[:2]: record[2] for record in run(counted)}
     assert final == {("short", "a"): 4, ("short", "b"): 2, ("long", "a"): 4, ("long", "b"): 2}
+
+
+class SeenAfterRule(CoMapFunction):
+    """Counts a key's records in keyed state; what was broadcast is a member of the function."""
+
+    def open(self, runtime_context: RuntimeContext):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", default_value=0))
+
+    def map1(self, value):
+        self.count.update(self.count.value() + 1)
+        return value, self.count.value()
+
+    def map2(self, value):
+        return "broadcast", value
+
+
+class Swapped(SeenAfterRule):
+    map1, map2 = SeenAfterRule.map2, SeenAfterRule.map1
+
+
+class FlatSeen(CoFlatMapFunction):
+    open = SeenAfterRule.open
+
+    def flat_map1(self, value):
+        self.count.update(self.count.value() + 1)
+        yield value, self.count.value()
+
+    def flat_map2(self, value):
+        yield "broadcast", value
+
+
+class SwappedFlatSeen(FlatSeen):
+    flat_map1, flat_map2 = FlatSeen.flat_map2, FlatSeen.flat_map1
+
+
+@pytest.mark.parametrize(
+    ("method", "function", "swapped"), [("map", SeenAfterRule, Swapped), ("flat_map", FlatSeen, SwappedFlatSeen)]
+)
+@pytest.mark.parametrize("keyed_first", [True, False])
+def test_keyed_stream_connects_to_a_broadcast_one_and_keeps_its_keyed_state(
+    env, run, variant, method, function, swapped, keyed_first
+):
+    keyed = env.from_collection(["a", "b", "a", "a"]).key_by(lambda word: word)
+    rules = env.from_collection([7]).broadcast()
+    if keyed_first:
+        result = getattr(keyed.connect(rules), method)(function())
+    else:
+        result = getattr(rules.connect(keyed), method)(swapped())
+
+    found = by_key(run(result))
+
+    assert found.pop("broadcast") == [("broadcast", 7)] * variant.parallelism
+    assert found == {"a": [("a", 1), ("a", 2), ("a", 3)], "b": [("b", 1)]}
+
+
+class CountsOnTheWrongSide(SeenAfterRule):
+    def map2(self, value):
+        return self.count.value()
+
+
+def test_keyed_state_is_refused_on_the_side_without_keys(env):
+    keyed, rules = env.from_collection(["a"]).key_by(lambda word: word), env.from_collection([7]).broadcast()
+    keyed.connect(rules).map(CountsOnTheWrongSide()).print()
+
+    with pytest.raises(StateAccessError, match=r"Co-Map.*without a key"):
+        env.execute()
+
+
+def test_process_of_a_keyed_and_a_broadcast_stream_takes_a_function_without_keys(env, run, variant):
+    keyed, rules = env.from_collection([1, 2]).key_by(lambda number: number), env.from_collection([7]).broadcast()
+
+    found = by_key(run(keyed.connect(rules).process(TellApartWithContext())))
+
+    assert sorted(found["first"]) == [("first", 1), ("first", 2)]
+    assert found["second"] == [("second", 7)] * variant.parallelism

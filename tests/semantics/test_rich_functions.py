@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 from penstock.common import Configuration
+from penstock.common.errors import PenstockError
 from penstock.datastream import (
     CoMapFunction,
     FilterFunction,
@@ -205,3 +206,61 @@ def test_counters_of_all_subtasks_add_up(env):
         name: value for name, value in result.get_all_accumulator_results().items() if name.endswith(".records")
     }
     assert counters == {"count.records": 30, "again.records": 30}
+
+
+CLOSED = []
+
+
+class ClosesAfterFailure(MapFunction):
+    def __init__(self, name):
+        self.name = name
+
+    def map(self, value):
+        if self.name == "last":
+            raise ValueError(value)
+        return value
+
+    def close(self):
+        CLOSED.append(self.name)
+
+
+@pytest.mark.variants(executors=["warm"], modes=["STREAMING"])
+def test_close_is_called_after_a_failure_too(env):
+    CLOSED.clear()
+    beside_source = env.from_collection([1]).map(ClosesAfterFailure("first"))
+    beside_source.key_by(lambda value: value).map(ClosesAfterFailure("second")).map(ClosesAfterFailure("last")).print()
+    with pytest.raises(PenstockError, match="ValueError: 1"):
+        env.execute()
+    assert set(CLOSED) == {"first", "second", "last"}
+
+
+@pytest.mark.variants(executors=["warm"], modes=["STREAMING"], parallelism=[1])
+def test_close_is_called_after_a_failure_beside_the_source(env):
+    CLOSED.clear()
+    env.from_collection([1]).map(ClosesAfterFailure("first")).map(ClosesAfterFailure("last")).print()
+    with pytest.raises(PenstockError, match="ValueError: 1"):
+        env.execute()
+    assert CLOSED == ["first", "last"]
+
+
+class Measures(MapFunction):
+    def open(self, runtime_context: RuntimeContext):
+        group = runtime_context.get_metrics_group()
+        self.sizes = group.distribution("sizes")
+        group.gauge("seven", lambda: 7)
+
+    def map(self, value):
+        self.sizes.update(value)
+        return value
+
+
+@pytest.mark.variants(modes=["STREAMING"])
+def test_gauges_and_distributions_do_not_depend_on_how_long_tasks_live(env, variant):
+    """A cold task starts to count anew with every batch; what it measures goes on all the same."""
+    env.from_collection(range(1, 13)).rebalance().map(Measures()).name("measure").print()
+    metrics = env.execute().get_all_accumulator_results()
+    found = {name.removeprefix("measure."): value for name, value in metrics.items() if name.startswith("measure.")}
+    assert (found["sizes.count"], found["sizes.sum"], found["sizes.mean"]) == (12, 78, 6.5)
+    assert found["seven"] == 7 * variant.parallelism
+    if variant.executor == "warm":
+        assert (found["sizes.min"], found["sizes.max"]) == (1, 12)

@@ -1,11 +1,19 @@
 """Timestamps and watermarks (spec: 3.6, 6.2)."""
 
+from typing import ClassVar
+
 import pytest
-from support import BY_SECOND_FIELD, IDLE, At, Script, Wm, script
+from support import BY_SECOND_FIELD, IDLE, At, Script, Wm, by_key, script
 
 from penstock.common import Duration, Watermark, WatermarkStrategy
 from penstock.common.watermark_strategy import WatermarkGenerator
-from penstock.datastream import KeyedProcessFunction, OutputTag, ProcessFunction, SourceFunction
+from penstock.datastream import (
+    KeyedProcessFunction,
+    OutputTag,
+    ProcessFunction,
+    SinkFunction,
+    SourceFunction,
+)
 
 MIN_WATERMARK, MAX_WATERMARK = -(2**63), 2**63 - 1
 
@@ -329,3 +337,132 @@ def test_bounded_out_of_orderness_does_not_wrap_around_before_the_first_record(h
 def test_the_assigner_of_book_example_works(env, run):
     stream = env.from_collection([("a", 1)]).assign_timestamps_and_watermarks(BY_SECOND_FIELD)
     assert run(stream.process(Clock()))[0][:2] == (("a", 1), 1)
+
+
+@pytest.mark.variants(modes=["STREAMING"], parallelism=[1])
+def test_the_clock_behind_a_source_function_survives_batches_without_watermarks(env, run):
+    seen = run(env.add_source(Numbers()).process(Clock()))
+    assert seen == [("x", 5, MIN_WATERMARK), ("y", 12, 10), ("no timestamp", None, 10)]
+
+
+class ClockOfSink(SinkFunction):
+    seen: ClassVar[list] = []
+
+    def invoke(self, value, context):
+        self.seen.append((value, context.current_watermark()))
+
+
+@pytest.mark.variants(modes=["STREAMING"], parallelism=[1])
+def test_the_clock_of_a_sink_function_survives_batches_without_watermarks(env):
+    ClockOfSink.seen.clear()
+    env.add_source(Numbers()).add_sink(ClockOfSink())
+    env.execute()
+    assert ClockOfSink.seen == [("x", MIN_WATERMARK), ("y", 10), ("no timestamp", 10)]
+
+
+def behind_splits(hand, source, base):
+    stream = hand.env.from_source(source, strategy(base), "script")
+    hand.watch(stream.key_by(lambda record: record[0]).process(KeyedClock()))
+
+
+OWN = WatermarkStrategy.for_generator(lambda ctx: Periodic())
+
+
+def clocks(results):
+    return {watermark for _, _, watermark in results}
+
+
+def test_every_split_has_a_generator_of_its_own(hand):
+    source = Script([("a", 1000)], [("b", 100)], bounded=False)
+    behind_splits(hand, source, OWN)
+    hand.step()
+    source.add(("a", 1001))
+    assert clocks(hand.step()) == {90}  # the slower split's largest timestamp, minus ten
+    source.add(("b", 2000), split=1)
+    hand.step()
+    source.add(("a", 1002))
+    assert clocks(hand.step()) == {991}
+
+
+def test_a_split_without_records_holds_a_users_generator_back_until_it_is_idle(hand):
+    source = Script([("a", 1000)], [], bounded=False)
+    behind_splits(hand, source, OWN.with_idleness(Duration.of_millis(500)))
+    hand.step()
+    source.add(("a", 1001))
+    assert clocks(hand.step()) == {MIN_WATERMARK}
+    source.add(("a", 1002))
+    hand.advance(600)
+    source.add(("a", 1003))
+    assert clocks(hand.advance(1)) == {992}
+    source.add(("b", 100), split=1)  # back, and late: event time does not go back
+    assert clocks(hand.advance(1)) == {993}
+
+
+@pytest.mark.variants(executors=["one"], modes=["STREAMING"])
+def test_a_finished_split_no_longer_holds_a_users_generator_back(env, run):
+    source = Script([("a", 10)], [("b", 1000), ("b", 1001), ("b", 1002)])
+    stream = env.from_source(source, strategy(OWN), "script").key_by(lambda record: record[0]).process(KeyedClock())
+    assert by_key(run(stream), key=lambda record: record[0][0])["b"] == [
+        (("b", 1000), 1000, MIN_WATERMARK),
+        (("b", 1001), 1001, 990),
+        (("b", 1002), 1002, 991),
+    ]
+
+
+@pytest.mark.variants(executors=["warm"], modes=["BATCH"])
+def test_a_users_generator_makes_no_watermarks_in_a_batch_job(env, run):
+    base = WatermarkStrategy.for_generator(lambda ctx: Backwards())
+    at_source = env.from_source(Script([("a", 5), ("a", 7)]), strategy(base), "script")
+    results = run(at_source=at_source.process(Clock()), later=timed(env, [("a", 5), ("a", 7)], base).process(Clock()))
+    assert [clocks(results[name]) for name in ("at_source", "later")] == [{MIN_WATERMARK}] * 2
+
+
+def watched_script(hand, source):
+    stream = hand.env.from_source(source, WatermarkStrategy.no_watermarks(), "script")
+    hand.watch(stream.key_by(lambda value: value).process(KeyedClock()))
+
+
+def test_a_finished_split_beside_an_idle_one_does_not_end_event_time(hand):
+    source = Script([At("a", 5), Wm(10)], [At("b", 1), Wm(3), IDLE], bounded=False)
+    source.ended.add(0)
+    watched_script(hand, source)
+    hand.step()
+    source.add(At("c", 20), split=1)
+    assert hand.step() == [("c", 20, 10)]
+    source.add(Wm(15), At("d", 21), split=1)
+    assert hand.step() == [("d", 21, 15)]
+
+
+def test_splits_that_come_when_all_others_are_finished_are_not_late(hand):
+    source = Script([At("a", 5), Wm(10)], bounded=False)
+    source.ended.update(range(10))
+    watched_script(hand, source)
+    hand.step()
+    for number in range(1, 10):
+        source.splits.append([At("b", 10 * number + 5), Wm(10 * number + 10)])
+        assert hand.step() == [("b", 10 * number + 5, 10 * number)]
+        hand.step()
+    clocks = [task.valve.channels for stage in hand.job._stages.values() for task in stage._tasks.values()]
+    assert all(len(channels) <= 4 for channels in clocks)  # what is finished is forgotten
+
+
+def test_a_drained_job_of_finished_splits_ends_event_time(hand):
+    source = Script([At("a", 5), Wm(10)], bounded=False)
+    source.ended.add(0)
+    stream = hand.env.from_source(source, WatermarkStrategy.no_watermarks(), "script")
+    hand.watch(stream.key_by(lambda value: value).process(Fired()))
+    assert hand.step() == [(5, 10)]
+    hand.step()
+    source.splits.append([At("b", 15)])
+    assert hand.step() == []
+    assert hand.drain() == [(15, MAX_WATERMARK)]
+
+
+def test_the_end_of_a_job_is_heard_though_all_its_splits_were_finished_before(hand):
+    source = Script([At("a", 50), Wm(10)], bounded=False)
+    source.ended.add(0)
+    stream = hand.env.from_source(source, WatermarkStrategy.no_watermarks(), "script").rebalance().map(lambda v: v)
+    hand.watch(stream.key_by(lambda value: value).process(Fired()))
+    assert hand.step() == []
+    assert hand.step() == []
+    assert hand.drain() == [(50, MAX_WATERMARK)]

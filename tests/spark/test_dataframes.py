@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from penstock.common import Row, Types, WatermarkStrategy
+from penstock.common import Row, Time, Types, WatermarkStrategy
 from penstock.common.errors import InvalidProgramError
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from penstock.datastream.window import TumblingEventTimeWindows
 
 pytestmark = pytest.mark.spark
 
@@ -28,11 +29,15 @@ def test_a_batch_dataframe_is_a_bounded_source_of_rows(env, spark, mode):
     assert collected(summed) == [("a", 4), ("b", 2)]
 
 
-def test_a_batch_dataframe_in_a_streaming_job_is_refused(env, spark):
-    frame = spark.createDataFrame([("a", 1)], "name string, amount int")
-    env.from_dataframe(frame, source_name="orders").print()
-    with pytest.raises(InvalidProgramError, match=r"cannot read the batch DataFrame of '.*orders.*use BATCH mode"):
-        env.execute()
+def test_a_batch_dataframe_in_a_streaming_job_ends_and_lets_time_go_on(env, spark):
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda row, _: row.ts)
+    frame = spark.createDataFrame([("a", 1_000), ("b", 2_000), ("a", 11_000)], "name string, ts long")
+    rows = env.from_dataframe(frame, strategy).map(lambda row: (row.name, 1))
+    others = env.from_collection([("x", 1)])
+    counts = rows.union(others).key_by(0).sum(1)
+    assert collected(counts) == [("a", 1), ("a", 2), ("b", 1), ("x", 1)]
+    windows = rows.key_by(0).window(TumblingEventTimeWindows.of(Time.seconds(10))).sum(1)
+    assert collected(windows) == [("a", 1), ("a", 1), ("b", 1)]
 
 
 def test_rows_of_a_streaming_dataframe_beside_another_source(env, spark, tmp_path):

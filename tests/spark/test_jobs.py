@@ -216,3 +216,37 @@ def test_nothing_of_the_engine_is_printed(env, capfd):
         assert "java" not in text
         assert "Traceback" not in text
         assert "WARN" not in text
+
+
+class Diary(MapFunction):
+    """Writes down when it was opened and closed, and counts the records it has seen in a field of its own."""
+
+    def __init__(self, directory, name):
+        self.directory, self.name = directory, name
+
+    def open(self, runtime_context: RuntimeContext):
+        self.subtask = runtime_context.get_index_of_this_subtask()
+        self.seen = 0
+        self._note("open")
+
+    def map(self, value):
+        self.seen += 1
+        return value
+
+    def close(self):
+        self._note(f"close {self.seen}")
+
+    def _note(self, event):
+        with (self.directory / f"{self.name}-{self.subtask}").open("a") as diary:
+            diary.write(event + "\n")
+
+
+def test_a_function_lives_from_the_first_batch_to_the_last_whichever_worker_spark_asks(env, tmp_path):
+    numbers = env.from_sequence(1, 1_000).map(Diary(tmp_path, "source"))
+    numbers.key_by(lambda n: n % 10).map(Diary(tmp_path, "keyed")).map(lambda n: None).print()
+    env.execute()
+    diaries = {path.name: path.read_text().split("\n")[:-1] for path in tmp_path.iterdir()}
+    assert sorted(diaries) == ["keyed-0", "keyed-1", "source-0", "source-1"]
+    assert all(len(lines) == 2 and lines[0] == "open" for lines in diaries.values()), diaries
+    assert sum(int(lines[1].split()[1]) for name, lines in diaries.items() if name.startswith("source")) == 1_000
+    assert sum(int(lines[1].split()[1]) for name, lines in diaries.items() if name.startswith("keyed")) == 1_000

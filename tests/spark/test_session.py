@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from penstock.spark import local_fs
+from penstock.spark import jvm_classes
 from penstock.spark.session import _joined, stop_session
 from penstock.spark.session_conf import driver_memory, runtime_settings
 
@@ -189,16 +189,16 @@ def test_memory_has_a_unit_and_partitions_are_set_only_if_asked_for():
 def test_without_a_compiler_spark_runs_on_its_own_file_system(monkeypatch, tmp_path):
     monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
-    assert local_fs.settings() == {}
+    assert jvm_classes.settings() == {}
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.spark
 def test_the_file_system_is_compiled_once(monkeypatch, tmp_path):
     monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path / "cache"))
-    jar = local_fs.compiled_jar()
+    jar = jvm_classes.compiled_jar()
     made = jar.stat().st_mtime_ns
-    assert local_fs.settings()["spark.driver.extraClassPath"] == str(jar)
+    assert jvm_classes.settings()["spark.driver.extraClassPath"] == str(jar)
     assert jar.stat().st_mtime_ns == made
     assert [path.name for path in jar.parent.iterdir()] == [jar.name]
 

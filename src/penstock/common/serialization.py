@@ -7,6 +7,7 @@ from typing import Any, BinaryIO
 
 from penstock.common.errors import InvalidProgramError
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
+from penstock.common.unsupported import no_java_object
 
 __all__ = [
     "BulkWriter",
@@ -165,6 +166,8 @@ class BulkWriterFactory(ABC):
     @abstractmethod
     def create(self, stream: BinaryIO) -> BulkWriter:
         """A writer into a new file."""
+
+    get_java_object = no_java_object
 
 
 class RowDataBulkWriterFactory(BulkWriterFactory):

@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.common.checks import require_name
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation
+from penstock.common.unsupported import no_java_object
 
 __all__ = ["OutputTag"]
 
@@ -26,6 +27,8 @@ class OutputTag:
             type_info = RowTypeInfo(list(type_info))
         self.tag_id = require_name(tag_id, "the id of an OutputTag")
         self.type_info: TypeInformation | None = type_info
+
+    get_java_output_tag = no_java_object
 
     def __eq__(self, other: object) -> bool:
         return self.tag_id == other.tag_id if isinstance(other, OutputTag) else NotImplemented

@@ -50,6 +50,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.unsupported import no_java_object
 from penstock.common.watermark import MIN_WATERMARK
 
 if TYPE_CHECKING:
@@ -215,3 +216,5 @@ class Sink(ABC):
     def create_committer(self) -> Committer | None:
         """The committer; ``None`` if writers need no second step."""
         return None
+
+    get_java_function = no_java_object

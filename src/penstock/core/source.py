@@ -55,6 +55,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.unsupported import no_java_object
+
 if TYPE_CHECKING:
     from penstock.core.functions import RuntimeContext
 
@@ -163,6 +165,9 @@ class SourceReader(ABC):
 class Source(ABC):
     """A source of records: what a job is given. Must be picklable."""
 
+    makes_watermarks: bool = False
+    """Whether readers yield watermarks of their own: functions that look at the clock then keep it across batches."""
+
     def get_boundedness(self) -> Boundedness:
         """Whether the source comes to an end; bounded unless overridden."""
         return Boundedness.BOUNDED
@@ -188,3 +193,5 @@ class Source(ABC):
     @abstractmethod
     def initial_offset(self, split: SourceSplit) -> Any:
         """Where a split is read from if the job has no checkpoint; JSON-able."""
+
+    get_java_function = no_java_object

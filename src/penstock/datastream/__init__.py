@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.unsupported import install_missing_modules
+
 if TYPE_CHECKING:
     from penstock.core.functions import (
         AggregateFunction,
@@ -204,6 +206,9 @@ __all__ = [
     "WindowFunction",
     "WindowedStream",
 ]
+
+
+install_missing_modules()
 
 
 def __getattr__(name: str) -> Any:

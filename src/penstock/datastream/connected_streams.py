@@ -17,7 +17,7 @@ from penstock.core.functions import (
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.keyed_stream import KeyedStream
 from penstock.graph.transformation import TwoInputTransformation
-from penstock.runtime.operator import StreamOperator
+from penstock.runtime.operator import KeySelect, StreamOperator
 from penstock.runtime.operators.co_map import (
     CoFlatMapOperator,
     CoMapOperator,
@@ -33,6 +33,9 @@ __all__ = ["ConnectedStreams"]
 
 class ConnectedStreams:
     """Two streams, perhaps of different types. If both are keyed, records of the same key meet in the same subtask.
+
+    If one is keyed, its records are processed under their keys, those of the other one (``other.broadcast()``, as a
+    rule, which shows them to every subtask) without: keyed state can be used on the keyed side only.
 
     Which of the two functions is called first is not defined: records are handled as they come.
     """
@@ -62,7 +65,7 @@ class ConnectedStreams:
         )
 
     def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> DataStream:
-        """One record out for every record of either stream."""
+        """One record out for every record of either stream; none where the function returns None, as in PyFlink."""
         _check(func, CoMapFunction, "map")
         keys = self._keys()
         operator = CoMapOperator(func) if keys is None else KeyedCoMapOperator(func, *keys)
@@ -81,19 +84,17 @@ class ConnectedStreams:
         """A function with clocks and side outputs, and with state and timers if both streams are keyed."""
         keys = self._keys()
         if isinstance(func, KeyedCoProcessFunction):
-            if keys is None:
+            if keys is None or None in keys:
                 raise InvalidProgramError("a KeyedCoProcessFunction needs keys on both streams: call key_by() before")
-            return self._transform("Co-Keyed-Process", KeyedCoProcessOperator(func, *keys), output_type)
+            operator = KeyedCoProcessOperator(func, keys[0], keys[1])  # type: ignore[arg-type]
+            return self._transform("Co-Keyed-Process", operator, output_type)
         _check(func, CoProcessFunction, "process")
         return self._transform("Co-Process", CoProcessOperator(func), output_type)
 
-    def _keys(self) -> tuple[Callable[[Any], Any], Callable[[Any], Any]] | None:
+    def _keys(self) -> tuple[KeySelect | None, KeySelect | None] | None:
         """The key of each stream, or None if neither has one."""
-        if isinstance(self.stream1, KeyedStream) and isinstance(self.stream2, KeyedStream):
-            return self.stream1.get_key_selector(), self.stream2.get_key_selector()
-        if isinstance(self.stream1, KeyedStream) or isinstance(self.stream2, KeyedStream):
-            raise InvalidProgramError("only one of two connected streams is keyed: call key_by() on both, or neither")
-        return None
+        keys = _key_of(self.stream1), _key_of(self.stream2)
+        return None if keys == (None, None) else keys
 
     def _transform(self, name: str, operator: StreamOperator, output_type: TypeInformation | None) -> DataStream:
         return connect_inputs(self.stream1, self.stream2, name, operator, output_type)
@@ -118,6 +119,10 @@ def connect_inputs(
         output_type=output_type,
     )
     return DataStream(env, transformation)
+
+
+def _key_of(stream: DataStream) -> KeySelect | None:
+    return stream.get_key_selector() if isinstance(stream, KeyedStream) else None
 
 
 def _check(func: Any, kind: type, method: str) -> None:

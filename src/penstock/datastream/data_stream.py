@@ -40,6 +40,7 @@ from penstock.graph.transformation import (
     SinkTransformation,
     SourceTransformation,
     Transformation,
+    TwoInputTransformation,
     UnionTransformation,
 )
 from penstock.runtime import partitioner as partitioners
@@ -137,7 +138,7 @@ class DataStream(StreamSettings):
         """Declare the type of the records afterwards; they are checked against it."""
         (transformation,) = self._operators("returns")
         transformation.output_type = type_info
-        if isinstance(transformation, OneInputTransformation):
+        if isinstance(transformation, (OneInputTransformation, TwoInputTransformation)):
             declare_output_type(transformation.operator, type_info)
         return self
 
@@ -191,7 +192,7 @@ class DataStream(StreamSettings):
             if not isinstance(stream, DataStream):
                 raise InvalidProgramError(f"union() takes streams, got {shorten(stream)}")
             self._check_same_environment(stream)
-        members = [stream._unpartitioned() for stream in (self, *streams)]
+        members = [stream._transformation for stream in (self, *streams)]
         types = {member.output_type for member in members if member.output_type is not None}
         if len(types) > 1:
             names = ", ".join(sorted(map(repr, types)))

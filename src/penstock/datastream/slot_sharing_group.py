@@ -6,6 +6,7 @@ from functools import total_ordering
 
 from penstock.common.checks import is_int, require_name
 from penstock.common.errors import InvalidProgramError
+from penstock.common.unsupported import no_java_object
 
 __all__ = ["MemorySize", "SlotSharingGroup"]
 
@@ -43,6 +44,8 @@ class MemorySize:
 
     def get_tebi_bytes(self) -> int:
         return self._bytes >> 40
+
+    get_java_memory_size = no_java_object
 
     def __eq__(self, other: object) -> bool:
         return self._bytes == other._bytes if isinstance(other, MemorySize) else NotImplemented
@@ -87,6 +90,8 @@ class SlotSharingGroup:
 
     def get_name(self) -> str:
         return self._name
+
+    get_java_slot_sharing_group = no_java_object
 
     def get_cpu_cores(self) -> float | None:
         return self._cpu_cores

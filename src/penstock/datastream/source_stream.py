@@ -9,6 +9,7 @@ from penstock.common.watermark import NoWatermarksGenerator
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.data_stream import DataStream
 from penstock.graph.transformation import OneInputTransformation, Transformation
+from penstock.runtime.operators.split_watermarks import SplitWatermarksOperator
 from penstock.runtime.operators.timestamps import TimestampsAndWatermarksOperator
 
 if TYPE_CHECKING:
@@ -59,10 +60,11 @@ def source_stream(
     """The stream of a source, with timestamps and watermarks unless the strategy has neither."""
     if strategy is None or not _does_something(strategy):
         return SourceStream(env, source, source)
+    stamping = TimestampsAndWatermarksOperator(strategy, env.get_config().get_auto_watermark_interval())
     watermarks = OneInputTransformation(
         name="Timestamps/Watermarks",
         input=source,
-        operator=TimestampsAndWatermarksOperator(strategy, env.get_config().get_auto_watermark_interval()),
+        operator=SplitWatermarksOperator(stamping) if stamping.stateful else stamping,
         output_type=source.output_type,
         parallelism=source.parallelism,
         force_non_parallel=source.force_non_parallel,

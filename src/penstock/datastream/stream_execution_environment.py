@@ -12,8 +12,10 @@ from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.environment_sources import EnvironmentSources
+from penstock.datastream.execution_defaults import current_defaults
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import SinkTransformation, Transformation
+from penstock.graph.uids import check_uids
 
 __all__ = ["Executor", "StreamExecutionEnvironment"]
 
@@ -45,12 +47,14 @@ class StreamExecutionEnvironment(EnvironmentSources):
         super().__init__()
         if executor is not None and spark is not None:
             raise InvalidProgramError("give either an executor or a Spark session, not both")
-        self._executor = executor
+        defaults = current_defaults()
+        self._executor = executor if defaults.executor is None else defaults.executor
         self._spark = spark
         self._sinks: list[Transformation] = []
         self._side_output_types: dict[tuple[int, str], TypeInformation | None] = {}
-        self._job_listeners: list[Callable[[JobClient], None]] = []
+        self._job_listeners: list[Callable[[JobClient], None]] = list(defaults.job_listeners)
         self._next_job_callbacks: list[Callable[[JobClient], None]] = []
+        self.configure(defaults.configuration)
         if configuration is not None:
             self.configure(configuration)
 
@@ -90,6 +94,8 @@ class StreamExecutionEnvironment(EnvironmentSources):
             raise InvalidProgramError(
                 "there is nothing to execute: add a sink (print(), sink_to(), execute_and_collect(), ...) first"
             )
+        if not self.get_config().has_auto_generated_uids_enabled():
+            check_uids(self._sinks)
         settings = self._job_settings(job_name)
         sinks, self._sinks = self._sinks, []
         client = self._get_executor().submit(sinks, settings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from penstock.common.typeinfo import TypeInformation
+from penstock.common.unsupported import refuse_missing_names
 
 __all__ = ["ResultTypeQueryable"]
 
@@ -15,3 +16,6 @@ class ResultTypeQueryable(ABC):
     @abstractmethod
     def get_produced_type(self) -> TypeInformation | None:
         """The type of the records; None if it is not known."""
+
+
+__getattr__ = refuse_missing_names(__name__)

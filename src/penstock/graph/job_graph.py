@@ -65,14 +65,7 @@ class JobGraph:
         if mode == "BATCH" and not self.bounded:
             names = ", ".join(f"'{vertex.name}'" for vertex in self.source_vertices if not vertex.source_bounded)
             raise InvalidProgramError(f"BATCH mode needs bounded sources, but {names} never ends: use STREAMING mode")
-        batch = mode == "BATCH" or (mode == "AUTOMATIC" and self.bounded)
-        if not batch and any(self.external_sources.values()):
-            names = ", ".join(f"'{self.vertices[v].name}'" for v, bounded in self.external_sources.items() if bounded)
-            raise InvalidProgramError(
-                f"a streaming job cannot read the batch DataFrame of {names}: use BATCH mode if everything is bounded, "
-                "or a streaming DataFrame (spark.readStream)"
-            )
-        return batch
+        return mode == "BATCH" or (mode == "AUTOMATIC" and self.bounded)
 
 
 class JobGraphGenerator:
@@ -185,7 +178,7 @@ def _reads_a_clock(node: StreamNode, vertex: JobVertex) -> bool:
     """Whether a chained operator would show user code the watermarks that are made before it in the source stage."""
     if node.operator is None or not node.operator.reads_watermarks:
         return False
-    in_source = getattr(vertex.operators[0].source, "makes_watermarks", False)
+    in_source = getattr(vertex.operators[0].source, "makes_watermarks", False)  # a DataFrame is no Source
     return in_source or any(o.operator is not None and o.operator.makes_watermarks for o in vertex.operators)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 __all__ = ["Counter", "Distribution", "Gauge", "Meter", "Metric", "MetricGroup"]
 
@@ -17,6 +17,9 @@ class Metric:
     """Base of all metrics."""
 
     __slots__ = ()
+
+    totals: ClassVar[frozenset[str]] = frozenset()
+    """The suffixes of values that only ever add up, so that changes of several tasks can be added."""
 
     def snapshot(self) -> dict[str, Number]:
         """The values now, by suffix; the suffix of a metric with one value is empty."""
@@ -34,6 +37,7 @@ class Counter(Metric):
     """
 
     __slots__ = ("count",)
+    totals = frozenset({""})
 
     def __init__(self) -> None:
         self.count = 0
@@ -77,6 +81,7 @@ class Meter(Metric):
     """
 
     __slots__ = ("_clock", "_samples", "_span", "count")
+    totals = frozenset({"count"})
 
     def __init__(self, time_span_in_seconds: int = 60, clock: Callable[[], float] = time.monotonic) -> None:
         self.count = 0
@@ -115,6 +120,7 @@ class Distribution(Metric):
     """
 
     __slots__ = ("count", "max", "min", "sum")
+    totals = frozenset({"count", "sum"})
 
     def __init__(self) -> None:
         self.count = 0
@@ -198,6 +204,15 @@ class MetricGroup:
         for group in self._groups.values():
             values.update(group.snapshot())
         return values
+
+    def total_names(self) -> set[str]:
+        """The full names of the values that add up over tasks and time: counts and sums."""
+        names = {
+            self._qualified(f"{name}.{suffix}" if suffix else name)
+            for name, metric in self._metrics.items()
+            for suffix in metric.totals
+        }
+        return names.union(*(group.total_names() for group in self._groups.values()))
 
     def _qualified(self, name: str) -> str:
         return f"{self.scope}.{name}" if self.scope else name

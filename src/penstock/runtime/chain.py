@@ -185,11 +185,13 @@ class OperatorChain:
         backends = [operator.context.keyed_backend for operator in self.operators]
         return sum(backend.directory.total_bytes for backend in backends if backend is not None)
 
-    def metric_values(self) -> dict[str, Any]:
-        """Current metrics of all operators: `operator name.metric`."""
+    def metric_values(self) -> tuple[dict[str, Any], set[str]]:
+        """Current metrics of all operators, `operator name.metric`, and which of them are totals."""
         names = {chained.operator_id: chained.name for chained in self.vertex.operators}
-        return {
-            f"{names[operator_id]}.{name}": value
-            for operator_id, group in self.metrics.items()
-            for name, value in group.snapshot().items()
-        }
+        values: dict[str, Any] = {}
+        totals: set[str] = set()
+        for operator_id, group in self.metrics.items():
+            name = names[operator_id]
+            values.update((f"{name}.{metric}", value) for metric, value in group.snapshot().items())
+            totals.update(f"{name}.{metric}" for metric in group.total_names())
+        return values, totals

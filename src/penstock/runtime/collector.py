@@ -7,18 +7,20 @@ from typing import Any
 from penstock.common.errors import InvalidProgramError, shorten
 from penstock.core.output_tag import OutputTag
 from penstock.runtime.isolation import copy_of, deeply_immutable
-from penstock.runtime.operator import OperatorContext, Output, Timestamps, Values
+from penstock.runtime.operator import DISCARD, OperatorContext, Output, Timestamps, Values
+from penstock.runtime.operators.type_check import typed_output
 
 
 class Collector:
     """Output lists of one operator. Hot loops append to `values` and `timestamps` themselves."""
 
-    __slots__ = ("_context", "_output", "_sides", "timestamps", "values")
+    __slots__ = ("_context", "_output", "_side_outputs", "_sides", "timestamps", "values")
 
     def __init__(self, context: OperatorContext, output: Output) -> None:
         self._context = context
         self._output = output
         self._sides: dict[str, tuple[Values, list[Any]]] = {}
+        self._side_outputs: dict[str, Output] = {}
         self.values: Values = []
         self.timestamps: Timestamps = None
 
@@ -46,8 +48,16 @@ class Collector:
         lists = self._sides.get(tag.tag_id)
         if lists is None:
             lists = self._sides[tag.tag_id] = ([], [])
+            if tag.tag_id not in self._side_outputs:
+                self._side_outputs[tag.tag_id] = self._side_output(tag)
         lists[0].append(value if deeply_immutable(value) else copy_of(value))
         lists[1].append(timestamp)
+
+    def _side_output(self, tag: OutputTag) -> Output:
+        output = self._context.side_output(tag.tag_id)
+        if output is DISCARD:
+            return output
+        return typed_output(output, tag.type_info, self._context, f"side output '{tag.tag_id}'")
 
     def flush(self) -> None:
         """Emit all that was collected."""
@@ -58,5 +68,4 @@ class Collector:
         if self._sides:
             sides, self._sides = self._sides, {}
             for tag_id, (values, stamps) in sides.items():
-                output = self._context.side_output(tag_id)
-                output.emit(values, stamps if stamps.count(None) < len(stamps) else None)
+                self._side_outputs[tag_id].emit(values, stamps if stamps.count(None) < len(stamps) else None)

@@ -11,23 +11,31 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
+from penstock.common.errors import shorten
 from penstock.core.source import Source, SourceSplit, SplitEnumerator
 from penstock.runtime.frames import BatchHeader, SplitStatus
 from penstock.runtime.job import JobVertex
 from penstock.runtime.source_stage import SourceWork, SplitRange
+from penstock.runtime.user_errors import source_errors
 
 Offset = dict[str, Any]
 
-ACTIVE, IDLE, FINISHED, ENDED = 0, 1, 2, 3
-"""What a split is; ENDED if it was FINISHED before the batch."""
+ACTIVE, IDLE, FINISHED, GONE = 0, 1, 2, 3
+"""States of a split. It is FINISHED in the batch that reads it to its end, and GONE afterwards."""
 
 MIN_BATCH_RECORDS = 1_000
 FIRST_BATCH_RECORDS = 50_000
 MAX_BATCH_RECORDS = 4_000_000
 TARGET_BATCH_SECONDS = 1.5
+_TRIAL_EVERY = 4
+_TRIAL_BATCHES = 2
+_WORTH_IT = 1.2
+_PLANNING_SECONDS = 0.005
 
 
 @dataclass(slots=True)
@@ -47,12 +55,18 @@ class CoordinatedSource:
         """The source's name in offsets."""
         return self.vertex.operators[0].operator_id
 
+    def asked(self, doing: str) -> AbstractContextManager[None]:
+        """Errors of the enumerator in here say whose they are."""
+        return source_errors(self.vertex.operators[0].name, doing)
+
 
 class BatchSizer:
-    """How many records the next batch may have: batches grow until they take the target time.
+    """How many records the next batch may have.
 
-    A batch has a cost of its own beside that of its records, so a size is never derived from a rate: it is doubled or
-    quartered in answer to the time batches take. The first batches pay for starting workers and teach nothing.
+    A batch has a cost of its own beside that of its records, so a size is never derived from a rate. Batches are
+    doubled until they take a fair time. From there on it is tried now and then whether twice the size gives a clearly
+    higher rate, as it does when a large state is written with every batch, and the better size is kept. The first
+    batches pay for starting workers and teach nothing.
 
     >>> sizer = BatchSizer()
     >>> for _ in range(3):
@@ -65,6 +79,9 @@ class BatchSizer:
         self._fixed = fixed
         self._target = target_seconds
         self._seen = 0
+        self._rates: list[float] = []  # of full batches since the size was changed
+        self._trial_against: float | None = None  # the rate of half the size, while a larger size is on trial
+        self._patience = _TRIAL_EVERY
         self.limit = fixed or FIRST_BATCH_RECORDS
 
     def observe(self, records: int, seconds: float) -> None:
@@ -72,12 +89,32 @@ class BatchSizer:
         self._seen += 1
         if self._fixed is not None or self._seen <= 2 or records < self.limit // 2:
             return
-        if seconds < self._target / 2:
-            self.limit = min(2 * self.limit, MAX_BATCH_RECORDS)
-        elif seconds > 4 * self._target:
-            self.limit = max(self.limit // 4, MIN_BATCH_RECORDS)
-        elif seconds > 2 * self._target:
-            self.limit = max(self.limit // 2, MIN_BATCH_RECORDS)
+        self._rates.append(records / max(seconds, 1e-6))
+        if seconds > 5 * self._target:
+            self._resize(self.limit // 4 if seconds > 10 * self._target else self.limit // 2)
+        elif seconds < self._target / 2:
+            self._resize(2 * self.limit)
+        elif self._trial_against is not None:
+            if len(self._rates) >= _TRIAL_BATCHES:
+                self._judge(self._trial_against)
+        elif len(self._rates) >= self._patience and seconds < 2.5 * self._target:
+            rate = median(self._rates[-_TRIAL_EVERY:])
+            self._resize(2 * self.limit)
+            self._trial_against = rate
+
+    def _judge(self, smaller: float) -> None:
+        better = median(self._rates) > _WORTH_IT * smaller
+        self._patience = _TRIAL_EVERY if better else min(4 * self._patience, 64 * _TRIAL_EVERY)
+        if better:
+            self._rates.clear()
+            self._trial_against = None
+        else:
+            self._resize(self.limit // 2)
+
+    def _resize(self, limit: int) -> None:
+        self.limit = min(max(limit, MIN_BATCH_RECORDS), MAX_BATCH_RECORDS)
+        self._rates.clear()
+        self._trial_against = None
 
 
 class SourceCoordinator:
@@ -99,11 +136,13 @@ class SourceCoordinator:
             if vertex.id in self._external:
                 continue
             source: Source = vertex.operators[0].source
-            enumerator = source.create_enumerator(vertex.parallelism)
+            with source_errors(vertex.operators[0].name, "making its enumerator"):
+                enumerator = source.create_enumerator(vertex.parallelism)
             self.sources.append(CoordinatedSource(vertex, source, enumerator, idle_timeout_of(vertex)))
         self._wakeup: int | None = 0  # tasks that are restored may wait for a time that has passed: ask them
         self._draining = False
-        self._stopping = False
+        self._planned_at = time.monotonic()
+        self._closed = False
         self._lock = threading.Lock()
         self.changed = threading.Condition()
 
@@ -112,14 +151,18 @@ class SourceCoordinator:
     def start(self, directory: str | None = None) -> None:
         """Start all enumerators; `directory` is for what they must find again after a crash of the driver."""
         for source in self.sources:
-            if directory is not None:
-                source.enumerator.use_directory(f"{directory}/{source.key}")
-            source.enumerator.start()
+            with source.asked("starting"):
+                if directory is not None:
+                    source.enumerator.use_directory(f"{directory}/{source.key}")
+                source.enumerator.start()
 
     def close(self) -> None:
-        """Close all enumerators."""
-        for source in self.sources:
-            source.enumerator.close()
+        """Close all enumerators, also if one of them fails."""
+        self._closed = True
+        with ExitStack() as stack:
+            for source in reversed(self.sources):
+                stack.enter_context(source.asked("closing"))
+                stack.callback(source.enumerator.close)
 
     def wake_at(self, time_ms: int | None) -> None:
         """The earliest processing time at which some task needs a batch."""
@@ -149,6 +192,17 @@ class SourceCoordinator:
         with self._lock:
             return self._plan(start)
 
+    def plan_to_end(self, start: Offset) -> Offset:
+        """The one step of a batch job: up to the end of all sources, however long a paced source takes to get there."""
+        end = start
+        while not end["end"] and not self._closed:
+            further = self.plan(end)
+            if further is None:
+                with self.changed:
+                    self.changed.wait(_PLANNING_SECONDS)
+            end = further or end
+        return {**end, "n": start["n"] + 1}
+
     def _plan(self, start: Offset) -> Offset | None:
         if start["end"]:
             return None
@@ -158,9 +212,10 @@ class SourceCoordinator:
         positions: dict[str, dict[str, Any]] = {}
         for source in self.sources:
             before = known.get(source.key, {})
-            positions[source.key] = after = self._advance(source, before, now)
+            with source.asked("planning a batch"):
+                positions[source.key] = after = self._advance(source, before, now)
             progress = progress or any(
-                position != before.get(name) for name, position in after.items() if position[1] != ENDED
+                position != before.get(name) for name, position in after.items() if position[1] != GONE
             )
         more = [source.key for source in self.sources if source.enumerator.has_more_splits()]
         end = self._all_finished(positions, more) or self._draining
@@ -192,10 +247,10 @@ class SourceCoordinator:
             if state < FINISHED:
                 offset, state = self._advance_split(source, split, offset, state, budget, now)
             else:
-                state = ENDED
+                state = GONE
             after[split.split_id] = [offset, state, subtask]
         for split_id, (offset, state, subtask) in before.items():  # a split that is no longer listed stays
-            after.setdefault(split_id, [offset, ENDED if state == FINISHED else state, subtask])
+            after.setdefault(split_id, [offset, GONE if state >= FINISHED else state, subtask])
         return after
 
     def _without_forgotten(self, source: CoordinatedSource, before: dict[str, Any]) -> dict[str, Any]:
@@ -256,9 +311,9 @@ class SourceCoordinator:
                     subtask,
                     None if source.idle_timeout is None else state == IDLE,
                     state >= FINISHED or end["end"],
-                    state == ENDED,
                 )
                 for split_id, (_, state, subtask) in positions.items()
+                if state != GONE
             }
             ended = source.source.may_end and source.key not in end.get("more", ())
             if end["end"] or (ended and all(position[1] >= FINISHED for position in positions.values())):
@@ -272,6 +327,7 @@ class SourceCoordinator:
 
     def works(self, start: Offset, end: Offset) -> list[SourceWork]:
         """What the source tasks have to read to get from one offset to the other."""
+        self._planned_at = time.monotonic()
         works: list[SourceWork] = []
         for source in self.sources:
             before, after = start["s"].get(source.key, {}), end["s"].get(source.key, {})
@@ -280,13 +336,18 @@ class SourceCoordinator:
                 split = self._split(source, split_id)
                 first = before[split_id][0] if split_id in before else source.source.initial_offset(split)
                 if first != offset:
-                    prepared = source.enumerator.prepare(split, first, offset)
+                    with source.asked(f"preparing split '{split_id}' from {shorten(first)} to {shorten(offset)}"):
+                        prepared = source.enumerator.prepare(split, first, offset)
                     ranges.setdefault(subtask, []).append(SplitRange(prepared, first, offset))
             if end["end"]:  # the operators behind a source that had ended before want to be told, too
                 for subtask in range(source.vertex.parallelism):
                     ranges.setdefault(subtask, [])
             works += [SourceWork(source.vertex.id, subtask, parts) for subtask, parts in sorted(ranges.items())]
         return works
+
+    def seconds_since_plan(self) -> float:
+        """How long ago the batch that runs now was planned."""
+        return time.monotonic() - self._planned_at
 
     def _split(self, source: CoordinatedSource, split_id: str) -> SourceSplit:
         if split_id not in source.splits:
@@ -300,14 +361,15 @@ class SourceCoordinator:
         """A batch was committed: tell the sources."""
         for source in self.sources:
             positions = end["s"].get(source.key, {})
-            source.enumerator.commit({split_id: position[0] for split_id, position in positions.items()})
+            with source.asked("committing its offsets"):
+                source.enumerator.commit({split_id: position[0] for split_id, position in positions.items()})
 
 
 def _subtask_for_new_split(positions: dict[str, Any], parallelism: int) -> int:
     """The subtask with the fewest splits to read, the first of them; a split stays where it is to its end."""
     loads = [0] * parallelism
     for _, state, subtask in positions.values():
-        if state != ENDED:
+        if state != GONE:
             loads[subtask] += 1
     return loads.index(min(loads))
 

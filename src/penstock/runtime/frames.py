@@ -59,7 +59,6 @@ class SplitStatus:
     subtask: int
     idle: bool | None = None  # None: the driver does not watch over it, the split itself says so
     finished: bool = False
-    ended_before: bool = False  # finished in an earlier batch
 
 
 @dataclass(slots=True)
@@ -75,6 +74,13 @@ class BatchHeader:
     secondary: bool = False  # from a partition of a DataFrame: counts only if the coordinator planned nothing
 
 
+@dataclass(frozen=True, slots=True)
+class Level:
+    """The value of a metric that does not add up over time."""
+
+    value: Any
+
+
 @dataclass(slots=True)
 class TaskReport:
     """What a task tells the driver at the end of a batch."""
@@ -85,7 +91,7 @@ class TaskReport:
     watermark: int
     next_wakeup: int | None
     committables: list[tuple[str, list[Any]]]  # (sink operator id, committables)
-    metrics: dict[str, Any]
+    metrics: dict[str, Any]  # what was added to totals in the batch, and levels that changed
     records_in: int = 0
     records_out: int = 0
     state_bytes: int = 0

@@ -53,10 +53,19 @@ def stable_code(key: Any) -> int:
     if kind is str:
         return crc32(key.encode("utf-8", "surrogatepass"))
     if kind is int or kind is bool or kind is float:
-        return crc32(hash(key).to_bytes(8, "little", signed=True))
+        return _code_of_number(key)
     if isinstance(key, (tuple, Row)):
         return _combine(stable_code(part) for part in key)
     return _code_of_object(key)
+
+
+def _code_of_number(key: Any) -> int:
+    if key != key:  # noqa: PLR0124 - NaN
+        raise KeySelectorError(
+            f"the key {key!r} is not equal to itself, so its state would never be found again: "
+            "return something else for it from the key selector, None for instance"
+        )
+    return crc32(hash(key).to_bytes(8, "little", signed=True))
 
 
 def _combine(codes: Any) -> int:
@@ -75,7 +84,7 @@ def _code_of_object(key: Any) -> int:
     if isinstance(key, str):
         return crc32(str.encode(key, "utf-8", "surrogatepass"))
     if isinstance(key, Number):
-        return crc32(hash(key).to_bytes(8, "little", signed=True))
+        return _code_of_number(key)
     if isinstance(key, enum.Enum):
         return crc32(key.name.encode())
     if isinstance(key, frozenset):

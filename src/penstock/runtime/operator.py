@@ -128,6 +128,7 @@ class StreamOperator:
     stateful: bool = False
     reads_watermarks: bool = False  # shows its event time to user code
     makes_watermarks: bool = False
+    per_split: bool = False  # behind a source: wants to know which split its records are from
 
     context: OperatorContext
     output: Output
@@ -167,6 +168,15 @@ class StreamOperator:
 
     def restart(self) -> None:
         """In the source stage only: the next records come from another split, with a clock of its own."""
+
+    def expect_split(self, split: str) -> None:
+        """`per_split` only: the task reads this split, records of it may come."""
+
+    def select_split(self, split: str) -> None:
+        """`per_split` only: the next elements are of this split."""
+
+    def finish_split(self, split: str) -> None:
+        """`per_split` only: no more will come of this split."""
 
     def process_status(self, *, idle: bool) -> None:
         """The operator's whole input became idle, or active again."""
@@ -208,8 +218,8 @@ class StreamOperator:
         if self.context.keyed_backend is not None:
             self.context.keyed_backend.clear_current_key()
 
-    def key_selectors(self) -> list[KeySelect]:
-        """The key selector of each input (keyed operators)."""
+    def key_selectors(self) -> list[KeySelect | None]:
+        """The key selector of each input (keyed operators); None for one without keys beside a keyed one."""
         names = ("key_selector", "key_selector2")
         return [getattr(self, name) for name in names if hasattr(self, name)]
 

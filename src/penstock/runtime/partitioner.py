@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import suppress
+from operator import index
 from typing import Any
 
 from penstock.common.errors import InvalidProgramError, KeySelectorError, PenstockError, shorten
@@ -195,8 +197,6 @@ class KeyGroupPartitioner(Partitioner):
                     channel = self._locate(key)
                 out[channel].append(value)
                 stamps[channel].append(stamp)
-        except PenstockError:
-            raise
         except Exception as error:
             raise key_error(error, value, self._target) from error
         return [(channel, part, stamps[channel]) for channel, part in enumerate(out) if part]
@@ -210,8 +210,12 @@ class KeyGroupPartitioner(Partitioner):
         return channel
 
 
-def key_error(error: Exception, value: Any, target: str) -> KeySelectorError:
+def key_error(error: Exception, value: Any, target: str) -> PenstockError:
     """The error for a key selector that raised, or returned something that cannot be a key."""
+    if isinstance(error, KeySelectorError) and error.operator_name is None:
+        return KeySelectorError(str(error), operator_name=target, record=value)
+    if isinstance(error, PenstockError):
+        return error
     if isinstance(error, TypeError) and "unhashable" in str(error):
         return KeySelectorError(
             f"the key selector before '{target}' returned a value that cannot be a key ({error}) for record "
@@ -249,10 +253,15 @@ class CustomPartitioner(Partitioner):
                     f"the custom partitioner before '{self._target}' failed for record {shorten(value)}: "
                     f"{type(error).__name__}: {error}"
                 ) from error
-            if not 0 <= target < channels:
-                raise InvalidProgramError(
-                    f"the custom partitioner before '{self._target}' returned {target} for record {shorten(value)}, "
-                    f"but there are channels 0 to {channels - 1}"
-                )
-            targets.append(target)
+            targets.append(self._checked(target, value))
         return _scatter(values, timestamps, targets, channels)
+
+    def _checked(self, target: Any, value: Any) -> int:
+        with suppress(TypeError):
+            channel = index(target)
+            if 0 <= channel < self.channels:
+                return channel
+        raise InvalidProgramError(
+            f"the custom partitioner before '{self._target}' returned {shorten(target)} for record {shorten(value)}, "
+            f"but there are channels 0 to {self.channels - 1}"
+        )

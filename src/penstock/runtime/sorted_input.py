@@ -21,15 +21,16 @@ class SortedKeyedInput:
     def __init__(self, operator: StreamOperator) -> None:
         self._operator = operator
         self._by_key: dict[Any, list[tuple[int, int, Any, Any]]] = {}
-        self._selectors: list[KeySelect] = operator.key_selectors()
+        self._selectors: list[KeySelect | None] = operator.key_selectors()
         self._arrival = 0
 
     def add(self, input_index: int, values: Values, timestamps: Timestamps) -> None:
         """Records of one input. A broadcast input has no keys: it is processed at once, before everything keyed."""
-        if input_index >= len(self._selectors):
-            self._operator.process_batch2(values, timestamps)
+        select = self._selectors[input_index] if input_index < len(self._selectors) else None
+        if select is None:
+            process = self._operator.process_batch if input_index == 0 else self._operator.process_batch2
+            process(values, timestamps)
             return
-        select = self._selectors[input_index]
         stamps = timestamps if timestamps is not None else [None] * len(values)
         for value, stamp in zip(values, stamps, strict=True):
             try:

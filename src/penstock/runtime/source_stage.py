@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.common.errors import JobExecutionError, PenstockError, shorten
+from penstock.common.errors import shorten
 from penstock.core.source import SourceReader, SourceSplit
 from penstock.runtime.chain import OperatorChain, TaskEnvironment
 from penstock.runtime.frames import BatchHeader, TaskReport
@@ -19,7 +20,7 @@ from penstock.runtime.job import JobVertex
 from penstock.runtime.serialization import dumps
 from penstock.runtime.stage import JobSpec, Row, encode_header, encode_reports
 from penstock.runtime.task_metrics import MetricDeltas, collect_committables
-from penstock.runtime.user_errors import user_traceback
+from penstock.runtime.user_errors import source_errors
 
 _ROWS_AHEAD = 8
 
@@ -132,25 +133,20 @@ class SourceTask:
     def _read(self, portion: SplitRange) -> Iterator[Any]:
         if self._reader is None:
             self._reader = self._open_reader()
-        batches = self._reader.read(portion.split, portion.start, portion.end)
+        where = f"split '{portion.split.split_id}' from {shorten(portion.start)} to {shorten(portion.end)}"
+        with source_errors(self.name, f"reading {where}"):
+            batches = self._reader.read(portion.split, portion.start, portion.end)
         while True:
-            try:
+            with source_errors(self.name, f"reading {where}"):  # not around the yield: others' errors are not its own
                 batch = next(batches, None)
-            except PenstockError:
-                raise
-            except Exception as error:
-                raise JobExecutionError(
-                    f"source '{self.name}' failed reading split '{portion.split.split_id}' "
-                    f"from {shorten(portion.start)} to {shorten(portion.end)}\n{user_traceback(error)}"
-                ) from None
             if batch is None:
                 return
             yield batch
 
     def _open_reader(self) -> SourceReader:
-        reader: SourceReader = self.vertex.operators[0].source.create_reader()
-        context = self.chain.source_runtime_context()
-        reader.open(context)
+        with source_errors(self.name, "opening a reader"):
+            reader: SourceReader = self.vertex.operators[0].source.create_reader()
+            reader.open(self.chain.source_runtime_context())
         return reader
 
     def _report(self, records: int) -> TaskReport:
@@ -171,10 +167,13 @@ class SourceTask:
 
     def close(self) -> None:
         """The job ends, or the worker forgets it."""
-        if self._reader is not None:
-            self._reader.close()
-            self._reader = None
-        self.chain.close()
+        reader, self._reader = self._reader, None
+        try:
+            if reader is not None:
+                with source_errors(self.name, "closing its reader"):
+                    reader.close()
+        finally:
+            self.chain.close()
 
 
 class SourceStage:
@@ -199,7 +198,7 @@ class SourceStage:
             try:
                 yield from task.run(work, header)
             except BaseException:
-                self._tasks.pop((work.vertex, work.subtask), None)  # a failed task never sees another batch
+                self._abandon(work)
                 raise
             if header.closing:
                 task.close()
@@ -217,8 +216,21 @@ class SourceStage:
         try:
             yield from self._task(work).run_frame(batches, partition, header)
         except BaseException:
-            self._tasks.pop((vertex_id, 0), None)
+            self._abandon(work)
             raise
+
+    def _abandon(self, work: SourceWork) -> None:
+        """A failed task never sees another batch; its functions are closed all the same."""
+        task = self._tasks.pop((work.vertex, work.subtask), None)
+        if task is not None:
+            with suppress(Exception):  # the first error is the one that counts
+                task.close()
+
+    def close(self) -> None:
+        """Close all tasks that are still open."""
+        tasks, self._tasks = self._tasks, {}
+        for task in tasks.values():
+            task.close()
 
     def _task(self, work: SourceWork) -> SourceTask:
         key = (work.vertex, work.subtask)

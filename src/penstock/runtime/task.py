@@ -71,6 +71,8 @@ class StreamTask:
         for frame in frames:
             edge = self._edges[frame.edge]
             channel = (frame.edge, frame.origin)
+            if self._head.per_split:
+                self._head.select_split(frame.origin)
             for element in frame.elements():
                 self._process_element(element, edge.input_index, channel)
 
@@ -106,6 +108,14 @@ class StreamTask:
     def _status(self, channel: Any, *, idle: bool) -> None:
         was_idle = self.valve.idle
         advanced = self.valve.input_status(channel, idle=idle)
+        if advanced is not None:
+            self._advance(advanced)
+        if self.valve.idle != was_idle:
+            self._head.process_status(idle=self.valve.idle)
+
+    def _forget(self, channel: Any) -> None:
+        was_idle = self.valve.idle
+        advanced = self.valve.forget(channel)
         if advanced is not None:
             self._advance(advanced)
         if self.valve.idle != was_idle:
@@ -159,9 +169,10 @@ class StreamTask:
                 continue
             senders = set(edge.senders_to(self.subtask))
             for split, status in splits.items():
-                # One that ended before is at its end already, or forgotten if others may follow.
-                if status.subtask in senders and not status.ended_before:
+                if status.subtask in senders:
                     self.valve.expect((edge.id, split))
+                    if self._head.per_split and not status.finished:
+                        self._head.expect_split(split)
 
     def _apply_split_states(self, header: BatchHeader) -> None:
         """Sources have no task that could speak for a silent split; the driver does, behind the batch's records."""
@@ -174,28 +185,24 @@ class StreamTask:
                 if status.subtask not in senders:
                     continue
                 channel = (edge.id, split)
-                if status.finished and edge.source not in header.finished_sources:
-                    self._forget(channel)  # other splits may follow: event time does not end with this one
-                elif status.finished:
+                if status.finished and edge.source in header.finished_sources:
                     self._status(channel, idle=False)
                     self._watermark(channel, MAX_WATERMARK)
+                elif status.finished:  # only the end of the whole source ends event time: other splits may come
+                    self._head.finish_split(split)
+                    self._forget(channel)
                 elif status.idle is not None:
                     self._status(channel, idle=status.idle)
             if edge.source in header.finished_sources and not self._hears_from(splits, senders):
                 self._silent_edge_finished(edge)
 
-    def _forget(self, channel: Any) -> None:
-        was_idle = self.valve.idle
-        advanced = self.valve.forget(channel)
-        if advanced is not None:
-            self._advance(advanced)
-        if self.valve.idle != was_idle:
-            self._head.process_status(idle=self.valve.idle)
-
     def _hears_from(self, splits: dict[str, Any], senders: set[int]) -> bool:
         return any(status.subtask in senders for status in splits.values())
 
     def _silent_edge_finished(self, edge: JobEdge) -> None:
-        """A finished source none of whose splits comes this way still ends event time."""
+        """A finished source none of whose splits comes this way (any more) still ends event time."""
+        was_idle = self.valve.idle
         self.valve.expect((edge.id, "-"))
+        if self.valve.idle != was_idle:
+            self._head.process_status(idle=self.valve.idle)  # nobody listens to what an idle task says of time
         self._watermark((edge.id, "-"), MAX_WATERMARK)

@@ -5,24 +5,29 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.runtime.chain import OperatorChain
+from penstock.runtime.frames import Level
 from penstock.runtime.operators.sink import SinkOperator
 
 
 class MetricDeltas:
-    """Counters are reported as what was added in the batch, so that a batch that is replayed counts once."""
+    """Totals are reported as what was added in the batch, so that a batch that is replayed counts once, and so that
+    they go on where a task was that is gone. Other values (gauges, the largest, a rate) are levels.
+    """
 
     def __init__(self, chain: OperatorChain) -> None:
         self._chain = chain
         self._last: dict[str, Any] = {}
 
     def take(self) -> dict[str, Any]:
-        """Changes since the last call; gauges and the like as they are."""
-        current = self._chain.metric_values()
-        deltas = {
-            name: value - self._last.get(name, 0) if type(value) is int else value for name, value in current.items()
+        """What changed since the last call."""
+        current, totals = self._chain.metric_values()
+        last, self._last = self._last, current
+        changed = {name: value for name, value in current.items() if name not in last or last[name] != value}
+        return {
+            name: value - last.get(name, 0) if name in totals else Level(value)
+            for name, value in changed.items()
+            if name not in totals or value != last.get(name, 0)
         }
-        self._last = current
-        return {name: value for name, value in deltas.items() if value != 0}
 
 
 def collect_committables(chain: OperatorChain) -> list[tuple[str, list[Any]]]:

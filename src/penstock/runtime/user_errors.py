@@ -7,10 +7,12 @@ record is read from the frame that was executing.
 from __future__ import annotations
 
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
-from penstock.common.errors import PenstockError, UserFunctionError, shorten
+from penstock.common.errors import JobExecutionError, PenstockError, UserFunctionError, shorten
 from penstock.runtime.operator import OperatorContext
 
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
@@ -29,6 +31,17 @@ def user_error(context: OperatorContext, error: Exception, method: str) -> Penst
         user_traceback=user_traceback(error),
         method=method,
     )
+
+
+@contextmanager
+def source_errors(name: str, doing: str) -> Iterator[None]:
+    """Around calls of a source: what it raises names the source and says what it was asked to do."""
+    try:
+        yield
+    except PenstockError:
+        raise
+    except Exception as error:
+        raise JobExecutionError(f"'{name}' failed {doing}\n{user_traceback(error)}") from None
 
 
 def _is_ours(filename: str) -> bool:

@@ -16,7 +16,7 @@ from penstock.runtime.job_progress import JobProgress
 from penstock.runtime.sink_committer import SinkCommitters
 from penstock.spark.compiler import compile_batch
 from penstock.spark.failures import decode_failure
-from penstock.spark.job_master import collect_reports
+from penstock.spark.job_master import decode_all_reports
 from penstock.spark.source_server import SourceServer
 
 _ALL = 1 << 60
@@ -81,7 +81,7 @@ class BatchJob:
             started = time.monotonic()
             self._spark.sparkContext.setJobGroup(self.job_id, self.graph.name, interruptOnCancel=True)
             try:
-                reports = collect_reports(frame)
+                reports = decode_all_reports([bytes(row.frame) for row in frame.collect()])
             except PySparkException as error:
                 raise decode_failure(str(error)) from None
             except Exception as error:  # Py4J's own errors

@@ -34,7 +34,7 @@ class BatchStage:
         channel: int | None = None
         for batch in batches:
             if batch.num_rows:
-                channel = batch.column(0)[0].as_py()
+                channel = int(batch.column(0)[0].as_py())
                 frames += batch.column(1).to_pylist()
         if channel is None:
             return

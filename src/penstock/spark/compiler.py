@@ -6,6 +6,7 @@ import atexit
 import shutil
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
@@ -38,39 +39,47 @@ def ship_job(spark: SparkSession, spec: JobSpec) -> str:
     return name
 
 
-def channel_keys(spark: SparkSession, channels: int) -> list[int]:
+def channel_keys(spark: SparkSession, channels: int) -> list[str]:
     """For each channel a grouping key that Spark's hash partitioning sends to the partition of that number."""
-    hashing = spark.sparkContext._jvm.org.apache.spark.sql.catalyst.expressions.Murmur3HashFunction  # type: ignore[union-attr]
-    int_type = spark.sparkContext._jvm.org.apache.spark.sql.types.DataTypes.IntegerType  # type: ignore[union-attr]
-    keys: dict[int, int] = {}
+    jvm: Any = spark.sparkContext._jvm
+    hashing = jvm.org.apache.spark.sql.catalyst.expressions.Murmur3HashFunction
+    string_type = jvm.org.apache.spark.sql.types.DataTypes.StringType
+    keys: dict[int, str] = {}
     candidate = 0
     while len(keys) < channels:
-        code = int(hashing.hash(candidate, int_type, 42))
+        key = str(candidate)
+        code = int(hashing.hash(jvm.org.apache.spark.unsafe.types.UTF8String.fromString(key), string_type, 42))
         code = (code & 0xFFFFFFFF) - (1 << 32) if code & 0x80000000 else code & 0xFFFFFFFF
-        keys.setdefault(code % channels, candidate)
+        keys.setdefault(code % channels, key)
         candidate += 1
     return [keys[channel] for channel in range(channels)]
 
 
-def _source_options(server: SourceServer, job_file: str, keys: list[int]) -> dict[str, str]:
+def _source_options(server: SourceServer, job_file: str, keys: list[str], levels: int) -> dict[str, str]:
     return {
         "address": server.address,
         "secret": server.secret.hex(),
         "job": job_file,
-        "keys": ",".join(map(str, keys)),
+        "keys": ",".join(keys),
+        "levels": str(levels),
     }
 
 
 def compile_streaming(
-    spark: SparkSession, spec: JobSpec, server: SourceServer, frames: dict[int, DataFrame] | None = None
+    spark: SparkSession,
+    spec: JobSpec,
+    server: SourceServer,
+    frames: dict[int, DataFrame] | None = None,
+    directory: str | None = None,
 ) -> DataFrame:
-    """The streaming DataFrame of a job; its rows are task reports."""
+    """The streaming DataFrame of a job; its rows are task reports. Batch DataFrames are kept in ``directory``."""
     spark.dataSource.register(PenstockSource)
     job_file = ship_job(spark, spec)
     keys = channel_keys(spark, spec.channels)
-    frame = spark.readStream.format(FORMAT).options(**_source_options(server, job_file, keys)).load()
+    frame = spark.readStream.format(FORMAT).options(**_source_options(server, job_file, keys, spec.levels)).load()
     for vertex_id, outside in (frames or {}).items():
-        frame = frame.union(_adopted(spark, map_in_arrow(outside, FrameStage(job_file, vertex_id, keys))))
+        stream = outside if outside.isStreaming else _snapshot(spark, outside, _place(spec, vertex_id, directory))
+        frame = frame.union(_adopted(spark, map_in_arrow(stream, FrameStage(job_file, vertex_id, keys))))
     for level in range(1, spec.levels + 1):
         frame = transform_with_state(frame.groupBy("channel"), StageProcessor(job_file, level, keys))
     return frame
@@ -82,13 +91,29 @@ def compile_batch(
     """The batch DataFrame of a job: the same stages, with an exact exchange before each and no state to keep."""
     spark.dataSource.register(PenstockSource)
     job_file = ship_job(spark, spec)
-    channels = list(range(spec.channels))
-    frame = spark.read.format(FORMAT).options(**_source_options(server, job_file, channels)).load()
+    channels = [str(channel) for channel in range(spec.channels)]
+    frame = spark.read.format(FORMAT).options(**_source_options(server, job_file, channels, spec.levels)).load()
     for vertex_id, outside in (frames or {}).items():
         frame = frame.union(_adopted(spark, map_in_arrow(outside, FrameStage(job_file, vertex_id, channels))))
     for level in range(1, spec.levels + 1):
-        frame = map_in_arrow(frame.repartitionById(spec.channels, "channel"), BatchStage(job_file, level))
+        frame = map_in_arrow(
+            frame.repartitionById(spec.channels, frame.channel.cast("int")), BatchStage(job_file, level)
+        )
     return frame
+
+
+def _place(spec: JobSpec, vertex_id: int, directory: str | None) -> str:
+    source = next(vertex for vertex in spec.vertices if vertex.id == vertex_id)
+    return f"{directory or mkdtemp(prefix='penstock-frames-')}/frames/{source.operators[0].operator_id}"
+
+
+def _snapshot(spark: SparkSession, frame: DataFrame, path: str) -> DataFrame:
+    """A batch DataFrame as a stream: written once, so that every attempt of the job reads the same rows."""
+    jvm: Any = spark.sparkContext._jvm
+    written = jvm.org.apache.hadoop.fs.Path(f"{path}/_SUCCESS")
+    if not written.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).exists(written):
+        frame.write.mode("overwrite").parquet(path)
+    return spark.readStream.schema(frame.schema).parquet(path)
 
 
 def _adopted(spark: SparkSession, frame: DataFrame) -> DataFrame:

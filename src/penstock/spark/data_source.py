@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -12,16 +12,19 @@ from pyspark.sql.types import StructType
 
 from penstock.runtime.stage import Row
 from penstock.spark import worker
-from penstock.spark.failures import raise_encoded
+from penstock.spark.failures import TaskFailureError, raise_encoded
 from penstock.spark.plan_nodes import ROW_SCHEMA
-from penstock.spark.source_server import SourceClient
+from penstock.spark.source_server import Portion, SourceClient
+from penstock.spark.stage_host import run_source
 from penstock.spark.worker_tuning import tune_worker
 
 FORMAT = "penstock"
 _ARROW_SCHEMA = pa.schema(
-    [pa.field("channel", pa.int32(), nullable=False), pa.field("frame", pa.binary(), nullable=False)]
+    [pa.field("channel", pa.string(), nullable=False), pa.field("frame", pa.binary(), nullable=False)]
 )
 _BATCH_BYTES = 8 * 1024 * 1024
+
+_Batches = Iterator[pa.RecordBatch]
 
 
 class PenstockSource(DataSource):
@@ -60,14 +63,19 @@ class _Reading:
             self._client = SourceClient(self._options["address"], bytes.fromhex(self._options["secret"]))
         return self._client.call(method, *arguments)
 
-    def _read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def _read(self, partition: InputPartition, run: Callable[[str, int, int, bytes], Iterable[Row]]) -> _Batches:
         tune_worker()
         job_file = self._options["job"]
-        keys = [int(key) for key in self._options["keys"].split(",")]
+        keys = self._options["keys"].split(",")
+        portion: Portion = pickle.loads(partition.value)
         try:
-            stage = worker.source_stage(job_file)  # first: it makes the classes of the user's program known
-            works, header, first = pickle.loads(partition.value)
-            yield from to_arrow(stage.run(works, header, first=first), keys)
+            if portion.header is not None and self._options["levels"] != "0":
+                header = portion.header
+                yield from to_arrow(((channel, header) for channel in range(len(keys))), keys)
+            rows = (row for work in portion.works for row in run(job_file, *work))
+            yield from to_arrow(rows, keys)
+        except TaskFailureError:
+            raise
         except BaseException as error:
             worker.drop_source_stage(job_file)
             raise_encoded(error)
@@ -96,7 +104,7 @@ class SourcesReader(_Reading, DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Run one portion in a task."""
-        return self._read(partition)
+        return self._read(partition, run_source)
 
 
 class BatchSourcesReader(_Reading, DataSourceReader):
@@ -107,17 +115,23 @@ class BatchSourcesReader(_Reading, DataSourceReader):
         return [InputPartition(value) for value in self._call("everything")]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Run one portion in a task."""
-        return self._read(partition)
+        """Run one portion in a task. There is only this batch, of any size: nothing is collected."""
+        return self._read(partition, _run_here)
 
 
-def to_arrow(rows: Iterator[Row], keys: list[int] | None = None) -> Iterator[pa.RecordBatch]:
+def _run_here(job_file: str, vertex: int, subtask: int, work: bytes) -> Iterator[Row]:
+    stage = worker.source_stage(job_file)  # first: it makes the classes of the user's program known
+    content, header = pickle.loads(work)
+    return stage.run([content], header, first=False)
+
+
+def to_arrow(rows: Iterator[Row], keys: list[str] | None = None) -> Iterator[pa.RecordBatch]:
     """Rows as Arrow batches, bounded in bytes as well as in rows."""
-    channels: list[int] = []
+    channels: list[str] = []
     frames: list[bytes] = []
     size = 0
     for channel, frame in rows:
-        channels.append(channel if keys is None else keys[channel])
+        channels.append(str(channel) if keys is None else keys[channel])
         frames.append(frame)
         size += len(frame)
         if size >= _BATCH_BYTES:
@@ -127,6 +141,6 @@ def to_arrow(rows: Iterator[Row], keys: list[int] | None = None) -> Iterator[pa.
         yield _arrow_batch(channels, frames)
 
 
-def _arrow_batch(channels: list[int], frames: list[bytes]) -> pa.RecordBatch:
-    arrays = [pa.array(channels, pa.int32()), pa.array(frames, pa.binary())]
+def _arrow_batch(channels: list[str], frames: list[bytes]) -> pa.RecordBatch:
+    arrays = [pa.array(channels, pa.string()), pa.array(frames, pa.binary())]
     return pa.RecordBatch.from_arrays(arrays, schema=_ARROW_SCHEMA)

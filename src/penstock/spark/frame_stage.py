@@ -19,7 +19,7 @@ from penstock.spark.worker_tuning import tune_worker
 class FrameStage:
     """The function of mapInArrow over a DataFrame."""
 
-    def __init__(self, job_file: str, vertex_id: int, keys: list[int]) -> None:
+    def __init__(self, job_file: str, vertex_id: int, keys: list[str]) -> None:
         self._job_file = job_file
         self._vertex_id = vertex_id
         self._keys = keys

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.common.errors import JobExecutionError, PenstockError
@@ -24,6 +24,7 @@ from penstock.runtime.stage import decode_reports
 from penstock.spark.checkpoint_metadata import check_checkpoint
 from penstock.spark.compiler import compile_streaming
 from penstock.spark.failures import decode_failure
+from penstock.spark.report_sink import start_query
 from penstock.spark.source_server import SourceServer
 
 
@@ -115,19 +116,18 @@ class JobMaster:
         try:
             coordinator.start(_directory_beside(checkpoint, "received"))
             spec = job_spec(self.graph, self._lasting_id, attempt, batch=False)
-            frame = compile_streaming(self._spark, spec, server, self.graph.frames)
-            query = (
-                frame.writeStream.foreachBatch(self._on_batch)
-                .outputMode("append")
+            frame = compile_streaming(self._spark, spec, server, self.graph.frames, checkpoint)
+            writer = (
+                frame.writeStream.outputMode("append")
                 .option("checkpointLocation", checkpoint)
                 .queryName(f"{settings.job_name} {self.job_id[:8]}-{attempt}")
                 .trigger(processingTime="0 seconds")
-                .start()
             )
-            if self._cancelled.is_set():
-                server.stop()
-            self.status = JobStatus.RUNNING
-            self._watch(query, server)
+            with start_query(self._spark, writer, self._on_batch) as query:
+                if self._cancelled.is_set():
+                    server.stop()
+                self.status = JobStatus.RUNNING
+                self._watch(query, server)
         finally:
             server.close()
             coordinator.close()
@@ -157,31 +157,30 @@ class JobMaster:
 
     # -- batches ------------------------------------------------------------------------------------------------
 
-    def _on_batch(self, frame: DataFrame, batch_id: int) -> None:
-        """Spark calls this for every batch: exactly one action, then the commit."""
-        started = time.monotonic()
-        reports = collect_reports(frame)
+    def _on_batch(self, frames: list[bytes], batch_id: int) -> None:
+        """Spark calls this for every batch, when its tasks are done: the commit."""
+        reports = decode_all_reports(frames)
         try:
             self._committers.commit(reports, batch_id + 1)
         except PenstockError as error:
             self._commit_failure = error
             raise
-        self._after_commit(reports, batch_id + 1, time.monotonic() - started)
+        self._after_commit(reports, batch_id + 1)
 
-    def _after_commit(self, reports: list[TaskReport], checkpoint_id: int, seconds: float) -> None:
+    def _after_commit(self, reports: list[TaskReport], checkpoint_id: int) -> None:
         coordinator = self._coordinator
         assert coordinator is not None
+        seconds = coordinator.seconds_since_plan()
         wakeups = [report.next_wakeup for report in reports if report.next_wakeup is not None]
         coordinator.wake_at(min(wakeups, default=None))
         self.progress.batch(reports, checkpoint_id, seconds)
         coordinator.sizer.observe(self.progress.last_source_records, seconds)
 
 
-def collect_reports(frame: DataFrame) -> list[TaskReport]:
-    """Run a batch; what its tasks tell the driver."""
+def decode_all_reports(frames: list[bytes]) -> list[TaskReport]:
+    """What the tasks of a batch tell the driver."""
     reports: list[TaskReport] = []
-    for row in frame.collect():
-        data = bytes(row.frame)
+    for data in frames:
         if decode_frame(data).edge == REPORT_EDGE:
             reports += decode_reports(data)
     return reports

@@ -11,11 +11,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.streaming.stateful_processor_util import TransformWithStateInPandasUdfUtils
-from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
-ROW_SCHEMA = StructType([StructField("channel", IntegerType(), False), StructField("frame", BinaryType(), False)])
+ROW_SCHEMA = StructType([StructField("channel", StringType(), False), StructField("frame", BinaryType(), False)])
 
 
 def transform_with_state(grouped: GroupedData, processor: StatefulProcessor) -> DataFrame:

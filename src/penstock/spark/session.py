@@ -24,7 +24,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from penstock.spark import local_fs
+from penstock.spark import jvm_classes
 from penstock.spark.gateway import JvmProcess, debugging
 from penstock.spark.java import ensure_java_home
 from penstock.spark.session_conf import local_settings, runtime_settings, static_settings
@@ -113,7 +113,7 @@ def _start(master: str, app_name: str, settings: dict[str, str], wanted: dict[st
     try:
         if master.startswith("local"):
             settings |= local_settings(directory)
-            settings |= local_fs.settings()
+            settings |= jvm_classes.settings()
         sockets = directory if len(str(directory)) <= _MAX_SOCKET_DIRECTORY else Path("/tmp")  # noqa: S108
         settings["spark.python.unix.domain.socket.dir"] = str(sockets)
         settings["spark.driver.extraJavaOptions"] = " ".join(_java_options(wanted, directory))
@@ -122,6 +122,7 @@ def _start(master: str, app_name: str, settings: dict[str, str], wanted: dict[st
         settings |= {"spark.master": master, "spark.app.name": app_name}
         jvm = JvmProcess(settings, {})
         session = _connect(jvm, settings)
+        jvm.calm_compiler()
     except BaseException:
         if jvm is not None:
             jvm.close()
@@ -137,12 +138,8 @@ def _java_options(wanted: Mapping[str, str], directory: Path) -> Iterator[str]:
     yield f"-Djava.io.tmpdir={directory}"
     if not debugging():
         yield f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
-    # The JVM plans batches and moves frames; the work is in Python. On two cores the threads of the optimising compiler
-    # held up the first thousand batches: without it their latency halved. What the user sets wins.
-    options = wanted.get("spark.driver.extraJavaOptions", "")
-    if "TieredStopAtLevel" not in options:
-        yield "-XX:TieredStopAtLevel=1"
-    if "-XX:+Use" not in options:
+    # The JVM plans batches and moves frames, and has few cores: what the user sets wins.
+    if "-XX:+Use" not in wanted.get("spark.driver.extraJavaOptions", ""):
         yield "-XX:+UseSerialGC"
 
 

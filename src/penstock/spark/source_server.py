@@ -13,16 +13,36 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Any
 
 from penstock.runtime.coordinator import Offset, SourceCoordinator
+from penstock.runtime.frames import BatchHeader
+from penstock.runtime.serialization import dumps
 from penstock.runtime.source_stage import SourceWork
+from penstock.runtime.stage import encode_header
 
 _SMALL_BATCH = 4_000
 _POLL_SECONDS = 0.005
 _LONG_POLL_SECONDS = 0.25
+
+
+@dataclass(slots=True)
+class Portion:
+    """What one Spark task reads. Whoever runs it need not know the classes of the user's splits."""
+
+    header: bytes | None
+    """A frame for every channel, in the first portion only."""
+    works: list[tuple[int, int, bytes]]
+    """Vertex, subtask, and a pickled (SourceWork, BatchHeader)."""
+
+    @classmethod
+    def of(cls, works: list[SourceWork], header: BatchHeader, *, first: bool) -> Portion:
+        """Pack work."""
+        packed = [(work.vertex, work.subtask, dumps((work, header), "a split")) for work in works]
+        return cls(encode_header(header) if first else None, packed)
 
 
 class SourceServer:
@@ -36,6 +56,7 @@ class SourceServer:
         self.secret = os.urandom(16)
         self._listener = Listener(self.address, "AF_UNIX", authkey=self.secret)
         self._stop = threading.Event()
+        self._first = True
         self.boundary = threading.Event()
         """Set when Spark asks for the next batch after the job's last one: everything before is committed."""
         self.failure: Exception | None = None
@@ -106,8 +127,11 @@ class SourceServer:
         if start == end:
             return []
         header = self._coordinator.header(end)
-        portions = split_works(self._coordinator.works(start, end), self._max_partitions)
-        return [pickle.dumps((works, header, index == 0), 5) for index, works in enumerate(portions)]
+        works = self._coordinator.works(start, end)
+        # A subtask stays in the worker that reads it first, so the first batch is spread over all of them.
+        portions = split_works(works, self._max_partitions, spread=self._first)
+        self._first = False
+        return [pickle.dumps(Portion.of(works, header, first=index == 0), 5) for index, works in enumerate(portions)]
 
     def _do_everything(self) -> list[bytes]:
         """The one batch of a batch job."""
@@ -120,9 +144,9 @@ class SourceServer:
         self._coordinator.commit(end)
 
 
-def split_works(works: list[SourceWork], limit: int) -> list[list[SourceWork]]:
-    """Work for the tasks of one batch: a small batch is not worth more than one task."""
-    if sum(_size(work) for work in works) <= _SMALL_BATCH:
+def split_works(works: list[SourceWork], limit: int, *, spread: bool) -> list[list[SourceWork]]:
+    """Work for the tasks of one batch: a small batch is not worth more than one task, unless it is to be spread."""
+    if not spread and sum(_size(work) for work in works) <= _SMALL_BATCH:
         return [works]
     portions: list[list[SourceWork]] = [[] for _ in range(max(1, min(limit, len(works))))]
     for index, work in enumerate(works):

@@ -1,14 +1,10 @@
-"""What a Python worker keeps between batches: jobs it knows, and tasks that are alive.
-
-A live task may only be used if the state it was left with is the state in the store. Every batch writes a random token
-with its state; a task is used again only if its token is the one in the store. A retried, speculative or lost attempt
-can therefore never leave a wrong cache behind.
-"""
+"""What a Python worker keeps between batches: the jobs it knows and their source tasks. See also stage_host.py."""
 
 from __future__ import annotations
 
 import gc
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +22,8 @@ _YOUNG_OBJECTS = 500_000
 _batches = 0
 _blobs: OrderedDict[str, bytes] = OrderedDict()
 _source_stages: OrderedDict[str, SourceStage] = OrderedDict()
-_stages: dict[tuple[str, int, int], LiveStage] = {}
+forget_job: list[Callable[[str], None]] = []
+"""Called with the file of a job that this worker has not seen for long."""
 
 
 class RebindableStore:
@@ -51,17 +48,17 @@ class RebindableStore:
 
 
 class LiveStage:
-    """A stage channel, its store and the token of the state it holds."""
+    """A stage channel and its store."""
 
-    __slots__ = ("stage", "store", "token")
+    __slots__ = ("stage", "store")
 
-    def __init__(self, stage: StageChannel, store: RebindableStore, token: bytes) -> None:
+    def __init__(self, stage: StageChannel, store: RebindableStore) -> None:
         self.stage = stage
         self.store = store
-        self.token = token
 
 
-def _blob(job_file: str) -> bytes:
+def job_bytes(job_file: str) -> bytes:
+    """The job as it was shipped."""
     blob = _blobs.get(job_file)
     if blob is None:
         blob = _blobs[job_file] = Path(SparkFiles.get(job_file)).read_bytes()
@@ -73,12 +70,12 @@ def _forget_old_jobs() -> None:
     while len(_blobs) > _MAX_JOBS:
         old, _ = _blobs.popitem(last=False)
         _source_stages.pop(old, None)
-        for key in [key for key in _stages if key[0] == old]:
-            del _stages[key]
+        for forget in forget_job:
+            forget(old)
 
 
 def _unpack(job_file: str) -> JobSpec:
-    spec = unpack_job(_blob(job_file))
+    spec = unpack_job(job_bytes(job_file))
     files = spec.info.cached_files
     spec.info.cached_files = {name: SparkFiles.get(Path(path).name) for name, path in files.items()}
     return spec
@@ -88,11 +85,16 @@ def source_stage(job_file: str) -> SourceStage:
     """The source tasks of a job in this worker."""
     stage = _source_stages.get(job_file)
     if stage is None:
-        spec = _unpack(job_file)
-        environment = TaskEnvironment(MemoryPageStore(), BatchClock(), spec.info, spec.batch_execution)
-        stage = _source_stages[job_file] = SourceStage(spec, environment)
-        gc.set_threshold(_YOUNG_OBJECTS, 10, 1000)
+        stage = _source_stages[job_file] = new_source_stage(job_file)
     return stage
+
+
+def new_source_stage(job_file: str) -> SourceStage:
+    """Source tasks with functions of their own."""
+    spec = _unpack(job_file)
+    environment = TaskEnvironment(MemoryPageStore(), BatchClock(), spec.info, spec.batch_execution)
+    gc.set_threshold(_YOUNG_OBJECTS, 10, 1000)
+    return SourceStage(spec, environment)
 
 
 def drop_source_stage(job_file: str) -> None:
@@ -100,28 +102,15 @@ def drop_source_stage(job_file: str) -> None:
     _source_stages.pop(job_file, None)
 
 
-def take_stage(job_file: str, level: int, channel: int, token: bytes | None) -> LiveStage | None:
-    """The live stage whose state is the one in the store; it is out of the cache until it is put back."""
-    live = _stages.pop((job_file, level, channel), None)
-    return live if live is not None and token is not None and live.token == token else None
-
-
 def new_stage(job_file: str, level: int, channel: int, store: PageStore, snapshots: dict[int, Any]) -> LiveStage:
     """A stage that starts from stored state."""
     spec = _unpack(job_file)
     rebindable = RebindableStore(store)
     environment = TaskEnvironment(rebindable, BatchClock(), spec.info, spec.batch_execution, spec.memory_budget)
-    return LiveStage(StageChannel(spec, level, channel, environment, snapshots), rebindable, b"")
+    return LiveStage(StageChannel(spec, level, channel, environment, snapshots), rebindable)
 
 
-def keep_stage(job_file: str, level: int, channel: int, live: LiveStage) -> None:
-    """Put a stage back after a batch, unless it was the last."""
-    if not live.stage.closed:
-        _stages[(job_file, level, channel)] = live
-    _settle()
-
-
-def _settle() -> None:
+def settle() -> None:
     """Take the state that stays alive out of the garbage collector's sight.
 
     Spark collects garbage after every task; walking over a million state entries would cost more than the batch.

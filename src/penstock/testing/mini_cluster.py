@@ -93,7 +93,7 @@ class MiniClusterJob:
         # The coordinator divides by the number of sources.
         sizer = BatchSizer(1 << 60 if batch or max_records is None else max_records * len(graph.source_vertices))
         self.coordinator = SourceCoordinator(graph.source_vertices, clock=clock, sizer=sizer)
-        self.coordinator.start(None if directory is None else f"{directory}/received")
+        self.coordinator.start(None if directory is None or batch else f"{directory}/received")
         self.committers.start(self.job_id, None if directory is None else f"{directory}/commits")
         self.offset: Offset = self.coordinator.initial_offset()
         self._channels = {
@@ -112,7 +112,8 @@ class MiniClusterJob:
     def run_batch(self) -> bool:
         """Run one batch if there is something to do; returns whether there was."""
         self.committers.checkpoint_complete(self.offset["n"])  # of a job that is continued
-        end = self.coordinator.plan(self.offset)
+        batch = self.graph.runs_as_batch and not self.finished
+        end = self.coordinator.plan_to_end(self.offset) if batch else self.coordinator.plan(self.offset)
         if end is None:
             return False
         header = self.coordinator.header(end)
@@ -160,11 +161,14 @@ class MiniClusterJob:
         self._channels = {key: _ChannelState(*state) for key, state in channels.items()}
 
     def close(self) -> None:
-        """Close user functions, sources and sinks."""
-        for stage in self._stages.values():
-            stage.close()
-        self.coordinator.close()
-        self.committers.close()
+        """Close user functions, sources and sinks, also if one of them fails."""
+        with contextlib.ExitStack() as stack:
+            stack.callback(self.committers.close)
+            stack.callback(self.coordinator.close)
+            for stage in self._stages.values():
+                stack.callback(stage.close)
+            if self._source_stage is not None:
+                stack.callback(self._source_stage.close)
 
     # -- stages -------------------------------------------------------------------------------------------------
 

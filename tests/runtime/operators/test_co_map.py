@@ -92,3 +92,23 @@ def test_errors_name_the_method_of_the_input(drive):
         drive(CoFlatMapOperator(Repeat())).send("x")
     with pytest.raises(KeySelectorError):
         drive(KeyedCoMapOperator(LastOfOther(), lambda v: v, lambda v: v[9])).send2("x")
+
+
+class OnlyOdd(CoMapFunction):
+    def map1(self, value):
+        return value if value % 2 else None
+
+    def map2(self, value):
+        return None
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_co_map_that_returns_none_emits_nothing(drive, keyed):
+    def key(value):
+        return value
+
+    driver = drive(KeyedCoMapOperator(OnlyOdd(), key, key) if keyed else CoMapOperator(OnlyOdd()))
+    driver.send(1, 2, 3, at=[10, 20, 30])
+    driver.send2(1, 3, at=5)
+    driver.send(2, 5)
+    assert driver.output.take() == [(1, 10), (3, 30), (5, None)]

@@ -2,7 +2,7 @@ import pytest
 
 from penstock.common.errors import TypeMismatchError
 from penstock.common.typeinfo import Types
-from penstock.common.types import Row
+from penstock.common.types import Row, RowKind
 from penstock.runtime.operators.stateless import MapOperator
 from penstock.runtime.operators.type_check import checked_output, compile_predicate, declare_output_type
 
@@ -24,10 +24,12 @@ def emit_through(drive, output_type, values):
         (Types.BOOLEAN(), [True], 1),
         (Types.DOUBLE(), [1.5, 2], "1.5"),
         (Types.TUPLE([Types.STRING(), Types.INT()]), [("a", 1), ["a", 1], ("a", None)], ("a", "b")),
-        (Types.ROW([Types.STRING(), Types.INT()]), [Row("a", 1), ("a", 1)], Row("a")),
-        (Types.ROW_NAMED(["k", "n"], [Types.STRING(), Types.INT()]), [Row(k="a", n=1), {"k": "a", "n": 1}], 5),
+        (Types.ROW([Types.STRING(), Types.INT()]), [Row(f0="a", f1=1), Row(k="a", n=1)], Row("a")),
+        (Types.ROW_NAMED(["k", "n"], [Types.STRING(), Types.INT()]), [Row(k="a", n=1), None], 5),
+        (Types.ROW_NAMED(["k", "n"], [Types.STRING(), Types.INT()]), [], Row(k="a", m=1)),
+        (Types.ROW_NAMED(["k", "n"], [Types.STRING(), Types.INT()]), [], Row(n="a", k=1)),
         (Types.LIST(Types.INT()), [[1, 2]], [1, "a"]),
-        (Types.TUPLE([Types.ROW([Types.INT()])]), [(Row(1),)], (Row("x"),)),
+        (Types.TUPLE([Types.ROW([Types.INT()])]), [(Row(f0=1),)], (Row("x"),)),
     ],
 )
 def test_records_that_fit_pass_and_others_are_named(drive, output_type, good, bad):
@@ -50,3 +52,33 @@ def test_the_quick_predicate_never_accepts_what_validate_refuses():
     for kind in types:
         accepts = compile_predicate(kind)
         assert [v for v in values if accepts(v) and kind.validate(v) is not None] == []
+
+
+PAIR = Types.ROW_NAMED(["k", "n"], [Types.STRING(), Types.INT()])
+
+
+@pytest.mark.parametrize("given", [Row("a", 1), ("a", 1), ["a", 1], {"n": 1, "k": "a"}, Row(n=1, k="a")])
+def test_rows_get_the_names_of_the_declared_type(drive, given):
+    (record,) = emit_through(drive, PAIR, [given])
+    assert record == Row(k="a", n=1)
+    assert (record.n, record.as_dict()) == (1, {"k": "a", "n": 1})
+
+
+@pytest.mark.parametrize(
+    ("output_type", "given", "expected"),
+    [
+        (Types.ROW([Types.INT()]), Row(1), Row(f0=1)),
+        (Types.ROW_NAMED(["pair"], [PAIR]), Row(Row("a", 1)), Row(pair=Row(k="a", n=1))),
+        (Types.LIST(PAIR), [Row("a", 1)], [Row(k="a", n=1)]),
+        (Types.MAP(Types.STRING(), PAIR), {"x": Row("a", 1)}, {"x": Row(k="a", n=1)}),
+        (Types.TUPLE([Types.INT(), PAIR]), (5, Row("a", 1)), (5, Row(k="a", n=1))),
+        (Types.ROW_NAMED(["pair"], [PAIR]), Row(None), Row(pair=None)),
+    ],
+)
+def test_rows_inside_records_get_their_names_too(drive, output_type, given, expected):
+    assert emit_through(drive, output_type, [given]) == [expected]
+
+
+def test_the_kind_of_a_change_stays_when_a_row_is_named(drive):
+    (record,) = emit_through(drive, PAIR, [Row.of_kind(RowKind.DELETE, "a", 1)])
+    assert (record.get_row_kind(), record.k) == (RowKind.DELETE, "a")

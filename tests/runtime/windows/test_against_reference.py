@@ -120,7 +120,8 @@ def compare(driver, model, function):
     assert [element for element, _ in driver.side(LATE.tag_id)] == late
 
 
-FAST = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+EXAMPLES = 2 * settings.default.max_examples
+FAST = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 CUTS = st.sampled_from([1, 3, 100])
 
 

@@ -2,6 +2,7 @@ import pytest
 from window_helpers import Contents, Sum, at, windows
 
 from penstock.common.errors import InvalidProgramError
+from penstock.core.functions import AggregateFunction, ProcessWindowFunction
 from penstock.core.window import CountSlidingWindowAssigner, CountTumblingWindowAssigner
 from penstock.runtime.windows.builder import count_window_parts
 
@@ -23,6 +24,76 @@ def test_tumbling_count_windows_fire_when_they_are_full():
 def test_sliding_count_windows_fire_every_slide_with_the_last_elements():
     driver = count_window(4, 3).send(*numbers(7)).restart().send(*numbers(2))
     assert driver.results() == [[1, 2, 3], [3, 4, 5, 6], [6, 7, 1, 2]]
+
+
+class Listed(AggregateFunction):
+    """Accumulators that change in place, and show the order of elements."""
+
+    def create_accumulator(self):
+        return []
+
+    def add(self, value, accumulator):
+        accumulator.append(value[1])
+        return accumulator
+
+    def get_result(self, accumulator):
+        return accumulator
+
+    def merge(self, acc_a, acc_b):
+        acc_a.extend(acc_b)
+        return acc_a
+
+
+class CannotMerge(Listed):
+    def merge(self, acc_a, acc_b):
+        raise NotImplementedError
+
+
+def joined(left, right):
+    return left[0], left[1] + right[1]
+
+
+class OneResult(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        (result,) = elements
+        yield key, result
+
+
+FUNCTIONS = {
+    "process": (lambda: {"function": Contents()}, lambda found: found),
+    "aggregate": (lambda: {"function": None, "aggregate_function": Listed()}, lambda found: found),
+    "aggregate without merge": (lambda: {"function": None, "aggregate_function": CannotMerge()}, lambda found: found),
+    "aggregate and process": (
+        lambda: {"function": OneResult(), "aggregate_function": Listed()},
+        lambda found: found[1],
+    ),
+    "reduce": (lambda: {"function": None, "reduce_function": joined}, lambda found: list(found[1])),
+}
+
+
+@pytest.mark.parametrize("kind", FUNCTIONS)
+@pytest.mark.parametrize(("size", "slide"), [(1, 1), (4, 1), (4, 2), (4, 3), (4, 4), (5, 2), (9, 6), (2, 5), (12, 5)])
+def test_sliding_count_windows_have_the_last_elements_whatever_the_function(kind, size, slide):
+    definition, shown = FUNCTIONS[kind]
+    driver = count_window(size, slide, **definition())
+    sent = [(number,) if kind == "reduce" else number for number in range(1, 41)]
+    for position, number in enumerate(sent):
+        driver.send((("a", number), 0), (("b", number), 0))
+        if position in (3, 4, 17):
+            driver.restart()
+    numbers = list(range(1, 41))
+    expected = [numbers[max(0, end - size) : end] for end in range(slide, 41, slide)]
+    assert [shown(found) for found in driver.results()] == [found for found in expected for _ in "ab"]
+
+
+def test_what_is_kept_of_sliding_count_windows_does_not_grow():
+    for definition in ({"function": None, "aggregate_function": Sum()}, {"function": Contents()}):
+        driver = count_window(10, 2, **definition)
+        sizes = set()
+        for _ in range(20):
+            driver.send(*numbers(50)).restart()
+            sizes.add(sum(map(len, driver.store.blobs.values())) // 32)
+        assert len(sizes) <= 2
 
 
 def test_each_key_counts_for_itself():

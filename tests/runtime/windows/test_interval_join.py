@@ -146,7 +146,12 @@ EVENTS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(
+    max_examples=2 * settings.default.max_examples,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    derandomize=True,
+)
 @given(st.integers(-12, 12), st.integers(0, 12), EVENTS)
 def test_all_pairs_within_the_bounds_and_no_other(lower, width, events):
     """Against the definition: every pair that is in time, and whose first element was still needed."""

@@ -2,9 +2,17 @@ import pytest
 from window_helpers import Contents, Sum, at, windows
 from window_programs import EveryIntervalTrigger
 
+from penstock.common import Time
 from penstock.common.errors import InvalidProgramError
 from penstock.core.functions import ProcessWindowFunction
-from penstock.core.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from penstock.core.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateTtlConfig,
+    ValueStateDescriptor,
+)
 from penstock.core.window import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
@@ -247,7 +255,53 @@ def test_list_state_of_a_trigger_is_merged_with_its_windows():
     assert driver.advance(1000).stored_keys == 0
 
 
-@pytest.mark.parametrize("descriptor", [ValueStateDescriptor("v"), MapStateDescriptor("m")])
+class TotalTrigger(MergingTrigger):
+    """The same with state that holds one number."""
+
+    def on_element(self, element, timestamp, window, ctx):
+        state = ctx.get_partitioned_state(self.descriptor)
+        state.add(element[1])
+        return TriggerResult.FIRE if state.get() >= self.limit else TriggerResult.CONTINUE
+
+
+class Total(Sum):
+    def add(self, value, accumulator):
+        return accumulator + value
+
+
+def expiring(descriptor):
+    descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.milliseconds(100)).build())
+    return descriptor
+
+
+MERGING_STATES = {
+    "list": (MergingTrigger, lambda: ListStateDescriptor("values")),
+    "reducing": (TotalTrigger, lambda: ReducingStateDescriptor("total", lambda left, right: left + right)),
+    "aggregating": (TotalTrigger, lambda: AggregatingStateDescriptor("total", Total())),
+}
+
+
+@pytest.mark.parametrize("kind", MERGING_STATES)
+def test_state_with_time_to_live_of_a_trigger_is_merged_with_its_windows(kind):
+    trigger, descriptor = MERGING_STATES[kind]
+    driver = windows(EventTimeSessionWindows.with_gap(10), trigger=trigger(expiring(descriptor())))
+    driver.send(*at((3, 0), (4, 16))).tick(99).restart().send(*at((1, 30), (3, 8)))
+    assert driver.results() == [("a", 0, 26, [3, 4, 3])]
+    assert driver.advance(1000).stored_keys == 0
+
+
+@pytest.mark.parametrize("kind", MERGING_STATES)
+def test_expired_state_of_a_trigger_is_left_behind_when_its_windows_merge(kind):
+    trigger, descriptor = MERGING_STATES[kind]
+    driver = windows(EventTimeSessionWindows.with_gap(10), trigger=trigger(expiring(descriptor())))
+    driver.send(*at((3, 0))).tick(50).send(*at((4, 16))).tick(100).send(*at((3, 8)))
+    assert driver.results() == []  # the 3 is too old to count, though not to be in the window
+    assert driver.tick(149).send(*at((3, 9))).results() == [("a", 0, 26, [3, 4, 3, 3])]
+
+
+@pytest.mark.parametrize(
+    "descriptor", [ValueStateDescriptor("v"), MapStateDescriptor("m"), expiring(ValueStateDescriptor("v"))]
+)
 def test_value_and_map_state_cannot_be_merged(descriptor):
     class Broken(MergingTrigger):
         def on_element(self, element, timestamp, window, ctx):

@@ -31,6 +31,8 @@ def _check_types(field_types: Sequence[TypeInformation], what: str) -> list[Type
 class RowTypeInfo(TypeInformation):
     """Rows. Plain tuples and lists of the right length do as well, and dicts if the names fit.
 
+    The fields of a row with names of its own are taken by name, if the type was given names.
+
     >>> from penstock.common.typeinfo import Types
     >>> person = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
     >>> person.validate(Row("Alice", "eleven"))
@@ -52,6 +54,11 @@ class RowTypeInfo(TypeInformation):
             raise InvalidProgramError(f"the field names of a row type must differ: {', '.join(names)}")
         self._field_names = names
 
+    @property
+    def has_default_names(self) -> bool:
+        """Whether the fields are called f0, f1, ..., as in a type without names."""
+        return self._field_names == [f"f{i}" for i in range(len(self._field_names))]
+
     def get_field_types(self) -> list[TypeInformation]:
         return self._field_types
 
@@ -64,8 +71,12 @@ class RowTypeInfo(TypeInformation):
 
     def _fields(self, value: Any) -> Sequence[Any] | None:
         """The value's fields in order, or ``None`` if it is no row of this shape."""
+        fields: Sequence[Any]
         if isinstance(value, Row):
-            fields: Sequence[Any] = value._values
+            own = value._fields
+            if own is not None and list(own) != self._field_names and not self.has_default_names:
+                return value.get_fields_by_names(self._field_names) if set(own) == set(self._field_names) else None
+            fields = value._values
         elif isinstance(value, (tuple, list)):
             fields = value
         elif isinstance(value, Mapping) and set(value) == set(self._field_names):

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from typing import Any
 
+from penstock.common.unsupported import no_java_object
 from penstock.common.watermark import Watermark
 from penstock.core.functions.base import Function
 
@@ -38,6 +39,8 @@ class SinkFunction(Function):
     @abstractmethod
     def invoke(self, value: Any, context: SinkFunction.Context) -> None:
         """Writes one record."""
+
+    get_java_function = no_java_object
 
 
 class SourceFunction(Function):
@@ -87,6 +90,8 @@ class SourceFunction(Function):
     @abstractmethod
     def cancel(self) -> None:
         """Asks :meth:`run`, which runs in another thread, to return."""
+
+    get_java_function = no_java_object
 
 
 class ParallelSourceFunction(SourceFunction):

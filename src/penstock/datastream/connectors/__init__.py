@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.common.unsupported import refuse_missing_names
 from penstock.datastream.connectors.base import (
     DeliveryGuarantee,
     Sink,
@@ -31,3 +32,5 @@ __all__ = [
     "SupportsPreprocessing",
     "TextFileSource",
 ]
+
+__getattr__ = refuse_missing_names(__name__)

@@ -101,19 +101,27 @@ class DataGeneratorSource(Source):
 
 
 class _PacedEnumerator(RangeEnumerator):
-    """Lets each split advance with the clock, from where it was when the job started."""
+    """Lets each split advance with the clock, from where it was when the job started or started again.
+
+    The clock starts when a batch is planned for the second time: the first batch of a job starts workers, and what
+    would be due meanwhile would come as one block behind it.
+    """
 
     def __init__(self, splits: Sequence[RangeSplit], records_per_second: float) -> None:
         super().__init__(splits)
         self._rate = records_per_second / len(splits)
-        self._started = time.monotonic()
-        self._first: dict[str, int] = {}
+        self._asked: set[str] = set()
+        self._started: dict[str, tuple[float, int]] = {}  # split -> when, and the offset it was at
 
     def latest_offset(self, split: SourceSplit, start_offset: Any, max_records: int) -> Any:
         """As far as the rate allows by now."""
         assert isinstance(split, RangeSplit)
-        first = self._first.setdefault(split.split_id, start_offset)
-        due = first + int((time.monotonic() - self._started) * self._rate)
+        now, name = time.monotonic(), split.split_id
+        if name not in self._asked:
+            self._asked.add(name)
+            return start_offset
+        started, first = self._started.setdefault(name, (now, start_offset))
+        due = first + int((now - started) * self._rate)
         return max(start_offset, min(split.end, due, start_offset + max_records))
 
 

@@ -22,6 +22,8 @@ from penstock.runtime.serialization import dumps
 class SourceFunctionSource(Source):
     """Runs a SourceFunction; the stream ends when `run` returns."""
 
+    makes_watermarks = True  # ctx.emit_watermark()
+
     def __init__(self, function: SourceFunction, name: str = "Custom Source") -> None:
         if not isinstance(function, SourceFunction):
             raise InvalidProgramError(f"add_source() needs a SourceFunction, got {shorten(function)}")

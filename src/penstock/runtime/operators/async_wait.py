@@ -69,8 +69,15 @@ class AsyncWaitOperator(FunctionOperator):
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:
         """Make all calls of the batch and wait for them."""
         for position, results in self._loop.run_until_complete(self._call_all(values)):
-            collect_results(self.collector, results, None if timestamps is None else timestamps[position])
+            self._collect(values[position], results, None if timestamps is None else timestamps[position])
         self.collector.flush()
+
+    def _collect(self, value: Any, results: Results, timestamp: int | None) -> None:
+        """The results of one record, which is named if they are none."""
+        try:
+            collect_results(self.collector, results, timestamp)
+        except Exception as error:
+            raise user_error(self.context, error, "async_invoke") from None
 
     async def _call_all(self, values: Values) -> list[tuple[int, Results]]:
         """(position, results) of all records, in the order of the records or of completion.

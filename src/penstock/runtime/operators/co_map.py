@@ -1,7 +1,13 @@
-"""map and flat_map over two connected streams (spec: 5.4). Keyed, both sides share the state of a key."""
+"""map and flat_map over two connected streams (spec: 5.4). Keyed, both sides share the state of a key.
+
+As in PyFlink a co-map that returns None emits nothing: one of the two sides often has nothing to say.
+"""
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import compress
+from operator import is_
 from typing import Any
 
 from penstock.core.functions import CoFlatMapFunction, CoMapFunction
@@ -13,9 +19,11 @@ from penstock.runtime.operators.keyed_stateless import call_keyed, flat_map_keye
 from penstock.runtime.operators.stateless import flat_map_records, map_records
 from penstock.runtime.state.backend import KeyedStateBackend
 
+_is_none = partial(is_, None)
+
 
 class CoMapOperator(FunctionOperator):
-    """One record out for every record of either stream."""
+    """One record out, or none, for every record of either stream."""
 
     function: CoMapFunction
 
@@ -28,12 +36,7 @@ class CoMapOperator(FunctionOperator):
         self._map(self.function.map2, "map2", values, timestamps)
 
     def _map(self, function: Any, method: str, values: Values, timestamps: Timestamps) -> None:
-        rest = iter(values)
-        try:
-            results = map_records(function, rest)
-        except Exception as error:
-            raise batch_error(self.context, error, method, values, rest) from None
-        self.output.emit(results, timestamps)
+        emit_but_none(self.output, map_batch(self.context, function, method, values), timestamps)
 
 
 class CoFlatMapOperator(FunctionOperator):
@@ -56,12 +59,15 @@ class CoFlatMapOperator(FunctionOperator):
 
 
 class KeyedCoOperator(FunctionOperator):
-    """Base of keyed operators with two inputs: a key selector for each."""
+    """Base of keyed operators with two inputs: a key selector for each.
+
+    One of them may be missing: that input, a broadcast one as a rule, is processed without a key in scope.
+    """
 
     keyed = True
     stateful = True
 
-    def __init__(self, function: Any, key_selector1: KeySelect, key_selector2: KeySelect) -> None:
+    def __init__(self, function: Any, key_selector1: KeySelect | None, key_selector2: KeySelect | None) -> None:
         super().__init__(function)
         self.key_selector = key_selector1
         self.key_selector2 = key_selector2
@@ -81,13 +87,20 @@ class KeyedCoMapOperator(KeyedCoOperator):
 
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:
         """Records of the first stream."""
-        results = call_keyed(self.backend, self.context, self.key_selector, self.function.map1, values, "map1")
-        self.output.emit(results, timestamps)
+        self._map(self.key_selector, self.function.map1, "map1", values, timestamps)
 
     def process_batch2(self, values: Values, timestamps: Timestamps) -> None:
         """Records of the second stream."""
-        results = call_keyed(self.backend, self.context, self.key_selector2, self.function.map2, values, "map2")
-        self.output.emit(results, timestamps)
+        self._map(self.key_selector2, self.function.map2, "map2", values, timestamps)
+
+    def _map(
+        self, select: KeySelect | None, function: Any, method: str, values: Values, timestamps: Timestamps
+    ) -> None:
+        if select is None:
+            results = map_batch(self.context, function, method, values)
+        else:
+            results = call_keyed(self.backend, self.context, select, function, values, method)
+        emit_but_none(self.output, results, timestamps)
 
 
 class KeyedCoFlatMapOperator(KeyedCoOperator):
@@ -103,5 +116,29 @@ class KeyedCoFlatMapOperator(KeyedCoOperator):
         """Records of the second stream."""
         self._flat_map(self.key_selector2, self.function.flat_map2, "flat_map2", values, timestamps)
 
-    def _flat_map(self, select: KeySelect, function: Any, method: str, values: Values, timestamps: Timestamps) -> None:
-        flat_map_keyed(self.backend, self.context, select, self.collector, function, values, timestamps, method)
+    def _flat_map(
+        self, select: KeySelect | None, function: Any, method: str, values: Values, timestamps: Timestamps
+    ) -> None:
+        if select is None:
+            flat_map_records(self.collector, self.context, function, values, timestamps, method)
+        else:
+            flat_map_keyed(self.backend, self.context, select, self.collector, function, values, timestamps, method)
+
+
+def map_batch(context: OperatorContext, function: Any, method: str, values: Values) -> Values:
+    """The function's result for each record, without a key."""
+    rest = iter(values)
+    try:
+        return map_records(function, rest)
+    except Exception as error:
+        raise batch_error(context, error, method, values, rest) from None
+
+
+def emit_but_none(output: Output, results: Values, timestamps: Timestamps) -> None:
+    """Emit the results that are not None."""
+    if any(map(_is_none, results)):
+        kept = [result is not None for result in results]
+        results = list(compress(results, kept))
+        timestamps = None if timestamps is None else list(compress(timestamps, kept))
+    if results:
+        output.emit(results, timestamps)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from operator import length_hint
 from typing import Any
 
-from penstock.common.errors import PenstockError, UserFunctionError, shorten
+from penstock.common.errors import KeySelectorError, PenstockError, UserFunctionError, shorten
 from penstock.runtime.operator import KeySelect, OperatorContext, Values
 from penstock.runtime.partitioner import key_error
 from penstock.runtime.user_errors import user_error, user_traceback
@@ -37,6 +37,8 @@ def keyed_error(
 
     The loop does not note which of the two it is in: the selector is asked again, and blamed if it fails again.
     """
+    if isinstance(error, KeySelectorError):
+        return key_error(error, value, context.operator_name)
     if isinstance(error, PenstockError):
         return error
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.common.watermark import MIN_WATERMARK
 from penstock.core.sink import Sink, SinkWriter, WriterInitContext
 from penstock.core.state import ListStateDescriptor
 from penstock.runtime.operator import StreamOperator, Timestamps, Values
@@ -72,6 +73,11 @@ class SinkOperator(StreamOperator):
         assert self._writer is not None
         self._writer.current_watermark = watermark
 
+    def restart(self) -> None:
+        """Another split, another clock."""
+        if self._writer is not None:
+            self._writer.current_watermark = MIN_WATERMARK
+
     def end_batch(self) -> None:
         """Everything written must be on its way before the commit."""
         self._flush(end_of_input=False)
@@ -113,4 +119,7 @@ class SinkOperator(StreamOperator):
     def close(self) -> None:
         """Close the writer."""
         if self._writer is not None:
-            self._writer.close()
+            try:
+                self._writer.close()
+            except Exception as error:
+                raise user_error(self.context, error, "close") from None

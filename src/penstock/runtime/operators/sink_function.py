@@ -33,6 +33,10 @@ class SinkContext(SinkFunction.Context):
 class SinkFunctionOperator(FunctionOperator):
     """Runs a SinkFunction, or a plain function of the record."""
 
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        self.reads_watermarks = isinstance(function, SinkFunction)
+
     def setup(self, context: OperatorContext, output: Output) -> None:
         """Create the context."""
         super().setup(context, output)

@@ -75,16 +75,22 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         """Continue with the generator and the idleness of the last checkpoint."""
         kept = self.context.operator_state.get_raw("generator") if self._keeps_state else None
         if kept is not None:
-            generator, self._emitted, self._idle, self._last_record_at = kept
-            if not self._built_in:
-                self.generator = generator
+            self.restore_generator(kept)
 
     def snapshot_state(self, checkpoint_id: int) -> None:
         """Keep the generator and the idleness."""
         if self._keeps_state:
-            generator = None if self._built_in else self.generator
-            kept = (generator, self._emitted, self._idle, self._last_record_at)
-            self.context.operator_state.put_raw("generator", kept)
+            self.context.operator_state.put_raw("generator", self.kept_generator())
+
+    def kept_generator(self) -> tuple[Any, ...]:
+        """What must survive between batches."""
+        return (None if self._built_in else self.generator, self._emitted, self._idle, self._last_record_at)
+
+    def restore_generator(self, kept: tuple[Any, ...]) -> None:
+        """Continue with what was kept."""
+        generator, self._emitted, self._idle, self._last_record_at = kept
+        if not self._built_in:
+            self.generator = generator
 
     @property
     def _keeps_state(self) -> bool:
@@ -242,6 +248,8 @@ class TimestampsAndWatermarksOperator(StreamOperator):
                 self._set_idle(idle=event)
 
     def _advance(self, watermark: int) -> None:
+        if self.context.batch_execution and watermark != MAX_WATERMARK:
+            return  # a batch job has one watermark, at the end
         if watermark > self._emitted:
             self._emitted = watermark
             self._set_idle(idle=False)

@@ -1,7 +1,8 @@
 """Checking emitted records against the type the user declared.
 
 Off unless a type was declared. When it is on, records of the usual Python classes are passed by a predicate compiled
-for the type; only what the predicate does not know goes through the type's own, slower `validate`.
+for the type; only what the predicate does not know goes through the type's own, slower `validate`. Rows get the names
+of their type on the way.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from penstock.common.errors import TypeMismatchError
 from penstock.common.typeinfo import BasicTypeInfo, PickledBytesTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
 from penstock.common.types import Row
 from penstock.runtime.operator import OperatorContext, Output, StreamOperator, Timestamps, Values
+from penstock.runtime.operators.row_names import compile_names
 
 Predicate = Callable[[Any], bool]
 
@@ -32,26 +34,38 @@ _MAX_DEPTH = 4
 
 def declare_output_type(operator: StreamOperator, output_type: TypeInformation | None) -> None:
     """Have the records that `operator` emits checked (see `checked_output`)."""
-    if output_type is not None and type(output_type) is not PickledBytesTypeInfo:
+    if _says_something(output_type):
         operator.output_type = output_type
 
 
 def checked_output(output: Output, operator: StreamOperator, context: OperatorContext) -> Output:
     """The output to give the operator: `output` itself, or a checking one in front of it if a type was declared."""
-    output_type = operator.output_type
-    return output if output_type is None else TypeCheckedOutput(output, output_type, context)
+    return typed_output(output, operator.output_type, context, "output")
+
+
+def typed_output(output: Output, output_type: TypeInformation | None, context: OperatorContext, what: str) -> Output:
+    """`output` itself, or one that checks the type of `what` in front of it."""
+    if output_type is None or not _says_something(output_type):
+        return output
+    return TypeCheckedOutput(output, output_type, context, what)
+
+
+def _says_something(output_type: TypeInformation | None) -> bool:
+    return output_type is not None and type(output_type) is not PickledBytesTypeInfo
 
 
 class TypeCheckedOutput:
     """Passes records on if they fit the type."""
 
-    __slots__ = ("_accept", "_context", "_output", "_type", "emit_status", "emit_watermark")
+    __slots__ = ("_accept", "_context", "_name_rows", "_output", "_type", "_what", "emit_status", "emit_watermark")
 
-    def __init__(self, output: Output, output_type: TypeInformation, context: OperatorContext) -> None:
+    def __init__(self, output: Output, output_type: TypeInformation, context: OperatorContext, what: str) -> None:
         self._output = output
+        self._what = what
         self._type = output_type
         self._context = context
         self._accept = compile_predicate(output_type)
+        self._name_rows = compile_names(output_type)
         self.emit_watermark = output.emit_watermark
         self.emit_status = output.emit_status
 
@@ -61,14 +75,15 @@ class TypeCheckedOutput:
         strange = [value for value in values if not accept(value)]
         if strange:
             self._validate(strange)
-        self._output.emit(values, timestamps)
+        name_rows = self._name_rows
+        self._output.emit(values if name_rows is None else [name_rows(value) for value in values], timestamps)
 
     def _validate(self, values: Values) -> None:
         found = self._type.first_mismatch(values)
         if found is not None:
             position, reason = found
             raise TypeMismatchError(
-                f"a record does not fit the declared output type {self._type!r}: {reason}",
+                f"a record does not fit the declared {self._what} type {self._type!r}: {reason}",
                 operator_name=self._context.operator_name,
                 record=values[position],
             )
@@ -83,7 +98,7 @@ def compile_predicate(output_type: TypeInformation) -> Predicate:
     (True, False, False)
     """
     source = _expression(output_type, "v", 0)
-    # The source consists of the templates above and of numbers only.
+    # The source consists of the templates above, of numbers and of quoted names only.
     predicate: Predicate = eval(f"lambda v: {source or 'False'}", {"Row": Row})  # noqa: S307
     return predicate
 
@@ -95,7 +110,9 @@ def _expression(output_type: TypeInformation, value: str, depth: int) -> str | N
     if type(output_type) is TupleTypeInfo:
         return _fields_expression(output_type.get_field_types(), "tuple", value, value, depth)
     if type(output_type) is RowTypeInfo:
-        return _fields_expression(output_type.get_field_types(), "Row", value, f"{value}._values", depth)
+        fields = _fields_expression(output_type.get_field_types(), "Row", value, f"{value}._values", depth)
+        names = tuple(output_type.get_field_names())
+        return fields and f"{fields} and ({value}._fields is None or {value}._fields == {names!r})"
     return None
 
 

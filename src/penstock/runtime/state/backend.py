@@ -243,19 +243,20 @@ class KeyedStateBackend:
             for entry in entries.values():
                 if entry[slot] is not None:
                     entry[slot] = sweep(entry[slot], now)
-        blank = FIRST_SLOT - 1 + self._width
-        for key in [key for key, entry in entries.items() if entry.count(None) == blank]:
-            del entries[key]
-            self.entries.pop(key, None)
+        columns: list[Any] = list(zip(*entries.values(), strict=True))
+        # Only if every state is missing somewhere can a key have nothing at all; `all` is the fastest way to ask.
+        if columns and not any(all(column) for column in columns[FIRST_SLOT:]):
+            self._drop_blank(entries)
+            columns = list(zip(*entries.values(), strict=True))
         blob = b""
         first_event = first_processing = None
         if entries:
-            columns = [
-                None if column.count(None) == len(column) else column for column in zip(*entries.values(), strict=True)
-            ]
+            for number, column in enumerate(columns):
+                if column[0] is None and column.count(None) == len(column):
+                    columns[number] = None
             first_event = _earliest(columns[EVENT_TIMERS])
             first_processing = _earliest(columns[PROCESSING_TIMERS])
-            columns[PAGE] = list(entries)  # type: ignore[call-overload]
+            columns[PAGE] = list(entries)
             blob = dumps(columns, f"state of operator '{self.operator_name}'")
             self._store.put(self._page_id(page.index), blob)
         elif page.size:
@@ -263,6 +264,12 @@ class KeyedStateBackend:
         self._note_timers(page.index, (first_event, first_processing))
         self.directory.total_bytes += len(blob) - page.size
         page.size = len(blob)
+
+    def _drop_blank(self, entries: dict[Any, Entry]) -> None:
+        blank = FIRST_SLOT - 1 + self._width
+        for key in [key for key, entry in entries.items() if entry.count(None) == blank]:
+            del entries[key]
+            self.entries.pop(key, None)
 
     def _evict(self) -> None:
         """Drop the pages used longest ago from memory when the budget is exceeded."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.common.errors import MissingTimestampError, PenstockError
+from penstock.common.errors import KeySelectorError, MissingTimestampError, PenstockError
 from penstock.core.window import TaggedUnion
 from penstock.runtime.collector import Collector
 from penstock.runtime.operator import KeySelect, OperatorContext, Output, StreamOperator, Timestamps, Values
@@ -184,9 +184,11 @@ class WindowedOperator(StreamOperator):
 
     def _error(self, error: Exception, select: KeySelect | None = None) -> PenstockError:
         """The error to raise for one in user code: it names the operator, the record and the function."""
+        record = _record_in_flight(error.__traceback__)
+        if isinstance(error, KeySelectorError) and record is not _UNKNOWN:
+            return key_error(error, record, self.context.operator_name)
         if isinstance(error, PenstockError):
             return error
-        record = _record_in_flight(error.__traceback__)
         if select is not None and record is not _UNKNOWN:
             try:
                 hash(select(record))  # the loops do not note whom they called: ask the selector again

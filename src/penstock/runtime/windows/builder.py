@@ -65,6 +65,7 @@ from penstock.runtime.windows.functions import (
 from penstock.runtime.windows.merging import MergingWindowOperator
 from penstock.runtime.windows.session import SessionWindowOperator
 from penstock.runtime.windows.sliding import SlidingWindowOperator
+from penstock.runtime.windows.sliding_count import sliding_count_operator
 from penstock.runtime.windows.tumbling import TumblingWindowOperator
 from penstock.runtime.windows.tumbling_join import TumblingJoinOperator
 from penstock.runtime.windows.window_operator import WindowOperator
@@ -175,6 +176,9 @@ def count_window_parts(
 
 def _operator_for(definition: WindowDefinition) -> WindowedOperator:
     assigner = definition.assigner
+    if _slides_by_count(definition):
+        size, slide = definition.evictor.max_count, definition.trigger.window_size  # type: ignore[attr-defined, union-attr]
+        return sliding_count_operator(definition, size, slide)
     if definition.evictor is not None:
         return (EvictingMergingWindowOperator if definition.merging else EvictingWindowOperator)(definition)
     if _fires_when_full(definition):
@@ -200,6 +204,19 @@ def _fires_when_full(definition: WindowDefinition) -> bool:
         type(definition.assigner) is GlobalWindows
         and type(trigger) is PurgingTrigger
         and type(trigger.nested_trigger) is CountTrigger
+    )
+
+
+def _slides_by_count(definition: WindowDefinition) -> bool:
+    """Whether windows slide by count, as `count_window` with a slide has it."""
+    evictor = definition.evictor
+    return (
+        type(definition.assigner) is GlobalWindows
+        and type(definition.trigger) is CountTrigger
+        and type(evictor) is CountEvictor
+        and evictor.max_count > 0
+        and not evictor.do_evict_after
+        and definition.second_key_selector is None
     )
 
 

@@ -131,6 +131,23 @@ class ListContents(Contents):
         return elements
 
 
+def fold_elements(contents: Contents, values: list[Any]) -> list[Any] | None:
+    """What the function of a window gets that keeps all its elements; None if reduce has nothing to reduce."""
+    if isinstance(contents, AggregateContents):
+        accumulator = contents.function.create_accumulator()
+        for value in values:
+            accumulator = contents.function.add(value, accumulator)
+        return [contents.function.get_result(accumulator)]
+    if isinstance(contents, ReduceContents):
+        if not values:
+            return None
+        reduced = copied(values[0])
+        for value in values[1:]:
+            reduced = contents.reduce(reduced, value)
+        return [copied(reduced)]
+    return values
+
+
 def can_return_something(method: Callable[..., Any]) -> bool:
     """Whether a Python function has a return statement with a value.
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from penstock.core.window import TimestampedValue
 from penstock.runtime.operator import OperatorContext, Output
-from penstock.runtime.windows.contents import AggregateContents, ReduceContents
-from penstock.runtime.windows.copies import copied
+from penstock.runtime.windows.contents import fold_elements
 from penstock.runtime.windows.merging import MergingWindowOperator
 from penstock.runtime.windows.trigger_context import WindowEvictorContext
 from penstock.runtime.windows.window_operator import WindowOperator
@@ -31,7 +30,7 @@ class EvictingWindowOperator(WindowOperator):
         assert evictor is not None
         elements = [TimestampedValue(value, timestamp) for value, timestamp in contents]
         evictor.evict_before(elements, len(elements), window, ctx)
-        folded = self._folded([element.value for element in elements])
+        folded = fold_elements(self.definition.contents, [element.value for element in elements])
         if folded is not None:
             self._emit(self.backend.key, window, folded)
         evictor.evict_after(elements, len(elements), window, ctx)
@@ -39,23 +38,6 @@ class EvictingWindowOperator(WindowOperator):
         self.backend.entry[0].dirty = True
         if not contents:
             self._drop(window)
-
-    def _folded(self, values: list[Any]) -> list[Any] | None:
-        """What the window function gets; None if reduce has nothing to reduce."""
-        contents = self.definition.contents
-        if isinstance(contents, AggregateContents):
-            accumulator = contents.function.create_accumulator()
-            for value in values:
-                accumulator = contents.function.add(value, accumulator)
-            return [contents.function.get_result(accumulator)]
-        if isinstance(contents, ReduceContents):
-            if not values:
-                return None
-            reduced = copied(values[0])
-            for value in values[1:]:
-                reduced = contents.reduce(reduced, value)
-            return [copied(reduced)]
-        return values
 
 
 class EvictingMergingWindowOperator(EvictingWindowOperator, MergingWindowOperator):

@@ -22,6 +22,7 @@ from penstock.core.state import (
 )
 from penstock.runtime.operator import OperatorContext
 from penstock.runtime.state.keyed_store import KeyedStateFactory
+from penstock.runtime.windows import ttl_merging
 
 
 class WindowStates:
@@ -57,11 +58,11 @@ class WindowStates:
     def merge(self, descriptor: StateDescriptor, target: Any, sources: Iterable[Any]) -> None:
         """Move the state of the source windows to the target window (spec: 6.6, mergeable trigger state)."""
         state = self.of_window(descriptor, target)
-        merge = getattr(state, "merge_namespaces", None)
+        merge = getattr(state, "merge_namespaces", None) or ttl_merging.merge_function(state)
         if merge is None:
             raise InvalidProgramError(
                 f"operator '{self._operator_name}': state '{descriptor.name}' of a trigger cannot be merged. "
-                "Windows that merge need list, reducing or aggregating state without time-to-live in their trigger"
+                "Windows that merge need list, reducing or aggregating state in their trigger"
             )
         merge(target, [source for source in sources if source != target])
 

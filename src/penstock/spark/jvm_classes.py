@@ -1,8 +1,11 @@
-"""Hadoop's local file system without a process per file.
+"""The few Java classes that make a small batch cheap in an embedded Spark.
 
-Spark's wheel comes without Hadoop's native library, so Hadoop runs `chmod` for every checkpoint file it makes. The
-few lines of Java that avoid it (jvm/PlainLocalFileSystem.java) are compiled on the user's machine, once for each
-version, by the compiler that Spark brings for its own generated code: no JDK is needed, no binary is shipped.
+- ``PlainLocalFileSystem``: Hadoop's local file system without a `chmod` process for every checkpoint file.
+- ``ReportSink``: hands a batch's rows to the job master without planning the batch twice, and makes the session's
+  settings hold in the threads that serve state, too.
+
+They are compiled on the user's machine, once for each version, by the compiler that Spark brings for its own generated
+code: no JDK is needed, no binary is shipped. Without them everything works, more slowly.
 """
 
 from __future__ import annotations
@@ -22,31 +25,30 @@ import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from pyspark.find_spark_home import _find_spark_home
 
-__all__ = ["cache_directory", "compiled_jar", "settings"]
+__all__ = ["LOCAL_FILE_SYSTEM", "REPORT_SINK", "cache_directory", "compiled_jar", "settings"]
 
-_SOURCE = Path(__file__).parent / "jvm" / "PlainLocalFileSystem.java"
-_CLASS = "penstock.spark.PlainLocalFileSystem"
-# What the compiler needs to see; the whole of Spark's jars would take it a second longer.
-_COMPILER_JARS = ("commons-compiler-*", "hadoop-client-api-*", "hadoop-client-runtime-*", "janino-*", "slf4j-api-*")
+LOCAL_FILE_SYSTEM = "penstock.spark.PlainLocalFileSystem"
+REPORT_SINK = "penstock.spark.ReportSink"
+_SOURCES = Path(__file__).parent / "jvm"
 
 
 def settings() -> dict[str, str]:
-    """Spark settings that put the file system in place; none if it cannot be had, which costs time only."""
+    """Spark settings that put the classes in place; none if they cannot be had, which costs time only."""
     try:
         jar = compiled_jar()
     except Exception:
         return {}
-    return {"spark.driver.extraClassPath": str(jar), "spark.hadoop.fs.file.impl": _CLASS}
+    return {"spark.driver.extraClassPath": str(jar), "spark.hadoop.fs.file.impl": LOCAL_FILE_SYSTEM}
 
 
 def compiled_jar() -> Path:
-    """The compiled classes, from the cache or made now (about a second, once)."""
-    source = _SOURCE.read_text(encoding="utf-8")
-    version = hashlib.sha256(f"{pyspark.__version__}\n{source}".encode()).hexdigest()[:12]
-    jar = cache_directory() / f"local-fs-{pyspark.__version__}-{version}.jar"
+    """The compiled classes, from the cache or made now (about two seconds, once)."""
+    sources = [path.read_text(encoding="utf-8") for path in sorted(_SOURCES.glob("*.java"))]
+    version = hashlib.sha256("\n".join([pyspark.__version__, *sources]).encode()).hexdigest()[:12]
+    jar = cache_directory() / f"classes-{pyspark.__version__}-{version}.jar"
     if not jar.exists():
         jar.parent.mkdir(parents=True, exist_ok=True)
-        _write_jar(jar, _compile(source))
+        _write_jar(jar, _compile(sources))
     return jar
 
 
@@ -74,23 +76,25 @@ def _write_jar(jar: Path, classes: dict[str, bytes]) -> None:
         raise
 
 
-def _compile(source: str) -> dict[str, bytes]:
+def _compile(sources: list[str]) -> dict[str, bytes]:
     """Class names and their code, made by Janino in a small JVM of its own."""
+    classes: dict[str, bytes] = {}
     with _compiler_jvm() as jvm:
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.cook(source)
-        code = compiler.getBytecodes()
-        return {str(name): bytes(code[name]) for name in code}
+        for source in sources:
+            compiler = jvm.org.codehaus.janino.SimpleCompiler()
+            compiler.cook(source)
+            code = compiler.getBytecodes()
+            classes |= {str(name): bytes(code[name]) for name in code}
+    return classes
 
 
 @contextlib.contextmanager
 def _compiler_jvm() -> Iterator[Any]:
     jars = Path(_find_spark_home(), "jars")
-    class_path = [str(jar) for pattern in _COMPILER_JARS for jar in jars.glob(pattern + ".jar")]
     java_home = os.environ.get("JAVA_HOME")
     port, secret, process = launch_gateway(
         jarpath=str(next(jars.glob("py4j-*.jar"))),
-        classpath=os.pathsep.join(class_path),
+        classpath=str(jars / "*"),
         java_path=str(Path(java_home, "bin", "java")) if java_home else "java",
         javaopts=["-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"],
         redirect_stdout=subprocess.DEVNULL,

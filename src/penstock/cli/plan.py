@@ -1,0 +1,81 @@
+"""``penstock plan``: what a program would run, without running it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import NoReturn
+
+from penstock.cli.programs import configuration, run_program
+from penstock.common.errors import InvalidProgramError
+from penstock.datastream.execution_defaults import ExecutionDefaults
+from penstock.graph.job_graph import JobGraph, translate
+from penstock.graph.picture import dot, mermaid, svg
+from penstock.graph.plan import execution_plan_json, plan_text
+from penstock.graph.settings import JobSettings
+from penstock.graph.transformation import Transformation
+
+__all__ = ["FORMATS", "plan"]
+
+
+class _PlanReached(BaseException):
+    """The program has called execute(): here is its job. No error: a program's `except Exception` must not see it."""
+
+    def __init__(self, sinks: list[Transformation], settings: JobSettings) -> None:
+        super().__init__()
+        self.sinks = sinks
+        self.settings = settings
+
+    @property
+    def graph(self) -> JobGraph:
+        """The job, as it would be executed."""
+        return translate(self.sinks, self.settings)
+
+
+class _PlanExecutor:
+    """Runs nothing: ends the program instead."""
+
+    def submit(self, sinks: list[Transformation], settings: JobSettings) -> NoReturn:
+        raise _PlanReached(sinks, settings)
+
+
+FORMATS: dict[str, Callable[[_PlanReached], str]] = {
+    "text": lambda found: plan_text(found.graph),
+    "json": lambda found: execution_plan_json(found.sinks, found.settings),
+    "svg": lambda found: svg(found.graph),
+    "mermaid": lambda found: mermaid(found.graph),
+    "dot": lambda found: dot(found.graph),
+}
+
+_BY_SUFFIX = {".txt": "text", ".json": "json", ".svg": "svg", ".mmd": "mermaid", ".mermaid": "mermaid", ".dot": "dot"}
+
+
+def plan(options: argparse.Namespace) -> int:
+    """Run the program up to its first execute(), and show the job."""
+    form = options.format or _form_of(options)
+    try:
+        code = run_program(
+            options.program, options.arguments, ExecutionDefaults(configuration(options), executor=_PlanExecutor())
+        )
+    except _PlanReached as found:
+        shown = FORMATS[form](found)
+    else:
+        if code != 0:
+            return code
+        raise InvalidProgramError(f"{options.program} ended without calling execute(): there is no job to show")
+    if options.output is None:
+        print(shown)
+    else:
+        options.output.write_text(shown + "\n", encoding="utf-8")
+        print(f"wrote {options.output}")
+    return 0
+
+
+def _form_of(options: argparse.Namespace) -> str:
+    if options.output is None:
+        return "text"
+    suffix = options.output.suffix.lower()
+    if suffix not in _BY_SUFFIX:
+        known = ", ".join(_BY_SUFFIX)
+        raise InvalidProgramError(f"cannot tell the format of {options.output}: name it {known}, or give --format")
+    return _BY_SUFFIX[suffix]

@@ -1,0 +1,87 @@
+"""Running the user's file as Python would, with defaults of our own in force."""
+
+from __future__ import annotations
+
+import argparse
+import runpy
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+from penstock.common.configuration import Configuration
+from penstock.common.errors import InvalidProgramError, PenstockError
+from penstock.datastream.execution_defaults import ExecutionDefaults, execution_defaults
+
+__all__ = ["configuration", "run_program"]
+
+
+def configuration(options: argparse.Namespace) -> Configuration:
+    """The settings of the command line.
+
+    >>> options = argparse.Namespace(settings=["a.b=1=2"], parallelism=4, py_files=None)
+    >>> configuration(options).to_dict()
+    {'a.b': '1=2', 'parallelism.default': '4'}
+    """
+    result = Configuration()
+    for setting in options.settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key:
+            raise InvalidProgramError(f"-D needs KEY=VALUE, got {setting!r}")
+        result.set_string(key, value)
+    if options.parallelism is not None:
+        result.set_integer("parallelism.default", options.parallelism)
+    if options.py_files:
+        result.set_string("python.files", options.py_files)
+    return result
+
+
+def run_program(path: Path, arguments: list[str], defaults: ExecutionDefaults) -> int:
+    """Run a file as ``python file arguments`` would; returns the exit code.
+
+    An error of the program is shown with its own frames only, one of Penstock as a single message.
+    """
+    if not path.is_file():
+        raise InvalidProgramError(f"there is no file '{path}'")
+    try:
+        with execution_defaults(defaults), _as_main(path, arguments):
+            runpy.run_path(str(path), run_name="__main__")
+    except SystemExit as end:
+        return _exit_code(end)
+    except PenstockError:
+        raise
+    except Exception as error:
+        traceback.print_exception(type(error), error, _own_frames(error.__traceback__, path))
+        return 1
+    return 0
+
+
+@contextmanager
+def _as_main(path: Path, arguments: list[str]) -> Iterator[None]:
+    argv, search = sys.argv[:], sys.path[:]
+    # An argument "--" only says where ours end.
+    sys.argv = [str(path), *(arguments[1:] if arguments[:1] == ["--"] else arguments)]
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        yield
+    finally:
+        sys.argv, sys.path = argv, search
+
+
+def _exit_code(end: SystemExit) -> int:
+    if end.code is None:
+        return 0
+    if isinstance(end.code, int):
+        return end.code
+    print(end.code, file=sys.stderr)  # sys.exit("message")
+    return 1
+
+
+def _own_frames(frames: TracebackType | None, path: Path) -> TracebackType | None:
+    """From the program's first frame on."""
+    here = frames
+    while here is not None and here.tb_frame.f_code.co_filename != str(path):
+        here = here.tb_next
+    return here or frames

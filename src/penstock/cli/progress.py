@@ -1,0 +1,160 @@
+"""One line at the bottom of a terminal that tells how a running job is doing."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import threading
+import time
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self, TextIO
+
+from penstock.common.job_client import JobClient
+from penstock.common.watermark import MAX_WATERMARK, MIN_WATERMARK
+from penstock.runtime.job_progress import JobProgress
+
+__all__ = ["ProgressLine", "describe"]
+
+_REDRAW_SECONDS = 0.25
+_ERASE = "\r\x1b[K"
+# A lag beyond this means that event time has nothing to do with the clock on the wall.
+_SENSIBLE_LAG_MS = 1000 * 24 * 3600 * 1000
+
+
+class ProgressLine:
+    """Redraws the line while jobs run, and takes it away whenever something else is written."""
+
+    def __init__(self, terminal: TextIO, *, enabled: bool) -> None:
+        self._terminal = terminal
+        self._enabled = enabled
+        self._lock = threading.RLock()
+        self._shown = False
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._jobs: list[Any] = []
+
+    def follow(self, client: JobClient) -> None:
+        """Show this job; called when it is submitted."""
+        if not self._enabled or getattr(client, "progress", None) is None:
+            return
+        self._jobs.append(client)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._redraw, name="penstock-progress", daemon=True)
+            self._thread.start()
+
+    def __enter__(self) -> Self:
+        self._streams = sys.stdout, sys.stderr
+        if self._enabled:
+            sys.stdout, sys.stderr = _Above(sys.stdout, self), _Above(sys.stderr, self)
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+        self.erase()
+        sys.stdout, sys.stderr = self._streams
+
+    def erase(self) -> None:
+        """Take the line away, until it is drawn again."""
+        with self._lock:
+            if self._shown:
+                self._shown = False
+                self._terminal.write(_ERASE)
+                self._terminal.flush()
+
+    def draw(self, now: float) -> None:
+        """Show the last job that has not ended."""
+        running = [job for job in self._jobs if not job.get_job_execution_result().done()]
+        if not running:
+            self.erase()
+            return
+        text = describe(running[-1].progress, now)
+        width = shutil.get_terminal_size().columns - 1
+        with self._lock:
+            self._shown = True
+            self._terminal.write(_ERASE + text[:width])
+            self._terminal.flush()
+
+    def _redraw(self) -> None:
+        while not self._ended.wait(_REDRAW_SECONDS):
+            self.draw(time.time())
+
+
+class _Above:
+    """A stream whose text appears above the line."""
+
+    def __init__(self, stream: TextIO, line: ProgressLine) -> None:
+        self._stream = stream
+        self._line = line
+
+    def write(self, text: str) -> int:
+        with self._line._lock:
+            self._line.erase()
+            return self._stream.write(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def describe(progress: JobProgress, now: float) -> str:
+    """The line: records, event time, lateness, state, checkpoint, restarts."""
+    checkpointed_at = progress.checkpointed_at
+    if checkpointed_at is None:
+        return "starting ..."
+    parts = [
+        f"{_count(progress.records_per_second(now))} rows/s",
+        f"{_count(progress.source_records)} rows",
+        *_event_time(progress.watermark, now),
+        f"{_count(progress.late_records)} late",
+        f"state {_bytes(progress.state_bytes)}",
+        f"checkpoint {progress.checkpoint_id}, {max(now - checkpointed_at, 0):.0f} s ago",
+    ]
+    if progress.restarts:
+        parts.append(f"{progress.restarts} restarts")
+    return " | ".join(parts)
+
+
+def _event_time(watermark: int, now: float) -> list[str]:
+    if watermark <= MIN_WATERMARK:
+        return ["no watermark"]
+    if watermark >= MAX_WATERMARK:
+        return ["watermark: end"]
+    lag = now * 1000 - watermark
+    try:
+        text = f"watermark {datetime.fromtimestamp(watermark / 1000, UTC):%Y-%m-%d %H:%M:%S}"
+    except (ValueError, OverflowError, OSError):
+        return [f"watermark {watermark}"]
+    return [text, f"lag {lag / 1000:.1f} s"] if 0 <= lag < _SENSIBLE_LAG_MS else [text]
+
+
+def _count(number: float) -> str:
+    """A number in three digits or so.
+
+    >>> [_count(n) for n in (7, 999, 12_345, 1_234_567)]
+    ['7', '999', '12.3k', '1.23M']
+    """
+    for limit, divisor, unit in ((999.5, 1, ""), (999.5e3, 1e3, "k"), (999.5e6, 1e6, "M")):
+        if number < limit:
+            return f"{number / divisor:.3g}{unit}"
+    return f"{number / 1e9:.3g}G"
+
+
+def _bytes(number: int) -> str:
+    """A size as people write it.
+
+    >>> [_bytes(n) for n in (0, 2_048, 5 * 1024**2)]
+    ['0 B', '2.0 KB', '5.0 MB']
+    """
+    value = float(number)
+    for unit in ("B", "KB", "MB", "GB"):
+        if value < 1024 or unit == "GB":
+            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    raise AssertionError("unreachable")

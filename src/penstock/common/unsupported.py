@@ -1,0 +1,111 @@
+"""PyFlink's names that are not here: using one raises an error that says so, and what to use instead.
+
+A module that lacks some names has ``__getattr__ = refuse_missing_names(__name__)``. A module that is not here at all is
+made up when it is imported, so that ``from penstock.datastream.connectors.pulsar import PulsarSource`` tells what to do
+instead of "No module named ...". As soon as the real module exists, that one is imported.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, NoReturn
+
+from penstock.common.errors import UnsupportedFeatureError
+
+__all__ = ["install_missing_modules", "no_java_object", "refuse_missing_names"]
+
+_SPARK = "read or write it by Spark: env.from_dataframe(spark.readStream...), stream.to_dataframe(...)"
+_WRITE_ONE = f"write a Source or Sink (see penstock.datastream.connectors.base), or {_SPARK}"
+_NO_JAVA = "it belongs to PyFlink's bridge to Java, and there is no Java object here"
+
+# Modules of PyFlink that may be missing, and what to do instead.
+_MODULES = {
+    "penstock.datastream.connectors.cassandra": _WRITE_ONE,
+    "penstock.datastream.connectors.dynamic_kafka": "use KafkaSource",
+    "penstock.datastream.connectors.elasticsearch": _WRITE_ONE,
+    "penstock.datastream.connectors.file_system": _SPARK,
+    "penstock.datastream.connectors.hybrid_source": "union the streams of both sources",
+    "penstock.datastream.connectors.jdbc": _WRITE_ONE,
+    "penstock.datastream.connectors.kafka": _SPARK,
+    "penstock.datastream.connectors.kinesis": _WRITE_ONE,
+    "penstock.datastream.connectors.pulsar": _WRITE_ONE,
+    "penstock.datastream.connectors.rabbitmq": _WRITE_ONE,
+    "penstock.datastream.formats": _SPARK,
+    "penstock.datastream.formats.avro": _SPARK,
+    "penstock.datastream.formats.csv": _SPARK,
+    "penstock.datastream.formats.json": "map the lines with json.loads",
+    "penstock.datastream.formats.orc": _SPARK,
+    "penstock.datastream.formats.parquet": _SPARK,
+}
+
+# Names that a module of ours may lack.
+_CONNECTORS = """
+    BucketAssigner DynamicKafkaSource DynamicKafkaSourceBuilder FileEnumeratorProvider FileSink FileSource
+    FileSourceBuilder FileSplitAssignerProvider FlinkKafkaConsumer FlinkKafkaProducer JdbcConnectionOptions
+    JdbcExecutionOptions JdbcSink KafkaMetadataService KafkaRecordDeserializationSchema KafkaSource
+    KafkaStreamSetSubscriber KafkaStreamSubscriber OutputFileConfig PulsarSource PulsarSourceBuilder
+    RMQConnectionConfig RMQSink RMQSource RollingPolicy Semantic SingleClusterTopicMetadataService StartCursor
+    StopCursor StreamFormat StreamPatternSubscriber StreamingFileSink
+"""
+_NAMES: dict[str, tuple[str, str]] = {
+    "penstock.datastream.connectors": (_CONNECTORS, _WRITE_ONE),
+    "penstock.datastream.functions": ("JavaFunctionWrapper", _NO_JAVA),
+    "penstock.datastream.utils": (
+        "convert_to_python_obj create_hadoop_configuration create_java_properties pickled_bytes_to_python_obj",
+        _NO_JAVA,
+    ),
+    "penstock.datastream.window": ("Min WindowOperationDescriptor", "it is a helper within PyFlink"),
+}
+
+
+def refuse_missing_names(module: str) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a module: PyFlink's names that are missing there are refused with advice."""
+    names, advice = _NAMES.get(module, ("", ""))
+    known = frozenset(names.split())
+
+    def refuse(name: str) -> NoReturn:
+        if name in known:
+            raise UnsupportedFeatureError(f"{module}.{name} is not supported: {advice}")
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+
+    return refuse
+
+
+def no_java_object(self: object) -> NoReturn:
+    """For methods that give a Java object in PyFlink."""
+    raise UnsupportedFeatureError(f"{type(self).__name__} has no Java object: everything here is Python")
+
+
+class _MissingModules(MetaPathFinder, Loader):
+    """Asked last, so only for modules that really are missing."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname not in _MODULES:
+            return None
+        return ModuleSpec(fullname, self, is_package=fullname.endswith(".formats"))
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        name, advice = module.__name__, _MODULES[module.__name__]
+
+        def refuse(attribute: str) -> NoReturn:
+            if attribute.startswith("_"):
+                raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
+            raise UnsupportedFeatureError(f"{name}.{attribute} is not supported: {advice}")
+
+        module.__doc__ = f"Not supported: {advice}."
+        module.__getattr__ = refuse  # type: ignore[method-assign]
+
+
+def install_missing_modules() -> None:
+    """Let missing modules explain themselves; once a process."""
+    if not any(isinstance(finder, _MissingModules) for finder in sys.meta_path):
+        sys.meta_path.append(_MissingModules())

@@ -1,0 +1,52 @@
+"""What every new environment of this process starts with: set by whoever runs a program, not by the program itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.common.configuration import Configuration
+from penstock.common.job_client import JobClient
+
+__all__ = ["ExecutionDefaults", "current_defaults", "execution_defaults"]
+
+
+@dataclass(slots=True)
+class ExecutionDefaults:
+    """Settings by key, which the program's own win over; who is told of jobs; and who runs them.
+
+    An executor given here is used instead of any other: a command that only looks at a program runs nothing.
+    """
+
+    configuration: Configuration = field(default_factory=Configuration)
+    job_listeners: list[Callable[[JobClient], None]] = field(default_factory=list)
+    executor: Any = None
+
+
+_current = ExecutionDefaults()
+
+
+def current_defaults() -> ExecutionDefaults:
+    """Those in force."""
+    return _current
+
+
+@contextmanager
+def execution_defaults(defaults: ExecutionDefaults) -> Iterator[None]:
+    """Have these in force within the block.
+
+    >>> from penstock.datastream import StreamExecutionEnvironment
+    >>> four = ExecutionDefaults(Configuration().set_integer("parallelism.default", 4))
+    >>> with execution_defaults(four):
+    ...     env = StreamExecutionEnvironment.get_execution_environment()
+    >>> env.get_parallelism()
+    4
+    """
+    global _current  # noqa: PLW0603 - environments are made by the user's program, which knows nothing of this
+    before, _current = _current, defaults
+    try:
+        yield
+    finally:
+        _current = before

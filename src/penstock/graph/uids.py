@@ -1,0 +1,30 @@
+"""Operators whose state must find its way back need a uid of their own."""
+
+from __future__ import annotations
+
+from penstock.common.errors import InvalidProgramError
+from penstock.graph.transformation import (
+    PartitionTransformation,
+    SideOutputTransformation,
+    Transformation,
+    UnionTransformation,
+)
+
+__all__ = ["check_uids"]
+
+_VIRTUAL = (PartitionTransformation, UnionTransformation, SideOutputTransformation)
+
+
+def check_uids(sinks: list[Transformation]) -> None:
+    """Refuse a job with an operator that has none: for programs that switched generated uids off."""
+    waiting, seen = list(sinks), set()
+    while waiting:
+        transformation = waiting.pop()
+        if transformation.id in seen:
+            continue
+        seen.add(transformation.id)
+        waiting += transformation.inputs
+        if not isinstance(transformation, _VIRTUAL) and not (transformation.uid or transformation.uid_hash):
+            raise InvalidProgramError(
+                f"generated uids are switched off, and the operator '{transformation.name}' has none: call uid()"
+            )

@@ -1,0 +1,102 @@
+"""Rows get the names of the type that was declared for them, as if they had been written and read by that type.
+
+In PyFlink a record goes through the serializer of its type: behind it, a row has the field names of the type, and so
+have the rows inside it. Here records are not serialized by type, so the names are put on where records are emitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from penstock.common.typeinfo import MapTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
+from penstock.common.types import Row
+
+Conform = Callable[[Any], Any]
+
+
+def compile_names(declared: TypeInformation) -> Conform | None:
+    """A function that names the rows in a value which fits the type; None if there can be no rows in it.
+
+    >>> from penstock.common.typeinfo import Types
+    >>> name = compile_names(Types.ROW_NAMED(["word", "n"], [Types.STRING(), Types.INT()]))
+    >>> name(Row("a", 1)), name(("b", 2)), name(Row(n=3, word="c"))
+    (Row(word='a', n=1), Row(word='b', n=2), Row(word='c', n=3))
+    >>> compile_names(Types.INT()) is None
+    True
+    """
+    if isinstance(declared, RowTypeInfo):
+        return _rows(declared)
+    if isinstance(declared, TupleTypeInfo):
+        fields = _nested(declared.get_field_types())
+        return _tuples(fields) if fields else None
+    if isinstance(declared, MapTypeInfo):
+        return _maps(compile_names(declared.key_type), compile_names(declared.value_type))
+    inner = getattr(declared, "element_type", None)
+    if isinstance(inner, TypeInformation):
+        return _elements(compile_names(inner))
+    inner = getattr(declared, "_type_info", None)
+    return compile_names(inner) if isinstance(inner, TypeInformation) else None
+
+
+def _nested(types: Sequence[TypeInformation]) -> list[tuple[int, Conform]]:
+    found = [(position, compile_names(field_type)) for position, field_type in enumerate(types)]
+    return [(position, conform) for position, conform in found if conform is not None]
+
+
+def _rows(declared: RowTypeInfo) -> Conform:
+    template = Row()
+    template.set_field_names(declared.get_field_names())
+    names = template._fields  # the tuple all rows of these names share
+    nested = _nested(declared.get_field_types())
+
+    def conform(value: Any) -> Any:
+        if value is None:
+            return None
+        if type(value) is not Row or value._fields != names:
+            value = _named(value)
+        for position, inner in nested:
+            value._values[position] = inner(value._values[position])
+        return value
+
+    def _named(value: Any) -> Row:
+        fields = declared._fields(value)
+        assert fields is not None  # it was checked against the type
+        row = value if isinstance(value, Row) else Row(*fields)
+        if isinstance(value, Row) and value._fields is not None:
+            if declared.has_default_names:
+                return row  # names of its own are better than f0, f1, ...
+            row._values = list(fields)
+        row._fields = names
+        return row
+
+    return conform
+
+
+def _tuples(fields: list[tuple[int, Conform]]) -> Conform:
+    def conform(value: Any) -> Any:
+        if value is None:
+            return None
+        parts = list(value)
+        for position, inner in fields:
+            parts[position] = inner(parts[position])
+        return parts if type(value) is list else tuple(parts)
+
+    return conform
+
+
+def _elements(inner: Conform | None) -> Conform | None:
+    if inner is None:
+        return None
+    return lambda value: None if value is None else type(value)(map(inner, value))
+
+
+def _maps(key: Conform | None, value: Conform | None) -> Conform | None:
+    if key is None and value is None:
+        return None
+    of_key, of_value = key or _same, value or _same
+    return lambda mapping: None if mapping is None else {of_key(name): of_value(item) for name, item in mapping.items()}
+
+
+def _same(value: Any) -> Any:
+    return value

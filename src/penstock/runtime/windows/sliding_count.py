@@ -1,0 +1,128 @@
+"""Sliding count windows: after every `slide` elements of a key, its last `size` elements.
+
+The same as a global window with a count trigger and a count evictor, without keeping what can be kept folded. Elements
+are numbered as they come to a key, and the numbers serve as a time line: windows share slices of it (see `slices`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.core.window import GlobalWindow
+from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
+from penstock.runtime.windows.base import MISSING, WindowedOperator
+from penstock.runtime.windows.contents import fold_elements
+from penstock.runtime.windows.definition import WindowDefinition
+from penstock.runtime.windows.emission import append_results
+from penstock.runtime.windows.functions import EmitCall
+from penstock.runtime.windows.slices import FoldedSlices, KeySlices, SliceGrid
+
+_END = GlobalWindow.get().max_timestamp()
+
+
+class _SlidingCountOperator(WindowedOperator):
+    slot: int
+    contents_kind: str | None = None
+
+    def __init__(self, definition: WindowDefinition, size: int, slide: int) -> None:
+        super().__init__(definition)
+        self.size = size
+        self.slide = slide
+        self._emits_results = isinstance(definition.function, EmitCall)
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Register the state."""
+        super().setup(context, output)
+        kind = f"sliding count windows of {self.size}/{self.slide}"
+        self.slot = self._register_windows(kind, self.contents_kind)
+
+    def end_batch(self) -> None:
+        """There are no timers."""
+
+    def _emit_window(self, key: Any, entry: Any, elements: list[Any]) -> None:
+        if self._emits_results:
+            append_results(self.collector, elements, _END)
+        else:
+            self.backend.key, self.backend.entry = key, entry
+            self._emit(key, GlobalWindow.get(), elements)
+
+
+class FoldedSlidingCountOperator(_SlidingCountOperator):
+    """For reduce and aggregate: a key has slices, and the number of its elements so far."""
+
+    def __init__(self, definition: WindowDefinition, size: int, slide: int) -> None:
+        super().__init__(definition, size, slide)
+        self._offset = -size  # windows end where a multiple of the slide is reached, and begin `size` before
+        self._split = size % slide
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """How windows are put together."""
+        super().setup(context, output)
+        self._slices = FoldedSlices(self.definition.contents, SliceGrid(self.size, self.slide, self._offset))
+
+    def _add_all(self, values: Values, timestamps: Timestamps, select: KeySelect) -> None:
+        backend, entries, slot = self.backend, self.backend.entries, self.slot
+        slide, offset, split = self.slide, self._offset, self._split
+        contents = self.definition.contents
+        first, fold = contents.first, contents.fold
+        for value in values:
+            key = select(value)
+            entry = entries.get(key)
+            if entry is None:
+                entry = backend.activate(key)
+            slices = entry[slot]
+            if slices is None:
+                slices = entry[slot] = KeySlices()
+            number = slices.arrivals
+            position = (number - offset) % slide
+            start = number - position + (split if split and position >= split else 0)
+            known = slices.get(start, MISSING)
+            slices[start] = first(value) if known is MISSING else fold(known, value)
+            slices.arrivals = number = number + 1
+            entry[0].dirty = True
+            if number % slide == 0:
+                self._fire(key, entry, slices, number)
+
+    def _fire(self, key: Any, entry: Any, slices: KeySlices, end: int) -> None:
+        start = end - self.size
+        elements = self._slices.elements(slices, start, end)
+        assert elements is not None  # the element that completes a slide is in the window
+        slices.pop(start, None)
+        if self._split:
+            slices.pop(start + self._split, None)
+        self._emit_window(key, entry, elements)
+
+
+class BufferedSlidingCountOperator(_SlidingCountOperator):
+    """For functions of all elements, and those that cannot merge: [elements since the last window, last elements]."""
+
+    contents_kind = "elements"
+
+    def _add_all(self, values: Values, timestamps: Timestamps, select: KeySelect) -> None:
+        backend, entries, slot, size, slide = self.backend, self.backend.entries, self.slot, self.size, self.slide
+        contents = self.definition.contents
+        for value in values:
+            key = select(value)
+            entry = entries.get(key)
+            if entry is None:
+                entry = backend.activate(key)
+            counted: list[Any] | None = entry[slot]
+            if counted is None:
+                counted = entry[slot] = [0, []]
+            counted[0] += 1
+            buffer = counted[1]
+            buffer.append(value)
+            entry[0].dirty = True
+            if counted[0] >= slide:
+                counted[0] = 0
+                del buffer[:-size]
+                elements = fold_elements(contents, buffer[:])
+                assert elements is not None  # there is the element that completed the slide
+                self._emit_window(key, entry, elements)
+
+
+def sliding_count_operator(definition: WindowDefinition, size: int, slide: int) -> WindowedOperator:
+    """The operator of `count_window(size, slide)`."""
+    contents = definition.contents
+    folded = contents.mergeable and contents.function is not None and slide <= size
+    return (FoldedSlidingCountOperator if folded else BufferedSlidingCountOperator)(definition, size, slide)

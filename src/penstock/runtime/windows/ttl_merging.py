@@ -1,0 +1,45 @@
+"""State with time-to-live of windows that merge: what expired is left behind, the rest is merged as without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from penstock.runtime.state.ttl import Stamped, Ttl, TtlAggregatingState, TtlListState, TtlReducingState
+
+
+def merge_function(state: Any) -> Callable[[Any, Iterable[Any]], None] | None:
+    """`merge(target, sources)` for namespaces of a state with time-to-live; None if the kind of state cannot merge."""
+    if isinstance(state, TtlListState):
+        return lambda target, sources: _merge_lists(state, target, sources)
+    if isinstance(state, TtlReducingState):
+        return lambda target, sources: _merge_values(state, target, sources, state._reduce)
+    if isinstance(state, TtlAggregatingState):
+        return lambda target, sources: _merge_values(state, target, sources, state._function.merge)
+    return None
+
+
+def _take(state: Any, target: Any, sources: Iterable[Any]) -> list[Any]:
+    """What the sources hold, with the target in scope."""
+    taken: list[Any] = state.cell.take(sources)
+    state.cell.namespace = target
+    return taken
+
+
+def _merge_lists(state: TtlListState, target: Any, sources: Iterable[Any]) -> None:
+    """Elements keep the time of their last touch."""
+    taken, ttl = _take(state, target, sources), state._ttl
+    merged = [stamped for stored in (state.cell.get() or (), *taken) for stamped in stored if ttl.alive(stamped)]
+    state.cell.put(merged or None)
+
+
+def _merge_values(state: Any, target: Any, sources: Iterable[Any], merge: Callable[[Any, Any], Any]) -> None:
+    """Merging two values touches the result; one that is alone keeps its time."""
+    taken = _take(state, target, sources)
+    ttl: Ttl = state._ttl
+    alive: list[Stamped] = [value for value in (state.cell.get(), *taken) if value is not None and ttl.alive(value)]
+    merged = alive[0] if alive else None
+    for stamped in alive[1:]:
+        assert merged is not None
+        merged = ttl.stamp(merge(merged[0], stamped[0]))
+    state.cell.put(merged)

@@ -1,0 +1,85 @@
+"""Pages in Spark's state store: one ValueState, addressed by page.
+
+Spark's grouping key is the channel, but nothing says that a state may be read and written under that key only: here
+the key is set to the page's name for each access. A MapState of pages does the same with a second key, and opening
+one costs twice as much, for every task and batch.
+
+Writes are pipelined: requests are sent without waiting for their answers, which are checked together at the end.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from typing import Any
+
+import pyspark.sql.streaming.proto.StateMessage_pb2 as messages
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+PAGE_SCHEMA = StructType([StructField("blob", BinaryType())])
+PAGES = "pages"
+# Answers wait in the socket meanwhile. Each takes about a kilobyte there, and if it is full both sides wait for ever.
+_MAX_PENDING = 64
+_FINE = 0
+_VERSION = 0
+_HEAD = struct.Struct(">ii")
+_LENGTH = struct.Struct(">i")
+
+
+class SparkPageStore:
+    """The pages of one channel, for one batch."""
+
+    def __init__(self, client: Any) -> None:
+        self._socket = client.sockfile
+        self._pending = 0
+
+    def get(self, page_id: str) -> bytes | None:
+        """Read a page."""
+        self._address(page_id)
+        self._request(messages.ValueStateCall(stateName=PAGES, get=messages.Get()))
+        self._pending -= 1
+        self.flush()
+        value = self._answer().value
+        return bytes(pickle.loads(value)[0]) if value else None
+
+    def put(self, page_id: str, blob: bytes) -> None:
+        """Write a page."""
+        self._address(page_id)
+        update = messages.ValueStateUpdate(value=pickle.dumps((blob,), 5))
+        self._request(messages.ValueStateCall(stateName=PAGES, valueStateUpdate=update))
+
+    def remove(self, page_id: str) -> None:
+        """Remove a page."""
+        self._address(page_id)
+        self._request(messages.ValueStateCall(stateName=PAGES, clear=messages.Clear()))
+
+    def flush(self) -> None:
+        """Wait until everything sent so far is done."""
+        self._socket.flush()
+        for _ in range(self._pending):
+            self._answer()
+        self._pending = 0
+
+    def _address(self, page_id: str) -> None:
+        if self._pending >= _MAX_PENDING:
+            self.flush()
+        key = messages.SetImplicitKey(key=pickle.dumps((page_id,), 5))
+        self._send(
+            messages.StateRequest(implicitGroupingKeyRequest=messages.ImplicitGroupingKeyRequest(setImplicitKey=key))
+        )
+
+    def _request(self, call: Any) -> None:
+        self._send(messages.StateRequest(stateVariableRequest=messages.StateVariableRequest(valueStateCall=call)))
+
+    def _send(self, request: Any) -> None:
+        data = request.SerializeToString()
+        self._socket.write(_HEAD.pack(_VERSION, len(data)))
+        self._socket.write(data)
+        self._pending += 1
+
+    def _answer(self) -> Any:
+        response = messages.StateResponse()
+        response.ParseFromString(self._socket.read(*_LENGTH.unpack(self._socket.read(_LENGTH.size))))
+        if response.statusCode != _FINE:
+            raise RuntimeError(f"Spark's state store refused a page: {response.errorMessage}")
+        return response

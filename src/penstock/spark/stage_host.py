@@ -1,0 +1,389 @@
+"""Where a stage lives between batches: in the worker that ran it first, whichever worker Spark asks next.
+
+Spark hands tasks to whatever Python worker is idle, so a channel wanders between workers. Its live tasks (decoded
+state, the user's opened functions) must not: building them anew for every other batch would cost more than the batch.
+A worker that is asked for a channel that lives in another one on the same machine passes the frames on, serves the
+pages from its own link to Spark, and hands back the results. Every live stage runs in a thread of its own, so that
+the user's functions always see the same thread.
+
+A live stage may only be used if the state it was left with is the state in the store. Every batch writes a random
+token with its state, and the host compares. A retried, speculative or lost attempt can therefore never leave a wrong
+cache behind; a host that is gone costs a reload.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pickle
+import queue
+import socket
+import sys
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
+from typing import Any, Protocol
+
+from penstock.runtime.source_stage import SourceStage
+from penstock.runtime.stage import Row
+from penstock.spark import worker
+from penstock.spark.failures import TaskFailureError, raise_encoded
+
+__all__ = ["StageStore", "drop_job", "run_source", "run_stage"]
+
+_META = "meta"
+_TOKEN_BYTES = 12
+_GET, _PUT, _REMOVE, _DONE, _FAILED, _STALE = range(6)
+_MAX_CONNECTIONS = 64
+_BIND_ATTEMPTS = 20
+_BIND_PAUSE = 0.002
+
+StageKey = tuple[str, int, Any]
+"""Job file, level, channel; for a source, level 0, (vertex, subtask)."""
+
+
+class StageStore(Protocol):
+    """Where the pages of a channel are kept."""
+
+    def get(self, page_id: str) -> bytes | None:
+        """Read a page."""
+
+    def put(self, page_id: str, blob: bytes) -> None:
+        """Write a page."""
+
+    def remove(self, page_id: str) -> None:
+        """Remove a page."""
+
+
+def run_stage(job_file: str, level: int, channel: int, store: StageStore, frames: list[bytes]) -> list[Row]:
+    """Run one batch of a channel where it lives; here, if it lives nowhere."""
+    key = (job_file, level, channel)
+    stored = store.get(_META)  # a random token, then the small part of the state
+    token = b"" if stored is None else stored[:_TOKEN_BYTES]
+    rows = _run_elsewhere(key, token, store, frames)
+    if rows is None:
+        snapshots = {} if stored is None else pickle.loads(stored[_TOKEN_BYTES:])
+        rows = HostedStage(key, worker.new_stage(*key, store, snapshots), token).run(token, store, frames)
+    assert rows is not None
+    return rows
+
+
+def run_source(job_file: str, vertex: int, subtask: int, work: bytes) -> list[Row]:
+    """Read one subtask's part of a batch where the subtask lives; ``work`` is a pickled (SourceWork, BatchHeader).
+
+    Sources have no state here, so any state is the right one.
+    """
+    key = (job_file, 0, (vertex, subtask))
+    rows = _run_elsewhere(key, b"", _NO_STORE, [work])
+    if rows is None:
+        rows = HostedSource(key, worker.new_source_stage(job_file)).run(b"", _NO_STORE, [work])
+    assert rows is not None
+    return rows
+
+
+def _run_elsewhere(key: StageKey, token: bytes, store: StageStore, frames: list[bytes]) -> list[Row] | None:
+    """Run a batch in a host that exists, in this process or in another."""
+    hosted = _hosted.get(key)
+    rows = None if hosted is None else hosted.run(token, store, frames)
+    return _relay(key, token, store, frames) if rows is None else rows
+
+
+# -- the host's side --------------------------------------------------------------------------------------------
+
+
+class Hosted(ABC):
+    """Something that is alive between batches, and its thread."""
+
+    def __init__(self, key: StageKey, token: bytes) -> None:
+        self._key = key
+        self._token = token
+        self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._busy = threading.Lock()
+        self._listener: socket.socket | None = None
+        name = f"penstock-stage-{key[1]}-{key[2]}"
+        threading.Thread(target=self._work, name=name, daemon=True).start()
+        _hosted[key] = self
+        self._listen()
+
+    @abstractmethod
+    def batch(self, store: StageStore, frames: list[bytes]) -> tuple[list[Row], bytes]:
+        """Run a batch, in the thread of its own; returns the rows and the token of the state it leaves behind."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the user's functions, in the same thread; harmless if they are closed."""
+
+    @property
+    @abstractmethod
+    def closed(self) -> bool:
+        """Whether the job has come to its end here."""
+
+    def run(self, token: bytes, store: StageStore, frames: list[bytes]) -> list[Row] | None:
+        """One batch; None if the state has moved on without this host, which then gives up."""
+        with self._busy:
+            if token != self._token or _hosted.get(self._key) is not self:
+                self.drop()
+                return None
+            answer: queue.SimpleQueue[list[Row] | BaseException] = queue.SimpleQueue()
+            self._calls.put(lambda: answer.put(self._attempt(store, frames)))
+            result = answer.get()
+            if isinstance(result, BaseException):
+                self.drop()
+                raise result
+            if self.closed:
+                self.drop()
+            return result
+
+    def _attempt(self, store: StageStore, frames: list[bytes]) -> list[Row] | BaseException:
+        try:
+            rows, self._token = self.batch(store, frames)
+        except BaseException as error:
+            return error
+        worker.settle()
+        return rows
+
+    def drop(self) -> None:
+        """Give the stage up: whoever is asked next starts from the store."""
+        if _hosted.get(self._key) is self:
+            del _hosted[self._key]
+        self._calls.put(self._close_quietly)
+        self._calls.put(None)
+        if self._listener is not None:
+            with contextlib.suppress(OSError):
+                self._listener.shutdown(socket.SHUT_RDWR)  # ends a waiting accept, which close alone does not
+            self._listener.close()
+
+    def _work(self) -> None:
+        while (call := self._calls.get()) is not None:
+            call()
+
+    def _close_quietly(self) -> None:
+        with contextlib.suppress(Exception):  # whatever went wrong before is what counts
+            self.close()
+
+    # -- for other workers --------------------------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        if sys.platform != "linux":  # only Linux has socket names that vanish with their process
+            return
+        listener = socket.socket(socket.AF_UNIX)
+        for _ in range(_BIND_ATTEMPTS):
+            try:
+                listener.bind(_address(self._key))
+            except OSError:  # a host that gave up a moment ago
+                time.sleep(_BIND_PAUSE)
+                continue
+            listener.listen()
+            self._listener = listener
+            threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
+            return
+        listener.close()  # the stage works without; other workers will not find it
+
+    def _accept(self, listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                accepted, _ = listener.accept()
+                connection = Connection(accepted.detach())
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: Connection) -> None:
+        with connection, contextlib.suppress(EOFError, OSError, AuthenticationError):
+            secret = _secret(self._key)
+            deliver_challenge(connection, secret)
+            answer_challenge(connection, secret)
+            while True:
+                token = connection.recv_bytes()
+                frames = pickle.loads(connection.recv_bytes())
+                try:
+                    rows = self.run(token, _RelayedStore(connection), frames)
+                except BaseException as error:
+                    connection.send((_FAILED, _encoded(error)))
+                    return
+                if rows is None:
+                    connection.send((_STALE, None))
+                    return
+                connection.send((_DONE, rows))
+
+
+class HostedStage(Hosted):
+    """The tasks of one channel of a stage with state."""
+
+    def __init__(self, key: StageKey, live: worker.LiveStage, token: bytes) -> None:
+        self._live = live
+        super().__init__(key, token)
+
+    def batch(self, store: StageStore, frames: list[bytes]) -> tuple[list[Row], bytes]:
+        """Every batch writes a new token with its state."""
+        live = self._live
+        live.store.target = store
+        rows = list(live.stage.run(frames))
+        token = os.urandom(_TOKEN_BYTES)
+        store.put(_META, token + pickle.dumps(live.stage.snapshots, 5))
+        return rows, token
+
+    def close(self) -> None:
+        """Close all tasks."""
+        self._live.stage.close()
+
+    @property
+    def closed(self) -> bool:
+        """After the last batch of a job."""
+        return self._live.stage.closed
+
+
+class HostedSource(Hosted):
+    """One subtask of a source, with its reader and the functions chained behind it."""
+
+    closed = False
+
+    def __init__(self, key: StageKey, stage: SourceStage) -> None:
+        self._stage = stage
+        super().__init__(key, b"")
+
+    def batch(self, store: StageStore, frames: list[bytes]) -> tuple[list[Row], bytes]:
+        """The one frame says what to read."""
+        work, header = pickle.loads(frames[0])
+        rows = list(self._stage.run([work], header, first=False))
+        self.closed = header.closing
+        return rows, b""
+
+    def close(self) -> None:
+        """Close the reader and the functions."""
+        self._stage.close()
+
+
+class _NoStore:
+    """Sources keep nothing."""
+
+    def get(self, page_id: str) -> bytes | None:
+        return None
+
+    def put(self, page_id: str, blob: bytes) -> None:
+        raise NotImplementedError
+
+    def remove(self, page_id: str) -> None:
+        raise NotImplementedError
+
+
+_NO_STORE = _NoStore()
+
+
+class _RelayedStore:
+    """The pages of a channel whose link to Spark is in another worker."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def get(self, page_id: str) -> bytes | None:
+        self._connection.send((_GET, page_id))
+        blob: bytes | None = self._connection.recv()
+        return blob
+
+    def put(self, page_id: str, blob: bytes) -> None:
+        self._connection.send((_PUT, (page_id, blob)))
+
+    def remove(self, page_id: str) -> None:
+        self._connection.send((_REMOVE, page_id))
+
+
+_hosted: dict[StageKey, Hosted] = {}
+
+
+def drop_job(job_file: str) -> None:
+    """Give up all stages of a job."""
+    for key in [key for key in _hosted if key[0] == job_file]:
+        _hosted[key].drop()
+
+
+worker.forget_job.append(drop_job)
+
+# -- the asked worker's side ------------------------------------------------------------------------------------
+
+_connections: dict[StageKey, Connection] = {}
+
+
+def _relay(key: StageKey, token: bytes, store: StageStore, frames: list[bytes]) -> list[Row] | None:
+    """Let the stage's host run a batch; None if there is none, or not with this state."""
+    connection = _connections.pop(key, None) or _connect(key)
+    if connection is None:
+        return None
+    observed = _ObservedStore(store)
+    try:
+        connection.send_bytes(token)
+        connection.send_bytes(pickle.dumps(frames, 5))
+        rows = _answer(connection, observed)
+    except (EOFError, OSError):  # the host is gone
+        connection.close()
+        if observed.changed:  # half a batch is in the store: it must not be committed
+            raise_encoded(ConnectionError(f"the worker that hosts stage {key[1]}, channel {key[2]} has ended"))
+        return None
+    if rows is None:
+        connection.close()
+    else:
+        if len(_connections) >= _MAX_CONNECTIONS:
+            _connections.pop(next(iter(_connections))).close()
+        _connections[key] = connection
+    return rows
+
+
+class _ObservedStore:
+    """Remembers whether anything was written."""
+
+    def __init__(self, store: StageStore) -> None:
+        self.get = store.get
+        self._store = store
+        self.changed = False
+
+    def put(self, page_id: str, blob: bytes) -> None:
+        self.changed = True
+        self._store.put(page_id, blob)
+
+    def remove(self, page_id: str) -> None:
+        self.changed = True
+        self._store.remove(page_id)
+
+
+def _connect(key: StageKey) -> Connection | None:
+    if sys.platform != "linux":
+        return None
+    try:
+        return Client(_address(key), "AF_UNIX", authkey=_secret(key))
+    except (EOFError, OSError, AuthenticationError):
+        return None
+
+
+def _answer(connection: Connection, store: _ObservedStore) -> list[Row] | None:
+    while True:
+        kind, content = connection.recv()
+        if kind == _GET:
+            connection.send(store.get(content))
+        elif kind == _PUT:
+            store.put(*content)
+        elif kind == _REMOVE:
+            store.remove(content)
+        elif kind == _FAILED:
+            connection.close()
+            raise TaskFailureError(content)
+        else:
+            rows: list[Row] | None = content
+            return rows
+
+
+def _encoded(error: BaseException) -> str:
+    try:
+        raise_encoded(error)
+    except TaskFailureError as encoded:
+        return str(encoded)
+
+
+def _address(key: StageKey) -> str:
+    return "\0penstock-" + hashlib.sha256(repr(key).encode()).hexdigest()[:32]
+
+
+def _secret(key: StageKey) -> bytes:
+    """Known to whoever may read the job."""
+    return hashlib.sha256(worker.job_bytes(key[0])).digest()

@@ -1,0 +1,52 @@
+"""``penstock doctor``: what it finds, and what it says when something is missing."""
+
+import re
+
+from penstock.cli import doctor
+from penstock.cli.main import main
+from penstock.common.errors import JobExecutionError
+
+
+def test_with_everything_there_the_exit_code_is_0(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(doctor, "find_java", lambda: tmp_path)
+    monkeypatch.setattr(doctor, "java_version", lambda home: 21)
+    assert main(["doctor"]) == 0
+    printed = capsys.readouterr().out
+    for subject in ("Python", "Java", "Spark", "pyarrow", "memory", "cores", "connector"):
+        assert re.search(rf"^(ok     |-      ) {subject} ", printed, flags=re.MULTILINE), subject
+    assert f"21 at {tmp_path}" in printed
+
+
+def test_a_missing_java_is_an_error_with_a_remedy(capsys, monkeypatch):
+    monkeypatch.setattr(doctor, "find_java", lambda: None)
+    assert main(["doctor", "--run"]) == 1
+    printed = capsys.readouterr().out
+    assert re.search(r"^MISSING Java .*\n +-> pip install 'penstock\[java\]'", printed, flags=re.MULTILINE)
+    assert printed.endswith("Missing: Java.\n")
+
+
+def test_a_missing_package_and_a_missing_client_of_a_connector(monkeypatch):
+    assert doctor._package("no-such-package").state == "missing"
+    found = doctor._connector("Kafka", "penstock.datastream.connectors.datagen", "no_such_client", "kafka")
+    assert (found.state, found.remedy) == ("note", "pip install 'penstock[kafka]'")
+    assert "not in this version" in doctor._connector("X", "penstock.no.such.module", None, None).text
+
+
+def test_memory_is_read_from_the_system(tmp_path):
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text("MemTotal:       1000 kB\nMemFree:  1 kB\nMemAvailable:   400 kB\n")
+    assert doctor._memory_bytes(meminfo) == (1_024_000, 409_600)
+    total, available = doctor._memory_bytes(tmp_path / "none")
+    assert total > 0
+    assert available is None
+
+
+def test_a_job_is_tried_and_its_failure_told():
+    assert doctor.try_a_job(lambda: [9, 1, 4]).state == "ok"
+    assert "instead of" in doctor.try_a_job(lambda: [1]).text
+
+    def fail():
+        raise JobExecutionError("no luck\nand a long story")
+
+    found = doctor.try_a_job(fail)
+    assert (found.state, found.text) == ("missing", "failed: no luck")

@@ -1,0 +1,77 @@
+"""``penstock plan``: a job as text and as pictures, without running it."""
+
+import json
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from penstock.cli.main import main
+
+JOB = """
+from penstock.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+numbers = env.from_collection(range(10)).map(lambda x: x / 0).set_parallelism(1).name('<numbers> & "more"')
+numbers.key_by(lambda x: x % 2).reduce(lambda a, b: a + b).name("sums").print()
+try:
+    env.execute("sums of numbers")
+except Exception:
+    print("never")
+print("never")
+"""
+
+
+@pytest.fixture
+def job(program):
+    return str(program(JOB))
+
+
+def test_the_program_stops_at_execute_and_the_job_is_shown(job, capsys):
+    assert main(["plan", "-p", "2", job]) == 0
+    printed = capsys.readouterr().out
+    assert "never" not in printed
+    assert printed.startswith("sums of numbers: 2 tasks in 2 stages, 2 channels\nstage 0 (sources)\n")
+    assert "sums -> Sink: Print to Std. Out  x2\n        <- [0] hash" in printed
+
+
+def test_as_json(job, capsys):
+    assert main(["plan", "-f", "json", job]) == 0
+    assert json.loads(capsys.readouterr().out)["stages"] == 1
+
+
+def test_as_svg_every_task_is_a_box_and_every_exchange_an_arrow(job, tmp_path, capsys):
+    picture = tmp_path / "job.svg"
+    assert main(["plan", "-o", str(picture), job]) == 0
+    assert capsys.readouterr().out == f"wrote {picture}\n"
+    root = ET.fromstring(picture.read_text(encoding="utf-8"))
+    space = {"": "http://www.w3.org/2000/svg"}
+    texts = [text.text for text in root.findall("text", space)]
+    assert {"sums of numbers", '<numbers> & "more"', "sums", "hash", "stage 1"} <= set(texts)
+    boxes = [rect for rect in root.findall("rect", space) if rect.get("x")]
+    assert len(boxes) == 2
+    right = [int(box.get("x")) + int(box.get("width")) for box in boxes]
+    assert right[0] < int(boxes[1].get("x"))  # columns do not overlap
+    assert max(right) <= int(root.get("width"))
+    assert len(root.findall("path", space)) == 1
+
+
+def test_as_mermaid_and_as_dot_names_are_escaped(job, capsys):
+    assert main(["plan", "-f", "mermaid", job]) == 0
+    mermaid = capsys.readouterr().out
+    assert "&lt;numbers&gt; &amp; &quot;more&quot;" in mermaid
+    assert 'v0 -->|"hash"| v1' in mermaid
+    assert main(["plan", "-f", "dot", job]) == 0
+    dot = capsys.readouterr().out
+    assert '<numbers> & \\"more\\"' in dot
+    assert 'v0 -> v1 [label="hash"];' in dot
+
+
+def test_what_cannot_be_shown_is_said(program, job, tmp_path, capsys):
+    assert main(["plan", str(program("print('no job')"))]) == 1
+    assert "without calling execute()" in capsys.readouterr().err
+    assert main(["plan", "-o", "plan.png", job]) == 1
+    assert "cannot tell the format of plan.png" in capsys.readouterr().err
+
+
+def test_a_program_that_fails_gives_its_exit_code(program, capsys):
+    assert main(["plan", str(program("raise SystemExit(7)"))]) == 7

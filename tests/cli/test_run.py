@@ -1,0 +1,194 @@
+"""``penstock run``: programs, their arguments, settings, errors; detached ones."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.cli.main import main
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.execution_defaults import current_defaults
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+
+PRINT_SETTINGS = """
+import sys
+from penstock.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+print(sys.argv[1:], __name__, env.get_parallelism(), env.get_configuration().get_string("a.b"))
+env.set_parallelism(3)
+print(env.get_parallelism())
+"""
+
+SUM = """
+from penstock.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_collection([1, 2, 3]).map(lambda x: x * x).set_parallelism(1).print().set_parallelism(1)
+env.execute("squares")
+"""
+
+
+def test_a_program_runs_as_main_with_its_own_arguments_and_its_own_settings_win(program, capsys):
+    path = program(PRINT_SETTINGS)
+    assert main(["run", "-p", "5", "-D", "a.b=c=d", str(path), "--input", "-p", "7"]) == 0
+    assert capsys.readouterr().out.splitlines() == ["['--input', '-p', '7'] __main__ 5 c=d", "3"]
+
+
+def test_nothing_of_it_stays_behind(program, capsys):
+    before = sys.argv[:], sys.path[:]
+    main(["run", "-p", "5", str(program(PRINT_SETTINGS))])
+    assert (sys.argv, sys.path) == before
+    assert current_defaults().configuration.to_dict() == {}
+    assert StreamExecutionEnvironment().get_configuration().to_dict() == {}
+
+
+def test_modules_beside_the_program_are_found(program, capsys):
+    program("answer = 42", "beside_the_program.py")
+    assert main(["run", str(program("import beside_the_program as m; print(m.answer)"))]) == 0
+    assert capsys.readouterr().out == "42\n"
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_job_runs_and_no_progress_is_shown_without_a_terminal(program, capsys):
+    assert main(["run", str(program(SUM))]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.splitlines() == ["1", "4", "9"]
+    assert printed.err == ""
+
+
+@pytest.mark.usefixtures("in_process")
+def test_an_error_of_a_function_is_one_message_without_a_traceback_of_ours(program, capsys):
+    failing = SUM.replace("x * x", "1 / (x - 2)")
+    assert main(["run", str(program(failing))]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("error: User function failed in operator 'Map'")
+    assert "ZeroDivisionError" in error
+    assert "runpy" not in error
+
+
+def test_an_error_of_the_program_is_shown_with_its_own_frames(program, capsys):
+    assert main(["run", str(program("def f():\n    return {}['key']\n\nf()\n"))]) == 1
+    error = capsys.readouterr().err
+    assert "line 4, in <module>" in error
+    assert "KeyError: 'key'" in error
+    assert "runpy" not in error
+    assert "cli/" not in error
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [("raise SystemExit(3)", 3), ("raise SystemExit", 0), ("raise SystemExit('sorry')", 1)]
+)
+def test_the_exit_code_is_the_programs(program, text, code, capsys):
+    assert main(["run", str(program(text))]) == code
+
+
+def test_a_missing_file_and_a_wrong_setting_are_said(program, capsys):
+    assert main(["run", "no_such_job.py"]) == 1
+    assert capsys.readouterr().err == "error: there is no file 'no_such_job.py'\n"
+    assert main(["run", "-D", "nonsense", str(program(SUM))]) == 1
+    assert capsys.readouterr().err == "error: -D needs KEY=VALUE, got 'nonsense'\n"
+
+
+SHOW_KEYS = """
+from penstock.datastream import StreamExecutionEnvironment
+
+settings = StreamExecutionEnvironment.get_execution_environment().get_configuration()
+for key in ("spark.master", "execution.savepoint.path", "execution.savepoint.ignore-unclaimed-state", "python.files"):
+    print(key, settings.get_string(key))
+"""
+
+
+def test_options_are_settings_by_key(program, capsys, monkeypatch):
+    monkeypatch.setattr("penstock.cli.run._check_savepoints", lambda: None)
+    options = ["--master", "local[1]", "-s", "file:///savepoint-1", "-n", "--py-files", "a.py,b.py"]
+    assert main(["run", *options, str(program(SHOW_KEYS))]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "spark.master local[1]",
+        "execution.savepoint.path file:///savepoint-1",
+        "execution.savepoint.ignore-unclaimed-state true",
+        "python.files a.py,b.py",
+    ]
+
+
+def test_a_version_without_savepoints_says_so(program, capsys, monkeypatch):
+    class Settings:
+        __dataclass_fields__ = ()
+
+    monkeypatch.setattr("penstock.cli.run.JobSettings", Settings)
+    assert main(["run", "-s", "file:///savepoint-1", str(program(SUM))]) == 1
+    assert "cannot start from a savepoint" in capsys.readouterr().err
+
+
+def test_without_a_command_there_is_help(capsys):
+    assert main([]) == 0
+    printed = capsys.readouterr().out
+    assert all(f"penstock {command}" in printed for command in ("run", "plan", "doctor"))
+
+
+# -- detached ---------------------------------------------------------------------------------------------------------
+
+WAITING = """
+import threading
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.testing import MiniCluster
+
+env = StreamExecutionEnvironment(executor=MiniCluster())
+env.from_collection([1]).print()
+env.execute("short")
+print("waiting", flush=True)
+threading.Event().wait()
+"""
+
+
+def command(*arguments, cwd):
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    whole = [sys.executable, "-m", "penstock.cli", *arguments]
+    return subprocess.run(whole, cwd=cwd, env=environment, capture_output=True, text=True, timeout=280, check=False)
+
+
+def test_detached_the_command_returns_and_the_job_goes_on_until_it_is_killed(program, tmp_path):
+    path = program(WAITING)
+    done = command("run", "-d", "--log", "job.log", str(path), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("Job ")
+    assert lines[1] == "Output: job.log"
+    pid = int(lines[2].removeprefix("To stop it: kill "))
+    os.kill(pid, signal.SIGTERM)
+    while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]:
+        pass
+    assert "1\n" in (tmp_path / "job.log").read_text()
+
+
+def test_detached_a_program_that_fails_is_told_about(program, tmp_path):
+    done = command("run", "-d", "--log", "job.log", str(program("raise RuntimeError('no way')")), cwd=tmp_path)
+    assert done.returncode == 1
+    assert "RuntimeError: no way" in done.stderr
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_on_spark_a_program_runs_with_functions_and_classes_of_its_own(program, tmp_path):
+    text = """
+from typing import NamedTuple
+from penstock.datastream import StreamExecutionEnvironment
+
+class Pair(NamedTuple):
+    key: str
+    value: int
+
+def swap(pair):
+    return Pair(pair.key, -pair.value)
+
+env = StreamExecutionEnvironment.get_execution_environment()
+pairs = env.from_collection([Pair("a", 1), Pair("b", 2)]).map(swap).key_by("key").map(lambda pair: pair)
+print(sorted(pairs.execute_and_collect()))
+"""
+    done = command("run", "-p", "1", str(program(text)), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[Pair(key='a', value=-1), Pair(key='b', value=-2)]\n"
