@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from penstock.common.errors import InvalidProgramError
 from penstock.common.serialization import BulkWriterFactory
+from penstock.common.unsupported import no_java_object
 from penstock.datastream.connectors.file_system.formats import FileFormat
 
 __all__ = [
@@ -44,6 +45,8 @@ class BucketAssigner(ABC):
     ...     def get_bucket_id(self, element, context):
     ...         return f"sensor={element[0]}"
     """
+
+    get_java_object = no_java_object
 
     @abstractmethod
     def get_bucket_id(self, element: Any, context: BucketContext) -> str:
@@ -114,6 +117,7 @@ class RollingPolicy(ABC):
     rollover_interval: int | None = None
     inactivity_interval: int | None = None
     on_checkpoint: bool = False
+    get_java_object = no_java_object
 
     @staticmethod
     def default_rolling_policy(
@@ -156,6 +160,8 @@ class OutputFileConfig:
 
     part_prefix: str = "part"
     part_suffix: str = ""
+
+    get_java_object = no_java_object
 
     def get_part_prefix(self) -> str:
         return self.part_prefix
@@ -200,6 +206,8 @@ class FileCompactStrategy:
     checkpoints: int | None = None
     size_threshold: int | None = None
 
+    get_java_object = no_java_object
+
     @staticmethod
     def builder() -> FileCompactStrategy.Builder:
         return FileCompactStrategy.Builder()
@@ -241,6 +249,8 @@ class FileCompactStrategy:
 
 class FileCompactor(ABC):
     """Makes one file of several."""
+
+    get_java_object = no_java_object
 
     @abstractmethod
     def compact(self, inputs: Sequence[Path], output: Path) -> None:
