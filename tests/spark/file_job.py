@@ -36,7 +36,7 @@ class Count(ProcessWindowFunction):
 
 
 def main(checkpoint, source, target):
-    configuration = Configuration.from_dict({"penstock.batch.max-records": "200", "spark.master": "local[2]"})
+    configuration = Configuration.from_dict({"penstock.batch.max-records": "60", "spark.master": "local[2]"})
     env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)
     env.get_checkpoint_config().set_checkpoint_storage(Path(checkpoint).as_uri())
     files = FileSource.for_record_stream_format(CsvReaderFormat.for_schema(READING), source).build()
