@@ -24,6 +24,8 @@ _FLOATS = {BasicType.FLOAT, BasicType.DOUBLE}
 
 
 def _integer(value: Any) -> int:
+    if type(value) is int:
+        return value
     if isinstance(value, bool):
         raise ValueError(f"expected a whole number, got {value!r}")  # noqa: TRY004 - bad data, not a bad call
     if isinstance(value, float):
@@ -153,7 +155,25 @@ def row_reader(kind: RowTypeInfo, *, fail_on_missing_field: bool) -> Convert:
     names = _share(kind.get_field_names())
     fields = [(name, reader_of(part)) for name, part in zip(names, kind.get_field_types(), strict=True)]
 
+    quick = [
+        (name, _quick_reader(part, read)) for (name, read), part in zip(fields, kind.get_field_types(), strict=True)
+    ]
+    insert = RowKind.INSERT
+
     def read(value: Any) -> Row:
+        """All fields at once; if one of them is wrong, again one by one to say which."""
+        if type(value) is dict and (not fail_on_missing_field or len(value) >= len(names)):
+            try:
+                get = value.get
+                row = _make_row(names, [convert(get(name)) for name, convert in quick], insert)
+            except (ValueError, TypeError):
+                pass
+            else:
+                if not fail_on_missing_field or all(name in value for name in names):
+                    return row
+        return read_carefully(value)
+
+    def read_carefully(value: Any) -> Row:
         found = _mapping(value)
         values: list[Any] = []
         for name, convert in fields:
@@ -163,9 +183,24 @@ def row_reader(kind: RowTypeInfo, *, fail_on_missing_field: bool) -> Convert:
                 values.append(convert(found.get(name)))
             except (ValueError, TypeError) as error:
                 raise ValueError(f"field {name!r}: {error}") from None
-        return _make_row(names, values, RowKind.INSERT)
+        return _make_row(names, values, insert)
 
     return read
+
+
+def _quick_reader(kind: TypeInformation, read: Convert) -> Convert:
+    """A check that costs one call for the values that JSON has itself."""
+    wanted: type | None = None
+    if isinstance(kind, BasicTypeInfo) and not isinstance(kind, InstantTypeInfo):
+        if kind.basic_type in _INTEGERS:
+            wanted = int
+        elif kind.basic_type in _FLOATS:
+            wanted = float
+        elif kind.basic_type is BasicType.STRING:
+            wanted = str
+    if wanted is None:
+        return read
+    return lambda value: value if type(value) is wanted else read(value)
 
 
 def writer_of(kind: TypeInformation | None) -> Convert:

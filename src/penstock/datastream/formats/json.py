@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 from penstock.common.errors import InvalidProgramError, RecordFormatError, shorten
@@ -13,6 +14,14 @@ from penstock.datastream.formats.conversion import Convert, plain_value, row_rea
 from penstock.datastream.formats.json_schema import row_type_of
 
 __all__ = ["JsonLinesEncoder", "JsonReaderFormat", "JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
+
+
+_decode = json.JSONDecoder().decode
+
+
+def _from_bytes(message: bytes) -> Any:
+    """What json.loads does, without guessing at the encoding, which would take longer than all the rest."""
+    return _decode(message.decode())
 
 
 class JsonRowDeserializationSchema(DeserializationSchema):
@@ -46,7 +55,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         if self._read is None:
             self._read = row_reader(self._row_type, fail_on_missing_field=self._fail_on_missing_field)
         try:
-            return self._read(json.loads(message))
+            return self._read(_decode(message.decode()))
         except (ValueError, TypeError) as error:
             if self._ignore_parse_errors:
                 return None
@@ -153,7 +162,10 @@ class JsonReaderFormat(LineFormat):
         self._ignore_parse_errors = ignore_parse_errors
 
     def decode_lines(self, lines: list[bytes], path: str) -> list[Any]:
-        read = json.loads if self._schema is None else self._schema.deserialize
+        read = _from_bytes if self._schema is None else self._schema.deserialize
+        with suppress(ValueError):  # a broken line is looked for below
+            whole = [line for line in lines if line.strip()]
+            return [read(line) for line in whole]
         records: list[Any] = []
         for line in lines:
             if line.strip():

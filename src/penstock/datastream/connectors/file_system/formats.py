@@ -21,7 +21,7 @@ from penstock.common.typeinfo import TypeInformation, Types
 __all__ = ["BulkFormat", "FileFormat", "LineFormat", "StreamFormat", "open_file"]
 
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-_BLOCK = 4 << 20
+_BLOCK = 1 << 19  # larger ones are slower: what is made of them no longer fits a cache
 _BYTES_PER_LINE = 64  # a guess, to turn a number of records into a number of bytes
 _RECORDS_AT_ONCE = 4_096
 _SPLIT_BYTES = 64 << 20
