@@ -37,8 +37,8 @@ _LOCAL = (pa.date32(), pa.time64("us"), pa.timestamp("us"))
 def arrow_type(kind: TypeInformation) -> Any:
     """The Arrow type for values of a type.
 
-    >>> arrow_type(Types.LIST(Types.INT()))
-    ListType(list<item: int32>)
+    >>> arrow_type(Types.INT())
+    DataType(int32)
     """
     if isinstance(kind, BasicTypeInfo):
         return _BASIC[kind.basic_type]
