@@ -9,7 +9,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup java demo test test-fast test-windows test-spark test-slow test-all lint format names constraints bench docs clean
+.PHONY: help setup java demo test test-fast test-windows test-spark test-slow chaos test-all lint format names constraints bench docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,11 @@ test-spark: java ## tests on a local Spark
 
 test-slow: java ## tests that take long (kills, soaks, large state)
 	@$(PYTEST) -m slow -q $(ARGS)
+
+chaos: java ## crashes at random: 500 runs in this process, 30 with processes killed on Spark
+	@PENSTOCK_CHAOS_RUNS=$(or $(RUNS),500) $(PYTEST) tests/runtime/savepoint/test_chaos.py -q -n logical \
+		--maxprocesses $(WORKERS) $(ARGS)
+	@PENSTOCK_CHAOS_KILLS=$(or $(KILLS),30) $(PYTEST) tests/spark/test_chaos.py -q -o timeout=0 $(ARGS)
 
 test-all: test test-slow ## every test there is
 

@@ -92,14 +92,15 @@ def _verify(jobs: list[Job], systems: list[System], plan: Plan) -> int:
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--jobs", default="a,b,c,l", help="letters: " + "; ".join(f"{j.letter} {j.title}" for j in JOBS.values()))
+    letters = "; ".join(f"{job.letter} {job.title}" for job in JOBS.values())
+    add("--jobs", default="a,b,c,d,e,f,g,l", help=f"letters: {letters}")
     add("--systems", default="penstock,pyflink,pyflink-process,pyflink-thread,spark", help=", ".join(SYSTEMS))
     add("--records", type=int, default=20_000, help="first count; counts triple until two runs lie far enough apart")
     add("--seconds", type=float, default=4.0, help="smallest time between the two runs measured (default: 4)")
     add("--repeat", type=int, default=3)
     add("--parallelism", type=int, default=2)
     add("--timeout", type=float, default=900, help="seconds for one measured process")
-    add("--warm-up", type=float, default=30, help="(l) seconds at full rate before the first record that counts")
+    add("--warm-up", type=float, default=90, help="(l) seconds at full rate before the first record that counts")
     add("--latency-seconds", type=float, default=30, help="(l) seconds that count")
     add("--rate", type=int, default=1_000, help="(l) records per second")
     add("--idle-cores", type=float, default=0.3, help="start when the rest of the machine uses at most so many cores")

@@ -5,6 +5,7 @@ from support import script
 
 from penstock.common import Types
 from penstock.datastream import CheckpointedFunction, MapFunction
+from penstock.datastream.functions import ListCheckpointed
 from penstock.datastream.state import ListStateDescriptor
 
 
@@ -62,3 +63,35 @@ def test_every_subtask_has_operator_state_of_its_own(hand):
     assert sorted(hand.step()) == [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (6, 3)]
     source._source.source.add(7)
     assert hand.step() == [(7, 4)]
+
+
+class SplitCount(MapFunction, ListCheckpointed):
+    """The count in ten parts that differ by one at most, so that it can be dealt out (spec: ch. 7, B07)."""
+
+    def restore_state(self, state):
+        self.count = sum(state)
+        self.parts = len(state)
+
+    def snapshot_state(self, checkpoint_id, timestamp):
+        share, more = divmod(self.count, 10)
+        return [share + 1] * more + [share] * (10 - more)
+
+    def map(self, value):
+        self.count += 1
+        return value, self.count
+
+
+def test_list_checkpointed_functions_keep_plain_members(hand):
+    source = script(hand.env, range(1, 24), bounded=False)
+    hand.watch(source.global_().map(SplitCount()))
+    assert hand.step()[-1] == (23, 23)
+    source._source.source.add(24)
+    assert hand.step() == [(24, 24)]
+
+
+def test_restore_state_is_called_with_nothing_at_the_first_start_and_splits_are_even():
+    function = SplitCount()
+    function.restore_state([])
+    assert (function.count, function.parts) == (0, 0)
+    function.count = 23
+    assert function.snapshot_state(1, 0) == [3, 3, 3, 2, 2, 2, 2, 2, 2, 2]

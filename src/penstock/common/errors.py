@@ -18,6 +18,7 @@ __all__ = [
     "PenstockError",
     "RecordFormatError",
     "RetryCommitError",
+    "SavepointError",
     "SerializationError",
     "StateAccessError",
     "TypeMismatchError",
@@ -171,6 +172,10 @@ class SerializationError(PenstockError):
         if member is not None:
             message = f"{message} [member {member!r}: create it in open() instead, or leave it out in __getstate__]"
         super().__init__(message)
+
+
+class SavepointError(PenstockError):
+    """A savepoint cannot be written, is damaged, or does not fit the job that shall continue from it."""
 
 
 class EnvironmentStoppedError(PenstockError):

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from penstock.common.completable_future import CompletableFuture
+from penstock.common.errors import UnsupportedFeatureError
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
@@ -37,6 +38,17 @@ class JobClient(ABC):
     @abstractmethod
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
         """Takes a savepoint while the job runs on; the future gives its path."""
+
+    def cancel_with_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        """Takes a savepoint and cancels the job; it runs on if the savepoint fails."""
+        raise UnsupportedFeatureError(f"{type(self).__name__} takes no savepoints")
+
+    def rescale(self, parallelism: int) -> CompletableFuture[None]:
+        """Gives the job another parallelism: savepoint, stop and restart in one step, exactly once across it.
+
+        Only operators whose parallelism was not set follow. The future is done when the job runs again.
+        """
+        raise UnsupportedFeatureError(f"{type(self).__name__} cannot be rescaled")
 
     @abstractmethod
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:

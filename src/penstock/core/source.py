@@ -121,6 +121,10 @@ class SplitEnumerator(ABC):
         """
         return False
 
+    def remembered(self) -> Sequence[str]:
+        """The splits that were forgotten: a savepoint takes them along, for :meth:`restore` of another job."""
+        return ()
+
     def prepare(self, split: SourceSplit, start_offset: Any, end_offset: Any) -> SourceSplit:
         """What the reader gets to read a range; a source that keeps its data on the driver attaches it here."""
         return split

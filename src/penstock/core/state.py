@@ -222,6 +222,7 @@ class StateDescriptor:
         self.name = require_name(name, "the name of a state")
         self.type_info = type_info
         self._ttl_config: StateTtlConfig | None = None
+        self._queryable_name: str | None = None
 
     @property
     def ttl_config(self) -> StateTtlConfig | None:
@@ -230,6 +231,16 @@ class StateDescriptor:
 
     def get_name(self) -> str:
         return self.name
+
+    def set_queryable(self, queryable_state_name: str) -> None:
+        """Lets other processes read the state of a key under this name while the job runs."""
+        self._queryable_name = require_name(queryable_state_name, "the queryable name of a state")
+
+    def is_queryable(self) -> bool:
+        return self._queryable_name is not None
+
+    def get_queryable_state_name(self) -> str | None:
+        return self._queryable_name
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
         """Lets values expire; see :class:`StateTtlConfig`."""

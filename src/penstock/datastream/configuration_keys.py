@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -115,13 +116,35 @@ _SETTERS: dict[str, Setter] = {
     ),
     "execution.checkpointing.savepoint-dir": lambda env, text: env.set_default_savepoint_directory(text),
     "state.savepoints.dir": lambda env, text: env.set_default_savepoint_directory(text),
+    "execution.checkpointing.num-retained": lambda env, text: env._set_retained(_integer("num-retained", text)),
+    "state.checkpoints.num-retained": lambda env, text: env._set_retained(_integer("num-retained", text)),
+    "execution.savepoint.path": lambda env, text: env._set_savepoint(path=text),
+    "execution.state-recovery.path": lambda env, text: env._set_savepoint(path=text),
+    "execution.savepoint.ignore-unclaimed-state": lambda env, text: env._set_savepoint(ignore=_boolean(text)),
+    "execution.state-recovery.ignore-unclaimed-state": lambda env, text: env._set_savepoint(ignore=_boolean(text)),
     "state.backend.type": _state_backend,
     "state.backend": _state_backend,
+    "state.backend.rocksdb.memory.fixed-per-slot": lambda env, text: env._set_state_memory(parse_memory_size(text)),
     "python.files": _python_files,
     "python.archives": _archives,
     "python.requirements": _requirements,
     "python.executable": lambda env, text: env.set_python_executable(text),
 }
+
+
+_UNITS = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30, "gb": 1 << 30}
+
+
+def parse_memory_size(text: str) -> int:
+    """Bytes of a size written as in Flink's configuration.
+
+    >>> parse_memory_size("64 mb"), parse_memory_size("512k"), parse_memory_size("100")
+    (67108864, 524288, 100)
+    """
+    match = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip().lower())
+    if match is None or match.group(2) not in _UNITS:
+        raise InvalidProgramError(f"a memory size is a number with a unit such as 64mb, not {text!r}")
+    return int(match.group(1)) * _UNITS[match.group(2)]
 
 
 def _integer(key: str, text: str) -> int:

@@ -37,6 +37,10 @@ class EnvironmentSettings:
         self._state_backend: StateBackend | None = None
         self._changelog: bool | None = None
         self._savepoint_dir: str | None = None
+        self._savepoint_path: str | None = None
+        self._ignore_unclaimed_state = False
+        self._retained_checkpoints: int | None = None
+        self._state_memory: int | None = None
         self._job_name: str | None = None
         self._python_files: list[str] = []
         self._python_archives: list[tuple[str, str | None]] = []
@@ -186,6 +190,21 @@ class EnvironmentSettings:
         self._savepoint_dir = require_name(directory, "the savepoint directory")
         return self
 
+    def _set_state_memory(self, budget: int) -> None:
+        self._state_memory = budget
+
+    def _set_retained(self, number: int) -> None:
+        if number < 1:
+            raise InvalidProgramError(f"at least one checkpoint must be retained, got {number}")
+        self._retained_checkpoints = number
+
+    def _set_savepoint(self, *, path: str | None = None, ignore: bool | None = None) -> None:
+        """The savepoint that jobs continue from, and whether they may leave some of its state behind."""
+        if path is not None:
+            self._savepoint_path = path.strip() or None
+        if ignore is not None:
+            self._ignore_unclaimed_state = ignore
+
     def get_default_savepoint_directory(self) -> str | None:
         return self._savepoint_dir
 
@@ -245,6 +264,11 @@ class EnvironmentSettings:
         """All settings that were given by key."""
         return Configuration(self._configuration)
 
+    def _state_memory_budget(self) -> int | None:
+        if self._state_backend is None or not self._state_backend.spills:
+            return None
+        return self._state_memory or self._state_backend.DEFAULT_MEMORY
+
     def _job_settings(self, job_name: str | None) -> JobSettings:
         checkpoints, storage = self._checkpoint_config, self._checkpoint_config.get_checkpoint_storage()
         retention = checkpoints.get_externalized_checkpoint_retention()
@@ -268,9 +292,14 @@ class EnvironmentSettings:
             checkpointing_mode=checkpoints.get_checkpointing_mode().name,
             checkpoint_dir=None if storage is None else storage.get_checkpoint_path(),
             checkpoint_retention=None if retention is None else retention.name,
+            retained_checkpoints=self._retained_checkpoints,
             restart_strategy=self._config.get_restart_strategy(),
             state_backend="hashmap" if self._state_backend is None else self._state_backend.type_name,
+            state_memory_budget=self._state_memory_budget(),
             savepoint_dir=self._savepoint_dir,
+            savepoint_path=self._savepoint_path,
+            ignore_unclaimed_state=self._ignore_unclaimed_state,
+            snapshot_compression=self._config.is_use_snapshot_compression(),
             job_parameters=self._config.get_global_job_parameters(),
             python_files=list(self._python_files),
             python_archives=list(self._python_archives),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from penstock.common.checks import require_name
 from penstock.common.errors import InvalidProgramError, shorten
 from penstock.common.typeinfo import TypeInformation
 from penstock.core.functions import (
@@ -38,6 +39,7 @@ from penstock.runtime.partitioner import KeyGroupPartitioner
 if TYPE_CHECKING:
     from penstock.core.window import WindowAssigner
     from penstock.datastream.joined_streams import IntervalJoin
+    from penstock.datastream.sink import DataStreamSink
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
     from penstock.datastream.windowed_stream import WindowedStream
 
@@ -150,6 +152,14 @@ class KeyedStream(DataStream):
 
     def _reduce(self, name: str, function: Any) -> DataStream:
         return self._keeping_type(name, ReduceOperator(function, self._key_selector))
+
+    def as_queryable_state(self, queryable_state_name: str) -> DataStreamSink:
+        """Keep the latest record of each key for other processes to ask; see ``QueryableStateClient``."""
+        from penstock.datastream.connectors.sinks import DiscardingSink
+        from penstock.datastream.queryable_state import LatestValue
+
+        kept = self.process(LatestValue(require_name(queryable_state_name, "the name of a queryable state")))
+        return kept.name(f"Queryable state: {queryable_state_name}").sink_to(DiscardingSink())
 
     # Windows and joins
 

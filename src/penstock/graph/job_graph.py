@@ -19,6 +19,7 @@ from penstock.runtime.frame_source import FrameSource
 from penstock.runtime.job import ChainedOperator, ChainLink, JobEdge, JobVertex
 from penstock.runtime.operator import ChainingStrategy, JobInfo
 from penstock.runtime.partitioner import ForwardPartitioner
+from penstock.runtime.savepoint.restore import RestorePlan
 from penstock.runtime.stage import JobSpec
 
 
@@ -152,6 +153,7 @@ class JobGraphGenerator:
             source=source,
             uid=node.uid,
             max_parallelism=node.max_parallelism,
+            explicit_max_parallelism=node.explicit_max_parallelism,
         )
 
     def _exchange(self, edge: StreamEdge, edge_id: int) -> JobEdge:
@@ -213,7 +215,7 @@ def operator_ids(graph: StreamGraph) -> dict[int, str]:
             ids[node.id] = node.uid_hash
             continue
         if node.uid is not None:
-            text = f"uid:{node.uid}"
+            text = _UID.format(node.uid)
         else:
             upstream = ",".join(f"{ids[e.source.id]}:{e.tag_id}:{e.input_index}" for e in node.inputs)
             operator = type(node.operator).__name__ if node.operator is not None else type(node.source).__name__
@@ -228,6 +230,14 @@ def operator_ids(graph: StreamGraph) -> dict[int, str]:
     return ids
 
 
+_UID = "uid:{}"
+
+
+def operator_id_of(uid: str) -> str:
+    """The id of an operator whose uid was set."""
+    return _digest(_UID.format(uid))
+
+
 def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
@@ -237,7 +247,7 @@ def translate(sinks: list[Transformation], settings: JobSettings) -> JobGraph:
     return JobGraphGenerator(StreamGraphGenerator(sinks, settings).generate(), settings).generate()
 
 
-def job_spec(graph: JobGraph, job_id: str, attempt: int, *, batch: bool) -> JobSpec:
+def job_spec(graph: JobGraph, job_id: str, attempt: int, *, batch: bool, restore: RestorePlan | None = None) -> JobSpec:
     """What the workers get."""
     settings = graph.settings
     info = JobInfo(
@@ -256,4 +266,5 @@ def job_spec(graph: JobGraph, job_id: str, attempt: int, *, batch: bool) -> JobS
         batch_execution=batch,
         memory_budget=settings.state_memory_budget,
         external_sources=frozenset(graph.frames),
+        restore=restore,
     )

@@ -23,10 +23,14 @@ class JobSettings:
     checkpointing_mode: str = "EXACTLY_ONCE"
     checkpoint_dir: str | None = None
     checkpoint_retention: str | None = None
+    retained_checkpoints: int | None = None
     restart_strategy: RestartStrategyConfiguration | None = None
     state_backend: str = "hashmap"
     state_memory_budget: int | None = None
     savepoint_dir: str | None = None
+    savepoint_path: str | None = None  # the savepoint to continue from
+    ignore_unclaimed_state: bool = False
+    snapshot_compression: bool = False
     job_parameters: dict[str, str] = field(default_factory=dict)
     python_files: list[str] = field(default_factory=list)
     python_archives: list[tuple[str, str | None]] = field(default_factory=list)

@@ -44,6 +44,7 @@ class StreamNode:
     kind: str  # "source", "operator" or "sink"
     parallelism: int
     max_parallelism: int
+    explicit_max_parallelism: bool
     operator: StreamOperator | None
     source: Any
     chaining: ChainingStrategy
@@ -131,6 +132,7 @@ class StreamGraphGenerator:
             kind=kind,
             parallelism=parallelism,
             max_parallelism=max_parallelism,
+            explicit_max_parallelism=bool(t.max_parallelism or self._settings.max_parallelism),
             operator=operator,
             source=source,
             chaining=t.chaining or (operator.chaining if operator else ChainingStrategy.HEAD),

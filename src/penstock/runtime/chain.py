@@ -87,7 +87,8 @@ class OperatorChain:
     def _context(self, chained: ChainedOperator, sides: dict[str, Output]) -> OperatorContext:
         environment, vertex = self.environment, self.vertex
         assert chained.operator is not None
-        snapshot = self._snapshots.get(chained.operator_id) or OperatorSnapshot()
+        known = self._snapshots.get(chained.operator_id)
+        snapshot = known or OperatorSnapshot()
         metrics = self.metrics[chained.operator_id] = MetricGroup()
         backend: KeyedStateBackend | None = None
         states: KeyedStateFactory | None = None
@@ -113,7 +114,9 @@ class OperatorChain:
             runtime_context=runtime_context,
             metrics=metrics,
             keyed_backend=backend,
-            operator_state=OperatorStateBackend(chained.operator_id, environment.store, snapshot.operator_state),
+            operator_state=OperatorStateBackend(
+                chained.operator_id, environment.store, snapshot.operator_state, restored=known is not None
+            ),
             side_outputs=sides,
             job=environment.job,
             batch_execution=environment.batch_execution,

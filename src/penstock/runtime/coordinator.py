@@ -20,6 +20,8 @@ from penstock.common.errors import shorten
 from penstock.core.source import Source, SourceSplit, SplitEnumerator
 from penstock.runtime.frames import BatchHeader, SplitStatus
 from penstock.runtime.job import JobVertex
+from penstock.runtime.queries import QueryBoard
+from penstock.runtime.savepoint.tickets import SavepointTickets
 from penstock.runtime.source_stage import SourceWork, SplitRange
 from penstock.runtime.user_errors import source_errors
 
@@ -127,9 +129,15 @@ class SourceCoordinator:
         clock: Callable[[], int] = lambda: int(time.time() * 1000),
         sizer: BatchSizer | None = None,
         external: dict[int, bool] | None = None,
+        initial: Offset | None = None,
+        savepoints: SavepointTickets | None = None,
+        queries: QueryBoard | None = None,
     ) -> None:
         self._clock = clock
         self.sizer = sizer or BatchSizer()
+        self._initial = initial
+        self._savepoints = savepoints
+        self._queries = queries
         self._external = external or {}  # source vertices fed by the engine itself: vertex -> bounded
         self.sources: list[CoordinatedSource] = []
         for vertex in vertices:
@@ -137,7 +145,7 @@ class SourceCoordinator:
                 continue
             source: Source = vertex.operators[0].source
             with source_errors(vertex.operators[0].name, "making its enumerator"):
-                enumerator = source.create_enumerator(vertex.parallelism)
+                enumerator = source.create_enumerator(vertex.split_parallelism or vertex.parallelism)
             self.sources.append(CoordinatedSource(vertex, source, enumerator, idle_timeout_of(vertex)))
         self._wakeup: int | None = 0  # tasks that are restored may wait for a time that has passed: ask them
         self._draining = False
@@ -184,11 +192,13 @@ class SourceCoordinator:
     # -- planning -----------------------------------------------------------------------------------------------
 
     def initial_offset(self) -> Offset:
-        """Before the first batch."""
-        return {"n": 0, "t": 0, "end": False, "s": {}}
+        """Before the first batch: the beginning, or where a savepoint was taken."""
+        return self._initial or {"n": 0, "t": 0, "end": False, "s": {}}
 
     def plan(self, start: Offset) -> Offset | None:
-        """The next offset, or None if nothing is to be done now."""
+        """The next offset, or None if nothing is to be done now. Everything up to `start` is committed."""
+        if self._queries is not None:
+            self._queries.committed(start["n"])
         with self._lock:
             return self._plan(start)
 
@@ -218,10 +228,14 @@ class SourceCoordinator:
                 position != before.get(name) for name, position in after.items() if position[1] != GONE
             )
         more = [source.key for source in self.sources if source.enumerator.has_more_splits()]
-        end = self._all_finished(positions, more) or self._draining
+        draining = self._draining or (self._savepoints is not None and self._savepoints.draining)
+        end = self._all_finished(positions, more) or draining
         woken = self._wakeup is not None and self._wakeup <= now
-        if not (progress or end or woken):
+        asked = any(board is not None and board.pending for board in (self._savepoints, self._queries))
+        if not (progress or end or woken or asked):
             return None
+        if self._savepoints is not None and self._savepoints.pending:
+            self._recall_forgotten(positions)
         if woken:
             self._wakeup = None  # the tasks' reports on this batch say when the next one is due
         planned = {"n": start["n"] + 1, "t": now, "end": end, "s": positions}
@@ -244,6 +258,8 @@ class SourceCoordinator:
                 subtask = _subtask_for_new_split({**before, **after}, source.vertex.parallelism)
                 position = (source.source.initial_offset(split), ACTIVE, subtask)
             offset, state, subtask = position
+            if subtask >= source.vertex.parallelism:  # the job was rescaled
+                subtask = _subtask_for_new_split(after, source.vertex.parallelism)
             if state < FINISHED:
                 offset, state = self._advance_split(source, split, offset, state, budget, now)
             else:
@@ -253,15 +269,21 @@ class SourceCoordinator:
             after.setdefault(split_id, [offset, GONE if state >= FINISHED else state, subtask])
         return after
 
+    def _recall_forgotten(self, positions: dict[str, dict[str, Any]]) -> None:
+        """A savepoint is all that another job will have: it must also name what the sources alone remember."""
+        for source in self.sources:
+            for split_id in source.enumerator.remembered():
+                positions[source.key].setdefault(split_id, [None, GONE, 0])
+
     def _without_forgotten(self, source: CoordinatedSource, before: dict[str, Any]) -> dict[str, Any]:
         """Splits that were finished in a batch before this one need not be remembered here, if the source does it."""
-        done = [split_id for split_id, position in before.items() if position[1] == FINISHED]
+        done = [split_id for split_id, position in before.items() if position[1] >= FINISHED]
         if not done or not source.enumerator.forget(done):
             return before
         for split_id in done:
             source.splits.pop(split_id, None)
             source.last_active.pop(split_id, None)
-        return {split_id: position for split_id, position in before.items() if position[1] != FINISHED}
+        return {split_id: position for split_id, position in before.items() if position[1] < FINISHED}
 
     def _advance_split(
         self, source: CoordinatedSource, split: SourceSplit, offset: Any, state: int, budget: int, now: int
@@ -323,7 +345,9 @@ class SourceCoordinator:
             splits[vertex_id] = {"0": SplitStatus(0, finished=done)}
             if done:
                 finished.add(vertex_id)
-        return BatchHeader(end["n"], end["t"], splits, frozenset(finished), end["end"], end["end"])
+        savepoint = None if self._savepoints is None else self._savepoints.attach(end)
+        queries = [] if self._queries is None else self._queries.attach(end["n"])
+        return BatchHeader(end["n"], end["t"], splits, frozenset(finished), end["end"], end["end"], savepoint, queries)
 
     def works(self, start: Offset, end: Offset) -> list[SourceWork]:
         """What the source tasks have to read to get from one offset to the other."""
@@ -333,6 +357,8 @@ class SourceCoordinator:
             before, after = start["s"].get(source.key, {}), end["s"].get(source.key, {})
             ranges: dict[int, list[SplitRange]] = {}
             for split_id, (offset, _, subtask) in after.items():
+                if offset is None:
+                    continue  # recalled for a savepoint
                 split = self._split(source, split_id)
                 first = before[split_id][0] if split_id in before else source.source.initial_offset(split)
                 if first != offset:
@@ -369,7 +395,7 @@ def _subtask_for_new_split(positions: dict[str, Any], parallelism: int) -> int:
     """The subtask with the fewest splits to read, the first of them; a split stays where it is to its end."""
     loads = [0] * parallelism
     for _, state, subtask in positions.values():
-        if state != GONE:
+        if state != GONE and subtask < parallelism:
             loads[subtask] += 1
     return loads.index(min(loads))
 

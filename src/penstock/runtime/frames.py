@@ -71,6 +71,8 @@ class BatchHeader:
     finished_sources: frozenset[int] = frozenset()  # source vertices that will never send again
     end_of_input: bool = False  # the last batch of a bounded job
     closing: bool = False  # the job ends with this batch: close user functions
+    savepoint: Any = None  # a SavepointRequest: write all state at the end of this batch
+    queries: list[Any] = field(default_factory=list)  # StateQuery: to be answered at the end of this batch
     secondary: bool = False  # from a partition of a DataFrame: counts only if the coordinator planned nothing
 
 
@@ -95,3 +97,5 @@ class TaskReport:
     records_in: int = 0
     records_out: int = 0
     state_bytes: int = 0
+    savepoint: Any = None  # a TaskPart, if the batch asked for it
+    answers: list[Any] = field(default_factory=list)  # StateAnswer

@@ -27,6 +27,7 @@ class ChainedOperator:
     source: Any
     uid: str | None
     max_parallelism: int
+    explicit_max_parallelism: bool = False  # set by the user, not derived from the parallelism
     links: list[ChainLink] = field(default_factory=list)
 
 
@@ -43,6 +44,8 @@ class JobVertex:
     level: int = 0
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
+    split_parallelism: int | None = None
+    """The parallelism a source was split for when it first started; whatever becomes of it, the splits stay."""
 
     @property
     def is_source(self) -> bool:

@@ -128,6 +128,7 @@ class StreamOperator:
     stateful: bool = False
     reads_watermarks: bool = False  # shows its event time to user code
     makes_watermarks: bool = False
+    registers_lazily: bool = False  # may ask for state when the first element needs it, not only in `open`
     per_split: bool = False  # behind a source: wants to know which split its records are from
 
     context: OperatorContext

@@ -11,6 +11,9 @@ from penstock.runtime.chain import TaskEnvironment
 from penstock.runtime.frames import HEADER_EDGE, REPORT_EDGE, BatchHeader, Frame, TaskReport, decode_frame, encode_frame
 from penstock.runtime.job import JobEdge, JobVertex
 from penstock.runtime.operator import JobInfo
+from penstock.runtime.queries import answer_queries
+from penstock.runtime.savepoint.restore import RestorePlan, TaskRestorer
+from penstock.runtime.savepoint.task_savepoint import check_claimed, write_task
 from penstock.runtime.task import StreamTask
 
 Row = tuple[int, bytes]
@@ -32,6 +35,7 @@ class JobSpec:
     batch_execution: bool = False
     memory_budget: int | None = None
     external_sources: frozenset[int] = frozenset()  # source vertices fed by DataFrames
+    restore: RestorePlan | None = None  # a savepoint that tasks without state of their own start from
 
     def tasks_in(self, level: int, channel: int) -> list[JobVertex]:
         """The vertices of a level that have a subtask in a channel."""
@@ -63,11 +67,24 @@ class StageChannel:
 
     def _open_tasks(self) -> None:
         """Tasks open with the first batch, when processing time is known."""
+        restored = self._restore() if not self._tasks and not self._snapshots else None
         for vertex in self._spec.tasks_in(self._level, self._channel):
             if vertex.id not in self._tasks:
                 self._tasks[vertex.id] = StreamTask(
                     vertex, self._spec.edges, self._channel, self._environment, self._snapshots.get(vertex.id)
                 )
+        if restored is not None:
+            for task in self._tasks.values():
+                check_claimed(task, ignore=restored.ignore_unclaimed)
+
+    def _restore(self) -> RestorePlan | None:
+        """The first batch of a job that continues from a savepoint: load what belongs to the tasks of this channel."""
+        plan, spec = self._spec.restore, self._spec
+        if plan is not None:
+            restorer = TaskRestorer(plan, spec.vertices, spec.edges, self._environment.store)
+            for vertex in spec.tasks_in(self._level, self._channel):
+                self._snapshots[vertex.id] = restorer.restore(vertex, self._channel)
+        return plan
 
     def run(self, frames: Iterable[bytes]) -> Iterator[Row]:
         """One batch: yields the rows for the next stage, or for the driver behind the last one."""
@@ -84,6 +101,10 @@ class StageChannel:
         for task in self._tasks.values():
             snapshot, report = task.finish(header)
             self._snapshots[task.vertex.id] = snapshot
+            if header.queries:
+                report.answers = answer_queries(task, header.queries)
+            if header.savepoint is not None:
+                report.savepoint = write_task(task, header.savepoint, self._spec.vertices, header.now)
             reports.append(report)
             yield from task.outbox
             task.outbox.clear()

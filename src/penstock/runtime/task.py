@@ -32,7 +32,7 @@ class StreamTask:
         self.outbox: list[tuple[int, bytes]] = []
         self.valve = WatermarkValve()
         self._environment = environment
-        self._edges = {edge_id: edges[edge_id] for edge_id in vertex.inputs}
+        self.edges = {edge_id: edges[edge_id] for edge_id in vertex.inputs}
         valve_state, operator_states = snapshot if snapshot is not None else (None, {})
         if valve_state is not None:
             self.valve.restore(valve_state)
@@ -67,9 +67,9 @@ class StreamTask:
     def process_frames(self, frames: Iterable[Frame]) -> None:
         """Input in processing order; a batch job reads broadcast inputs to their end first."""
         if self._environment.batch_execution:
-            frames = sorted(frames, key=lambda frame: not self._edges[frame.edge].partitioner.broadcast)
+            frames = sorted(frames, key=lambda frame: not self.edges[frame.edge].partitioner.broadcast)
         for frame in frames:
-            edge = self._edges[frame.edge]
+            edge = self.edges[frame.edge]
             channel = (frame.edge, frame.origin)
             if self._head.per_split:
                 self._head.select_split(frame.origin)
@@ -161,7 +161,7 @@ class StreamTask:
     # -- input channels -----------------------------------------------------------------------------------------
 
     def _expect_channels(self, header: BatchHeader) -> None:
-        for edge in self._edges.values():
+        for edge in self.edges.values():
             splits = header.splits.get(edge.source)
             if splits is None:
                 for sender in edge.senders_to(self.subtask):
@@ -176,7 +176,7 @@ class StreamTask:
 
     def _apply_split_states(self, header: BatchHeader) -> None:
         """Sources have no task that could speak for a silent split; the driver does, behind the batch's records."""
-        for edge in self._edges.values():
+        for edge in self.edges.values():
             splits = header.splits.get(edge.source)
             if splits is None:
                 continue

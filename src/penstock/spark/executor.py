@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import atexit
-from typing import Any
 
 from pyspark.sql import SparkSession
 
 from penstock.common.job_client import JobClient
 from penstock.common.job_id import JobID
-from penstock.graph.job_graph import JobGraph, translate
+from penstock.graph.job_graph import translate
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import Transformation
 from penstock.spark.batch_job import BatchJob
 from penstock.spark.dependencies import ship_dependencies
 from penstock.spark.job_client import SparkJobClient
-from penstock.spark.job_master import JobMaster
 from penstock.spark.package import ship_package
 from penstock.spark.session import build_session, session_for, stop_session
+from penstock.spark.streaming_job import StreamingJob
 
 _embedded: SparkSession | None = None
 
@@ -53,9 +52,8 @@ class SparkExecutor:
         session = self._spark or embedded_session(settings)
         ship_package(session.sparkContext)
         ship_dependencies(session.sparkContext, settings)
-        spark = session_for(session, shuffle_partitions=graph.channels)
         job_id = JobID()
-        return SparkJobClient(job_id, self._job(graph, spark, str(job_id)))
-
-    def _job(self, graph: JobGraph, spark: SparkSession, job_id: str) -> Any:
-        return BatchJob(graph, spark, job_id) if graph.runs_as_batch else JobMaster(graph, spark, job_id)
+        if graph.runs_as_batch:
+            spark = session_for(session, shuffle_partitions=graph.channels)
+            return SparkJobClient(job_id, BatchJob(graph, spark, str(job_id)))
+        return SparkJobClient(job_id, StreamingJob(sinks, settings, session, str(job_id)))

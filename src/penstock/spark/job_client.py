@@ -14,6 +14,7 @@ from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
 from penstock.runtime.job_progress import JobProgress
+from penstock.spark.streaming_job import StreamingJob
 
 
 class RunnableJob:
@@ -86,11 +87,43 @@ class SparkJobClient(JobClient):
         return CompletableFuture.completed(dict(self.job.progress.metrics))
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        """Not there yet."""
-        raise UnsupportedFeatureError("savepoints are not supported yet; the checkpoint directory survives restarts")
+        """Write a savepoint at the end of the next batch; the job runs on. The future gives its path."""
+        return self._streaming.savepoint(savepoint_directory)
 
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
-        """Not there yet."""
-        raise UnsupportedFeatureError("savepoints are not supported yet; use cancel() and restart from the checkpoint")
+        """Write a savepoint with the job's last batch; the future is done when the job has stopped.
+
+        With ``advance_to_end_of_event_time`` all windows and timers fire first: for a job that will not go on.
+        """
+        future = self._streaming.savepoint(savepoint_directory, stop=True, drain=advance_to_end_of_event_time)
+        return self._when_over(future)
+
+    def cancel_with_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        """Like :meth:`stop_with_savepoint` without draining; the job ends as cancelled."""
+        return self._when_over(self._streaming.savepoint(savepoint_directory, cancel=True))
+
+    def rescale(self, parallelism: int) -> CompletableFuture[None]:
+        """Continue with another parallelism; the future is done when the job was handed over."""
+        return self._streaming.rescale(parallelism)
+
+    @property
+    def _streaming(self) -> StreamingJob:
+        if not isinstance(self.job, StreamingJob):
+            raise UnsupportedFeatureError("a batch job has no state to save: it starts again from the beginning")
+        return self.job
+
+    def _when_over(self, taken: CompletableFuture[str]) -> CompletableFuture[str]:
+        """The path of a savepoint, once the job is over as well."""
+        over: CompletableFuture[str] = CompletableFuture()
+
+        def on_taken(done: CompletableFuture[str]) -> None:
+            error = done.exception()
+            if error is not None:
+                over.complete_exceptionally(error)
+            else:
+                self._result.add_done_callback(lambda _: over.complete(done.result()))
+
+        taken.add_done_callback(on_taken)
+        return over

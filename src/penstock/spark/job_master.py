@@ -19,9 +19,12 @@ from penstock.graph.job_graph import JobGraph, job_spec
 from penstock.runtime.coordinator import BatchSizer, SourceCoordinator
 from penstock.runtime.frames import REPORT_EDGE, TaskReport, decode_frame
 from penstock.runtime.job_progress import JobProgress
+from penstock.runtime.queries import QueryBoard
+from penstock.runtime.savepoint.restore import RestorePlan, plan_restore
+from penstock.runtime.savepoint.tickets import SavepointTicket, SavepointTickets
 from penstock.runtime.sink_committer import SinkCommitters
 from penstock.runtime.stage import decode_reports
-from penstock.spark.checkpoint_metadata import check_checkpoint
+from penstock.spark.checkpoint_metadata import CheckpointDirectory
 from penstock.spark.compiler import compile_streaming
 from penstock.spark.failures import decode_failure
 from penstock.spark.report_sink import start_query
@@ -31,11 +34,25 @@ from penstock.spark.source_server import SourceServer
 class JobMaster:
     """One job on one Spark session."""
 
-    def __init__(self, graph: JobGraph, spark: SparkSession, job_id: str) -> None:
+    def __init__(
+        self,
+        graph: JobGraph,
+        spark: SparkSession,
+        job_id: str,
+        checkpoint: CheckpointDirectory | None = None,
+        progress: JobProgress | None = None,
+    ) -> None:
         self.graph = graph
         self.job_id = job_id
         self.status = JobStatus.CREATED
-        self.progress = JobProgress(graph)
+        self.progress = progress or JobProgress(graph)
+        self.savepoints = SavepointTickets(
+            graph.vertices, job_id, graph.name, compress=graph.settings.snapshot_compression
+        )
+        self.savepoints.on_request = self._wake
+        self.stopped_with: SavepointTicket | None = None
+        self.queries = QueryBoard()
+        self._checkpoint = checkpoint
         self._spark = spark
         self._committers = SinkCommitters(graph.vertices)
         self._cancelled = threading.Event()
@@ -44,6 +61,7 @@ class JobMaster:
         self._commit_failure: PenstockError | None = None
         self._temporary: str | None = None
         self._lasting_id = job_id
+        self._base = 0
 
     # -- life cycle ---------------------------------------------------------------------------------------------
 
@@ -54,11 +72,11 @@ class JobMaster:
         attempt = 0
         try:
             checkpoint = self._checkpoint_directory()
-            self._lasting_id = check_checkpoint(self._spark, checkpoint, self.graph, self.job_id)
-            self._start_committers(checkpoint)
+            restore = self.prepare(checkpoint)
+            self._start_committers(checkpoint.location)
             while True:
                 try:
-                    self._run_attempt(attempt, checkpoint)
+                    self._run_attempt(attempt, checkpoint.location, restore)
                     break
                 except PenstockError as error:
                     if backoff is None or self._cancelled.is_set():
@@ -76,7 +94,11 @@ class JobMaster:
             self.status = JobStatus.FAILED
             raise
         finally:
+            self.queries.end(f"job '{self.graph.name}' is not running: its state cannot be queried")
+            self.savepoints.end(f"job '{self.graph.name}' has ended: there is nothing to take a savepoint of")
             self._committers.close()
+            if self._checkpoint is not None and self._is_disposable():
+                self._checkpoint.remove()
             if self._temporary is not None:
                 shutil.rmtree(self._temporary, ignore_errors=True)
 
@@ -93,21 +115,56 @@ class JobMaster:
             self._committers.check_durable(checkpoint)
         self._committers.start(self._lasting_id, directory)
 
-    def _checkpoint_directory(self) -> str:
-        directory = self.graph.settings.checkpoint_dir
-        if directory is None:
-            directory = self._temporary = tempfile.mkdtemp(prefix="penstock-checkpoint-")
-        return directory
+    def _checkpoint_directory(self) -> CheckpointDirectory:
+        if self._checkpoint is None:
+            self._temporary = tempfile.mkdtemp(prefix="penstock-checkpoint-")
+            return CheckpointDirectory(self._spark, self._temporary)
+        return self._checkpoint
+
+    def prepare(self, checkpoint: CheckpointDirectory) -> RestorePlan | None:
+        """Make sure that the job can go on from where it is told to."""
+        settings = self.graph.settings
+        plan: RestorePlan | None = None
+        if settings.savepoint_path is not None and not checkpoint.committed:
+            plan = plan_restore(
+                settings.savepoint_path,
+                self.graph.vertices,
+                self.graph.edges,
+                ignore_unclaimed=settings.ignore_unclaimed_state,
+            )
+        base = 0 if plan is None else plan.manifest.checkpoint_id
+        record = checkpoint.claim(self.graph, settings.savepoint_path, base, self.job_id)
+        self._base = record.base
+        self._lasting_id = record.job_id
+        if plan is None and record.savepoint is not None:  # it started there, but never got through its first batch
+            plan = plan_restore(record.savepoint, self.graph.vertices, self.graph.edges, ignore_unclaimed=True)
+        return plan
+
+    def _is_disposable(self) -> bool:
+        """Whether the checkpoint goes with the job (spec: ch. 10, DD10 to DD12)."""
+        retention = self.graph.settings.checkpoint_retention
+        if retention == "NO_EXTERNALIZED_CHECKPOINTS":
+            return True
+        return retention == "DELETE_ON_CANCELLATION" and self.status is JobStatus.CANCELED
+
+    def _wake(self) -> None:
+        coordinator = self._coordinator
+        if coordinator is not None:
+            with coordinator.changed:
+                coordinator.changed.notify_all()
 
     # -- one attempt --------------------------------------------------------------------------------------------
 
-    def _run_attempt(self, attempt: int, checkpoint: str) -> None:
+    def _run_attempt(self, attempt: int, checkpoint: str, restore: RestorePlan | None) -> None:
         settings = self.graph.settings
         fixed = settings.configuration.get("penstock.batch.max-records")
         coordinator = SourceCoordinator(
             self.graph.source_vertices,
             external=self.graph.external_sources,
             sizer=BatchSizer(int(fixed) if fixed else None),
+            initial=None if restore is None else restore.initial_offset(),
+            savepoints=self.savepoints,
+            queries=self.queries,
         )
         self._coordinator = coordinator
         self._commit_failure = None
@@ -115,7 +172,7 @@ class JobMaster:
         server.on_committed = self._committers.checkpoint_complete
         try:
             coordinator.start(_directory_beside(checkpoint, "received"))
-            spec = job_spec(self.graph, self._lasting_id, attempt, batch=False)
+            spec = job_spec(self.graph, self._lasting_id, attempt, batch=False, restore=restore)
             frame = compile_streaming(self._spark, spec, server, self.graph.frames, checkpoint)
             writer = (
                 frame.writeStream.outputMode("append")
@@ -124,7 +181,7 @@ class JobMaster:
                 .trigger(processingTime="0 seconds")
             )
             with start_query(self._spark, writer, self._on_batch) as query:
-                if self._cancelled.is_set():
+                if self._cancelled.is_set() or self.stopped_with is not None:
                     server.stop()
                 self.status = JobStatus.RUNNING
                 self._watch(query, server)
@@ -160,12 +217,13 @@ class JobMaster:
     def _on_batch(self, frames: list[bytes], batch_id: int) -> None:
         """Spark calls this for every batch, when its tasks are done: the commit."""
         reports = decode_all_reports(frames)
+        checkpoint_id = self._base + batch_id + 1
         try:
-            self._committers.commit(reports, batch_id + 1)
+            self._committers.commit(reports, checkpoint_id)
         except PenstockError as error:
             self._commit_failure = error
             raise
-        self._after_commit(reports, batch_id + 1)
+        self._after_commit(reports, checkpoint_id)
 
     def _after_commit(self, reports: list[TaskReport], checkpoint_id: int) -> None:
         coordinator = self._coordinator
@@ -175,6 +233,12 @@ class JobMaster:
         coordinator.wake_at(min(wakeups, default=None))
         self.progress.batch(reports, checkpoint_id, seconds)
         coordinator.sizer.observe(self.progress.last_source_records, seconds)
+        self.queries.batch_done(reports, checkpoint_id)
+        ticket = self.savepoints.batch_done(reports, checkpoint_id)
+        if ticket is not None and ticket.stop:
+            self.stopped_with = ticket
+            if self._server is not None:
+                self._server.stop()
 
 
 def decode_all_reports(frames: list[bytes]) -> list[TaskReport]:
@@ -195,8 +259,3 @@ def _directory_beside(checkpoint: str, name: str) -> str | None:
     """Receive logs and commit logs lie beside the checkpoint if that is on this machine."""
     local = checkpoint.removeprefix("file://")
     return None if "://" in local else str(Path(local) / name)
-
-
-def checkpoint_exists(directory: str) -> bool:
-    """Whether a job has committed anything there."""
-    return Path(directory, "offsets").is_dir()

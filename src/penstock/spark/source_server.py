@@ -136,9 +136,7 @@ class SourceServer:
     def _do_everything(self) -> list[bytes]:
         """The one batch of a batch job."""
         start = self._coordinator.initial_offset()
-        end = self._coordinator.plan(start)
-        assert end is not None
-        return self._do_partitions(start, end)
+        return self._do_partitions(start, self._coordinator.plan_to_end(start))
 
     def _do_commit(self, end: Offset) -> None:
         self._coordinator.commit(end)

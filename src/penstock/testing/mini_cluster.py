@@ -25,6 +25,9 @@ from penstock.runtime.coordinator import BatchSizer, Offset, SourceCoordinator
 from penstock.runtime.frames import REPORT_EDGE, TaskReport, decode_frame
 from penstock.runtime.job_blob import pack_job, unpack_job
 from penstock.runtime.job_progress import JobProgress
+from penstock.runtime.queries import QueryBoard
+from penstock.runtime.savepoint.restore import plan_restore
+from penstock.runtime.savepoint.tickets import SavepointTickets
 from penstock.runtime.sink_committer import SinkCommitters
 from penstock.runtime.source_stage import SourceStage
 from penstock.runtime.stage import BatchClock, JobSpec, Row, StageChannel, decode_reports
@@ -79,22 +82,39 @@ class MiniClusterJob:
         cold: bool = False,
         snapshot: bytes | None = None,
         job_id: str | None = None,
+        savepoint: str | None = None,
+        allow_non_restored_state: bool = False,
         directory: str | None = None,
     ) -> None:
         batch = graph.runs_as_batch
-        self.job_id = job_id or (str(JobID()) if snapshot is None else pickle.loads(snapshot)[2])
+        self.job_id = job_id or (str(JobID()) if snapshot is None else pickle.loads(snapshot)[3])
+        restore = None
+        if snapshot is not None:
+            for vertex in graph.source_vertices:
+                vertex.split_parallelism = pickle.loads(snapshot)[2].get(vertex.operators[0].operator_id)
+        elif savepoint is not None:
+            restore = plan_restore(savepoint, graph.vertices, graph.edges, ignore_unclaimed=allow_non_restored_state)
         self.graph = graph
         self.progress = JobProgress(graph)
         self.committers = SinkCommitters(graph.vertices)
-        spec = job_spec(graph, self.job_id, 0, batch=batch)
+        spec = job_spec(graph, self.job_id, 0, batch=batch, restore=restore)
         self._blob = pack_job(spec)
         self._spec = spec
         self._cold = cold or batch
         # The coordinator divides by the number of sources.
         sizer = BatchSizer(1 << 60 if batch or max_records is None else max_records * len(graph.source_vertices))
-        self.coordinator = SourceCoordinator(graph.source_vertices, clock=clock, sizer=sizer)
+        self._savepoints = SavepointTickets(graph.vertices, self.job_id, graph.name)
+        self.queries = QueryBoard()
+        self.coordinator = SourceCoordinator(
+            graph.source_vertices,
+            clock=clock,
+            sizer=sizer,
+            initial=None if restore is None else restore.initial_offset(),
+            savepoints=self._savepoints,
+            queries=self.queries,
+        )
         self.coordinator.start(None if directory is None or batch else f"{directory}/received")
-        self.committers.start(self.job_id, None if directory is None else f"{directory}/commits")
+        self.committers.start(self.job_id, None if directory is None else f"{directory}/committables")
         self.offset: Offset = self.coordinator.initial_offset()
         self._channels = {
             (level, channel): _ChannelState() for level in range(1, spec.levels + 1) for channel in range(spec.channels)
@@ -131,6 +151,8 @@ class MiniClusterJob:
         wakeups = [report.next_wakeup for report in reports if report.next_wakeup is not None]
         self.coordinator.wake_at(min(wakeups, default=None))
         self.progress.batch(reports, end["n"], 0.0)
+        self._savepoints.batch_done(reports, end["n"])
+        self.queries.batch_done(reports, end["n"])
         return True
 
     def run(self) -> None:
@@ -151,13 +173,31 @@ class MiniClusterJob:
         self.coordinator.drain()
         self.run()
 
+    def savepoint(self, directory: str) -> str:
+        """Run one more batch and write everything as it is at its end; returns the path of the savepoint."""
+        return self._savepoint(directory, drain=False)
+
+    def _savepoint(self, directory: str, *, drain: bool) -> str:
+        ticket = self._savepoints.submit(directory, drain=drain)
+        if not ticket.future.done() and not self.run_batch():
+            self._savepoints.end("the job has ended: there is no state to write any more")
+        return ticket.future.result()
+
+    def stop_with_savepoint(self, directory: str, *, drain: bool = False) -> str:
+        """Take a savepoint and close the job; `drain` ends event time first."""
+        path = self._savepoint(directory, drain=drain)
+        if not self.finished:
+            self.close()
+        return path
+
     def snapshot(self) -> bytes:
         """All state of the job: offsets, pages, clocks."""
         channels = {key: (state.store.blobs, state.snapshots) for key, state in self._channels.items()}
-        return pickle.dumps((self.offset, channels, self.job_id))
+        splits = {v.operators[0].operator_id: v.split_parallelism or v.parallelism for v in self.graph.source_vertices}
+        return pickle.dumps((self.offset, channels, splits, self.job_id))
 
     def _restore(self, snapshot: bytes) -> None:
-        self.offset, channels, _ = pickle.loads(snapshot)
+        self.offset, channels, *_ = pickle.loads(snapshot)
         self._channels = {key: _ChannelState(*state) for key, state in channels.items()}
 
     def close(self) -> None:
@@ -228,20 +268,25 @@ class MiniCluster:
         snapshot: bytes | None = None,
         directory: str | None = None,
         job_id: str | None = None,
+        savepoint: str | None = None,
+        allow_non_restored_state: bool = False,
     ) -> MiniClusterJob:
-        """Start a job without running it; `snapshot` continues an earlier one.
+        """Start a job without running it; `snapshot` continues an earlier one, `savepoint` a perhaps changed one.
 
         `directory` is what receivers and sinks keep to survive a crash of the driver; `job_id` is the id that a job
         has which failed before its first snapshot.
         """
+        graph = translate(sinks, settings)
         return MiniClusterJob(
-            translate(sinks, settings),
+            graph,
             self.clock,
             max_records=self._max_records,
             cold=self._cold,
             snapshot=snapshot,
             job_id=job_id,
             directory=directory,
+            savepoint=savepoint or settings.savepoint_path,
+            allow_non_restored_state=allow_non_restored_state or settings.ignore_unclaimed_state,
         )
 
     def submit(self, sinks: list[Transformation], settings: JobSettings) -> JobClient:

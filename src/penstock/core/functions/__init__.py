@@ -33,6 +33,7 @@ from penstock.core.functions.checkpointed import (
     CheckpointListener,
     FunctionInitializationContext,
     FunctionSnapshotContext,
+    ListCheckpointed,
 )
 from penstock.core.functions.io import ParallelSourceFunction, SinkFunction, SourceFunction
 from penstock.core.functions.join import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
@@ -99,6 +100,7 @@ __all__ = [
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
     "KeyedStateStore",
+    "ListCheckpointed",
     "MapFunction",
     "MapFunctionWrapper",
     "NullByteKeySelector",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.core.functions.base import KeyedStateStore
 
@@ -15,6 +15,7 @@ __all__ = [
     "CheckpointedFunction",
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
+    "ListCheckpointed",
 ]
 
 
@@ -75,6 +76,34 @@ class CheckpointedFunction(ABC):
     @abstractmethod
     def snapshot_state(self, context: FunctionSnapshotContext) -> None:
         """Called when a checkpoint is taken."""
+
+
+class ListCheckpointed(ABC):
+    """The simplest way to take part in checkpoints: plain fields, written as a list and given back as a list.
+
+    When the parallelism changes, the elements of all tasks are dealt out anew: a task may get several, or none. So
+    write a value that can be divided in several elements.
+
+    >>> from penstock.core.functions import MapFunction
+    >>> class CountAll(MapFunction, ListCheckpointed):
+    ...     def restore_state(self, state):
+    ...         self.count = sum(state)
+    ...
+    ...     def snapshot_state(self, checkpoint_id, timestamp):
+    ...         return [self.count]
+    ...
+    ...     def map(self, value):
+    ...         self.count += 1
+    ...         return self.count
+    """
+
+    @abstractmethod
+    def snapshot_state(self, checkpoint_id: int, timestamp: int) -> list[Any]:
+        """What to keep; the timestamp is when the checkpoint was started, in milliseconds since the epoch."""
+
+    @abstractmethod
+    def restore_state(self, state: list[Any]) -> None:
+        """Called before ``open`` with what was kept; with an empty list if there is nothing, as at the first start."""
 
 
 class CheckpointListener(ABC):

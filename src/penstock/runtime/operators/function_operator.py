@@ -12,8 +12,9 @@ from penstock.core.functions import (
     FunctionInitializationContext,
     FunctionSnapshotContext,
     KeyedStateStore,
+    ListCheckpointed,
 )
-from penstock.core.state import OperatorStateStore
+from penstock.core.state import ListState, ListStateDescriptor, OperatorStateStore
 from penstock.runtime.operator import OperatorContext, StreamOperator
 from penstock.runtime.operators.udf import close_function, method_of, open_function
 from penstock.runtime.user_errors import user_error
@@ -66,7 +67,7 @@ class FunctionOperator(StreamOperator):
 
     def __init__(self, function: Any) -> None:
         self.function = function
-        if isinstance(function, CheckpointedFunction):
+        if isinstance(function, (CheckpointedFunction, ListCheckpointed)):
             self.stateful = True
 
     def user_functions(self) -> list[Any]:
@@ -81,6 +82,11 @@ class FunctionOperator(StreamOperator):
     def open(self) -> None:
         """Restore the function's operator state, then open it."""
         function = self.function
+        if isinstance(function, ListCheckpointed):
+            try:
+                function.restore_state(list(self._list_state().get()))
+            except Exception as error:
+                raise user_error(self.context, error, "restore_state") from None
         if isinstance(function, CheckpointedFunction):
             if isinstance(function, Function):
                 function.set_runtime_context(self.context.runtime_context)
@@ -92,11 +98,20 @@ class FunctionOperator(StreamOperator):
 
     def snapshot_state(self, checkpoint_id: int) -> None:
         """Have the function write its operator state."""
-        if isinstance(self.function, CheckpointedFunction):
+        if isinstance(self.function, ListCheckpointed):
+            try:
+                kept = self.function.snapshot_state(checkpoint_id, self.context.processing_time())
+            except Exception as error:
+                raise user_error(self.context, error, "snapshot_state") from None
+            self._list_state().update(kept)
+        elif isinstance(self.function, CheckpointedFunction):
             try:
                 self.function.snapshot_state(SnapshotContext(checkpoint_id, self.context.processing_time()))
             except Exception as error:
                 raise user_error(self.context, error, "snapshot_state") from None
+
+    def _list_state(self) -> ListState[Any]:
+        return self.context.operator_state.get_list_state(ListStateDescriptor("list-checkpointed"))
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Tell the function, if it wants to know."""

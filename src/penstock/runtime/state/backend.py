@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Callable, Iterator
-from itertools import repeat
+from itertools import chain
 from typing import Any, NoReturn, cast
+from zlib import crc32
 
 from penstock.common.errors import InvalidProgramError, KeySelectorError, StateAccessError, shorten
+from penstock.runtime.isolation import IMMUTABLE
 from penstock.runtime.key_groups import key_group_for, key_hash
 from penstock.runtime.serialization import dumps
 from penstock.runtime.state.pages import (
@@ -25,11 +27,17 @@ from penstock.runtime.state.pages import (
     Page,
     PageDirectory,
     PageStore,
+    decode_page,
+    earliest_timer,
 )
+from penstock.runtime.state.state_types import Adapter, TypeDescription, mismatch, slot_adapter
 
 TARGET_PAGE_BYTES = 32 * 1024
 _SPLITS_PER_BATCH = 64
-_TIMER_SEGMENT = 256  # pages whose earliest timers are kept in one blob
+_NOTHING_EXPIRES = -(1 << 62)  # the end of a batch is the time to sweep
+TIMER_SEGMENT = 256  # pages whose earliest timers are kept in one blob
+DROPPED = "dropped state"
+"""The kind of a state that was restored but is not wanted any more: its place in entries stays empty."""
 NO_KEY: Any = type("NoKey", (), {"__repr__": lambda self: "NO_KEY"})()
 
 TimerMinima = tuple[int | None, int | None]
@@ -56,6 +64,7 @@ class KeyedStateBackend:
     """All keyed states and timers of one operator instance."""
 
     __slots__ = (
+        "_adapters",
         "_batch",
         "_blank",
         "_dirty_segments",
@@ -64,6 +73,7 @@ class KeyedStateBackend:
         "_no_entry",
         "_page_bytes",
         "_prefix",
+        "_resident",
         "_store",
         "_sweeps",
         "_width",
@@ -75,6 +85,8 @@ class KeyedStateBackend:
         "memory_budget",
         "operator_name",
         "pages",
+        "queryable",
+        "registered",
         "timer_index",
     )  # fmt: skip
 
@@ -100,13 +112,17 @@ class KeyedStateBackend:
         self._prefix = operator_id
         self._store = store
         self._page_bytes = page_bytes
+        self._resident = 0  # bytes of the pages in memory, as last read or written
         self._fresh: list[Any] = []
         self._sweeps: dict[int, Sweep] = {}
+        self._adapters: dict[int, Adapter] = {}
         self._batch = 0
         self._width = len(self.directory.layout)
         self._blank: tuple[None, ...] = (None,) * (FIRST_SLOT - 1 + self._width)
         self._listeners: list[Callable[[Page], None]] = []
         self._dirty_segments: set[int] = set()
+        self.registered: set[str] = set()
+        self.queryable: dict[str, str] = {}  # name for the outside -> state name
         self.timer_index: dict[int, TimerMinima] = {}
         self._load_timer_index()
 
@@ -128,6 +144,8 @@ class KeyedStateBackend:
     def activate(self, key: Any) -> Entry:
         """The slow path of :meth:`set_current_key`: the entry of a key that is not in memory yet."""
         page = self.page_at(self.directory.index_of(key_hash(key) // self.max_parallelism))
+        if self.memory_budget is not None and self._resident > 2 * self.memory_budget:
+            self._make_room(page)
         entry = page.entries.get(key)
         if entry is None:
             entry = [page, *self._blank]
@@ -145,13 +163,48 @@ class KeyedStateBackend:
                 if any(value is not None for value in values):
                     yield key
 
+    def scan(self, now: int) -> Iterator[tuple[Any, ...]]:
+        """All entries as (key, event timers, processing timers, slot 0, ...), without what expired, page by page.
+
+        Between batches only. Pages that are not in memory are read and not kept.
+        """
+        for index in range(self.directory.page_count):
+            page = self.pages.get(index)
+            if page is None:
+                page = Page(index)
+                blob = self._store.get(self._page_id(index))
+                if blob is None:
+                    continue
+                self._fill(page, blob)
+            for key, entry in page.entries.items():
+                values = entry[1:]
+                for slot, sweep in self._sweeps.items():
+                    if entry[slot] is not None:
+                        values[slot - 1] = sweep(entry[slot], now)
+                if values.count(None) != len(values):
+                    yield (key, *values)
+
+    def peek(self, key: Any, slot: int) -> Any:
+        """What a key has in a slot, without bringing it into memory; between batches."""
+        index = self.directory.index_of(key_hash(key) // self.max_parallelism)
+        page = self.pages.get(index)
+        if page is None:
+            page = Page(index)
+            blob = self._store.get(self._page_id(index))
+            if blob is not None:
+                self._fill(page, blob)
+        entry = page.entries.get(key)
+        return None if entry is None else entry[slot]
+
     def key_group(self, key: Any) -> int:
         """The key group of a key."""
         return key_group_for(key, self.max_parallelism)
 
     # -- slots --------------------------------------------------------------------------------------------------
 
-    def register(self, name: str, kind: str, sweep: Sweep | None = None) -> int:
+    def register(
+        self, name: str, kind: str, sweep: Sweep | None = None, type_description: TypeDescription | None = None
+    ) -> int:
         """The position in an entry of the named state; the same name always gets the same position."""
         layout = self.directory.layout
         position = next((index for index, (known, _) in enumerate(layout) if known == name), len(layout))
@@ -161,6 +214,7 @@ class KeyedStateBackend:
                     f"state '{name}' of operator '{self.operator_name}' is a {layout[position][1]} "
                     f"and cannot be used as a {kind}"
                 )
+            self._check_type(name, kind, FIRST_SLOT + position, type_description)
         else:
             layout.append((name, kind))
             self._width = len(layout)
@@ -168,9 +222,46 @@ class KeyedStateBackend:
             for page in self.pages.values():
                 for entry in page.entries.values():
                     entry.append(None)
+        if type_description is not None:
+            self.directory.types.setdefault(name, type_description)
         if sweep is not None:
             self._sweeps[FIRST_SLOT + position] = sweep
+        self.registered.add(name)
         return FIRST_SLOT + position
+
+    def _check_type(self, name: str, kind: str, slot: int, wanted: TypeDescription | None) -> None:
+        """State that was written with another type: refuse it, or adapt its values when they are read."""
+        known = self.directory.types.get(name)
+        reason = mismatch(known, wanted)
+        if reason is not None:
+            raise InvalidProgramError(
+                f"state '{name}' of operator '{self.operator_name}' was stored with another type: {reason}. Use a new "
+                "name for state of another type"
+            )
+        adapter = slot_adapter(kind, known, wanted)
+        if adapter is not None and slot not in self._adapters:
+            self._adapters[slot] = adapter
+            for entry in self.entries.values():
+                if entry[slot] is not None:
+                    entry[slot] = adapter(entry[slot])
+
+    def drop_states(self, names: set[str]) -> None:
+        """Remove states for good, page by page; their slots stay empty."""
+        layout = self.directory.layout
+        slots = [FIRST_SLOT + index for index, (name, _) in enumerate(layout) if name in names]
+        for index in range(self.directory.page_count):
+            loaded = index in self.pages
+            page = self.page_at(index)
+            for entry in page.entries.values():
+                for slot in slots:
+                    entry[slot] = None
+            self._write(page, 0)
+            if not loaded and index not in self.timer_index:  # who has timers is in the queues now, and stays
+                self._drop(page)
+        for index, (name, _) in enumerate(layout):
+            if name in names:
+                layout[index] = (f"dropped {index}", DROPPED)
+                self.directory.types.pop(name, None)
 
     # -- pages --------------------------------------------------------------------------------------------------
 
@@ -191,15 +282,20 @@ class KeyedStateBackend:
         blob = self._store.get(self._page_id(index))
         if blob is None:
             return page
-        page.size = len(blob)
-        keys, *columns = pickle.loads(blob)
-        columns += [None] * (FIRST_SLOT - 1 + self._width - len(columns))  # states registered since it was written
-        filled = [repeat(None) if column is None else column for column in columns]
-        page.entries = {key: [page, *tail] for key, *tail in zip(keys, *filled, strict=False)}
+        self._fill(page, blob)
+        self._resident += page.size
         self.entries.update(page.entries)
         for listener in self._listeners:
             listener(page)
         return page
+
+    def _fill(self, page: Page, blob: bytes) -> None:
+        page.size, page.check = len(blob), crc32(blob)
+        page.entries = {key: [page, *tail] for key, *tail in decode_page(blob, self._width)}
+        for slot, adapt in self._adapters.items():
+            for entry in page.entries.values():
+                if entry[slot] is not None:
+                    entry[slot] = adapt(entry[slot])
 
     def _page_id(self, index: int) -> str:
         return f"{self._prefix}/p{index}"
@@ -211,9 +307,12 @@ class KeyedStateBackend:
         self.clear_current_key()
         alive = self._drop_untouched()
         self._grow(alive)
+        if self._sweeps:
+            self._sweep_next_page(now)
         for page in list(self.pages.values()):
-            if page.dirty:
+            if page.dirty or (page.lent and _can_change(page)):
                 self._write(page, now)
+            page.lent = False
         self._write_timer_index()
         self._batch += 1
         self._evict()
@@ -235,8 +334,11 @@ class KeyedStateBackend:
         return alive
 
     def _write(self, page: Page, now: int) -> None:
-        """Encode a page by columns, which pickles faster than entry by entry; keys without anything are dropped."""
-        page.dirty = False
+        """Encode a page by columns, which pickles faster than entry by entry; keys without anything are dropped.
+
+        A page that was only read is stored if an object in it was changed in place.
+        """
+        updated, page.dirty = page.dirty, False
         page.last_used = self._batch
         entries = page.entries
         for slot, sweep in self._sweeps.items():
@@ -254,15 +356,19 @@ class KeyedStateBackend:
             for number, column in enumerate(columns):
                 if column[0] is None and column.count(None) == len(column):
                     columns[number] = None
-            first_event = _earliest(columns[EVENT_TIMERS])
-            first_processing = _earliest(columns[PROCESSING_TIMERS])
+            first_event = earliest_timer(columns[EVENT_TIMERS])
+            first_processing = earliest_timer(columns[PROCESSING_TIMERS])
             columns[PAGE] = list(entries)
             blob = dumps(columns, f"state of operator '{self.operator_name}'")
-            self._store.put(self._page_id(page.index), blob)
+            check = crc32(blob)
+            if updated or check != page.check:
+                self._store.put(self._page_id(page.index), blob)
+            page.check = check
         elif page.size:
             self._store.remove(self._page_id(page.index))
         self._note_timers(page.index, (first_event, first_processing))
         self.directory.total_bytes += len(blob) - page.size
+        self._resident += len(blob) - page.size
         page.size = len(blob)
 
     def _drop_blank(self, entries: dict[Any, Entry]) -> None:
@@ -271,9 +377,35 @@ class KeyedStateBackend:
             del entries[key]
             self.entries.pop(key, None)
 
+    def _sweep_next_page(self, now: int) -> None:
+        """One page a batch, in turn: state that expired goes though nobody touches its page any more."""
+        index = self._batch % self.directory.page_count
+        page = self.pages.get(index)
+        if page is not None:
+            page.dirty = page.dirty or self._has_expired(page, now)
+            return
+        page = Page(index)
+        blob = self._store.get(self._page_id(index))
+        if blob is not None:
+            self._fill(page, blob)
+            if self._has_expired(page, now):
+                resident = self._resident
+                self._write(page, now)
+                self._resident = resident  # it was not in memory, and is not now
+
+    def _has_expired(self, page: Page, now: int) -> bool:
+        for slot, sweep in self._sweeps.items():
+            for entry in page.entries.values():
+                stored = entry[slot]
+                if stored is not None:
+                    kept = sweep(stored, now)
+                    if kept is None or len(kept) != len(stored):  # a stamped value keeps its two parts
+                        return True
+        return False
+
     def _evict(self) -> None:
         """Drop the pages used longest ago from memory when the budget is exceeded."""
-        if self.memory_budget is None or sum(page.size for page in self.pages.values()) <= self.memory_budget:
+        if self.memory_budget is None or self._resident <= self.memory_budget:
             return
         used = 0
         for page in sorted(self.pages.values(), key=lambda p: (-p.last_used, p.index)):
@@ -281,7 +413,21 @@ class KeyedStateBackend:
             if used > self.memory_budget:
                 self._drop(page)
 
+    def _make_room(self, needed: Page) -> None:
+        """In the middle of a batch that touches more than fits: pages loaded first are written and leave memory.
+
+        No operator keeps an entry while it turns to another key, so only the page that was just asked for must stay.
+        """
+        for page in list(self.pages.values()):
+            if page is not needed:
+                if page.dirty:
+                    self._write(page, _NOTHING_EXPIRES)
+                self._drop(page)
+                if self._resident <= self.memory_budget:  # type: ignore[operator]
+                    return
+
     def _drop(self, page: Page) -> None:
+        self._resident -= page.size
         del self.pages[page.index]
         for key in page.entries:
             self.entries.pop(key, None)
@@ -349,18 +495,18 @@ class KeyedStateBackend:
             return
         else:
             self.timer_index[index] = minima
-        self._dirty_segments.add(index // _TIMER_SEGMENT)
+        self._dirty_segments.add(index // TIMER_SEGMENT)
 
     def _load_timer_index(self) -> None:
-        for segment in range(self.directory.page_count // _TIMER_SEGMENT + 1):
+        for segment in range(self.directory.page_count // TIMER_SEGMENT + 1):
             blob = self._store.get(f"{self._prefix}/t{segment}")
             if blob is not None:
                 self.timer_index.update(pickle.loads(blob))
 
     def _write_timer_index(self) -> None:
         for segment in self._dirty_segments:
-            low = segment * _TIMER_SEGMENT
-            pages = range(low, low + _TIMER_SEGMENT)
+            low = segment * TIMER_SEGMENT
+            pages = range(low, low + TIMER_SEGMENT)
             minima = {index: self.timer_index[index] for index in pages if index in self.timer_index}
             name = f"{self._prefix}/t{segment}"
             if minima:
@@ -370,11 +516,17 @@ class KeyedStateBackend:
         self._dirty_segments.clear()
 
 
-def _earliest(timers: Any) -> int | None:
-    """The smallest timestamp in a column of timer sets."""
-    if timers is None:
-        return None
-    return min(timer if type(timer) is int else timer[0] for some in timers if some for timer in some)
+def _can_change(page: Page) -> bool:
+    """Whether a page holds objects that can be changed in place: by far the most hold numbers, strings and tuples."""
+    columns = list(zip(*page.entries.values(), strict=True))[FIRST_SLOT:]
+    return not all(IMMUTABLE.issuperset(map(type, column)) or _flat_tuples(column) for column in columns)
+
+
+def _flat_tuples(column: tuple[Any, ...]) -> bool:
+    kinds = set(map(type, column)) - IMMUTABLE
+    if kinds != {tuple}:
+        return False
+    return IMMUTABLE.issuperset(map(type, chain.from_iterable(value for value in column if type(value) is tuple)))
 
 
 def check_hashable(key: Any, operator_name: str) -> None:

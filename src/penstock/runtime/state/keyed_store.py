@@ -24,6 +24,7 @@ from penstock.runtime.state.keyed_states import (
     CellValueState,
     SlotValueState,
 )
+from penstock.runtime.state.state_types import describe
 from penstock.runtime.state.ttl import (
     Ttl,
     TtlAggregatingState,
@@ -31,6 +32,7 @@ from penstock.runtime.state.ttl import (
     TtlMapState,
     TtlReducingState,
     TtlValueState,
+    without_stamps,
 )
 
 _KINDS: dict[type[StateDescriptor], str] = {
@@ -66,7 +68,10 @@ class KeyedStateFactory:
                 sweep = ttl.sweep_list
             elif isinstance(descriptor, MapStateDescriptor):
                 sweep = ttl.sweep_map
-        slot = self.backend.register(descriptor.name, kind, sweep)
+        outside = descriptor.get_queryable_state_name()
+        if outside is not None:
+            self.backend.queryable[outside] = descriptor.name
+        slot = self.backend.register(descriptor.name, kind, sweep, describe(descriptor.type_info))
         cell: Cell = NamespaceCell(self.backend, slot) if namespaced else SlotCell(self.backend, slot)
         return _plain(descriptor, cell) if ttl is None else _with_ttl(descriptor, cell, ttl)
 
@@ -99,6 +104,15 @@ def _with_ttl(descriptor: StateDescriptor, cell: Cell, ttl: Ttl) -> Any:
     if isinstance(descriptor, ReducingStateDescriptor):
         return TtlReducingState(cell, ttl, reducer(descriptor.get_reduce_function()))
     return TtlAggregatingState(cell, ttl, descriptor.get_agg_function())  # type: ignore[attr-defined]
+
+
+def read_only_state(descriptor: StateDescriptor, kind: str, stored: Any, cell: Callable[[Any], Any]) -> Any:
+    """A state object over a stored value of that kind, which must be what the descriptor asks for."""
+    plain = kind.removesuffix(" with TTL")
+    wanted = next((name for cls, name in _KINDS.items() if isinstance(descriptor, cls)), None)
+    if wanted != plain:
+        raise InvalidProgramError(f"state '{descriptor.name}' is a {plain} and cannot be read as a {wanted}")
+    return _plain(descriptor, cell(without_stamps(kind, stored)))
 
 
 def reducer(function: Any) -> Callable[[Any, Any], Any]:

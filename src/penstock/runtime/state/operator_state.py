@@ -31,16 +31,15 @@ class _Slot:
 class OperatorStateBackend(OperatorStateStore):
     """The operator states of one operator in one subtask."""
 
-    def __init__(self, operator_id: str, store: PageStore, layout: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, operator_id: str, store: PageStore, layout: dict[str, str] | None = None, *, restored: bool = False
+    ) -> None:
+        self.restored = restored or bool(layout)
+        """Whether the operator continues from an earlier run."""
         self._prefix = operator_id
         self._store = store
         self._layout: dict[str, str] = dict(layout or {})  # name -> mode of all states known to the store
         self._slots: dict[str, _Slot] = {}
-
-    @property
-    def restored(self) -> bool:
-        """Whether there is state from an earlier run."""
-        return bool(self._layout)
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         """State whose elements are spread over all subtasks when the parallelism changes."""
@@ -82,6 +81,26 @@ class OperatorStateBackend(OperatorStateStore):
 
     def _page_id(self, name: str) -> str:
         return f"{self._prefix}/o/{name}"
+
+    def contents(self) -> dict[str, tuple[str, Any]]:
+        """All states as {name: (mode, content)}, also those nobody has asked for since they were restored."""
+        found = {name: (slot.mode, slot.content) for name, slot in self._slots.items() if name in self._layout}
+        for name, mode in self._layout.items():
+            if name not in found:
+                blob = self._store.get(self._page_id(name))
+                if blob is not None:
+                    found[name] = (mode, pickle.loads(blob))
+        return found
+
+    def unclaimed(self) -> dict[str, str]:
+        """Name and mode of restored states that nobody has asked for."""
+        return {name: mode for name, mode in self._layout.items() if name not in self._slots}
+
+    def drop(self, names: set[str]) -> None:
+        """Forget states for good."""
+        for name in names:
+            self._layout.pop(name, None)
+            self._store.remove(self._page_id(name))
 
     def snapshot(self) -> dict[str, str]:
         """Write what changed; returns the layout for the task to keep."""

@@ -7,8 +7,10 @@ touched, not the keys held).
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any, Protocol
 
 
@@ -58,13 +60,15 @@ PAGE, EVENT_TIMERS, PROCESSING_TIMERS, FIRST_SLOT = 0, 1, 2, 3
 class Page:
     """Decoded entries of the keys that hash to one page index."""
 
-    __slots__ = ("dirty", "entries", "index", "last_used", "size")
+    __slots__ = ("check", "dirty", "entries", "index", "last_used", "lent", "size")
 
     def __init__(self, index: int) -> None:
         self.index = index
         self.entries: dict[Any, Entry] = {}
         self.dirty = False
+        self.lent = False  # something was given out in this batch, and may be changed without update()
         self.size = 0  # bytes when last read or written
+        self.check = 0  # checksum of those bytes
         self.last_used = 0  # batch number, for eviction
 
 
@@ -86,6 +90,7 @@ class PageDirectory:
     split: int = 0
     total_bytes: int = 0
     keys: int = 0
+    types: dict[str, Any] = field(default_factory=dict)  # state name -> description of its type, if one is known
 
     @property
     def page_count(self) -> int:
@@ -107,3 +112,18 @@ class PageDirectory:
             self.bits += 1
             self.split = 0
         return old, new
+
+
+def decode_page(blob: bytes, width: int) -> Iterator[tuple[Any, ...]]:
+    """The entries of a page as (key, event timers, processing timers, slot 0, ...); `width` is the number of slots."""
+    keys, *columns = pickle.loads(blob)
+    columns += [None] * (FIRST_SLOT - 1 + width - len(columns))  # states registered since it was written
+    filled = [repeat(None) if column is None else column for column in columns]
+    return zip(keys, *filled, strict=False)
+
+
+def earliest_timer(timers: Any) -> int | None:
+    """The smallest timestamp in a column of timer sets."""
+    if timers is None:
+        return None
+    return min(timer if type(timer) is int else timer[0] for some in timers if some for timer in some)

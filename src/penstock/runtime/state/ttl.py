@@ -56,6 +56,21 @@ class Ttl:
         return {key: stamped for key, stamped in stored.items() if self.alive(stamped, now)} or None
 
 
+def without_stamps(kind: str, stored: Any) -> Any:
+    """What a state holds, without the time stamps of TTL.
+
+    >>> without_stamps("list state with TTL", [("a", 5), ("b", 6)])
+    ['a', 'b']
+    """
+    if not kind.endswith(" with TTL"):
+        return stored
+    if kind.startswith("list state"):
+        return [value for value, _ in stored]
+    if kind.startswith("map state"):
+        return {key: value for key, (value, _) in stored.items()}
+    return stored[0]
+
+
 class _TtlScalar:
     """One stamped value in a cell."""
 

@@ -31,6 +31,7 @@ class WindowedOperator(StreamOperator):
 
     keyed = True
     stateful = True
+    registers_lazily = True  # state of triggers, and of windows
 
     backend: KeyedStateBackend
     collector: Collector

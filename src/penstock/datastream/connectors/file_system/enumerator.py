@@ -156,6 +156,9 @@ class FileEnumerator(SplitEnumerator):
             self._log.finish(finished)
         return self._log.durable
 
+    def remembered(self) -> Sequence[str]:
+        return [split_id for file in self._log.files.values() for split_id in sorted(file.done)]
+
     # -- after a restart ----------------------------------------------------------------------------------------
 
     def restore_split(self, split_id: str) -> SourceSplit:

@@ -1,0 +1,134 @@
+"""Queryable state from the asking side: the state of one key of a job that runs in another process."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Client, Connection
+from typing import Any, NoReturn, Self
+
+from penstock.common.completable_future import CompletableFuture
+from penstock.common.errors import StateAccessError
+from penstock.common.job_id import JobID
+from penstock.common.typeinfo import TypeInformation
+from penstock.core.functions import KeyedProcessFunction, RuntimeContext
+from penstock.core.state import State, StateDescriptor, ValueStateDescriptor
+from penstock.runtime.state.keyed_store import read_only_state
+
+__all__ = ["LatestValue", "QueryableStateClient"]
+
+
+class LatestValue(KeyedProcessFunction):
+    """Keeps the latest record of each key, for others to ask."""
+
+    def __init__(self, queryable_state_name: str) -> None:
+        self._name = queryable_state_name
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        descriptor = ValueStateDescriptor(self._name)
+        descriptor.set_queryable(self._name)
+        self._latest = runtime_context.get_state(descriptor)
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
+        self._latest.update(value)
+
+
+class _FoundCell:
+    """A value that came as an answer: it can be read."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def get(self) -> Any:
+        """The value."""
+        return self._value
+
+    def put(self, value: Any) -> NoReturn:
+        """Queryable state is read-only."""
+        raise StateAccessError("queryable state can only be read: the job itself writes it")
+
+    def touch(self) -> NoReturn:
+        """Queryable state is read-only."""
+        self.put(None)
+
+
+class QueryableStateClient:
+    """Asks a running job for the state of a key.
+
+    The job must have been started with ``queryable-state.enable: true``. Answers come from its last completed
+    checkpoint. On the same machine the client finds the server's secret by itself.
+    """
+
+    def __init__(self, remote_hostname: str, remote_port: int, secret: bytes | None = None) -> None:
+        self._address = (remote_hostname, remote_port)
+        self._secret = secret
+        self._connection: Connection | None = None
+        self._worker = ThreadPoolExecutor(1, "penstock-queries")
+
+    def get_kv_state(
+        self,
+        job_id: JobID | str,
+        queryable_state_name: str,
+        key: Any,
+        key_type_info: TypeInformation | None = None,
+        state_descriptor: StateDescriptor | None = None,
+        *,
+        uid: str | None = None,
+    ) -> CompletableFuture[State]:
+        """A read-only state object with what the key has.
+
+        The name is that of ``set_queryable`` or ``as_queryable_state``. With ``uid``, the operator's, it is the name of
+        any keyed state of that operator. The descriptor says which kind of state it is; its name does not matter.
+        """
+        if state_descriptor is None:
+            raise StateAccessError("get_kv_state() needs the descriptor of the state, to know its kind")
+        asked = self._worker.submit(self._ask, str(job_id), queryable_state_name, key, uid, state_descriptor)
+        return CompletableFuture(asked)
+
+    def _ask(self, job_id: str, name: str, key: Any, uid: str | None, descriptor: StateDescriptor) -> State:
+        connection = self._connect()
+        try:
+            connection.send((job_id, name, key, uid))
+            found, answer = connection.recv()
+        except (EOFError, OSError) as error:
+            self._connection = None
+            raise StateAccessError(f"the queryable state server does not answer any more ({error})") from None
+        if not found:
+            raise StateAccessError(answer)
+        kind, value = answer
+        state: State = read_only_state(descriptor, kind, value, _FoundCell)
+        return state
+
+    def _connect(self) -> Connection:
+        if self._connection is None:
+            secret = self._secret if self._secret is not None else _local_secret(self._address[1])
+            try:
+                self._connection = Client(self._address, "AF_INET", authkey=secret)
+            except OSError as error:
+                host, port = self._address
+                raise StateAccessError(f"no queryable state server answers on {host}:{port} ({error})") from None
+        return self._connection
+
+    def shutdown_and_wait(self) -> None:
+        """Close the connection."""
+        self._worker.shutdown()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown_and_wait()
+
+
+def _local_secret(port: int) -> bytes:
+    from penstock.spark.query_server import secret_file
+
+    try:
+        return secret_file(port).read_bytes()
+    except OSError:
+        raise StateAccessError(
+            f"no queryable state server of this user runs on port {port} of this machine; for another machine, give "
+            "the secret"
+        ) from None

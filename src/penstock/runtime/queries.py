@@ -1,0 +1,147 @@
+"""Queryable state: questions travel with a batch, tasks answer at its end, answers leave when it is committed.
+
+So an answer is always a value of a completed checkpoint, and asking costs the job no more than an empty batch
+(spec: ch. 7 K).
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.completable_future import CompletableFuture
+from penstock.common.errors import StateAccessError, shorten
+from penstock.runtime.key_groups import key_group_for, subtask_for_key_group
+from penstock.runtime.state.pages import FIRST_SLOT
+
+if TYPE_CHECKING:
+    from penstock.runtime.frames import TaskReport
+    from penstock.runtime.task import StreamTask
+
+
+@dataclass(frozen=True, slots=True)
+class StateQuery:
+    """Which state of which key: by its queryable name, or by the operator's uid and the state's own name."""
+
+    query_id: int
+    name: str
+    key: Any
+    uid: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StateAnswer:
+    """What the task that owns the key found; `kind` is None if the key has no such state."""
+
+    query_id: int
+    kind: str | None
+    value: Any
+
+
+def answer_queries(task: StreamTask, queries: list[StateQuery]) -> list[StateAnswer]:
+    """The answers of one task, between batches."""
+    answers: list[StateAnswer] = []
+    for query in queries:
+        for operator, chained in zip(task.chain.operators, task.vertex.operators, strict=True):
+            backend = operator.context.keyed_backend
+            if backend is None:
+                continue
+            if query.uid is not None:
+                name: str | None = query.name if query.uid in (chained.uid, chained.operator_id) else None
+            else:
+                name = backend.queryable.get(query.name)
+            position = next((i for i, (known, _) in enumerate(backend.directory.layout) if known == name), None)
+            if name is None or position is None:
+                continue
+            group = key_group_for(query.key, chained.max_parallelism)
+            if subtask_for_key_group(group, task.vertex.parallelism, chained.max_parallelism) != task.subtask:
+                continue
+            stored = backend.peek(query.key, FIRST_SLOT + position)
+            kind = None if stored is None else backend.directory.layout[position][1]
+            answers.append(StateAnswer(query.query_id, kind, stored))
+    return answers
+
+
+class QueryBoard:
+    """The questions of a running job; on the driver."""
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+        self._lock = threading.Lock()
+        self._open: dict[int, tuple[StateQuery, CompletableFuture[StateAnswer]]] = {}
+        self._asked: dict[int, list[StateQuery]] = {}  # by checkpoint id
+        self._answered: list[tuple[int, StateQuery, StateAnswer | None]] = []
+        self._ended: str | None = None
+
+    def ask(self, name: str, key: Any, uid: str | None = None) -> CompletableFuture[StateAnswer]:
+        """Ask; the future is done when a batch that answers is committed."""
+        future: CompletableFuture[StateAnswer] = CompletableFuture()
+        query = StateQuery(next(self._numbers), name, key, uid)
+        with self._lock:
+            if self._ended is not None:
+                future.complete_exceptionally(StateAccessError(self._ended))
+            else:
+                self._open[query.query_id] = (query, future)
+        return future
+
+    @property
+    def pending(self) -> bool:
+        """Whether a batch is needed though no input may have come."""
+        return bool(self._open)
+
+    def attach(self, checkpoint_id: int) -> list[StateQuery]:
+        """The questions a batch has to answer."""
+        if not self._open:
+            return []
+        with self._lock:
+            queries = [query for query, _ in self._open.values()]
+            self._asked = {checkpoint_id: queries}
+            return queries
+
+    def batch_done(self, reports: list[TaskReport], checkpoint_id: int) -> None:
+        """Tasks have answered; nothing leaves before the batch is committed."""
+        queries = self._asked.pop(checkpoint_id, None)
+        if queries is None:
+            return
+        found = {answer.query_id: answer for report in reports for answer in report.answers}
+        with self._lock:
+            self._answered += [(checkpoint_id, query, found.get(query.query_id)) for query in queries]
+
+    def committed(self, checkpoint_id: int) -> None:
+        """All batches up to this one are durable."""
+        if not self._answered:
+            return
+        with self._lock:
+            ready = [answered for answered in self._answered if answered[0] <= checkpoint_id]
+            self._answered = [answered for answered in self._answered if answered[0] > checkpoint_id]
+            waiting = [(query, answer, self._open.pop(query.query_id, None)) for _, query, answer in ready]
+        for query, answer, entry in waiting:
+            if entry is not None:
+                _settle(query, answer, entry[1])
+
+    def end(self, reason: str) -> None:
+        """The job is over or restarts: nobody can be asked (spec: ch. 7, K02)."""
+        with self._lock:
+            self._ended = reason
+            entries, self._open = list(self._open.values()), {}
+        for _, future in entries:
+            future.complete_exceptionally(StateAccessError(reason))
+
+
+def _settle(query: StateQuery, answer: StateAnswer | None, future: CompletableFuture[StateAnswer]) -> None:
+    if answer is None:
+        whose = f" of operator '{query.uid}'" if query.uid is not None else ""
+        future.complete_exceptionally(
+            StateAccessError(
+                f"the job has no queryable state '{query.name}'{whose}: call set_queryable('{query.name}') on its "
+                "descriptor before the state is asked for, or give the uid of the operator and the name of the state"
+            )
+        )
+    elif answer.kind is None:
+        future.complete_exceptionally(
+            StateAccessError(f"there is no value for key {shorten(query.key)} in state '{query.name}'")
+        )
+    else:
+        future.complete(answer)

@@ -1,0 +1,293 @@
+"""Writing the state of a task into a savepoint, between two batches, and putting the parts of all tasks together.
+
+Runs where the task runs: state goes straight from the pages into files, only their descriptions go to the driver.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.common.errors import SavepointError
+from penstock.common.watermark_strategy import MIN_WATERMARK
+from penstock.runtime.job import ChainedOperator, JobVertex
+from penstock.runtime.key_groups import key_group_for
+from penstock.runtime.savepoint.blocks import BlockWriter
+from penstock.runtime.savepoint.codec import encode
+from penstock.runtime.savepoint.manifest import Json, Manifest, OperatorManifest
+from penstock.runtime.savepoint.storage import Directory, directory_at
+from penstock.runtime.state.backend import DROPPED, KeyedStateBackend
+from penstock.runtime.state.operator_state import OperatorStateBackend
+from penstock.runtime.state.pages import PageDirectory
+
+BUFFERED_ENTRIES = 20_000
+"""Entries that wait for others of their key group, so that blocks have a good size."""
+
+_SEEN_TYPES = 8
+
+EntryTuple = tuple[Any, ...]
+"""(key, event timers, processing timers, slot 0, slot 1, ...)"""
+
+
+@dataclass(slots=True)
+class SavepointRequest:
+    """Travels with a batch: write the state as it is at the end of it."""
+
+    request_id: str
+    location: str
+    compress: bool = False
+
+
+@dataclass(slots=True)
+class TaskPart:
+    """What one task wrote."""
+
+    request_id: str
+    vertex: int
+    subtask: int
+    operators: list[Json] = field(default_factory=list)
+    inputs: list[Json] = field(default_factory=list)
+    event_time: int = MIN_WATERMARK
+    error: str | None = None
+
+
+class KeyedFileWriter:
+    """Entries in any order, written in blocks by key group, with bounded memory."""
+
+    def __init__(self, writer: BlockWriter, states: list[tuple[str, str]], max_parallelism: int, what: str) -> None:
+        self._writer = writer
+        self._names = [name for name, _ in states]
+        self._max_parallelism = max_parallelism
+        self._what = what
+        self._groups: dict[int, list[EntryTuple]] = {}
+        self._buffered = 0
+        self.keys = 0
+        self.bytes = 0
+        self.seen: dict[str, set[str]] = {name: set() for name, kind in states if _has_plain_values(kind)}
+        self._stamped = {name for name, kind in states if kind.endswith(" with TTL")}
+
+    def add(self, entry: EntryTuple) -> None:
+        """One key with all it has."""
+        group = key_group_for(entry[0], self._max_parallelism)
+        known = self._groups.get(group)
+        if known is None:
+            self._groups[group] = [entry]
+        else:
+            known.append(entry)
+        self._buffered += 1
+        if self._buffered >= BUFFERED_ENTRIES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is buffered."""
+        for group in sorted(self._groups):
+            entries = self._groups[group]
+            keys, event, processing, *columns = (list(column) for column in zip(*entries, strict=True))
+            states = {
+                name: column
+                for name, column in zip(self._names, columns, strict=False)
+                if column.count(None) != len(column)
+            }
+            self._note_types(states)
+            data = encode((keys, _thin(event), _thin(processing), states), self._what)
+            self._writer.add(group, data, len(keys))
+            self.keys += len(keys)
+            self.bytes += len(data)
+        self._groups.clear()
+        self._buffered = 0
+
+    def _note_types(self, states: dict[str, list[Any]]) -> None:
+        for name, seen in self.seen.items():
+            column = states.get(name)
+            if column is not None and len(seen) < _SEEN_TYPES:
+                held: Iterable[Any] = column
+                if name in self._stamped:
+                    held = (None if stamped is None else stamped[0] for stamped in column)
+                seen.update(kind.__name__ for kind in set(map(type, held)) if kind is not type(None))
+
+
+def _thin(column: list[Any]) -> list[Any] | None:
+    return None if column.count(None) == len(column) else column
+
+
+def _has_plain_values(kind: str) -> bool:
+    return kind.removesuffix(" with TTL") in ("value state", "reducing state")
+
+
+def write_keyed_file(
+    directory: Directory,
+    name: str,
+    entries: Iterator[EntryTuple] | Iterable[EntryTuple],
+    layout: list[tuple[str, str]],
+    max_parallelism: int,
+    *,
+    compress: bool,
+    what: str,
+) -> tuple[Json, dict[str, set[str]]]:
+    """A keyed state file; its description, and the Python types that were seen in each state."""
+    with directory.create(name) as stream:
+        blocks = BlockWriter(stream, compress=compress)
+        writer = KeyedFileWriter(blocks, layout, max_parallelism, what)
+        for entry in entries:
+            writer.add(entry)
+        writer.flush()
+        description: Json = {"path": name, **blocks.finish(), "keys": writer.keys, "bytes": writer.bytes}
+    return description, writer.seen
+
+
+def state_descriptions(directory: PageDirectory, seen: dict[str, set[str]]) -> list[Json]:
+    """What the manifest says about the keyed states of an operator."""
+    described: list[Json] = []
+    for name, kind in directory.layout:
+        if kind == DROPPED:
+            continue
+        known = directory.types.get(name)
+        if (known is None or known["type"] == "PYTHON") and seen.get(name):
+            earlier = [] if known is None else known["seen"]
+            known = {"type": "PYTHON", "seen": sorted({*earlier, *seen[name]})}
+        described.append({"name": name, "kind": kind, "type": known})
+    return described
+
+
+def write_operator(
+    request: SavepointRequest,
+    chained: ChainedOperator,
+    subtask: int,
+    backend: KeyedStateBackend | None,
+    operator_state: OperatorStateBackend,
+    watermark: int,
+    now: int,
+) -> Json:
+    """The state of one operator in one subtask; returns the description of what was written."""
+    directory = directory_at(request.location)
+    unique = os.urandom(4).hex()  # whoever is retried must not disturb whoever was first
+    part: Json = {"operator": chained.operator_id, "subtask": subtask, "watermark": watermark}
+    if backend is not None and backend.directory.layout:
+        description, seen = write_keyed_file(
+            directory,
+            f"{chained.operator_id}/keyed-{subtask}-{unique}.data",
+            backend.scan(now),
+            backend.directory.layout,
+            chained.max_parallelism,
+            compress=request.compress,
+            what=f"state of operator '{chained.name}'",
+        )
+        part["keyed"] = {**description, "subtask": subtask}
+        part["states"] = state_descriptions(backend.directory, seen)
+    contents = operator_state.contents()
+    if contents:
+        name = f"{chained.operator_id}/operator-{subtask}-{unique}.data"
+        part["operator_file"] = {
+            **write_operator_file(directory, name, contents, chained.name, compress=request.compress),
+            "subtask": subtask,
+        }
+    return part
+
+
+def write_operator_file(
+    directory: Directory, name: str, contents: dict[str, tuple[str, Any]], operator_name: str, *, compress: bool
+) -> Json:
+    """An operator state file: one block for each state of the subtask."""
+    states: list[Json] = []
+    with directory.create(name) as stream:
+        blocks = BlockWriter(stream, compress=compress)
+        for tag, (state, (mode, content)) in enumerate(sorted(contents.items())):
+            count = len(content) if isinstance(content, (list, dict)) else 1
+            blocks.add(tag, encode(content, f"operator state '{state}' of operator '{operator_name}'"), count)
+            states.append({"name": state, "mode": mode, "count": count})
+        description: Json = {"path": name, **blocks.finish(), "states": states}
+    return description
+
+
+def assemble(
+    request: SavepointRequest,
+    vertices: list[JobVertex],
+    parts: list[TaskPart],
+    *,
+    job_id: str,
+    job_name: str,
+    offset: Json,
+) -> Manifest:
+    """The manifest of what all tasks wrote and of where the sources stand."""
+    found = {(part.vertex, part.subtask): part for part in parts if part.request_id == request.request_id}
+    manifest = Manifest(
+        job_id=job_id,
+        job_name=job_name,
+        checkpoint_id=offset["n"],
+        processing_time=offset["t"],
+        drained=bool(offset["end"]),
+        compression=request.compress,
+    )
+    for vertex in vertices:
+        if vertex.is_source:
+            head = vertex.operators[0]
+            splits = offset["s"].get(head.operator_id, {})
+            manifest.sources[head.operator_id] = {
+                "uid": head.uid,
+                "name": head.name,
+                "parallelism": vertex.split_parallelism or vertex.parallelism,
+                "splits": splits,
+            }
+        if vertex.level == 0:
+            continue
+        missing = [index for index in range(vertex.parallelism) if (vertex.id, index) not in found]
+        if missing:
+            raise SavepointError(f"subtask {missing[0]} of '{vertex.name}' wrote no state: take the savepoint again")
+        for chained in vertex.operators:
+            operator = manifest.operators[chained.operator_id] = OperatorManifest(
+                chained.operator_id,
+                chained.uid,
+                chained.name,
+                vertex.parallelism,
+                chained.max_parallelism,
+            )
+            for subtask in range(vertex.parallelism):
+                part = found[vertex.id, subtask]
+                wrote = next(each for each in part.operators if each["operator"] == chained.operator_id)
+                add_part(operator, wrote)
+                if chained is vertex.operators[0]:
+                    operator.event_times[str(subtask)] = part.event_time
+                    _add_clocks(operator, part.inputs)
+    return manifest
+
+
+def add_part(operator: OperatorManifest, part: Json) -> None:
+    """Add what one subtask wrote to what is known of an operator."""
+    operator.watermarks[str(part["subtask"])] = part["watermark"]
+    if "keyed" in part:
+        operator.keyed_files.append(part["keyed"])
+        known = {state["name"]: state for state in operator.keyed_states}
+        for state in part["states"]:
+            earlier = known.get(state["name"])
+            if earlier is None:
+                operator.keyed_states.append(state)
+            elif state["type"] is not None and state["type"]["type"] == "PYTHON":
+                before = (earlier["type"] or {}).get("seen", [])
+                earlier["type"] = {"type": "PYTHON", "seen": sorted({*before, *state["type"]["seen"]})}
+    if "operator_file" in part:
+        operator.operator_files.append(part["operator_file"])
+        for state in part["operator_file"]["states"]:
+            operator.operator_states[state["name"]] = state["mode"]
+
+
+def _add_clocks(operator: OperatorManifest, inputs: list[Json]) -> None:
+    """The clock of an input channel is what its slowest receiver has seen of it."""
+    for seen in inputs:
+        same = ("from", "tag", "index")
+        known = next((i for i in operator.inputs if all(i[name] == seen[name] for name in same)), None)
+        if known is None:
+            operator.inputs.append({**seen, "clocks": dict(seen["clocks"])})
+            continue
+        for channel, (watermark, idle) in seen["clocks"].items():
+            before, was_idle = known["clocks"].get(channel, (watermark, idle))
+            known["clocks"][channel] = [min(before, watermark), was_idle and idle]
+
+
+def remove_strays(directory: Directory, manifest: Manifest) -> None:
+    """Remove what attempts that failed have left behind."""
+    wanted = {file["path"] for o in manifest.operators.values() for file in [*o.keyed_files, *o.operator_files]}
+    for name in directory.files():
+        if name.endswith((".data", ".tmp")) and name not in wanted:
+            directory.remove(name)

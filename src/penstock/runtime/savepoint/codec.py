@@ -1,0 +1,130 @@
+"""Values of state as bytes, in a form that outlives the classes of this program.
+
+Plain Python values are pickled as they are, at C speed. Rows, windows, dataclasses and named tuples go by field name
+through the functions of `values`, so that their definitions may change (spec: ch. 7 J, state evolution).
+"""
+
+from __future__ import annotations
+
+import copyreg
+import dataclasses
+import io
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import cloudpickle
+
+from penstock.common.errors import SavepointError, SerializationError, shorten
+from penstock.common.types import Row
+from penstock.core.window import CountWindow, GlobalWindow, TaggedUnion, TimeWindow
+from penstock.runtime.savepoint import values
+from penstock.runtime.windows.slices import KeySlices
+
+_PROTOCOL = 5
+_VALUES = "penstock.runtime.savepoint.values"
+"""What files call the module `values`: should it move one day, this name still means it."""
+
+Reduced = tuple[Any, ...]
+
+_OURS: dict[type, Callable[[Any], Reduced]] = {
+    TimeWindow: lambda w: (values.time_window, (w.start, w.end)),
+    GlobalWindow: lambda w: (values.global_window, ()),
+    CountWindow: lambda w: (values.count_window, (w.id,)),
+    TaggedUnion: lambda t: (values.tagged, (t.tag, t.value)),
+    KeySlices: lambda s: (values.key_slices, (dict(s), s.arrivals)),
+    Row: lambda r: (values.row, (r._fields, r._values, r._row_kind.value)),
+}
+
+
+def _reduce(value: Any) -> Any:
+    """How to write a value; NotImplemented leaves it to pickle."""
+    cls: Any = type(value)
+    ours = _OURS.get(cls)
+    if ours is not None:
+        return ours(value)
+    if cls is type or cls in _SKIPPED:
+        return NotImplemented
+    if dataclasses.is_dataclass(value):
+        return _reduce_dataclass(value, cls) if _is_plain(cls) else NotImplemented
+    if isinstance(value, tuple) and hasattr(cls, "_fields") and cls.__reduce_ex__ is object.__reduce_ex__:
+        names: tuple[str, ...] = cls._fields
+        return values.named_tuple, (values.class_name(cls) or cls, dict(zip(names, value, strict=True)))
+    return NotImplemented
+
+
+_SKIPPED = {type(_reduce), type(len)}  # functions
+
+
+def _is_plain(cls: Any) -> bool:
+    """Whether a dataclass leaves pickling to Python: one with ideas of its own is asked."""
+    own_state = getattr(cls, "__getstate__", object.__getstate__)
+    return (
+        cls.__reduce_ex__ is object.__reduce_ex__
+        and cls.__reduce__ is object.__reduce__
+        and cls not in copyreg.dispatch_table
+        and getattr(own_state, "__module__", None) in (None, "dataclasses")
+        and cls.__new__ is object.__new__
+    )
+
+
+def _reduce_dataclass(value: Any, cls: type) -> Reduced:
+    names = [field.name for field in dataclasses.fields(cls)]
+    fields = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    others = {name: other for name, other in getattr(value, "__dict__", {}).items() if name not in fields}
+    reference = values.class_name(cls) or cls
+    return values.dataclass_value, (reference, fields, others) if others else (reference, fields)
+
+
+class _Encoder(pickle.Pickler):
+    def reducer_override(self, obj: Any) -> Any:
+        return _reduce(obj)
+
+
+class _ThoroughEncoder(cloudpickle.Pickler):  # type: ignore[misc]
+    """For classes that only exist inside of a function: they go by value."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        reduced = _reduce(obj)
+        return super().reducer_override(obj) if reduced is NotImplemented else reduced
+
+
+class _Decoder(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if module == _VALUES:
+            return getattr(values, name)
+        try:
+            return super().find_class(module, name)
+        except (ImportError, AttributeError) as error:
+            raise SavepointError(
+                f"the savepoint has values that need '{name}' of module {module}, which cannot be found ({error}): "
+                "keep it where it was, or import it under that name"
+            ) from None
+
+
+def encode(value: Any, what: str) -> bytes:
+    """A value as bytes; `what` names it in errors.
+
+    >>> decode(encode({"a": Row(x=1)}, "state"), "state")
+    {'a': Row(x=1)}
+    """
+    buffer = io.BytesIO()
+    try:
+        _Encoder(buffer, _PROTOCOL).dump(value)
+    except Exception:
+        buffer = io.BytesIO()
+        try:
+            _ThoroughEncoder(buffer, _PROTOCOL).dump(value)
+        except Exception as error:
+            raise SerializationError(f"{what} cannot be written ({error}): {shorten(value)}") from error
+    return buffer.getvalue()
+
+
+def decode(data: bytes, what: str) -> Any:
+    """A value from bytes."""
+    try:
+        return _Decoder(io.BytesIO(data)).load()
+    except SavepointError:
+        raise
+    except Exception as error:
+        raise SavepointError(f"{what} cannot be read: {type(error).__name__}: {error}") from error

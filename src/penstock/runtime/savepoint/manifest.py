@@ -1,0 +1,189 @@
+"""The manifest of a savepoint: one JSON file that says what there is, written when everything else is complete."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.common.errors import SavepointError
+from penstock.runtime.savepoint.blocks import BlockFile
+from penstock.runtime.savepoint.storage import Directory, directory_at
+
+METADATA = "_metadata"
+FORMAT = "penstock-savepoint"
+VERSION = 1
+
+Json = dict[str, Any]
+
+
+@dataclass(slots=True)
+class OperatorManifest:
+    """The state of one operator."""
+
+    operator_id: str
+    uid: str | None
+    name: str
+    parallelism: int
+    max_parallelism: int
+    keyed_states: list[Json] = field(default_factory=list)  # name, kind, type
+    keyed_files: list[Json] = field(default_factory=list)  # path, size, crc32, blocks, subtask, keys, bytes
+    operator_states: dict[str, str] = field(default_factory=dict)  # name -> mode
+    operator_files: list[Json] = field(default_factory=list)  # ..., states: [[name, mode, count]] by tag
+    watermarks: dict[str, int] = field(default_factory=dict)  # subtask -> event time
+    event_times: dict[str, int] = field(default_factory=dict)  # subtask -> event time of its task, for heads of chains
+    inputs: list[Json] = field(default_factory=list)  # from, tag, index, clocks: {channel: [watermark, idle]}
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether there is keyed state."""
+        return bool(self.keyed_states or self.keyed_files)
+
+    @property
+    def has_state(self) -> bool:
+        """Whether anything would be lost without this operator."""
+        return any(file["keys"] for file in self.keyed_files) or any(
+            mode != "raw" for mode in self.operator_states.values()
+        )
+
+    @property
+    def title(self) -> str:
+        """For messages."""
+        return f"'{self.name}' (uid {self.uid!r})" if self.uid else f"'{self.name}' (generated id {self.operator_id})"
+
+    def watermark(self, subtask: int | None = None) -> int | None:
+        """The event time of a subtask, or the smallest of all."""
+        if subtask is not None and str(subtask) in self.watermarks:
+            return self.watermarks[str(subtask)]
+        return min(self.watermarks.values(), default=None)
+
+
+@dataclass(slots=True)
+class Manifest:
+    """Everything a savepoint says about itself."""
+
+    job_id: str = ""
+    job_name: str = ""
+    checkpoint_id: int = 0
+    processing_time: int = 0
+    drained: bool = False
+    compression: bool = False
+    operators: dict[str, OperatorManifest] = field(default_factory=dict)
+    sources: dict[str, Json] = field(default_factory=dict)  # operator id -> uid, name, parallelism, splits
+
+    def find(self, uid: str) -> OperatorManifest:
+        """The operator with this uid, generated id or (if there is only one) name."""
+        for operator in self.operators.values():
+            if uid in (operator.uid, operator.operator_id):
+                return operator
+        named = [operator for operator in self.operators.values() if operator.name == uid]
+        if len(named) == 1:
+            return named[0]
+        known = ", ".join(sorted(operator.title for operator in self.operators.values())) or "none"
+        raise SavepointError(f"the savepoint has no operator with uid '{uid}'; it has: {known}")
+
+    # -- as JSON ------------------------------------------------------------------------------------------------
+
+    def to_json(self) -> Json:
+        """The manifest as it is written."""
+        content: Json = {
+            "format": FORMAT,
+            "version": VERSION,
+            "job": {"id": self.job_id, "name": self.job_name},
+            "checkpoint_id": self.checkpoint_id,
+            "processing_time": self.processing_time,
+            "drained": self.drained,
+            "compression": self.compression,
+            "operators": [_operator_json(operator) for operator in self.operators.values()],
+            "sources": self.sources,
+        }
+        content["crc32"] = _checksum(content)
+        return content
+
+    @staticmethod
+    def from_json(content: Json, location: str) -> Manifest:
+        """The manifest that was read."""
+        if content.get("format") != FORMAT:
+            raise SavepointError(f"{location} is not a savepoint of Penstock")
+        if content.get("version") != VERSION:
+            raise SavepointError(
+                f"the savepoint in {location} has format version {content.get('version')}, this Penstock reads "
+                f"version {VERSION}: use the Penstock that wrote it, or a newer one"
+            )
+        expected = content.pop("crc32", None)
+        if expected != _checksum(content):
+            raise SavepointError(
+                f"the file {METADATA} of the savepoint in {location} is damaged: it does not match its checksum"
+            )
+        operators = [OperatorManifest(**{_FIELDS.get(k, k): v for k, v in o.items()}) for o in content["operators"]]
+        return Manifest(
+            job_id=content["job"]["id"],
+            job_name=content["job"]["name"],
+            checkpoint_id=content["checkpoint_id"],
+            processing_time=content["processing_time"],
+            drained=content["drained"],
+            compression=content["compression"],
+            operators={operator.operator_id: operator for operator in operators},
+            sources=content["sources"],
+        )
+
+    def write(self, directory: Directory) -> None:
+        """Complete the savepoint."""
+        with directory.create(METADATA) as stream:
+            stream.write(json.dumps(self.to_json(), indent=1).encode())
+
+
+_FIELDS = {"id": "operator_id"}
+
+
+def _operator_json(operator: OperatorManifest) -> Json:
+    return {
+        "id": operator.operator_id,
+        "uid": operator.uid,
+        "name": operator.name,
+        "parallelism": operator.parallelism,
+        "max_parallelism": operator.max_parallelism,
+        "keyed_states": operator.keyed_states,
+        "keyed_files": operator.keyed_files,
+        "operator_states": operator.operator_states,
+        "operator_files": operator.operator_files,
+        "watermarks": operator.watermarks,
+        "event_times": operator.event_times,
+        "inputs": operator.inputs,
+    }
+
+
+def _checksum(content: Json) -> int:
+    return zlib.crc32(json.dumps(content, sort_keys=True, separators=(",", ":")).encode())
+
+
+def read_manifest(location: str) -> Manifest:
+    """Read what a savepoint says about itself."""
+    directory = directory_at(location)
+    if directory.size(METADATA) is None:
+        raise SavepointError(
+            f"there is no complete savepoint in {location}: it has no file {METADATA}. Give the directory that the "
+            "savepoint was reported with"
+        )
+    with directory.open(METADATA) as stream:
+        data = stream.read()
+    try:
+        content = json.loads(data)
+        if not isinstance(content, dict):
+            raise TypeError(type(content).__name__)  # noqa: TRY301
+        return Manifest.from_json(content, location)
+    except SavepointError:
+        raise
+    except (ValueError, TypeError, KeyError) as error:
+        raise SavepointError(f"the file {METADATA} of the savepoint in {location} is damaged: {error!r}") from None
+
+
+def verify(location: str) -> Manifest:
+    """Read all of a savepoint and compare every checksum."""
+    manifest = read_manifest(location)
+    directory = directory_at(location)
+    for operator in manifest.operators.values():
+        for description in [*operator.keyed_files, *operator.operator_files]:
+            BlockFile(directory, description).verify()
+    return manifest

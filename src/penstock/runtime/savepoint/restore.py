@@ -1,0 +1,240 @@
+"""Continuing from a savepoint: what fits is decided once, on the driver; each task then loads what is its own.
+
+A task loads its state in the first batch, into the same store that keeps it afterwards. A crash in that batch loses the
+store's uncommitted changes with it, so the next attempt loads again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.common.errors import SavepointError
+from penstock.common.watermark_strategy import MIN_WATERMARK
+from penstock.runtime.chain import OperatorSnapshot
+from penstock.runtime.job import ChainedOperator, JobEdge, JobVertex
+from penstock.runtime.key_groups import check_parallelism, key_group_range
+from penstock.runtime.savepoint.blocks import BlockFile
+from penstock.runtime.savepoint.codec import decode
+from penstock.runtime.savepoint.manifest import Json, Manifest, OperatorManifest, read_manifest
+from penstock.runtime.savepoint.page_builder import PageBuilder
+from penstock.runtime.savepoint.storage import Directory, directory_at
+from penstock.runtime.serialization import dumps
+from penstock.runtime.state.operator_state import BROADCAST, RAW, SPLIT
+from penstock.runtime.state.pages import PageDirectory, PageStore
+
+
+@dataclass(slots=True)
+class RestorePlan:
+    """Which savepoint a job continues from."""
+
+    location: str
+    manifest: Manifest
+    ignore_unclaimed: bool = False
+
+    def initial_offset(self) -> Json:
+        """Where the coordinator begins."""
+        splits = {source_id: source["splits"] for source_id, source in self.manifest.sources.items()}
+        return {
+            "n": self.manifest.checkpoint_id,
+            "t": self.manifest.processing_time,
+            "end": False,
+            "s": {source_id: known for source_id, known in splits.items() if known},
+        }
+
+
+def plan_restore(
+    location: str, vertices: list[JobVertex], edges: list[JobEdge], *, ignore_unclaimed: bool = False
+) -> RestorePlan:
+    """Check that a job can continue from a savepoint; raises a SavepointError that says why not."""
+    manifest = read_manifest(location)
+    operators = {chained.operator_id: (vertex, chained) for vertex in vertices for chained in vertex.operators}
+    for known in manifest.operators.values():
+        if known.operator_id not in operators:
+            if known.has_state and not ignore_unclaimed:
+                raise _unclaimed(location, f"operator {known.title}")
+            continue
+        _check_operator(known, *operators[known.operator_id], edges)
+    for source_id, source in list(manifest.sources.items()):
+        if source_id in operators:
+            operators[source_id][0].split_parallelism = source["parallelism"]
+            continue
+        if source["splits"] and not ignore_unclaimed:
+            title = f"source '{source['name']}'" + (f" (uid {source['uid']!r})" if source["uid"] else "")
+            raise _unclaimed(location, title)
+        del manifest.sources[source_id]
+    return RestorePlan(location, manifest, ignore_unclaimed)
+
+
+def _unclaimed(location: str, whose: str) -> SavepointError:
+    return SavepointError(
+        f"the savepoint in {location} has state of {whose}, which this job does not have: give operators the uid() "
+        "they had, or allow state that is not restored (execution.savepoint.ignore-unclaimed-state)"
+    )
+
+
+def _check_operator(known: OperatorManifest, vertex: JobVertex, chained: ChainedOperator, edges: list[JobEdge]) -> None:
+    keyed = chained.operator is not None and chained.operator.keyed
+    if known.is_keyed and not keyed and known.has_state:
+        raise SavepointError(
+            f"operator {known.title} has keyed state in the savepoint, but is not on a keyed stream in this job"
+        )
+    if known.is_keyed:
+        adopt_max_parallelism(known.max_parallelism, vertex, chained, edges)
+
+
+def adopt_max_parallelism(known: int, vertex: JobVertex, chained: ChainedOperator, edges: list[JobEdge]) -> None:
+    """State that exists decides on the number of key groups; a program that sets another one is refused (F03, F08)."""
+    if chained.max_parallelism == known:
+        return
+    if chained.explicit_max_parallelism:
+        title = f"'{chained.name}' (uid {chained.uid!r})" if chained.uid else f"'{chained.name}'"
+        raise SavepointError(
+            f"operator {title} had max parallelism {known} when its state was written, this job sets "
+            f"{chained.max_parallelism}: the number of key groups cannot change, set {known}"
+        )
+    check_parallelism(vertex.parallelism, known)
+    chained.max_parallelism = known
+    if chained is vertex.operators[0]:
+        vertex.max_parallelism = known
+        for edge in edges:
+            if edge.target == vertex.id:
+                edge.max_parallelism = known
+
+
+# -- in the task ------------------------------------------------------------------------------------------------------
+
+
+class TaskRestorer:
+    """Loads the state of the tasks of one channel."""
+
+    def __init__(
+        self, plan: RestorePlan, vertices: list[JobVertex], edges: dict[int, JobEdge], store: PageStore
+    ) -> None:
+        self._plan = plan
+        self._vertices = {vertex.id: vertex for vertex in vertices}
+        self._edges = edges
+        self._store = store
+        self._directory: Directory = directory_at(plan.location)
+
+    def restore(self, vertex: JobVertex, subtask: int) -> tuple[Any, dict[str, OperatorSnapshot]]:
+        """The snapshot a task of the vertex starts from; its pages are in the store."""
+        operators: dict[str, OperatorSnapshot] = {}
+        for chained in vertex.operators:
+            known = self._plan.manifest.operators.get(chained.operator_id)
+            if known is not None:
+                operators[chained.operator_id] = self._operator(known, chained, vertex, subtask)
+        return self._valve(vertex, subtask), operators
+
+    # -- operators ----------------------------------------------------------------------------------------------
+
+    def _operator(
+        self, known: OperatorManifest, chained: ChainedOperator, vertex: JobVertex, subtask: int
+    ) -> OperatorSnapshot:
+        same = known.parallelism == vertex.parallelism
+        watermark = known.watermark(subtask if same else None)
+        directory: PageDirectory | None = None
+        if known.is_keyed and chained.operator is not None and chained.operator.keyed:
+            groups = key_group_range(subtask, vertex.parallelism, chained.max_parallelism)
+            directory = self._keyed(known, chained, groups)
+        layout: dict[str, str] = {}
+        for name, mode in known.operator_states.items():
+            content = self._operator_state(known, name, mode, subtask, vertex.parallelism)
+            if content is not None:
+                what = f"operator state '{name}' of operator '{chained.name}'"
+                self._store.put(f"{chained.operator_id}/o/{name}", dumps(content, what))
+                layout[name] = mode
+        return OperatorSnapshot(directory, layout, MIN_WATERMARK if watermark is None else watermark)
+
+    def _keyed(self, known: OperatorManifest, chained: ChainedOperator, groups: range) -> PageDirectory:
+        layout = [(state["name"], state["kind"]) for state in known.keyed_states]
+        types = {state["name"]: state["type"] for state in known.keyed_states if state["type"] is not None}
+        directory = PageDirectory(layout=layout, types=types)
+        builder = PageBuilder(chained.operator_id, chained.name, self._store, chained.max_parallelism, directory)
+        files = [BlockFile(self._directory, description) for description in known.keyed_files]
+        expected = sum(block.encoded for file in files for block in file.index() if block.tag in groups)
+        return builder.build(keyed_entries(files, groups, [name for name, _ in layout], known.title), expected)
+
+    def _operator_state(self, known: OperatorManifest, name: str, mode: str, subtask: int, parallelism: int) -> Any:
+        """What a subtask gets of an operator state (spec: 3.8)."""
+        same = known.parallelism == parallelism
+        if mode == RAW:
+            return self._read(known, name, subtask) if same else None  # private to one task: nobody else understands it
+        if mode == BROADCAST:
+            return self._read(known, name, subtask % known.parallelism)
+        if mode == SPLIT and same:
+            return self._read(known, name, subtask)
+        parts = [self._read(known, name, index) for index in range(known.parallelism)]
+        elements = [element for part in parts if part is not None for element in part]
+        if mode != SPLIT:
+            return elements
+        share, more = divmod(len(elements), parallelism)
+        start = subtask * share + min(subtask, more)
+        return elements[start : start + share + (subtask < more)]
+
+    def _read(self, known: OperatorManifest, name: str, subtask: int) -> Any:
+        return read_operator_state(self._directory, known, name, subtask)
+
+    # -- clocks -------------------------------------------------------------------------------------------------
+
+    def _valve(self, vertex: JobVertex, subtask: int) -> Any:
+        """The task's event time and that of its inputs, as far as they are the inputs it had."""
+        known = self._plan.manifest.operators.get(vertex.operators[0].operator_id)
+        if known is None or not known.event_times:
+            return None
+        same = known.parallelism == vertex.parallelism
+        times = known.event_times
+        last = times[str(subtask)] if same and str(subtask) in times else min(times.values())
+        clocks: dict[Any, tuple[int, bool, bool]] = {}
+        for edge_id in vertex.inputs:
+            clocks.update(self._edge_clocks(known, self._edges[edge_id], subtask))
+        return last, bool(clocks) and all(idle for _, idle, _ in clocks.values()), clocks
+
+    def _edge_clocks(self, known: OperatorManifest, edge: JobEdge, subtask: int) -> dict[Any, tuple[int, bool, bool]]:
+        name = edge_name(self._vertices, edge)
+        found = next((i for i in known.inputs if (i["from"], i["tag"], i["index"]) == name), None)
+        if found is None or not found["clocks"]:
+            return {}
+        senders = set(edge.senders_to(subtask))
+        source = self._vertices[edge.source]
+        if source.level == 0:
+            splits = self._plan.manifest.sources.get(source.operators[0].operator_id, {"splits": {}})["splits"]
+            return {
+                (edge.id, split): (*found["clocks"][split], True)
+                for index, split in enumerate(splits)
+                if index % edge.senders in senders and split in found["clocks"]
+            }
+        active = [watermark for watermark, idle in found["clocks"].values() if not idle]
+        watermark = min(active, default=max(time for time, _ in found["clocks"].values()))
+        return {(edge.id, str(sender)): (watermark, not active, True) for sender in senders}
+
+
+def edge_name(vertices: dict[int, JobVertex], edge: JobEdge) -> tuple[str, str | None, int]:
+    """What an input is called in savepoints: the operator it comes from, its side output, which input it is."""
+    source = vertices[edge.source].operators[edge.source_position]
+    return source.operator_id, edge.tag_id, edge.input_index
+
+
+def keyed_entries(
+    files: list[BlockFile], groups: range | None, names: list[str], title: str
+) -> Iterator[tuple[Any, ...]]:
+    """All entries of some key groups as (key, event timers, processing timers, values of the named states)."""
+    for file in files:
+        for _, data in file.read(groups):
+            keys, event, processing, states = decode(data, f"state of operator {title}")
+            blank = [None] * len(keys)
+            columns = [event or blank, processing or blank, *(states.get(name) or blank for name in names)]
+            yield from zip(keys, *columns, strict=True)
+
+
+def read_operator_state(directory: Directory, known: OperatorManifest, name: str, subtask: int) -> Any:
+    """One operator state of one subtask; None if it has none."""
+    for description in known.operator_files:
+        if description["subtask"] != subtask:
+            continue
+        for tag, state in enumerate(description["states"]):
+            if state["name"] == name:
+                for _, data in BlockFile(directory, description).read(range(tag, tag + 1)):
+                    return decode(data, f"operator state '{name}' of operator {known.title}")
+    return None

@@ -1,0 +1,180 @@
+"""Where savepoints lie: directories of this machine (or mounted there), and whatever pyarrow has a file system for."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, Protocol
+from urllib.parse import unquote, urlparse
+
+from penstock.common.errors import SavepointError
+
+
+class Directory(Protocol):
+    """The files of one savepoint, by names relative to it."""
+
+    location: str
+
+    def create(self, name: str) -> contextlib.AbstractContextManager[IO[bytes]]:
+        """A file to write; it exists, complete, when the context ends without an error."""
+
+    def open(self, name: str) -> contextlib.AbstractContextManager[IO[bytes]]:
+        """A file to read, with random access."""
+
+    def size(self, name: str) -> int | None:
+        """Bytes of a file; None if there is none."""
+
+    def files(self) -> list[str]:
+        """The names of all files, also in subdirectories."""
+
+    def remove(self, name: str) -> None:
+        """Remove a file; harmless if it is not there."""
+
+    def dispose(self) -> None:
+        """Remove the directory and everything in it."""
+
+
+def directory_at(location: str) -> Directory:
+    """The directory at a path, a ``file:`` address or another address.
+
+    >>> directory_at("file:///tmp/with%20blank").location
+    '/tmp/with blank'
+    """
+    if "://" not in location and not location.startswith("file:"):
+        return LocalDirectory(location)
+    address = urlparse(location)
+    if address.scheme == "file":
+        return LocalDirectory(unquote(address.path))
+    return ArrowDirectory(location)
+
+
+def join(location: str, name: str) -> str:
+    """The location of something below a location."""
+    return f"{location.rstrip('/')}/{name}"
+
+
+class LocalDirectory:
+    """A directory of this machine."""
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+        self._root = Path(location)
+
+    @contextlib.contextmanager
+    def create(self, name: str) -> Iterator[IO[bytes]]:
+        """Written under another name, flushed to disk, renamed."""
+        path = self._root / name
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with temporary.open("wb") as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.replace(path)
+        except OSError as error:
+            raise SavepointError(f"cannot write {path}: {error}") from error
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def open(self, name: str) -> Iterator[IO[bytes]]:
+        """A plain file."""
+        path = self._root / name
+        try:
+            stream = path.open("rb")
+        except OSError as error:
+            raise SavepointError(f"cannot read {path}: {error}") from error
+        with stream:
+            yield stream
+
+    def size(self, name: str) -> int | None:
+        """Of the file."""
+        try:
+            return (self._root / name).stat().st_size
+        except OSError:
+            return None
+
+    def files(self) -> list[str]:
+        """All files."""
+        return sorted(str(path.relative_to(self._root)) for path in self._root.rglob("*") if path.is_file())
+
+    def remove(self, name: str) -> None:
+        """Unlink."""
+        (self._root / name).unlink(missing_ok=True)
+
+    def dispose(self) -> None:
+        """Only what a savepoint consists of: somebody may have put other things there."""
+        for name in self.files():
+            if name == "_metadata" or name.endswith((".data", ".tmp")):
+                self.remove(name)
+        for path in sorted((p for p in self._root.rglob("*") if p.is_dir()), reverse=True):
+            with contextlib.suppress(OSError):
+                path.rmdir()
+        with contextlib.suppress(OSError):
+            self._root.rmdir()
+
+
+class ArrowDirectory:
+    """A directory of a file system that pyarrow knows: s3, gs, hdfs, ..."""
+
+    def __init__(self, location: str) -> None:
+        from pyarrow import fs
+
+        self.location = location
+        try:
+            self._fs, self._root = fs.FileSystem.from_uri(location)
+        except Exception as error:
+            raise SavepointError(
+                f"cannot use the directory {location}: {error}. Use a path that all workers share, or an address "
+                "pyarrow has a file system for (file:, s3:, gs:, hdfs:)"
+            ) from error
+
+    def _path(self, name: str) -> str:
+        return join(self._root, name)
+
+    @contextlib.contextmanager
+    def create(self, name: str) -> Iterator[Any]:
+        """Object stores show a file when it is closed; others get it by a rename."""
+        path = self._path(name)
+        self._fs.create_dir(path.rpartition("/")[0], recursive=True)
+        with self._fs.open_output_stream(path + ".tmp") as stream:
+            yield stream
+        self._fs.move(path + ".tmp", path)
+
+    @contextlib.contextmanager
+    def open(self, name: str) -> Iterator[Any]:
+        """With random access."""
+        try:
+            stream = self._fs.open_input_file(self._path(name))
+        except OSError as error:
+            raise SavepointError(f"cannot read {self._path(name)}: {error}") from error
+        with stream:
+            yield stream
+
+    def size(self, name: str) -> int | None:
+        """Of the file."""
+        info = self._fs.get_file_info(self._path(name))
+        size: int | None = info.size if info.is_file else None
+        return size
+
+    def files(self) -> list[str]:
+        """All files."""
+        from pyarrow import fs
+
+        selector = fs.FileSelector(self._root, recursive=True, allow_not_found=True)
+        prefix = len(self._root.rstrip("/")) + 1
+        return sorted(info.path[prefix:] for info in self._fs.get_file_info(selector) if info.is_file)
+
+    def remove(self, name: str) -> None:
+        """Delete."""
+        with contextlib.suppress(FileNotFoundError):
+            self._fs.delete_file(self._path(name))
+
+    def dispose(self) -> None:
+        """Delete all files of a savepoint."""
+        for name in self.files():
+            if name == "_metadata" or name.endswith((".data", ".tmp")):
+                self.remove(name)

@@ -1,0 +1,135 @@
+"""Savepoints that were asked for: which one the next batch has to write, and when one is complete.
+
+Lives on the driver for as long as the job does; coordinators come and go with the job's attempts.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from penstock.common.completable_future import CompletableFuture
+from penstock.common.errors import PenstockError, SavepointError
+from penstock.runtime.frames import TaskReport
+from penstock.runtime.job import JobVertex
+from penstock.runtime.savepoint.capture import SavepointRequest, assemble, remove_strays
+from penstock.runtime.savepoint.manifest import Json
+from penstock.runtime.savepoint.storage import directory_at, join
+
+
+class SavepointTicket:
+    """One savepoint that somebody waits for."""
+
+    def __init__(self, location: str, *, stop: bool, drain: bool, compress: bool) -> None:
+        self.request = SavepointRequest(os.urandom(8).hex(), location, compress)
+        self.stop = stop
+        self.drain = drain
+        self.future: CompletableFuture[str] = CompletableFuture()
+
+
+class SavepointTickets:
+    """The savepoints of one job, taken one after the other."""
+
+    def __init__(self, vertices: list[JobVertex], job_id: str, job_name: str, *, compress: bool = False) -> None:
+        self._vertices = vertices
+        self._job_id = job_id
+        self._job_name = job_name
+        self._compress = compress
+        self._waiting: deque[SavepointTicket] = deque()
+        self._lock = threading.Lock()
+        self._ended: str | None = None
+        self._offsets: dict[int, tuple[SavepointTicket, Json]] = {}  # by checkpoint id
+        self.on_request: Callable[[], None] = lambda: None
+
+    def submit(self, root: str, *, stop: bool = False, drain: bool = False) -> SavepointTicket:
+        """Ask for a savepoint below a directory; `stop`: it is the job's last act, `drain`: event time ends first."""
+        location = join(root, f"savepoint-{self._job_id[:6]}-{os.urandom(6).hex()}")
+        ticket = SavepointTicket(location, stop=stop, drain=drain, compress=self._compress)
+        try:
+            probe = directory_at(location)  # a directory that cannot be used must not disturb the job
+            with probe.create("probe.tmp") as stream:
+                stream.write(b"")
+            probe.remove("probe.tmp")
+        except Exception as error:
+            ticket.future.complete_exceptionally(_as_savepoint_error(location, error))
+            return ticket
+        with self._lock:
+            if self._ended is not None:
+                ticket.future.complete_exceptionally(SavepointError(self._ended))
+            else:
+                self._waiting.append(ticket)
+        self.on_request()
+        return ticket
+
+    @property
+    def draining(self) -> bool:
+        """Whether the next batch has to be the last one."""
+        return any(ticket.drain for ticket in list(self._waiting))
+
+    @property
+    def pending(self) -> bool:
+        """Whether a batch is needed though no input may have come."""
+        return bool(self._waiting)
+
+    def attach(self, offset: Json) -> SavepointRequest | None:
+        """What the tasks of the batch that ends with this offset have to write."""
+        with self._lock:
+            if not self._waiting:
+                return None
+            ticket = self._waiting[0]
+            if ticket.drain and not offset["end"]:
+                return None  # the batch was planned before anybody asked
+            self._offsets = {offset["n"]: (ticket, offset)}
+            return ticket.request
+
+    def batch_done(self, reports: list[TaskReport], checkpoint_id: int) -> SavepointTicket | None:
+        """A batch was committed: complete the savepoint it wrote. Returns the ticket if it succeeded."""
+        ticket, offset = self._offsets.pop(checkpoint_id, (None, None))
+        if ticket is None or offset is None:
+            return None
+        with self._lock:
+            self._waiting.remove(ticket)
+        try:
+            self._complete(ticket, reports, offset)
+        except Exception as error:
+            ticket.future.complete_exceptionally(_as_savepoint_error(ticket.request.location, error))
+            return None
+        if not ticket.stop:
+            ticket.future.complete(ticket.request.location)
+        return ticket  # of one that stops the job, the future is completed when the job has stopped
+
+    def _complete(self, ticket: SavepointTicket, reports: list[TaskReport], offset: Json) -> None:
+        request = ticket.request
+        parts = [report.savepoint for report in reports if report.savepoint is not None]
+        failed = next((part.error for part in parts if part.error is not None), None)
+        if failed is not None:
+            raise SavepointError(failed)
+        manifest = assemble(request, self._vertices, parts, job_id=self._job_id, job_name=self._job_name, offset=offset)
+        directory = directory_at(request.location)
+        remove_strays(directory, manifest)
+        manifest.write(directory)
+
+    def end(self, reason: str) -> None:
+        """The job is over: nobody will write what is still waiting."""
+        with self._lock:
+            self._ended = reason
+            waiting, self._waiting = list(self._waiting), deque()
+        for ticket in waiting:
+            ticket.future.complete_exceptionally(SavepointError(reason))
+
+
+def _as_savepoint_error(location: str, error: Exception) -> PenstockError:
+    if isinstance(error, SavepointError):
+        return error
+    return SavepointError(f"no savepoint could be written to {location}: {type(error).__name__}: {error}")
+
+
+def savepoint_root(given: str | None, configured: str | None) -> str:
+    """Where to put a savepoint; refuses if nobody has said (spec: ch. 10, AA17)."""
+    root: Any = given or configured
+    if not root:
+        raise SavepointError("no directory for the savepoint: give one, or set execution.checkpointing.savepoint-dir")
+    return str(root)

@@ -1,0 +1,138 @@
+"""How the values in a savepoint are put together again.
+
+A savepoint refers to these functions by name. They are part of the format: a name that was released once keeps its
+meaning for ever, whatever becomes of the classes behind it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from importlib import import_module
+from typing import Any
+
+from penstock.common.errors import SavepointError
+from penstock.common.types import Row, RowKind
+from penstock.core.window import CountWindow, GlobalWindow, TaggedUnion, TimeWindow
+from penstock.runtime.windows.slices import KeySlices
+
+__all__ = [
+    "class_by_name",
+    "class_name",
+    "count_window",
+    "dataclass_value",
+    "global_window",
+    "key_slices",
+    "named_tuple",
+    "row",
+    "tagged",
+    "time_window",
+]
+
+
+def time_window(start: int, end: int) -> TimeWindow:
+    """A time window."""
+    return TimeWindow(start, end)
+
+
+def global_window() -> GlobalWindow:
+    """The global window."""
+    return GlobalWindow.get()
+
+
+def count_window(number: int) -> CountWindow:
+    """A count window."""
+    return CountWindow(number)
+
+
+def tagged(tag: int, value: Any) -> TaggedUnion:
+    """An element of a window of a join."""
+    return TaggedUnion(tag, value)
+
+
+def key_slices(slices: dict[int, Any], arrivals: int) -> KeySlices:
+    """The slices of the sliding windows of a key."""
+    return KeySlices(slices, arrivals)
+
+
+def row(names: tuple[str, ...] | None, values: list[Any], kind: int) -> Row:
+    """A row."""
+    made = Row(*values)
+    if names is not None:
+        made.set_field_names(names)
+    made.set_row_kind(RowKind(kind))
+    return made
+
+
+def dataclass_value(name: str | type, fields: dict[str, Any], others: dict[str, Any] | None = None) -> Any:
+    """An instance of a dataclass as it is defined now: fields that are gone are dropped, new ones get their default."""
+    cls = name if isinstance(name, type) else class_by_name(name)
+    if not dataclasses.is_dataclass(cls):
+        raise SavepointError(
+            f"the savepoint has values of the dataclass {_shown(name)}, which is no dataclass any more: keep it one"
+        )
+    made = object.__new__(cls)
+    for field in dataclasses.fields(cls):
+        if field.name in fields:
+            value = fields[field.name]
+        elif field.default is not dataclasses.MISSING:
+            value = field.default
+        elif field.default_factory is not dataclasses.MISSING:
+            value = field.default_factory()
+        else:
+            raise SavepointError(
+                f"the dataclass {_shown(name)} got a field '{field.name}' that values in the savepoint do not have: "
+                "give it a default"
+            )
+        object.__setattr__(made, field.name, value)
+    for attribute, value in (others or {}).items():
+        object.__setattr__(made, attribute, value)
+    return made
+
+
+def named_tuple(name: str | type, fields: dict[str, Any]) -> Any:
+    """A named tuple as it is defined now; fields that are gone are dropped, new ones need a default."""
+    cls = name if isinstance(name, type) else class_by_name(name)
+    known = getattr(cls, "_fields", None)
+    if known is None:
+        raise SavepointError(f"the savepoint has values of the named tuple {_shown(name)}, which is none any more")
+    defaults: dict[str, Any] = cls._field_defaults  # type: ignore[attr-defined]
+    missing = [field for field in known if field not in fields and field not in defaults]
+    if missing:
+        raise SavepointError(
+            f"the named tuple {_shown(name)} got a field '{missing[0]}' that values in the savepoint do not have: "
+            "give it a default"
+        )
+    return cls(**{field: fields[field] for field in known if field in fields})
+
+
+def class_name(cls: type) -> str | None:
+    """``module:name`` if that leads to the class in another process, else None."""
+    module, name = cls.__module__, cls.__qualname__
+    if "<locals>" in name:
+        return None
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return f"{module}:{name}" if found is cls else None
+
+
+def class_by_name(name: str) -> type:
+    """The class behind ``module:name``."""
+    module, _, path = name.partition(":")
+    try:
+        found: Any = import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise SavepointError(
+            f"the savepoint has values of class {path} of module {module}, which cannot be found ({error}): keep the "
+            "class where it was, or import it under that name"
+        ) from None
+    if not isinstance(found, type):
+        raise SavepointError(f"the savepoint has values of class {path} of module {module}, which is no class any more")
+    return found
+
+
+def _shown(name: str | type) -> str:
+    return name.__qualname__ if isinstance(name, type) else name.partition(":")[2]

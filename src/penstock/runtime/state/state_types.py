@@ -1,0 +1,174 @@
+"""Types of states as they are remembered, whether a later type fits, and how older values become newer ones.
+
+A state keeps the description of the type it was registered with. When a program comes back with another type, it is
+decided here, at registration and not when a value happens to be read, whether that can be (spec: ch. 7, J09 and J10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.common.typeinfo import (
+    BasicTypeInfo,
+    GenericTypeInfo,
+    ListTypeInfo,
+    MapTypeInfo,
+    PickledBytesTypeInfo,
+    RowTypeInfo,
+    TupleTypeInfo,
+    TypeInformation,
+)
+from penstock.common.types import Row
+
+TypeDescription = dict[str, Any]
+"""``{"type": name, ...}``, made of what JSON can hold."""
+
+Adapter = Callable[[Any], Any]
+
+_INTEGERS = ("BYTE", "SHORT", "INT", "LONG", "BIG_INT")
+_FLOATS = ("FLOAT", "DOUBLE")
+_PYTHON_TYPES = {
+    "STRING": {"str"},
+    "CHAR": {"str"},
+    "BOOLEAN": {"bool"},
+    **{name: {"int", "bool"} for name in _INTEGERS},
+    **{name: {"float", "int"} for name in _FLOATS},
+    "BIG_DEC": {"Decimal", "int"},
+}
+
+
+def describe(type_info: TypeInformation | None) -> TypeDescription | None:
+    """A type in words that JSON can hold; None if nothing is known.
+
+    >>> from penstock.common.typeinfo import Types
+    >>> describe(Types.ROW_NAMED(["a"], [Types.INT()]))
+    {'type': 'ROW', 'fields': [['a', {'type': 'INT'}]]}
+    """
+    if type_info is None or isinstance(type_info, (PickledBytesTypeInfo, GenericTypeInfo)):
+        return None
+    if isinstance(type_info, BasicTypeInfo):
+        return {"type": type_info.basic_type.name}
+    if isinstance(type_info, RowTypeInfo):
+        pairs = zip(type_info.get_field_names(), type_info.get_field_types(), strict=True)
+        return {"type": "ROW", "fields": [[name, describe(kind)] for name, kind in pairs]}
+    if isinstance(type_info, TupleTypeInfo):
+        return {"type": "TUPLE", "fields": [describe(kind) for kind in type_info.get_field_types()]}
+    if isinstance(type_info, ListTypeInfo):
+        return {"type": "LIST", "element": describe(type_info.element_type)}
+    if isinstance(type_info, MapTypeInfo):
+        return {"type": "MAP", "key": describe(type_info.key_type), "value": describe(type_info.value_type)}
+    return {"type": repr(type_info)}
+
+
+def mismatch(known: TypeDescription | None, wanted: TypeDescription | None) -> str | None:
+    """Why values of the known type cannot be used as the wanted one; None if they can.
+
+    >>> mismatch({"type": "INT"}, {"type": "LONG"}), mismatch({"type": "STRING"}, {"type": "DOUBLE"})
+    (None, 'STRING cannot become DOUBLE')
+    """
+    if known is None or wanted is None or known == wanted:
+        return None
+    old, new = known["type"], wanted["type"]
+    if old == "PYTHON":  # never declared: what was seen in it counts
+        accepted = _PYTHON_TYPES.get(new)
+        strange = sorted(set(known["seen"]) - accepted) if accepted is not None else []
+        return f"it has values of type {strange[0]}, which cannot become {new}" if strange else None
+    if new == "PYTHON":
+        return None
+    if any(old in family and new in family[family.index(old) :] for family in (_INTEGERS, _FLOATS)):
+        return None
+    return f"{old} cannot become {new}" if old != new else _part_mismatch(known, wanted)
+
+
+def _part_mismatch(known: TypeDescription, wanted: TypeDescription) -> str | None:
+    """The same for the fields of rows and tuples, and for what lists and maps hold."""
+    if known["type"] == "ROW":
+        before = dict(known["fields"])
+        for name, kind in wanted["fields"]:
+            if name in before and (reason := mismatch(before[name], kind)) is not None:
+                return f"field '{name}': {reason}"
+        return None
+    if known["type"] == "TUPLE":
+        if len(known["fields"]) != len(wanted["fields"]):
+            return f"a tuple of {len(known['fields'])} fields cannot become one of {len(wanted['fields'])}"
+        reasons = map(mismatch, known["fields"], wanted["fields"])
+        return next((reason for reason in reasons if reason is not None), None)
+    for part in ("element", "key", "value"):
+        if part in known and (reason := mismatch(known[part], wanted[part])) is not None:
+            return reason
+    return None
+
+
+def slot_adapter(kind: str, known: TypeDescription | None, wanted: TypeDescription | None) -> Adapter | None:
+    """What turns the stored form of a state into that of the wanted type; None if nothing is to be done."""
+    if known is None or wanted is None or known == wanted:
+        return None
+    windowed, stamped = kind.startswith("windowed "), kind.endswith(" with TTL")
+    plain = kind.removeprefix("windowed ").removesuffix(" with TTL")
+    part = {"list state": "element", "map state": "value"}.get(plain)
+    inner = _adapter(known.get(part), wanted.get(part)) if part is not None else _adapter(known, wanted)
+    if inner is None:
+        return None
+    adapt: Adapter = inner
+    if stamped:
+        adapt = _stamped(adapt)
+    if plain == "list state":
+        adapt = _each(adapt)
+    elif plain == "map state":
+        adapt = _values(adapt)
+    return _values(adapt) if windowed else adapt
+
+
+def _stamped(adapt: Adapter) -> Adapter:
+    return lambda stamped: (adapt(stamped[0]), stamped[1])
+
+
+def _each(adapt: Adapter) -> Adapter:
+    return lambda elements: [adapt(element) for element in elements]
+
+
+def _values(adapt: Adapter) -> Adapter:
+    return lambda mapping: {key: adapt(value) for key, value in mapping.items()}
+
+
+def _adapter(known: TypeDescription | None, wanted: TypeDescription | None) -> Adapter | None:
+    if known is None or wanted is None or known == wanted or known["type"] != wanted["type"]:
+        return None
+    if wanted["type"] == "ROW":
+        return _row_adapter(known, wanted)
+    if wanted["type"] == "LIST":
+        inner = _adapter(known["element"], wanted["element"])
+        return None if inner is None else _each(inner)
+    if wanted["type"] == "MAP":
+        inner = _adapter(known["value"], wanted["value"])
+        return None if inner is None else _values(inner)
+    return None
+
+
+def _row_adapter(known: TypeDescription, wanted: TypeDescription) -> Adapter:
+    """Fields by name: removed ones go, new ones are None. Rows that are new already stay as they are."""
+    old_names = [name for name, _ in known["fields"]]
+    names = [name for name, _ in wanted["fields"]]
+    before = dict(known["fields"])
+    inner = {name: _adapter(before.get(name), kind) for name, kind in wanted["fields"]}
+
+    def adapt(value: Any) -> Any:
+        if not isinstance(value, Row):
+            return value
+        fields = value.get_field_names()
+        if fields == names and not any(inner.values()):
+            return value
+        if fields is None:  # without names it has the shape it was written with
+            fields = old_names if len(value) == len(old_names) and len(names) != len(old_names) else names
+        held = dict(zip(fields, value, strict=False))
+        made = Row(*(_apply(inner[name], held.get(name)) for name in names))
+        made.set_field_names(names)
+        made.set_row_kind(value.get_row_kind())
+        return made
+
+    return adapt
+
+
+def _apply(adapt: Adapter | None, value: Any) -> Any:
+    return value if adapt is None or value is None else adapt(value)

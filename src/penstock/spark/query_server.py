@@ -1,0 +1,90 @@
+"""The queryable state server: other processes ask a running job for the state of a key, over a socket."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import threading
+from multiprocessing.connection import Connection, Listener
+from pathlib import Path
+from typing import Any
+
+from penstock.common.errors import InvalidProgramError
+from penstock.runtime.queries import QueryBoard
+
+_ANSWER_SECONDS = 60.0
+_servers: dict[int, QueryServer] = {}
+_lock = threading.Lock()
+
+
+def secret_file(port: int) -> Path:
+    """Where the secret of the server on a port of this machine is: only this user can read it."""
+    directory = Path(tempfile.gettempdir()) / f"penstock-queryable-{os.getuid()}"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    if directory.stat().st_uid != os.getuid():
+        raise InvalidProgramError(f"{directory} belongs to another user: remove it")
+    return directory / str(port)
+
+
+class QueryServer:
+    """Answers clients; one for each port of this process, for all jobs that were given it."""
+
+    def __init__(self, port: int) -> None:
+        secret = os.urandom(24)
+        try:
+            self._listener = Listener(("127.0.0.1", port), "AF_INET", authkey=secret)
+        except OSError as error:
+            raise InvalidProgramError(
+                f"the queryable state server cannot use port {port} ({error}): set queryable-state.proxy.ports to "
+                "another one, 0 for any"
+            ) from None
+        self.port = int(self._listener.address[1])
+        self._file = secret_file(self.port)
+        self._file.touch(mode=0o600)
+        self._file.write_bytes(secret)
+        self._boards: dict[str, QueryBoard] = {}
+        threading.Thread(target=self._serve, name="penstock-queryable-state", daemon=True).start()
+
+    @staticmethod
+    def on_port(port: int) -> QueryServer:
+        """The server of this process on a port; started by the first who asks."""
+        with _lock:
+            server = _servers.get(port)
+            if server is None:
+                server = _servers[port] = QueryServer(port)
+            return server
+
+    def register(self, job_id: str, board: QueryBoard) -> None:
+        """From now on the job can be asked."""
+        self._boards[job_id] = board
+
+    def unregister(self, job_id: str) -> None:
+        """The job cannot be asked any more."""
+        self._boards.pop(job_id, None)
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection = self._listener.accept()
+            except OSError:
+                return
+            except Exception:  # noqa: S112 - a client without the secret is not our concern
+                continue
+            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+
+    def _answer(self, connection: Connection) -> None:
+        with connection, contextlib.suppress(EOFError, OSError):
+            while True:
+                job_id, name, key, uid = connection.recv()
+                connection.send(self._ask(job_id, name, key, uid))
+
+    def _ask(self, job_id: str, name: str, key: Any, uid: str | None) -> tuple[bool, Any]:
+        board = self._boards.get(job_id)
+        if board is None:
+            return False, f"no job {job_id} is running here"
+        try:
+            answer = board.ask(name, key, uid).result(_ANSWER_SECONDS)
+        except Exception as error:
+            return False, str(error) or type(error).__name__
+        return True, (answer.kind, answer.value)

@@ -1,0 +1,202 @@
+"""A streaming job through all its lives: a job master for each parallelism it was given, one after the other."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from penstock.common.completable_future import CompletableFuture
+from penstock.common.errors import JobExecutionError, UnsupportedFeatureError
+from penstock.common.job_status import JobStatus
+from penstock.graph.job_graph import JobGraph, translate
+from penstock.graph.settings import JobSettings
+from penstock.graph.transformation import Transformation
+from penstock.runtime.job_progress import JobProgress
+from penstock.runtime.savepoint.storage import join
+from penstock.runtime.savepoint.tickets import savepoint_root
+from penstock.spark.checkpoint_metadata import CheckpointDirectory
+from penstock.spark.job_master import JobMaster
+from penstock.spark.query_server import QueryServer
+from penstock.spark.session import session_for
+
+DEFAULT_QUERY_PORT = "9069"
+
+
+class StreamingJob:
+    """What the client of a streaming job drives."""
+
+    def __init__(self, sinks: list[Transformation], settings: JobSettings, session: SparkSession, job_id: str) -> None:
+        self._sinks = sinks
+        self._settings = settings
+        self._session = session
+        self._job_id = job_id
+        self._root = None if settings.checkpoint_dir is None else CheckpointDirectory(session, settings.checkpoint_dir)
+        self._lock = threading.RLock()
+        self._rescaling: tuple[int, CompletableFuture[None]] | None = None
+        self._cancel_after_savepoint = False
+        self._query_server = _query_server(settings)
+        self._master = self._first_master()
+
+    def _first_master(self) -> JobMaster:
+        """The job as the program wrote it, or as it was rescaled to before this program was started."""
+        checkpoint, settings = self._root, self._settings
+        if checkpoint is not None:
+            checkpoint, parallelism = checkpoint.newest()
+            if parallelism is not None:
+                settings = self._settings = replace(settings, parallelism=parallelism)
+                settings = replace(settings, savepoint_path=None)
+        return self._new_master(translate(self._sinks, settings), checkpoint)
+
+    def _new_master(
+        self, graph: JobGraph, checkpoint: CheckpointDirectory | None, progress: JobProgress | None = None
+    ) -> JobMaster:
+        spark = session_for(self._session, shuffle_partitions=graph.channels, conf=_conf(graph.settings))
+        master = JobMaster(graph, spark, self._job_id, checkpoint, progress)
+        if self._query_server is not None:
+            self._query_server.register(self._job_id, master.queries)
+        return master
+
+    # -- what a client asks -------------------------------------------------------------------------------------
+
+    @property
+    def status(self) -> JobStatus:
+        """Where the job is in its life."""
+        if self._rescaling is not None and self._master.status.is_terminal_state():
+            return JobStatus.RESTARTING
+        return self._master.status
+
+    @property
+    def progress(self) -> JobProgress:
+        """Records, watermarks, state."""
+        return self._master.progress
+
+    @property
+    def query_port(self) -> int | None:
+        """The port of the queryable state server; None if there is none."""
+        return None if self._query_server is None else self._query_server.port
+
+    @property
+    def graph(self) -> JobGraph:
+        """The job graph as it runs now."""
+        return self._master.graph
+
+    def cancel(self) -> None:
+        """Stop after the running batch."""
+        self._master.cancel()
+
+    def run(self) -> None:
+        """Run to the end, through all rescalings; raises the job's error."""
+        while True:
+            error: Exception | None = None
+            try:
+                self._master.run()
+            except Exception as failure:
+                error = failure
+            with self._lock:
+                ticket, rescaling = self._master.stopped_with, self._rescaling
+                if error is None and ticket is not None and rescaling is not None:
+                    try:
+                        self._restart(rescaling[0], ticket.request.location)
+                    except Exception as failure:
+                        error = failure
+                    else:
+                        ticket.future.complete(ticket.request.location)
+                        continue
+            if error is not None and rescaling is not None:
+                rescaling[1].complete_exceptionally(error)
+            if self._cancel_after_savepoint and ticket is not None:
+                self._master.status = JobStatus.CANCELED
+            if ticket is not None:
+                ticket.future.complete(ticket.request.location)
+            if self._query_server is not None:
+                self._query_server.unregister(self._job_id)
+            if error is not None:
+                raise error
+            return
+
+    # -- savepoints ---------------------------------------------------------------------------------------------
+
+    def savepoint(
+        self, directory: str | None, *, stop: bool = False, drain: bool = False, cancel: bool = False
+    ) -> CompletableFuture[str]:
+        """Take a savepoint, perhaps as the last act."""
+        root = savepoint_root(directory, self._settings.savepoint_dir)
+        if self._master.graph.frames:
+            raise UnsupportedFeatureError(
+                "a job that reads streaming DataFrames takes no savepoints: only Spark knows where it is in them"
+            )
+        self._cancel_after_savepoint = cancel
+        return self._master.savepoints.submit(root, stop=stop or cancel, drain=drain).future
+
+    def rescale(self, parallelism: int) -> CompletableFuture[None]:
+        """Continue with another parallelism."""
+        settings = replace(self._settings, parallelism=parallelism)
+        translate(self._sinks, settings)  # raises if the job cannot have it
+        done: CompletableFuture[None] = CompletableFuture()
+        with self._lock:
+            if self._rescaling is not None:
+                raise JobExecutionError("the job is being rescaled already: wait for it")
+            self._rescaling = (parallelism, done)
+        root = self._settings.checkpoint_dir or self._settings.savepoint_dir or tempfile.mkdtemp(prefix="penstock-")
+        try:
+            taken = self.savepoint(join(root, "rescaled"), stop=True)
+        except BaseException:
+            self._rescaling = None
+            raise
+        taken.add_done_callback(self._after_rescaling)
+        return done
+
+    def _after_rescaling(self, taken: CompletableFuture[str]) -> None:
+        with self._lock:
+            rescaling, self._rescaling = self._rescaling, None
+        assert rescaling is not None
+        error = taken.exception()
+        if error is not None:
+            rescaling[1].complete_exceptionally(error)
+        else:
+            rescaling[1].complete(None)
+
+    def _restart(self, parallelism: int, savepoint: str) -> None:
+        """The old master has stopped with a savepoint: the next one starts from it, in a directory of its own."""
+        self._settings = replace(self._settings, parallelism=parallelism)
+        settings = replace(self._settings, savepoint_path=savepoint, ignore_unclaimed_state=False)
+        checkpoint: CheckpointDirectory | None = None
+        graph = translate(self._sinks, settings)
+        if self._root is not None:
+            name = f"rescaled-{os.urandom(4).hex()}"  # never one that a crash has left half made
+            checkpoint = CheckpointDirectory(self._session, join(self._root.location, name))
+            master = self._new_master(graph, checkpoint, self._carried(graph))
+            master.prepare(checkpoint)
+            # From here on a restarted driver continues there. Before, it continues the old job: nothing was lost, since
+            # the savepoint was that job's last batch.
+            current, _ = self._root.newest()
+            current.continue_in(name, parallelism)
+        else:
+            master = self._new_master(graph, None, self._carried(graph))
+        self._master = master
+
+    def _carried(self, graph: JobGraph) -> JobProgress:
+        progress = self._master.progress
+        for vertex in progress.vertices.values():
+            vertex.watermarks.clear()
+            vertex.state_bytes.clear()
+        return progress
+
+
+def _query_server(settings: JobSettings) -> QueryServer | None:
+    if settings.configuration.get("queryable-state.enable", "false").strip().lower() != "true":
+        return None
+    return QueryServer.on_port(int(settings.configuration.get("queryable-state.proxy.ports", DEFAULT_QUERY_PORT)))
+
+
+def _conf(settings: JobSettings) -> dict[str, str]:
+    """Spark's settings that follow from the job's."""
+    conf: dict[str, Any] = {}
+    if settings.retained_checkpoints is not None:
+        conf["spark.sql.streaming.minBatchesToRetain"] = str(max(2, settings.retained_checkpoints))
+    return conf

@@ -1,0 +1,103 @@
+"""Writing savepoints: new ones from data, and changed ones from others."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from penstock.common.errors import SavepointError
+from penstock.graph.job_graph import operator_id_of
+from penstock.runtime.key_groups import UPPER_BOUND_MAX_PARALLELISM
+from penstock.runtime.savepoint.capture import SavepointRequest, add_part
+from penstock.runtime.savepoint.manifest import METADATA, Manifest, OperatorManifest, read_manifest
+from penstock.runtime.savepoint.storage import Directory, directory_at
+from penstock.state_processor.bootstrap import Bootstrap
+
+
+class SavepointWriter:
+    """A savepoint in the making; nothing is written before :meth:`write`.
+
+    >>> SavepointWriter.new_savepoint(max_parallelism=64).max_parallelism
+    64
+    """
+
+    def __init__(self, manifest: Manifest, origin: str | None, max_parallelism: int) -> None:
+        if not 1 <= max_parallelism <= UPPER_BOUND_MAX_PARALLELISM:
+            raise SavepointError(f"max parallelism must be between 1 and {UPPER_BOUND_MAX_PARALLELISM}")
+        self.max_parallelism = max_parallelism
+        self._manifest = manifest
+        self._origin = origin
+        self._added: dict[str, Bootstrap] = {}
+
+    @staticmethod
+    def new_savepoint(max_parallelism: int = 128) -> SavepointWriter:
+        """An empty one. Jobs that start from it must have this max parallelism (128 is what small jobs have)."""
+        return SavepointWriter(Manifest(), None, max_parallelism)
+
+    @staticmethod
+    def from_existing_savepoint(path: str, max_parallelism: int | None = None) -> SavepointWriter:
+        """One that begins as a copy; positions of sources stay as they are."""
+        manifest = read_manifest(path)
+        known = [operator.max_parallelism for operator in manifest.operators.values() if operator.is_keyed]
+        return SavepointWriter(manifest, path, max_parallelism or max(known, default=128))
+
+    def with_operator(self, uid: str, bootstrap: Bootstrap) -> SavepointWriter:
+        """Add the state of an operator; one that is there already must be removed first."""
+        if any(operator.uid == uid for operator in self._manifest.operators.values()) or uid in self._added:
+            raise SavepointError(
+                f"the savepoint has an operator with uid '{uid}' already: call remove_operator() first"
+            )
+        self._added[uid] = bootstrap
+        return self
+
+    def remove_operator(self, uid: str) -> SavepointWriter:
+        """Leave the state of an operator out."""
+        if self._added.pop(uid, None) is None:
+            del self._manifest.operators[self._manifest.find(uid).operator_id]
+        return self
+
+    def change_operator_identifier(self, uid: str, new_uid: str) -> SavepointWriter:
+        """Give the state of an operator to one with another uid."""
+        operator = self._manifest.find(uid)
+        del self._manifest.operators[operator.operator_id]
+        operator.operator_id, operator.uid = operator_id_of(new_uid), new_uid
+        self._manifest.operators[operator.operator_id] = operator
+        return self
+
+    def remove_source(self, uid: str) -> SavepointWriter:
+        """Forget where a source was: it starts from its beginning."""
+        for source_id, source in list(self._manifest.sources.items()):
+            if uid in (source["uid"], source_id, source["name"]):
+                del self._manifest.sources[source_id]
+                return self
+        raise SavepointError(f"the savepoint has no source with uid '{uid}'")
+
+    def write(self, path: str) -> str:
+        """Write the savepoint into a new directory; returns its path."""
+        directory = directory_at(path)
+        if directory.files():
+            raise SavepointError(f"the directory {path} is not empty: write a savepoint into a new one")
+        if self._origin is not None:
+            self._copy(directory_at(self._origin), directory)
+        for uid, bootstrap in self._added.items():
+            self._write_operator(path, uid, bootstrap)
+        self._manifest.write(directory)
+        return path
+
+    def _write_operator(self, path: str, uid: str, bootstrap: Bootstrap) -> None:
+        request = SavepointRequest(os.urandom(8).hex(), path, self._manifest.compression)
+        operator_id = operator_id_of(uid)
+        parts = bootstrap.write(request, operator_id, uid, self.max_parallelism)
+        operator = OperatorManifest(operator_id, uid, uid, len(parts), self.max_parallelism)
+        for part in parts:
+            add_part(operator, part)
+        operator.watermarks.clear()  # there is no event time where no job has run
+        self._manifest.operators[operator_id] = operator
+
+    def _copy(self, origin: Directory, target: Directory) -> None:
+        if origin.size(METADATA) is None:
+            raise SavepointError(f"there is no complete savepoint in {origin.location}")
+        for operator in self._manifest.operators.values():
+            for file in [*operator.keyed_files, *operator.operator_files]:
+                with origin.open(file["path"]) as source, target.create(file["path"]) as copy:
+                    shutil.copyfileobj(source, copy, 1 << 20)

@@ -1,0 +1,141 @@
+"""Queryable state: one key of a running job, from outside, out of a completed checkpoint (spec: ch. 7 K)."""
+
+import threading
+
+import pytest
+from support import Script
+
+from penstock.common import Time, WatermarkStrategy
+from penstock.common.errors import InvalidProgramError, StateAccessError
+from penstock.datastream import AggregateFunction, KeyedProcessFunction, StreamExecutionEnvironment
+from penstock.datastream.queryable_state import QueryableStateClient
+from penstock.datastream.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    StateTtlConfig,
+    ValueStateDescriptor,
+)
+from penstock.spark.query_server import QueryServer
+from penstock.testing import ManualClock, MiniCluster
+
+
+class Average(AggregateFunction):
+    def create_accumulator(self):
+        return 0, 0
+
+    def add(self, value, accumulator):
+        return accumulator[0] + value, accumulator[1] + 1
+
+    def get_result(self, accumulator):
+        return accumulator[0] / accumulator[1]
+
+    def merge(self, a, b):
+        return a[0] + b[0], a[1] + b[1]
+
+
+class Keeps(KeyedProcessFunction):
+    def open(self, runtime_context):
+        last = ValueStateDescriptor("last")
+        last.set_queryable("last temperature")
+        every = MapStateDescriptor("all")
+        every.enable_time_to_live(StateTtlConfig.new_builder(Time.hours(1)).build())
+        every.set_queryable("all temperatures")
+        average = AggregatingStateDescriptor("average", Average())
+        average.set_queryable("average temperature")
+        self.last = runtime_context.get_state(last)
+        self.all = runtime_context.get_map_state(every)
+        self.average = runtime_context.get_aggregating_state(average)
+        self.hidden = runtime_context.get_list_state(ListStateDescriptor("hidden"))
+
+    def process_element(self, value, ctx):
+        _, number = value
+        self.last.update(number)
+        self.all.put(number, "seen")
+        self.average.add(number)
+        self.hidden.add(number)
+
+
+def started(parallelism=3, cold=False):
+    cluster = MiniCluster(clock=ManualClock(5), cold=cold)
+    env = StreamExecutionEnvironment(executor=cluster).set_parallelism(parallelism)
+    source = Script([(key, n) for n in (1, 2, 6) for key in "abcdefg"], bounded=False)
+    keyed = env.from_source(source, WatermarkStrategy.no_watermarks(), "Script").key_by(lambda v: v[0])
+    keyed.process(Keeps()).uid("keeps").print()
+    keyed.as_queryable_state("latest")
+    job = cluster.start(list(env._sinks), env._job_settings("job"))
+    job.run()
+    return job
+
+
+@pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])
+def test_an_answer_leaves_when_the_batch_that_gave_it_is_committed(cold):
+    job = started(cold=cold)
+    asked = job.queries.ask("last temperature", "c")
+    assert job.run_batch()  # nothing came in, but somebody asks
+    assert not asked.done()
+    assert not job.run_batch()
+    assert (asked.result().kind, asked.result().value) == ("value state", 6)
+
+
+def test_a_name_or_key_that_is_unknown_is_an_error():
+    job = started()
+    unknown = job.queries.ask("lost temperature", "c")
+    absent = job.queries.ask("last temperature", "z")
+    hidden = job.queries.ask("hidden", "c")
+    job.run()
+    with pytest.raises(StateAccessError, match=r"no queryable state 'lost temperature': call set_queryable"):
+        unknown.result()
+    with pytest.raises(StateAccessError, match="no value for key 'z' in state 'last temperature'"):
+        absent.result()
+    with pytest.raises(StateAccessError, match="no queryable state 'hidden'"):
+        hidden.result()
+    job.queries.end("over")
+    with pytest.raises(StateAccessError, match="over"):
+        job.queries.ask("latest", "c").result()
+
+
+@pytest.fixture
+def served():
+    """A job that runs in a thread, and a client as another process would have it."""
+    job, stop = started(), threading.Event()
+
+    def run():
+        while not stop.wait(0.001):
+            job.run()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    server = QueryServer.on_port(0)
+    server.register("the job", job.queries)
+    with QueryableStateClient("127.0.0.1", server.port) as client:
+        yield client
+    stop.set()
+    thread.join()
+
+
+def test_a_client_gets_a_read_only_state_of_the_queried_kind(served):
+    value = served.get_kv_state("the job", "last temperature", "a", None, ValueStateDescriptor("any")).result(60)
+    assert value.value() == 6
+    mapped = served.get_kv_state("the job", "all temperatures", "b", None, MapStateDescriptor("any")).result(60)
+    assert dict(mapped.items()) == {1: "seen", 2: "seen", 6: "seen"}
+    average = AggregatingStateDescriptor("any", Average())
+    assert served.get_kv_state("the job", "average temperature", "g", None, average).result(60).get() == 3
+    latest = served.get_kv_state("the job", "latest", "d", None, ValueStateDescriptor("any")).result(60)
+    assert latest.value() == ("d", 6)
+    by_uid = served.get_kv_state("the job", "hidden", "e", None, ListStateDescriptor("any"), uid="keeps").result(60)
+    assert list(by_uid.get()) == [1, 2, 6]
+    with pytest.raises(StateAccessError, match="only be read"):
+        by_uid.add(7)
+
+
+def test_what_cannot_be_answered_is_said(served):
+    with pytest.raises(InvalidProgramError, match="is a value state and cannot be read as a list state"):
+        served.get_kv_state("the job", "last temperature", "a", None, ListStateDescriptor("any")).result(60)
+    with pytest.raises(StateAccessError, match="no job other is running here"):
+        served.get_kv_state("other", "last temperature", "a", None, ValueStateDescriptor("any")).result(60)
+    with pytest.raises(StateAccessError, match="no queryable state server"):
+        QueryableStateClient("127.0.0.1", 1).get_kv_state("x", "y", "a", None, ValueStateDescriptor("any")).result(60)
+    other = QueryableStateClient("127.0.0.1", 1, b"secret")
+    with pytest.raises(StateAccessError, match="no queryable state server answers on"):
+        other.get_kv_state("x", "y", "a", None, ValueStateDescriptor("any")).result(60)

@@ -1,0 +1,362 @@
+"""A savepoint and a changed program: what fits, what is refused, and with which words (spec: 3.10, ch. 7 F and J)."""
+
+import queue
+from dataclasses import dataclass
+
+import pytest
+from support import Script
+
+from penstock.common import Row, Time, Types, WatermarkStrategy
+from penstock.common.errors import InvalidProgramError, PenstockError, SavepointError
+from penstock.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.sinks import CollectSink
+from penstock.datastream.functions import CheckpointedFunction, ListCheckpointed
+from penstock.datastream.state import (
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateTtlConfig,
+    ValueStateDescriptor,
+)
+from penstock.testing import ManualClock, MiniCluster
+
+
+class Keeps(KeyedProcessFunction):
+    """Keeps a value for each key in states that the test chooses, and emits what it finds."""
+
+    def __init__(self, *descriptors, update=lambda value, key: value):
+        self.descriptors = descriptors
+        self.update = update
+
+    def open(self, runtime_context):
+        getters = {
+            ValueStateDescriptor: runtime_context.get_state,
+            ListStateDescriptor: runtime_context.get_list_state,
+            MapStateDescriptor: runtime_context.get_map_state,
+            ReducingStateDescriptor: runtime_context.get_reducing_state,
+        }
+        self.states = {d.name: getters[type(d)](d) for d in self.descriptors}
+
+    def process_element(self, value, ctx):
+        found = {}
+        for name, state in self.states.items():
+            if hasattr(state, "value"):
+                found[name] = state.value()
+                state.update(self.update(value, ctx.get_current_key()))
+            elif hasattr(state, "items"):
+                found[name] = dict(state.items())
+                state.put(value, value)
+            else:
+                found[name] = state.get() if not hasattr(state, "add_all") else list(state.get())
+                state.add(self.update(value, ctx.get_current_key()))
+        yield found
+
+
+class Program:
+    def __init__(self, parallelism=2, max_parallelism=None):
+        self.cluster = MiniCluster(clock=ManualClock(5))
+        self.env = StreamExecutionEnvironment(executor=self.cluster).set_parallelism(parallelism)
+        if max_parallelism is not None:
+            self.env.set_max_parallelism(max_parallelism)
+        self.source = Script(bounded=False)
+        self.sink = CollectSink()
+
+    def stream(self, uid="source"):
+        return self.env.from_source(self.source, WatermarkStrategy.no_watermarks(), "Script").uid(uid)
+
+    def keeping(self, *descriptors, uid="keeps", **options):
+        self.stream().key_by(str).process(Keeps(*descriptors, **options)).uid(uid).sink_to(self.sink)
+        return self
+
+    def start(self, savepoint=None, **options):
+        self.job = self.cluster.start(
+            list(self.env._sinks), self.env._job_settings("job"), savepoint=savepoint, **options
+        )
+        return self
+
+    def feed(self, *values):
+        """New elements; a restored job finds the position of its source behind those it has read."""
+        self.source.splits[0] += [None] * (self._position() - len(self.source.splits[0])) + list(values)
+        self.job.run()
+        found = []
+        while True:
+            try:
+                found += self.sink.records.get_nowait()
+            except queue.Empty:
+                return found
+
+    def _position(self):
+        positions = [splits["0"][0] for splits in self.job.offset["s"].values()]
+        return max(positions, default=0)
+
+    def stop(self, directory):
+        return self.job.stop_with_savepoint(str(directory))
+
+
+def saved(tmp_path, *descriptors, **options):
+    """A savepoint of a job that has seen the values 1 to 5."""
+    program = Program().keeping(*descriptors, **options).start()
+    program.feed(1, 2, 3, 4, 5)
+    return program.stop(tmp_path)
+
+
+def restored(path, *descriptors, parallelism=3, **options):
+    start = {"allow_non_restored_state": options.pop("allow", False)}
+    return Program(parallelism).keeping(*descriptors, **options).start(path, **start)
+
+
+LAST = ValueStateDescriptor("last", Types.LONG())
+
+
+def test_state_belongs_to_uid_and_name(tmp_path):
+    path = saved(tmp_path, LAST)
+    assert restored(path, LAST).feed(3) == [{"last": 3}]
+
+
+def test_an_added_state_starts_empty(tmp_path):
+    path = saved(tmp_path, LAST)
+    found = restored(path, LAST, ListStateDescriptor("more")).feed(3)
+    assert found == [{"last": 3, "more": []}]
+
+
+def test_state_of_a_removed_operator_is_refused_unless_allowed(tmp_path):
+    path = saved(tmp_path, LAST)
+    with pytest.raises(SavepointError, match=r"state of operator 'KeyedProcess' \(uid 'keeps'\).*ignore-unclaimed"):
+        restored(path, LAST, uid="renamed")
+    assert restored(path, LAST, uid="renamed", allow=True).feed(3) == [{"last": None}]
+
+
+def test_a_removed_or_renamed_state_is_refused_unless_allowed(tmp_path):
+    path = saved(tmp_path, LAST, ListStateDescriptor("old"))
+    with pytest.raises(SavepointError, match="state 'old' of operator 'KeyedProcess'"):
+        restored(path, LAST).feed(3)
+    program = restored(path, LAST, allow=True)
+    assert program.feed(3) == [{"last": 3}]
+    states = Program(1).keeping(LAST).start(program.stop(tmp_path)).feed(4)  # and it is gone for good
+    assert states == [{"last": 4}]
+
+
+def test_a_removed_source_is_refused_unless_allowed(tmp_path):
+    path = saved(tmp_path, LAST)
+    program = Program()
+    program.stream("other").key_by(str).process(Keeps(LAST)).uid("keeps").sink_to(program.sink)
+    with pytest.raises(SavepointError, match=r"source 'Source: Script' .uid 'source'.*ignore-unclaimed"):
+        program.start(path)
+    program.start(path, allow_non_restored_state=True)
+    assert program.feed(5) == [{"last": 5}]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ListStateDescriptor("last", Types.LONG()),
+        MapStateDescriptor("last", Types.LONG(), Types.LONG()),
+        ReducingStateDescriptor("last", lambda a, b: a + b, Types.LONG()),
+    ],
+    ids=lambda descriptor: type(descriptor).__name__,
+)
+def test_another_kind_of_state_is_refused(tmp_path, other):
+    path = saved(tmp_path, LAST)
+    with pytest.raises(
+        InvalidProgramError, match=r"state 'last' of operator .* is a value state and cannot be used as"
+    ):
+        restored(path, other).feed(3)
+
+
+def test_time_to_live_cannot_be_switched_on_or_off(tmp_path):
+    expiring = ValueStateDescriptor("last", Types.LONG())
+    expiring.enable_time_to_live(StateTtlConfig.new_builder(Time.hours(1)).build())
+    path = saved(tmp_path, LAST)
+    with pytest.raises(InvalidProgramError, match="is a value state and cannot be used as a value state with TTL"):
+        restored(path, expiring).feed(3)
+
+
+def test_another_type_is_refused_when_the_job_starts_and_not_when_a_value_is_read(tmp_path):
+    path = saved(tmp_path, ValueStateDescriptor("last", Types.STRING()), update=lambda value, key: key)
+    with pytest.raises(
+        InvalidProgramError, match=r"state 'last' of operator .* another type: STRING cannot become DOUB"
+    ):
+        restored(path, ValueStateDescriptor("last", Types.DOUBLE())).job.run()
+
+
+def test_values_of_a_state_without_a_type_are_looked_at(tmp_path):
+    path = saved(tmp_path, ValueStateDescriptor("last"), update=lambda value, key: key)
+    with pytest.raises(InvalidProgramError, match="values of type str, which cannot become DOUBLE"):
+        restored(path, ValueStateDescriptor("last", Types.DOUBLE())).job.run()
+    assert restored(path, ValueStateDescriptor("last", Types.STRING())).feed(3) == [{"last": "3"}]
+
+
+def test_a_type_may_become_wider_but_not_narrower(tmp_path):
+    path = saved(tmp_path, ValueStateDescriptor("last", Types.INT()))
+    assert restored(path, LAST).feed(3) == [{"last": 3}]
+    path = saved(tmp_path, LAST)
+    with pytest.raises(InvalidProgramError, match="LONG cannot become INT"):
+        restored(path, ValueStateDescriptor("last", Types.INT())).job.run()
+
+
+OLD_ROW = Types.ROW_NAMED(["a", "gone"], [Types.LONG(), Types.STRING()])
+NEW_ROW = Types.ROW_NAMED(["added", "a"], [Types.STRING(), Types.LONG()])
+
+
+@pytest.mark.parametrize("names", [True, False], ids=["named", "unnamed"])
+def test_rows_may_get_fields_and_lose_others(tmp_path, names):
+    def row(value, key):
+        return Row(a=value, gone=key) if names else Row(value, key, 0)
+
+    old = OLD_ROW if names else Types.ROW_NAMED(["a", "gone", "too"], [Types.LONG(), Types.STRING(), Types.INT()])
+    before = [ValueStateDescriptor("last", old), ListStateDescriptor("all", old)]
+    path = saved(tmp_path, *before, update=row)
+    after = [ValueStateDescriptor("last", NEW_ROW), ListStateDescriptor("all", NEW_ROW)]
+    program = restored(path, *after, update=lambda value, key: Row(added="new", a=value))
+    adapted = Row(added=None, a=3)
+    assert program.feed(3) == [{"last": adapted, "all": [adapted]}]
+    again = restored(program.stop(tmp_path), *after, parallelism=1, update=lambda value, key: Row(added="", a=value))
+    assert again.feed(3) == [{"last": Row(added="new", a=3), "all": [adapted, Row(added="new", a=3)]}]
+    with pytest.raises(InvalidProgramError, match="field 'a': LONG cannot become STRING"):
+        restored(path, ValueStateDescriptor("last", Types.ROW_NAMED(["a"], [Types.STRING()])), allow=True).job.run()
+
+
+def test_max_parallelism_is_fixed_by_the_savepoint(tmp_path):
+    path = saved(tmp_path, LAST)
+    program = Program(max_parallelism=64).keeping(LAST)
+    with pytest.raises(SavepointError, match=r"had max parallelism 128 .* this job sets 64.*set 128"):
+        program.start(path)
+
+
+def test_a_max_parallelism_that_nobody_set_is_taken_from_the_savepoint(tmp_path):
+    small = Program(2, max_parallelism=4).keeping(LAST).start()
+    small.feed(1, 2, 3, 4, 5)
+    path = small.stop(tmp_path)
+    assert restored(path, LAST).feed(1, 5) == [{"last": 1}, {"last": 5}]
+    with pytest.raises(InvalidProgramError, match="parallelism 5 is larger than max parallelism 4"):
+        restored(path, LAST, parallelism=5)
+
+
+def test_an_operator_that_is_no_longer_keyed_is_refused(tmp_path):
+    path = saved(tmp_path, LAST)
+    program = Program()
+    program.stream().map(str).rebalance().map(str).uid("keeps").sink_to(program.sink)
+    with pytest.raises(SavepointError, match="has keyed state in the savepoint, but is not on a keyed stream"):
+        program.start(path)
+
+
+def test_logic_and_topology_around_the_operator_may_change(tmp_path):
+    path = saved(tmp_path, LAST)
+    program = Program(4)
+    doubled = program.stream().filter(lambda v: v > 0).rebalance().map(lambda v: v).key_by(str)
+    doubled.process(Keeps(LAST)).uid("keeps").map(lambda found: found["last"] * 10).sink_to(program.sink)
+    assert program.start(path).feed(3) == [30]
+
+
+def test_generated_ids_depend_on_what_comes_before(tmp_path):
+    first = Program()
+    first.stream().key_by(str).process(Keeps(LAST)).sink_to(first.sink)
+    first.start().feed(1, 2)
+    path = first.stop(tmp_path)
+    same = Program(3)
+    same.stream().key_by(str).process(Keeps(LAST)).sink_to(same.sink)
+    assert same.start(path).feed(2) == [{"last": 2}]
+    changed = Program(3)
+    changed.stream().map(lambda v: v).key_by(str).process(Keeps(LAST)).sink_to(changed.sink)
+    with pytest.raises(SavepointError, match=r"operator 'KeyedProcess' \(generated id [0-9a-f]{32}\)"):
+        changed.start(path)
+
+
+# -- operator state --------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Lists(MapFunction, CheckpointedFunction):
+    """Keeps what it has seen in operator state and says what it was given at the start."""
+
+    union: bool = False
+
+    def initialize_state(self, context):
+        store = context.get_operator_state_store()
+        get = store.get_union_list_state if self.union else store.get_list_state
+        self.state = get(ListStateDescriptor("seen"))
+        self.seen = list(self.state.get())
+        self.given = (context.is_restored(), context.get_restored_checkpoint_id() is not None, tuple(self.seen))
+
+    def snapshot_state(self, context):
+        self.state.update(self.seen)
+
+    def map(self, value):
+        self.seen.append(value)
+        return self.given
+
+
+def listing(parallelism, *, union=False):
+    program = Program(parallelism)
+    program.stream().rebalance().map(Lists(union)).uid("lists").sink_to(program.sink)
+    return program
+
+
+def test_list_state_is_dealt_out_evenly_and_some_tasks_may_get_nothing(tmp_path):
+    program = listing(2).start()
+    assert set(program.feed(*range(5))) == {(False, False, ())}
+    path = program.stop(tmp_path)
+    given = set(listing(3).start(path).feed(*range(9)))
+    assert sorted(len(seen) for _, _, seen in given) == [1, 2, 2]
+    assert sorted(value for _, _, seen in given for value in seen) == list(range(5))
+    assert all(restored and known for restored, known, _ in given)
+    path = listing(3).start(path).stop(tmp_path)
+    given = set(listing(8).start(path).feed(*range(16)))
+    assert sorted(len(seen) for _, _, seen in given) == [0, 1, 1, 1, 1, 1]  # the empty ones are equal
+
+
+def test_union_state_is_given_to_every_task_in_full(tmp_path):
+    program = listing(2, union=True).start()
+    program.feed(*range(4))
+    path = program.stop(tmp_path)
+    for parallelism in (2, 3, 1):
+        given = set(listing(parallelism, union=True).start(path).feed(*range(6)))
+        assert [sorted(seen) for _, _, seen in given] == [[0, 1, 2, 3]]
+
+
+def test_operator_state_of_another_mode_is_refused(tmp_path):
+    program = listing(2).start()
+    program.feed(1)
+    path = program.stop(tmp_path)
+    with pytest.raises(PenstockError, match="split state and cannot be used as union state"):
+        listing(2, union=True).start(path).feed(1)
+
+
+def test_unclaimed_operator_state_is_refused_unless_allowed(tmp_path):
+    program = listing(2).start()
+    program.feed(1)
+    path = program.stop(tmp_path)
+
+    def changed():
+        program = Program(2)
+        program.stream().rebalance().map(str).uid("lists").sink_to(program.sink)
+        return program
+
+    with pytest.raises(SavepointError, match="state 'seen' of operator"):
+        changed().start(path).feed(2)
+    assert changed().start(path, allow_non_restored_state=True).feed(2) == ["2"]
+
+
+@dataclass
+class Counts(MapFunction, ListCheckpointed):
+    def restore_state(self, state):
+        self.given, self.count = list(state), sum(state)
+
+    def snapshot_state(self, checkpoint_id, timestamp):
+        return [1] * self.count
+
+    def map(self, value):
+        self.count += 1
+        return tuple(self.given)
+
+
+def test_what_list_checkpointed_functions_keep_is_dealt_out(tmp_path):
+    def counting(parallelism):
+        program = Program(parallelism)
+        program.stream().rebalance().map(Counts()).uid("counts").sink_to(program.sink)
+        return program
+
+    program = counting(1).start()
+    assert program.feed(*range(7)) == [()] * 7
+    given = counting(3).start(program.stop(tmp_path)).feed(*range(3))
+    assert sorted(map(len, given)) == [2, 2, 3]

@@ -1,0 +1,298 @@
+"""Savepoints as data: read, made from data, changed, and continued by a job."""
+
+import queue
+
+import pytest
+from support import At, Script, Wm
+
+from penstock.common import Row, Time, WatermarkStrategy
+from penstock.common.errors import InvalidProgramError, SavepointError
+from penstock.core.window import CountTrigger, GlobalWindow, GlobalWindows, TimeWindow
+from penstock.datastream import KeyedProcessFunction, ProcessWindowFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.sinks import CollectSink
+from penstock.datastream.functions import BroadcastProcessFunction
+from penstock.datastream.state import (
+    ListStateDescriptor,
+    MapStateDescriptor,
+    StateTtlConfig,
+    ValueStateDescriptor,
+)
+from penstock.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+from penstock.state_processor import (
+    BroadcastStateBootstrapFunction,
+    KeyedStateBootstrapFunction,
+    KeyedStateReaderFunction,
+    OperatorTransformation,
+    SavepointReader,
+    SavepointWriter,
+    StateBootstrapFunction,
+)
+from penstock.state_processor.views import windows_in
+from penstock.testing import ManualClock, MiniCluster
+
+
+def expiring(descriptor):
+    descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.hours(1)).build())
+    return descriptor
+
+
+class Totals(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.total = runtime_context.get_state(ValueStateDescriptor("total", default_value=0))
+        self.seen = runtime_context.get_list_state(expiring(ListStateDescriptor("seen")))
+        self.by_parity = runtime_context.get_map_state(expiring(MapStateDescriptor("by parity")))
+
+    def process_element(self, value, ctx):
+        key, number = value
+        self.total.update(self.total.value() + number)
+        self.seen.add(number)
+        self.by_parity.put(number % 2, number)
+        ctx.timer_service().register_event_time_timer(1_000 + number)
+        ctx.timer_service().register_processing_time_timer(9_000)
+        yield key, self.total.value(), list(self.seen.get())
+
+
+class Elements(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        yield key, context.window(), sorted(elements)
+
+
+def by_key(value):
+    return value[0]
+
+
+class Job:
+    """A job over a script, restored from a savepoint or not."""
+
+    def __init__(self, build, *elements, savepoint=None, parallelism=2, source_uid="source", **options):
+        self.sink = CollectSink()
+        cluster = MiniCluster(clock=ManualClock(5))
+        env = StreamExecutionEnvironment(executor=cluster).set_parallelism(parallelism)
+        source = Script(elements, bounded=False)
+        stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "Script").uid(source_uid)
+        build(stream).sink_to(self.sink).set_parallelism(1)
+        self.job = cluster.start(list(env._sinks), env._job_settings("job"), savepoint=savepoint, **options)
+        self.job.run()
+
+    def records(self):
+        found = []
+        while True:
+            try:
+                found += self.sink.records.get_nowait()
+            except queue.Empty:
+                return found
+
+    def save(self, directory):
+        return SavepointReader.read(self.job.stop_with_savepoint(str(directory))).verify()
+
+
+def totals(stream):
+    return stream.key_by(by_key).process(Totals()).uid("totals")
+
+
+ELEMENTS = [At((key, number), number) for number in range(4) for key in "abc"]
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+
+def test_keyed_state_is_read_by_uid_and_name(tmp_path):
+    reader = Job(totals, *ELEMENTS).save(tmp_path)
+    assert reader.operators() == ["totals"]
+    assert reader.states("totals") == {
+        "total": "value state",
+        "seen": "list state with TTL",
+        "by parity": "map state with TTL",
+    }
+    assert dict(reader.read_keyed_state("totals", "total")) == {"a": 6, "b": 6, "c": 6}
+    assert dict(reader.read_keyed_state("totals", "seen")) == {key: [0, 1, 2, 3] for key in "abc"}
+    assert dict(reader.read_keyed_state("totals", "by parity")) == {key: {0: 2, 1: 3} for key in "abc"}
+    assert reader.source_positions("source") == {"0": len(ELEMENTS)}
+    with pytest.raises(SavepointError, match=r"no keyed state 'x'; it has: 'total', 'seen', 'by parity'"):
+        reader.read_keyed_state("totals", "x")
+    with pytest.raises(SavepointError, match=r"no operator with uid 'y'; it has: .*'totals'"):
+        reader.read_keyed_state("y", "x")
+
+
+def test_timers_are_read_with_their_domain(tmp_path):
+    reader = Job(totals, *ELEMENTS).save(tmp_path)
+    timers = sorted(reader.read_timers("totals"))
+    assert [timer[1:] for timer in timers if timer[0] == "b"] == [
+        *(("EVENT_TIME", 1_000 + number, None) for number in range(4)),
+        ("PROCESSING_TIME", 9_000, None),
+    ]
+    assert len(timers) == 15
+
+
+class WholeKey(KeyedStateReaderFunction):
+    def open(self, runtime_context):
+        self.total = runtime_context.get_state(ValueStateDescriptor("total"))
+        self.seen = runtime_context.get_list_state(expiring(ListStateDescriptor("seen")))
+        self.unknown = runtime_context.get_state(ValueStateDescriptor("unknown", default_value="-"))
+
+    def read_key(self, key, ctx):
+        timers = ctx.registered_event_time_timers(), ctx.registered_processing_time_timers()
+        yield key, self.total.value(), list(self.seen.get()), self.unknown.value(), timers
+
+
+def test_a_reader_function_sees_all_states_of_a_key(tmp_path):
+    reader = Job(totals, *ELEMENTS).save(tmp_path)
+    found = sorted(reader.read_keyed_state("totals", WholeKey()))
+    timers = ([1_000, 1_001, 1_002, 1_003], [9_000])
+    assert found == [(key, 6, [0, 1, 2, 3], "-", timers) for key in "abc"]
+
+
+@pytest.mark.parametrize(
+    ("assigner", "expected"),
+    [
+        (TumblingEventTimeWindows.of(Time.milliseconds(3)), {TimeWindow(0, 3): [0, 1, 2], TimeWindow(3, 6): [3]}),
+        (EventTimeSessionWindows.with_gap(Time.milliseconds(5)), {TimeWindow(0, 8): [0, 1, 2, 3]}),
+        (
+            SlidingEventTimeWindows.of(Time.milliseconds(4), Time.milliseconds(2)),
+            {TimeWindow(0, 2): [0, 1], TimeWindow(2, 4): [2, 3]},
+        ),
+    ],
+    ids=["tumbling", "sessions", "sliding"],
+)
+def test_open_windows_are_read_with_their_contents(tmp_path, assigner, expected):
+    reader = Job(
+        lambda stream: stream.key_by(by_key).window(assigner).process(Elements()).uid("windows"), *ELEMENTS
+    ).save(tmp_path)
+    found = {(key, window): [v[1] for v in contents] for key, window, contents in reader.read_window_state("windows")}
+    assert found == {(key, window): numbers for key in "abc" for window, numbers in expected.items()}
+
+
+def test_windows_with_a_trigger_and_count_windows_are_read_too(tmp_path):
+    def triggered(stream):
+        windows = stream.key_by(by_key).window(GlobalWindows.create()).trigger(CountTrigger.of(9))
+        return windows.reduce(lambda a, b: (a[0], a[1] + b[1])).uid("windows")
+
+    reader = Job(triggered, *ELEMENTS).save(tmp_path)
+    assert sorted(reader.read_window_state("windows")) == [(key, GlobalWindow(), (key, 6)) for key in "abc"]
+    (count,) = [name for name, kind in reader.states("windows").items() if kind.startswith("windowed")]
+    assert sorted(reader.read_window_state("windows", count)) == [(key, GlobalWindow(), 4) for key in "abc"]
+    assert list(windows_in("count windows with reduced values", [2, "x"])) == [(GlobalWindow(), "x")]
+
+
+# -- writing ---------------------------------------------------------------------------------------------------------
+
+
+class Fill(KeyedStateBootstrapFunction):
+    def open(self, runtime_context):
+        self.total = runtime_context.get_state(ValueStateDescriptor("total"))
+        self.seen = runtime_context.get_list_state(expiring(ListStateDescriptor("seen")))
+        self.by_parity = runtime_context.get_map_state(expiring(MapStateDescriptor("by parity")))
+
+    def process_element(self, value, ctx):
+        self.total.update(value[1])
+        ctx.timer_service().register_event_time_timer(50)
+
+
+def filled(pairs):
+    return OperatorTransformation.bootstrap_with(pairs).key_by(by_key).transform(Fill())
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_a_job_starts_with_state_made_from_data(tmp_path, parallelism):
+    pairs = ((f"key {n}", n) for n in range(12_000))
+    path = SavepointWriter.new_savepoint().with_operator("totals", filled(pairs)).write(str(tmp_path / "new"))
+    assert len(list(SavepointReader.read(path).verify().read_timers("totals"))) == 12_000
+    job = Job(totals, ("key 7", 100), ("key 11999", 1), ("new", 5), savepoint=path, parallelism=parallelism)
+    assert sorted(job.records()) == [("key 11999", 12_000, [1]), ("key 7", 107, [100]), ("new", 5, [5])]
+
+
+def test_windows_can_be_filled(tmp_path):
+    assigner = TumblingEventTimeWindows.of(Time.milliseconds(10))
+
+    def job(stream):
+        return stream.key_by(by_key).window(assigner).reduce(lambda a, b: (a[0], a[1] + b[1])).uid("windows")
+
+    data = OperatorTransformation.bootstrap_with([("a", 1), ("a", 12), ("b", 3)]).assign_timestamps(lambda v: v[1])
+    windows = data.key_by(by_key).window(assigner).reduce(lambda a, b: (a[0], a[1] + b[1]))
+    path = SavepointWriter.new_savepoint().with_operator("windows", windows).write(str(tmp_path / "new"))
+    restored = Job(job, At(("a", 5), 5), Wm(30), savepoint=path, parallelism=3)
+    assert sorted(restored.records()) == [("a", 6), ("a", 12), ("b", 3)]
+
+
+class FillList(StateBootstrapFunction):
+    def initialize_state(self, context):
+        self.state = context.get_operator_state_store().get_list_state(ListStateDescriptor("list"))
+        self.union = context.get_operator_state_store().get_union_list_state(ListStateDescriptor("union"))
+        self.values = []
+
+    def process_element(self, value):
+        self.values.append(value)
+
+    def snapshot_state(self, context):
+        self.state.update(self.values)
+        self.union.update(self.values[:1])
+
+
+RULES = MapStateDescriptor("rules")
+
+
+class FillRules(BroadcastStateBootstrapFunction):
+    def process_element(self, value, ctx):
+        ctx.get_broadcast_state(RULES).put(value, value.upper())
+
+
+class Apply(BroadcastProcessFunction):
+    def process_element(self, value, ctx):
+        yield value, ctx.get_broadcast_state(RULES).get(value)
+
+    def process_broadcast_element(self, value, ctx):
+        ctx.get_broadcast_state(RULES).put(value, "changed")
+
+
+def test_operator_and_broadcast_state_can_be_filled_and_read(tmp_path):
+    writer = SavepointWriter.new_savepoint()
+    writer.with_operator("lists", OperatorTransformation.bootstrap_with([1, 2, 3]).transform(FillList()))
+    writer.with_operator("rules", OperatorTransformation.bootstrap_with(["x", "y"]).transform(FillRules()))
+    path = writer.write(str(tmp_path / "new"))
+    reader = SavepointReader.read(path)
+    assert list(reader.read_list_state("lists", "list")) == [1, 2, 3]
+    assert list(reader.read_union_state("lists", "union")) == [1]
+    assert dict(reader.read_broadcast_state("rules", "rules")) == {"x": "X", "y": "Y"}
+    with pytest.raises(SavepointError, match=r"no union state 'list'; it has: 'list' \(split\), 'union' \(union\)"):
+        list(reader.read_union_state("lists", "list"))
+
+    def job(stream):
+        rules = stream.filter(lambda value: False).broadcast(RULES)
+        return stream.rebalance().connect(rules).process(Apply()).uid("rules")
+
+    restored = Job(job, "x", "y", "z", savepoint=path, parallelism=3, allow_non_restored_state=True)
+    assert sorted(restored.records()) == [("x", "X"), ("y", "Y"), ("z", None)]
+
+
+def test_a_savepoint_is_changed_into_another(tmp_path):
+    reader = Job(totals, *ELEMENTS).save(tmp_path / "old")
+    doubled = ((key, 2 * total) for key, total in reader.read_keyed_state("totals", "total"))
+    writer = SavepointWriter.from_existing_savepoint(reader.location)
+    with pytest.raises(SavepointError, match=r"'totals' already: call remove_operator\(\) first"):
+        writer.with_operator("totals", filled(doubled))
+    path = writer.remove_operator("totals").with_operator("totals", filled(doubled)).write(str(tmp_path / "new"))
+    job = Job(totals, *ELEMENTS, ("a", 1), savepoint=path)
+    assert job.records() == [("a", 13, [1])]  # the source goes on where it was
+    with pytest.raises(SavepointError, match="is not empty"):
+        SavepointWriter.from_existing_savepoint(reader.location).write(path)
+
+
+def test_state_can_be_given_to_an_operator_with_another_uid(tmp_path):
+    reader = Job(totals, *ELEMENTS).save(tmp_path / "old")
+    writer = SavepointWriter.from_existing_savepoint(reader.location)
+    path = writer.change_operator_identifier("totals", "renamed").remove_source("source").write(str(tmp_path / "new"))
+    reader.verify()
+
+    def renamed(stream):
+        return stream.key_by(by_key).process(Totals()).uid("renamed")
+
+    job = Job(renamed, ("a", 1), savepoint=path, source_uid="another", parallelism=3)
+    assert job.records() == [("a", 7, [0, 1, 2, 3, 1])]
+
+
+def test_functions_of_the_wrong_kind_are_refused():
+    data = OperatorTransformation.bootstrap_with([Row(a=1)])
+    with pytest.raises(InvalidProgramError, match="takes a KeyedStateBootstrapFunction"):
+        data.key_by(by_key).transform(Totals())
+    with pytest.raises(InvalidProgramError, match="takes a StateBootstrapFunction"):
+        data.transform(Fill())
