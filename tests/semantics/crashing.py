@@ -20,7 +20,7 @@ class Crashing:
         self.snapshot = None
         self.job_id = None
 
-    def start(self):
+    def start(self, savepoint=None):
         cluster = MiniCluster(max_records=self.max_records, cold=self.cold, clock=self.clock)
         env = StreamExecutionEnvironment(executor=cluster).set_parallelism(self.parallelism)
         self.build(env)
@@ -30,6 +30,7 @@ class Crashing:
             snapshot=self.snapshot,
             directory=str(self.tmp_path / "durable"),
             job_id=self.job_id,
+            savepoint=savepoint,
         )
         self.job_id = job.job_id
         return job

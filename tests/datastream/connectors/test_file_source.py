@@ -376,3 +376,24 @@ def test_a_clock_by_hand_decides_when_directories_are_listed(tmp_path):
     assert enumerator.discover_splits() == []
     clock.advance(10)
     assert len(enumerator.discover_splits()) == 1
+
+
+def test_a_savepoint_takes_the_files_along_that_only_the_source_remembers(tmp_path, monitored):
+    collected, crashing = monitored()
+    job = crashing.start()
+    seen = []
+    for number in range(3):
+        write(tmp_path / "in" / f"{number}", f"{number}\n", number + 1)
+        run_until(job, lambda: seen.extend(collected.records) or len(seen) > number)  # noqa: B023
+    location = job.savepoint(str(tmp_path / "savepoints"))
+    (positions,) = job.offset["s"].values()
+    assert len(positions) == 3
+    write(tmp_path / "in" / "3", "3\n", 4)
+    run_until(job, lambda: seen.extend(collected.records) or len(seen) > 3)
+    (positions,) = job.offset["s"].values()
+    assert len(positions) <= 1  # forgotten again
+    crashing.tmp_path = tmp_path / "another"
+    again = crashing.start(savepoint=location)
+    later = []
+    run_until(again, lambda: later.extend(collected.records) or later)
+    assert later == ["3"]
