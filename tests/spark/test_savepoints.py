@@ -8,7 +8,12 @@ from test_jobs import Count, Kept, all_counts, expected_counts
 from penstock.common import Configuration, JobStatus, Time
 from penstock.common.errors import InvalidProgramError, SavepointError
 from penstock.common.watermark_strategy import WatermarkStrategy
-from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
+from penstock.datastream import (
+    ExternalizedCheckpointRetention,
+    KeyedProcessFunction,
+    RuntimeContext,
+    StreamExecutionEnvironment,
+)
 from penstock.datastream.queryable_state import QueryableStateClient
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
@@ -164,6 +169,14 @@ def test_a_used_checkpoint_directory_is_not_overwritten_by_a_savepoint(spark, tm
         return made
 
     commits = Commits()
+    first = env()
+    retention = first.get_checkpoint_config().set_externalized_checkpoint_retention
+    retention(ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION)
+    client = counting(first, commits)
+    commits.wait_for(1)
+    client.stop_with_savepoint(False, str(tmp_path)).result(200)
+    assert (tmp_path / "checkpoint").exists()  # stopped, not cancelled
+    commits.clear()
     client = counting(env(), commits)
     commits.wait_for(1)
     path = client.cancel_with_savepoint(str(tmp_path)).result(200)
