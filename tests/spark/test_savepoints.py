@@ -43,9 +43,18 @@ class Commits(dict):
         with self.changed:
             self.changed.notify_all()
 
+    def of(self, client):
+        """Whose commits these are: when it is over, nobody need wait any longer."""
+        self.result = client.get_job_execution_result()
+        self.result.add_done_callback(self.on_commit)
+        return client
+
     def wait_for(self, number):
         with self.changed:
-            assert self.changed.wait_for(lambda: len(self) >= number, 200), f"{len(self)} commits"
+            self.changed.wait_for(lambda: len(self) >= number or self.result.done(), 200)
+            if self.result.done():
+                self.result.result()  # raises what went wrong
+            assert len(self) >= number
 
 
 def environment(spark, parallelism=2, **configuration):
@@ -57,7 +66,7 @@ def counting(env, commits, name="count", records=RECORDS):
     numbers = env.from_sequence(1, records).uid("numbers")
     counted = numbers.key_by(lambda n: n % KEYS).process(Count()).uid("count")
     counted.sink_to(Kept(commits, commits.on_commit)).uid("kept")
-    return env.execute_async(name)
+    return commits.of(env.execute_async(name))
 
 
 def test_a_job_goes_on_from_a_savepoint_at_another_parallelism(spark, tmp_path):
@@ -136,7 +145,7 @@ def rich(env, commits, records=RECORDS):
         keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(100))).reduce(lambda a, b: a + b).uid("windows")
     )
     timers.map(str).union(windows.map(str)).sink_to(Kept(commits, commits.on_commit)).uid("kept")
-    return env.execute_async("rich")
+    return commits.of(env.execute_async("rich"))
 
 
 def test_rescaling_a_running_job_is_not_seen_in_its_results(spark, tmp_path):
