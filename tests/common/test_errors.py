@@ -33,6 +33,7 @@ ERRORS = [
     JobExecutionError("lost", job_id="0" * 32),
     errors.RetryCommitError("busy"),
     errors.RecordFormatError("no JSON", message=b"{"),
+    errors.SavepointError("damaged"),
     errors.UnsupportedFeatureError("no Java"),
 ]
 

@@ -247,7 +247,7 @@ class SourceCoordinator:
             source.restored = True
             if before:
                 source.enumerator.restore({name: position[1] >= FINISHED for name, position in before.items()})
-        before = self._without_forgotten(source, before)
+        before = _with_subtasks(self._without_forgotten(source, before), source.vertex.parallelism)
         after: dict[str, Any] = {}
         splits = source.enumerator.discover_splits()
         for split in splits:
@@ -259,8 +259,6 @@ class SourceCoordinator:
                 subtask = _subtask_for_new_split({**before, **after}, source.vertex.parallelism)
                 position = (source.source.initial_offset(split), ACTIVE, subtask)
             offset, state, subtask = position
-            if subtask >= source.vertex.parallelism:  # the job was rescaled
-                subtask = _subtask_for_new_split(after, source.vertex.parallelism)
             if state < FINISHED:
                 offset, state = self._advance_split(source, split, offset, state, budget, now)
             else:
@@ -395,6 +393,16 @@ class SourceCoordinator:
             positions = end["s"].get(source.key, {})
             with source.asked("committing its offsets"):
                 source.enumerator.commit({split_id: position[0] for split_id, position in positions.items()})
+
+
+def _with_subtasks(positions: dict[str, Any], parallelism: int) -> dict[str, Any]:
+    """Positions of a savepoint name no subtask: splits are spread anew over as many as there are now."""
+    if all(len(position) == 3 for position in positions.values()):
+        return positions
+    spread: dict[str, Any] = {}
+    for split_id, (offset, state) in positions.items():
+        spread[split_id] = [offset, state, _subtask_for_new_split(spread, parallelism)]
+    return spread
 
 
 def _subtask_for_new_split(positions: dict[str, Any], parallelism: int) -> int:

@@ -37,6 +37,7 @@ _LOCAL = (pa.date32(), pa.time64("us"), pa.timestamp("us"))
 def arrow_type(kind: TypeInformation) -> Any:
     """The Arrow type for values of a type.
 
+    >>> from penstock.common import Types
     >>> arrow_type(Types.INT())
     DataType(int32)
     """
