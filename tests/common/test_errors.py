@@ -32,6 +32,7 @@ ERRORS = [
     errors.EnvironmentStoppedError("stopped"),
     JobExecutionError("lost", job_id="0" * 32),
     errors.RetryCommitError("busy"),
+    errors.SavepointError("no savepoint there"),
     errors.RecordFormatError("no JSON", message=b"{"),
     errors.UnsupportedFeatureError("no Java"),
 ]

@@ -221,7 +221,7 @@ class SourceCoordinator:
         progress = start["n"] == 0
         positions: dict[str, dict[str, Any]] = {}
         for source in self.sources:
-            before = known.get(source.key, {})
+            before = _with_subtasks(known.get(source.key, {}), source.vertex.parallelism)
             with source.asked("planning a batch"):
                 positions[source.key] = after = self._advance(source, before, now)
             progress = progress or any(
@@ -258,8 +258,6 @@ class SourceCoordinator:
                 subtask = _subtask_for_new_split({**before, **after}, source.vertex.parallelism)
                 position = (source.source.initial_offset(split), ACTIVE, subtask)
             offset, state, subtask = position
-            if subtask >= source.vertex.parallelism:  # the job was rescaled
-                subtask = _subtask_for_new_split(after, source.vertex.parallelism)
             if state < FINISHED:
                 offset, state = self._advance_split(source, split, offset, state, budget, now)
             else:
@@ -315,7 +313,7 @@ class SourceCoordinator:
         times = [] if self._wakeup is None else [self._wakeup]
         for source in self.sources:
             if source.idle_timeout is not None:
-                for split_id, (_, state, _) in start["s"].get(source.key, {}).items():
+                for split_id, (_, state, *_) in start["s"].get(source.key, {}).items():
                     if state == ACTIVE and split_id in source.last_active:
                         times.append(source.last_active[split_id] + source.idle_timeout)
         return min(times, default=None)
@@ -391,11 +389,19 @@ class SourceCoordinator:
                 source.enumerator.commit({split_id: position[0] for split_id, position in positions.items()})
 
 
+def _with_subtasks(positions: dict[str, Any], parallelism: int) -> dict[str, Any]:
+    """Positions of a job that had another parallelism, or of an old checkpoint without subtasks, as here."""
+    return {
+        split_id: position if len(position) == 3 and position[2] < parallelism else [*position[:2], index % parallelism]
+        for index, (split_id, position) in enumerate(positions.items())
+    }
+
+
 def _subtask_for_new_split(positions: dict[str, Any], parallelism: int) -> int:
     """The subtask with the fewest splits to read, the first of them; a split stays where it is to its end."""
     loads = [0] * parallelism
     for _, state, subtask in positions.values():
-        if state != GONE and subtask < parallelism:
+        if state != GONE:
             loads[subtask] += 1
     return loads.index(min(loads))
 
