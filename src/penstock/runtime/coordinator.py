@@ -138,6 +138,7 @@ class SourceCoordinator:
         self._initial = initial
         self._savepoints = savepoints
         self._queries = queries
+        self._header: tuple[Offset, BatchHeader] | None = None
         self._external = external or {}  # source vertices fed by the engine itself: vertex -> bounded
         self.sources: list[CoordinatedSource] = []
         for vertex in vertices:
@@ -321,7 +322,12 @@ class SourceCoordinator:
     # -- executing a plan ---------------------------------------------------------------------------------------
 
     def header(self, end: Offset) -> BatchHeader:
-        """What every task must know about the batch that ends with this offset."""
+        """What every task must know about the batch that ends with this offset; however often it is asked, the same."""
+        if self._header is None or self._header[0] != end:
+            self._header = (end, self._new_header(end))
+        return self._header[1]
+
+    def _new_header(self, end: Offset) -> BatchHeader:
         splits: dict[int, dict[str, SplitStatus]] = {}
         finished: set[int] = set()
         for source in self.sources:

@@ -97,8 +97,6 @@ class JobMaster:
             self.queries.end(f"job '{self.graph.name}' is not running: its state cannot be queried")
             self.savepoints.end(f"job '{self.graph.name}' has ended: there is nothing to take a savepoint of")
             self._committers.close()
-            if self._checkpoint is not None and self._is_disposable():
-                self._checkpoint.remove()
             if self._temporary is not None:
                 shutil.rmtree(self._temporary, ignore_errors=True)
 
@@ -139,13 +137,6 @@ class JobMaster:
         if plan is None and record.savepoint is not None:  # it started there, but never got through its first batch
             plan = plan_restore(record.savepoint, self.graph.vertices, self.graph.edges, ignore_unclaimed=True)
         return plan
-
-    def _is_disposable(self) -> bool:
-        """Whether the checkpoint goes with the job (spec: ch. 10, DD10 to DD12)."""
-        retention = self.graph.settings.checkpoint_retention
-        if retention == "NO_EXTERNALIZED_CHECKPOINTS":
-            return True
-        return retention == "DELETE_ON_CANCELLATION" and self.status is JobStatus.CANCELED
 
     def _wake(self) -> None:
         coordinator = self._coordinator
