@@ -61,7 +61,7 @@ def test_the_manifest_says_what_there_is(savepoint):
     assert operator["keyed_states"][0]["type"] == {"type": "PYTHON", "seen": ["int"]}
     assert sum(file["keys"] for file in operator["keyed_files"]) == KEYS
     (source,) = content["sources"].values()
-    assert source.pop("splits") == {"0": [KEYS, 0], "1": [1, 0]}
+    assert source.pop("splits") == {"0": [KEYS, 0, 0], "1": [1, 0, 1]}
     assert source == {"uid": "script", "name": "Source: Script", "parallelism": 2}
 
 
