@@ -222,7 +222,7 @@ class SourceCoordinator:
         progress = start["n"] == 0
         positions: dict[str, dict[str, Any]] = {}
         for source in self.sources:
-            before = known.get(source.key, {})
+            before = _with_subtasks(known.get(source.key, {}), source.vertex.parallelism)
             with source.asked("planning a batch"):
                 positions[source.key] = after = self._advance(source, before, now)
             progress = progress or any(
@@ -314,7 +314,7 @@ class SourceCoordinator:
         times = [] if self._wakeup is None else [self._wakeup]
         for source in self.sources:
             if source.idle_timeout is not None:
-                for split_id, (_, state, _) in start["s"].get(source.key, {}).items():
+                for split_id, (_, state, *_) in start["s"].get(source.key, {}).items():
                     if state == ACTIVE and split_id in source.last_active:
                         times.append(source.last_active[split_id] + source.idle_timeout)
         return min(times, default=None)
@@ -396,11 +396,11 @@ class SourceCoordinator:
 
 
 def _with_subtasks(positions: dict[str, Any], parallelism: int) -> dict[str, Any]:
-    """Positions of a savepoint name no subtask: splits are spread anew over as many as there are now."""
-    if all(len(position) == 3 for position in positions.values()):
+    """As it is here: positions of a savepoint name no subtask, those of another parallelism perhaps one too high."""
+    if all(len(position) == 3 and position[2] < parallelism for position in positions.values()):
         return positions
     spread: dict[str, Any] = {}
-    for split_id, (offset, state) in positions.items():
+    for split_id, (offset, state, *_) in positions.items():
         spread[split_id] = [offset, state, _subtask_for_new_split(spread, parallelism)]
     return spread
 
@@ -409,7 +409,7 @@ def _subtask_for_new_split(positions: dict[str, Any], parallelism: int) -> int:
     """The subtask with the fewest splits to read, the first of them; a split stays where it is to its end."""
     loads = [0] * parallelism
     for _, state, subtask in positions.values():
-        if state != GONE and subtask < parallelism:
+        if state != GONE:
             loads[subtask] += 1
     return loads.index(min(loads))
 
