@@ -32,6 +32,8 @@ ERRORS = [
     errors.EnvironmentStoppedError("stopped"),
     errors.SavepointError("damaged"),
     JobExecutionError("lost", job_id="0" * 32),
+    errors.RetryCommitError("busy"),
+    errors.RecordFormatError("no JSON", message=b"{"),
     errors.UnsupportedFeatureError("no Java"),
 ]
 

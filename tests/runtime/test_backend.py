@@ -326,3 +326,27 @@ def test_dead_timers_do_not_fill_the_queue():
         pages.write()
         pages.timers.compact()
     assert len(pages.timers._event_queue) < 5000
+
+
+def test_pages_that_were_only_read_are_not_written_unless_an_object_in_them_changed():
+    written = []
+
+    class NotingStore(MemoryPageStore):
+        def put(self, page_id, blob):
+            written.append(page_id)
+            super().put(page_id, blob)
+
+    backend = KeyedStateBackend("op", "op", NotingStore(), 128)
+    states = {name: KeyedStateFactory(backend, lambda: 0).create(ValueStateDescriptor(name)) for name in ("a", "b")}
+    backend.set_current_key("k")
+    states["a"].update((1, "x"))
+    states["b"].update([1])
+    backend.snapshot(0)
+    written.clear()
+    for change in (False, False, True, False):
+        backend.set_current_key("k")
+        held = states["b"].value()
+        if change:
+            held.append(2)
+        backend.snapshot(0)
+    assert len(written) == 1

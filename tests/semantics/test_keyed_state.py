@@ -270,3 +270,34 @@ def test_state_can_be_asked_for_in_the_first_call(env, run):
         ("b", "y", 1),
         ("b", "y", 2),
     ]
+
+
+class ChangesInPlace(KeyedProcessFunction):
+    """Never calls update() or put() after the first time."""
+
+    def open(self, runtime_context: RuntimeContext):
+        self.value = runtime_context.get_state(ValueStateDescriptor("value"))
+        self.map = runtime_context.get_map_state(MapStateDescriptor("map"))
+        self.list = runtime_context.get_list_state(ListStateDescriptor("list"))
+        self.nested = runtime_context.get_state(ValueStateDescriptor("nested"))
+
+    def process_element(self, value, ctx):
+        if self.value.value() is None:
+            self.value.update([])
+            self.map.put("seen", [])
+            self.list.add([])
+            self.nested.update(("seen", []))
+        self.value.value().append(value[1])
+        self.map.get("seen").append(value[1])
+        next(iter(self.list.get())).append(value[1])
+        self.nested.value()[1].append(value[1])
+        (inner,) = self.list.get()
+        yield value[0], (*self.value.value(),), (*self.map.get("seen"),), (*inner,), (*self.nested.value()[1],)
+
+
+@pytest.mark.on_spark((4, "STREAMING"))
+def test_state_that_is_changed_in_place_is_kept_without_update(env, run):
+    records = [("a", 1), ("b", 2), ("a", 3), ("a", 4), ("a", 5), ("a", 6), ("b", 7), ("a", 8)]
+    results = run(env.from_collection(records).key_by(lambda record: record[0]).process(ChangesInPlace()))
+    last = {result[0]: result[1:] for result in results}
+    assert last == {"a": ((1, 3, 4, 5, 6, 8),) * 4, "b": ((2, 7),) * 4}

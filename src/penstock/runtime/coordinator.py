@@ -1,7 +1,8 @@
 """The source coordinator plans batches: how far each split is read, what time it is, when there is nothing left.
 
 It runs on the driver. An *offset* is everything a batch needs to be planned again after a failure, as JSON:
-`{"n": batch number, "t": processing time, "end": last batch?, "s": {source operator id: {split id: [offset, state]}}}`.
+`{"n": batch number, "t": processing time, "end": last batch?, "s": {source operator id: {split id: [offset, state,
+subtask]}}, "more": [source operator ids]}`. Sources in "more" have splits that are not listed yet.
 A batch is the step from one offset to the next, so a replayed batch is the same batch.
 """
 
@@ -49,6 +50,7 @@ class CoordinatedSource:
     idle_timeout: int | None
     splits: dict[str, SourceSplit] = field(default_factory=dict)
     last_active: dict[str, int] = field(default_factory=dict)
+    restored: bool = False
 
     @property
     def key(self) -> str:
@@ -223,33 +225,66 @@ class SourceCoordinator:
             before = known.get(source.key, {})
             with source.asked("planning a batch"):
                 positions[source.key] = after = self._advance(source, before, now)
-            progress = progress or _seen(after) != _seen(before)
+            progress = progress or any(
+                position != before.get(name) for name, position in after.items() if position[1] != GONE
+            )
+        more = [source.key for source in self.sources if source.enumerator.has_more_splits()]
         draining = self._draining or (self._savepoints is not None and self._savepoints.draining)
-        end = self._all_finished(positions) or draining
+        end = self._all_finished(positions, more) or draining
         woken = self._wakeup is not None and self._wakeup <= now
         asked = any(board is not None and board.pending for board in (self._savepoints, self._queries))
         if not (progress or end or woken or asked):
             return None
+        if self._savepoints is not None and self._savepoints.pending:
+            self._recall_forgotten(positions)
         if woken:
             self._wakeup = None  # the tasks' reports on this batch say when the next one is due
-        return {"n": start["n"] + 1, "t": now, "end": end, "s": positions}
+        planned = {"n": start["n"] + 1, "t": now, "end": end, "s": positions}
+        return {**planned, "more": more} if more else planned
 
     def _advance(self, source: CoordinatedSource, before: dict[str, Any], now: int) -> dict[str, Any]:
+        if not source.restored:
+            source.restored = True
+            if before:
+                source.enumerator.restore({name: position[1] >= FINISHED for name, position in before.items()})
+        before = self._without_forgotten(source, before)
         after: dict[str, Any] = {}
         splits = source.enumerator.discover_splits()
         for split in splits:
             source.splits[split.split_id] = split
         budget = max(1, self.sizer.limit // max(1, len(splits) * len(self.sources)))
         for split in splits:
-            offset, state = before.get(split.split_id) or (source.source.initial_offset(split), ACTIVE)
+            position = before.get(split.split_id)
+            if position is None:
+                subtask = _subtask_for_new_split({**before, **after}, source.vertex.parallelism)
+                position = (source.source.initial_offset(split), ACTIVE, subtask)
+            offset, state, subtask = position
+            if subtask >= source.vertex.parallelism:  # the job was rescaled
+                subtask = _subtask_for_new_split(after, source.vertex.parallelism)
             if state < FINISHED:
                 offset, state = self._advance_split(source, split, offset, state, budget, now)
             else:
                 state = GONE
-            after[split.split_id] = [offset, state]
-        for split_id, (offset, state) in before.items():  # a split that is no longer listed stays where it was
-            after.setdefault(split_id, [offset, GONE if state >= FINISHED else state])
+            after[split.split_id] = [offset, state, subtask]
+        for split_id, (offset, state, subtask) in before.items():  # a split that is no longer listed stays
+            after.setdefault(split_id, [offset, GONE if state >= FINISHED else state, subtask])
         return after
+
+    def _recall_forgotten(self, positions: dict[str, dict[str, Any]]) -> None:
+        """A savepoint is all that another job will have: it must also name what the sources alone remember."""
+        for source in self.sources:
+            for split_id in source.enumerator.remembered():
+                positions[source.key].setdefault(split_id, [None, GONE, 0])
+
+    def _without_forgotten(self, source: CoordinatedSource, before: dict[str, Any]) -> dict[str, Any]:
+        """Splits that were finished in a batch before this one need not be remembered here, if the source does it."""
+        done = [split_id for split_id, position in before.items() if position[1] >= FINISHED]
+        if not done or not source.enumerator.forget(done):
+            return before
+        for split_id in done:
+            source.splits.pop(split_id, None)
+            source.last_active.pop(split_id, None)
+        return {split_id: position for split_id, position in before.items() if position[1] < FINISHED}
 
     def _advance_split(
         self, source: CoordinatedSource, split: SourceSplit, offset: Any, state: int, budget: int, now: int
@@ -266,11 +301,13 @@ class SourceCoordinator:
             state = FINISHED
         return offset, state
 
-    def _all_finished(self, positions: dict[str, dict[str, Any]]) -> bool:
+    def _all_finished(self, positions: dict[str, dict[str, Any]], more: list[str]) -> bool:
         if any(not bounded for bounded in self._external.values()):
             return False
         return all(
-            source.source.may_end and all(state >= FINISHED for _, state in positions[source.key].values())
+            source.source.may_end
+            and source.key not in more
+            and all(position[1] >= FINISHED for position in positions[source.key].values())
             for source in self.sources
         )
 
@@ -279,7 +316,7 @@ class SourceCoordinator:
         times = [] if self._wakeup is None else [self._wakeup]
         for source in self.sources:
             if source.idle_timeout is not None:
-                for split_id, (_, state) in start["s"].get(source.key, {}).items():
+                for split_id, (_, state, _) in start["s"].get(source.key, {}).items():
                     if state == ACTIVE and split_id in source.last_active:
                         times.append(source.last_active[split_id] + source.idle_timeout)
         return min(times, default=None)
@@ -297,17 +334,17 @@ class SourceCoordinator:
         finished: set[int] = set()
         for source in self.sources:
             positions = end["s"].get(source.key, {})
-            parallelism = source.vertex.parallelism
             splits[source.vertex.id] = {
                 split_id: SplitStatus(
-                    index % parallelism,
+                    subtask,
                     None if source.idle_timeout is None else state == IDLE,
-                    state == FINISHED or end["end"],
+                    state >= FINISHED or end["end"],
                 )
-                for index, (split_id, (_, state)) in enumerate(positions.items())
+                for split_id, (_, state, subtask) in positions.items()
                 if state != GONE
             }
-            if end["end"] or (source.source.may_end and all(state >= FINISHED for _, state in positions.values())):
+            ended = source.source.may_end and source.key not in end.get("more", ())
+            if end["end"] or (ended and all(position[1] >= FINISHED for position in positions.values())):
                 finished.add(source.vertex.id)
         for vertex_id, bounded in self._external.items():
             done = end["end"] or bounded
@@ -325,11 +362,12 @@ class SourceCoordinator:
         for source in self.sources:
             before, after = start["s"].get(source.key, {}), end["s"].get(source.key, {})
             ranges: dict[int, list[SplitRange]] = {}
-            for index, (split_id, (offset, _)) in enumerate(after.items()):
+            for split_id, (offset, _, subtask) in after.items():
+                if offset is None:
+                    continue  # recalled for a savepoint
                 split = self._split(source, split_id)
                 first = before[split_id][0] if split_id in before else source.source.initial_offset(split)
                 if first != offset:
-                    subtask = index % source.vertex.parallelism
                     with source.asked(f"preparing split '{split_id}' from {shorten(first)} to {shorten(offset)}"):
                         prepared = source.enumerator.prepare(split, first, offset)
                     ranges.setdefault(subtask, []).append(SplitRange(prepared, first, offset))
@@ -347,6 +385,8 @@ class SourceCoordinator:
         if split_id not in source.splits:
             for split in source.enumerator.discover_splits():
                 source.splits[split.split_id] = split
+        if split_id not in source.splits:
+            source.splits[split_id] = source.enumerator.restore_split(split_id)
         return source.splits[split_id]
 
     def commit(self, end: Offset) -> None:
@@ -354,12 +394,16 @@ class SourceCoordinator:
         for source in self.sources:
             positions = end["s"].get(source.key, {})
             with source.asked("committing its offsets"):
-                source.enumerator.commit({split_id: offset for split_id, (offset, _) in positions.items()})
+                source.enumerator.commit({split_id: position[0] for split_id, position in positions.items()})
 
 
-def _seen(positions: dict[str, Any]) -> dict[str, Any]:
-    """Positions as far as a change in them is worth a batch: that a finished split is gone is not."""
-    return {split_id: (offset, min(state, FINISHED)) for split_id, (offset, state) in positions.items()}
+def _subtask_for_new_split(positions: dict[str, Any], parallelism: int) -> int:
+    """The subtask with the fewest splits to read, the first of them; a split stays where it is to its end."""
+    loads = [0] * parallelism
+    for _, state, subtask in positions.values():
+        if state != GONE and subtask < parallelism:
+            loads[subtask] += 1
+    return loads.index(min(loads))
 
 
 def idle_timeout_of(vertex: JobVertex) -> int | None:

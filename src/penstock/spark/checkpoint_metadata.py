@@ -28,6 +28,8 @@ class CheckpointRecord:
     """Checkpoint ids go on from here: that of the savepoint the job started from."""
     savepoint: str | None = None
     """The savepoint to load, if nothing was committed since."""
+    job_id: str = ""
+    """The job that began the directory: sinks know their files and transactions by it."""
 
 
 class CheckpointDirectory:
@@ -56,14 +58,14 @@ class CheckpointDirectory:
 
     # -- starting -----------------------------------------------------------------------------------------------
 
-    def claim(self, graph: JobGraph, savepoint: str | None, base: int) -> CheckpointRecord:
+    def claim(self, graph: JobGraph, savepoint: str | None, base: int, job_id: str) -> CheckpointRecord:
         """Write the job's shape into a new directory; refuse an old one that the job cannot continue."""
         shape = _shape(graph)
         known = self._known
         if known is None:
-            self._known = {**shape, "base": base, "savepoint": savepoint}
+            self._known = {**shape, "base": base, "savepoint": savepoint, "job": job_id}
             self._write(self._known)
-            return CheckpointRecord(base, savepoint)
+            return CheckpointRecord(base, savepoint, job_id)
         self._check(known, shape)
         for vertex in graph.vertices:
             for chained in vertex.operators:
@@ -78,7 +80,7 @@ class CheckpointDirectory:
                 f"from the savepoint {savepoint}: use an empty checkpoint directory, or leave the savepoint out to "
                 "continue that job"
             )
-        return CheckpointRecord(known.get("base", 0), None if self.committed else before)
+        return CheckpointRecord(known.get("base", 0), None if self.committed else before, known.get("job", job_id))
 
     @property
     def committed(self) -> bool:

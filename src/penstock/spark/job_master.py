@@ -60,6 +60,7 @@ class JobMaster:
         self._coordinator: SourceCoordinator | None = None
         self._commit_failure: PenstockError | None = None
         self._temporary: str | None = None
+        self._lasting_id = job_id
         self._base = 0
 
     # -- life cycle ---------------------------------------------------------------------------------------------
@@ -72,6 +73,7 @@ class JobMaster:
         try:
             checkpoint = self._checkpoint_directory()
             restore = self.prepare(checkpoint)
+            self._start_committers(checkpoint.location)
             while True:
                 try:
                     self._run_attempt(attempt, checkpoint.location, restore)
@@ -105,6 +107,12 @@ class JobMaster:
         if self._server is not None:
             self._server.stop()
 
+    def _start_committers(self, checkpoint: str) -> None:
+        directory = _directory_beside(checkpoint, "committables")  # "commits" is Spark's own
+        if directory is None:
+            self._committers.check_durable(checkpoint)
+        self._committers.start(self._lasting_id, directory)
+
     def _checkpoint_directory(self) -> CheckpointDirectory:
         if self._checkpoint is None:
             self._temporary = tempfile.mkdtemp(prefix="penstock-checkpoint-")
@@ -123,8 +131,9 @@ class JobMaster:
                 ignore_unclaimed=settings.ignore_unclaimed_state,
             )
         base = 0 if plan is None else plan.manifest.checkpoint_id
-        record = checkpoint.claim(self.graph, settings.savepoint_path, base)
+        record = checkpoint.claim(self.graph, settings.savepoint_path, base, self.job_id)
         self._base = record.base
+        self._lasting_id = record.job_id
         if plan is None and record.savepoint is not None:  # it started there, but never got through its first batch
             plan = plan_restore(record.savepoint, self.graph.vertices, self.graph.edges, ignore_unclaimed=True)
         return plan
@@ -151,9 +160,10 @@ class JobMaster:
         self._coordinator = coordinator
         self._commit_failure = None
         server = self._server = SourceServer(coordinator, self._spark.sparkContext.defaultParallelism)
+        server.on_committed = self._committers.checkpoint_complete
         try:
-            coordinator.start(_receive_directory(checkpoint))
-            spec = job_spec(self.graph, self.job_id, attempt, batch=False, restore=restore)
+            coordinator.start(_directory_beside(checkpoint, "received"))
+            spec = job_spec(self.graph, self._lasting_id, attempt, batch=False, restore=restore)
             frame = compile_streaming(self._spark, spec, server, self.graph.frames, checkpoint)
             writer = (
                 frame.writeStream.outputMode("append")
@@ -236,7 +246,7 @@ def _stop_quietly(query: StreamingQuery) -> None:
         query.stop()
 
 
-def _receive_directory(checkpoint: str) -> str | None:
-    """Receive logs lie beside the checkpoint if that is on this machine."""
+def _directory_beside(checkpoint: str, name: str) -> str | None:
+    """Receive logs and commit logs lie beside the checkpoint if that is on this machine."""
     local = checkpoint.removeprefix("file://")
-    return None if "://" in local else str(Path(local) / "received")
+    return None if "://" in local else str(Path(local) / name)

@@ -10,9 +10,12 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any, NoReturn, cast
+from zlib import crc32
 
 from penstock.common.errors import InvalidProgramError, KeySelectorError, StateAccessError, shorten
+from penstock.runtime.isolation import IMMUTABLE
 from penstock.runtime.key_groups import key_group_for, key_hash
 from penstock.runtime.serialization import dumps
 from penstock.runtime.state.pages import (
@@ -287,7 +290,7 @@ class KeyedStateBackend:
         return page
 
     def _fill(self, page: Page, blob: bytes) -> None:
-        page.size = len(blob)
+        page.size, page.check = len(blob), crc32(blob)
         page.entries = {key: [page, *tail] for key, *tail in decode_page(blob, self._width)}
         for slot, adapt in self._adapters.items():
             for entry in page.entries.values():
@@ -307,8 +310,9 @@ class KeyedStateBackend:
         if self._sweeps:
             self._sweep_next_page(now)
         for page in list(self.pages.values()):
-            if page.dirty:
+            if page.dirty or (page.lent and _can_change(page)):
                 self._write(page, now)
+            page.lent = False
         self._write_timer_index()
         self._batch += 1
         self._evict()
@@ -330,8 +334,11 @@ class KeyedStateBackend:
         return alive
 
     def _write(self, page: Page, now: int) -> None:
-        """Encode a page by columns, which pickles faster than entry by entry; keys without anything are dropped."""
-        page.dirty = False
+        """Encode a page by columns, which pickles faster than entry by entry; keys without anything are dropped.
+
+        A page that was only read is stored if an object in it was changed in place.
+        """
+        updated, page.dirty = page.dirty, False
         page.last_used = self._batch
         entries = page.entries
         for slot, sweep in self._sweeps.items():
@@ -353,7 +360,10 @@ class KeyedStateBackend:
             first_processing = earliest_timer(columns[PROCESSING_TIMERS])
             columns[PAGE] = list(entries)
             blob = dumps(columns, f"state of operator '{self.operator_name}'")
-            self._store.put(self._page_id(page.index), blob)
+            check = crc32(blob)
+            if updated or check != page.check:
+                self._store.put(self._page_id(page.index), blob)
+            page.check = check
         elif page.size:
             self._store.remove(self._page_id(page.index))
         self._note_timers(page.index, (first_event, first_processing))
@@ -504,6 +514,19 @@ class KeyedStateBackend:
             else:
                 self._store.remove(name)
         self._dirty_segments.clear()
+
+
+def _can_change(page: Page) -> bool:
+    """Whether a page holds objects that can be changed in place: by far the most hold numbers, strings and tuples."""
+    columns = list(zip(*page.entries.values(), strict=True))[FIRST_SLOT:]
+    return not all(IMMUTABLE.issuperset(map(type, column)) or _flat_tuples(column) for column in columns)
+
+
+def _flat_tuples(column: tuple[Any, ...]) -> bool:
+    kinds = set(map(type, column)) - IMMUTABLE
+    if kinds != {tuple}:
+        return False
+    return IMMUTABLE.issuperset(map(type, chain.from_iterable(value for value in column if type(value) is tuple)))
 
 
 def check_hashable(key: Any, operator_name: str) -> None:

@@ -23,7 +23,9 @@ class SlotCell:
 
     def get(self) -> Any:
         """What is stored for the current key, None if nothing."""
-        return self.backend.entry[self.slot]
+        entry = self.backend.entry
+        entry[0].lent = True
+        return entry[self.slot]
 
     def put(self, value: Any) -> None:
         """Store a value; None removes."""
@@ -48,7 +50,9 @@ class NamespaceCell:
 
     def get(self) -> Any:
         """What is stored for the current key and namespace, None if nothing."""
-        values = self.backend.entry[self.slot]
+        entry = self.backend.entry
+        entry[0].lent = True
+        values = entry[self.slot]
         return None if values is None else values.get(self.namespace)
 
     def put(self, value: Any) -> None:

@@ -21,8 +21,10 @@ class SlotValueState(ValueState[Any]):
         self._default = default
 
     def value(self) -> Any:
-        """The value of the current key."""
-        value = self._backend.entry[self._slot]
+        """The value of the current key: the object itself, so that a change in place is kept."""
+        entry = self._backend.entry
+        entry[0].lent = True
+        value = entry[self._slot]
         return self._default if value is None else value
 
     def update(self, value: Any) -> None:

@@ -60,13 +60,15 @@ PAGE, EVENT_TIMERS, PROCESSING_TIMERS, FIRST_SLOT = 0, 1, 2, 3
 class Page:
     """Decoded entries of the keys that hash to one page index."""
 
-    __slots__ = ("dirty", "entries", "index", "last_used", "size")
+    __slots__ = ("check", "dirty", "entries", "index", "last_used", "lent", "size")
 
     def __init__(self, index: int) -> None:
         self.index = index
         self.entries: dict[Any, Entry] = {}
         self.dirty = False
+        self.lent = False  # something was given out in this batch, and may be changed without update()
         self.size = 0  # bytes when last read or written
+        self.check = 0  # checksum of those bytes
         self.last_used = 0  # batch number, for eviction
 
 
