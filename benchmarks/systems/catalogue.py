@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass, field
 
 from benchmarks.jobs.catalogue import JOBS
-from benchmarks.systems.environment import PYFLINK, ROOT, SPARK, Environment
+from benchmarks.systems.environment import BYTEWAX, PATHWAY, PYFLINK, ROOT, SPARK, Environment
 
 _ALL = tuple(JOBS)
 _PYFLINK = tuple(name for name in JOBS if name not in {"g", "q8_co_group"})  # it has no joins of DataStreams
@@ -56,6 +56,8 @@ SYSTEMS = {
         System("pyflink", "pyflink", "default", _PYFLINK, environment=PYFLINK),
         System("pyflink-process", "pyflink", "process", _PYFLINK, environment=PYFLINK, variables=_WORKERS),
         System("pyflink-thread", "pyflink", "thread", _PYFLINK, environment=PYFLINK),
+        System("bytewax", "bytewax", "default", tuple("abcdefg"), "drive_bytewax", BYTEWAX),
+        System("pathway", "pathway", "default", tuple("adefg"), "drive_pathway", PATHWAY),
         System("spark", "spark", "100000", ("b", "c"), "drive_spark", SPARK),
         System("spark-20k", "spark", "20000", ("b", "c"), "drive_spark", SPARK),
     )

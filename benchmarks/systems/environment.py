@@ -58,4 +58,6 @@ def _run(*command: str) -> None:
 
 
 PYFLINK = Environment("pyflink", ("apache-flink",))
+BYTEWAX = Environment("bytewax", ("bytewax",))
+PATHWAY = Environment("pathway", ("pathway",))
 SPARK = Environment("spark", ("pyspark", "pandas", "pyarrow", "protobuf"))
