@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a script, from anywhere
 
 from benchmarks.harness import kafka
-from benchmarks.jobs.catalogue import JOBS, Job
+from benchmarks.jobs.catalogue import JOBS, NEXMARK, Job
 from benchmarks.measure import MeasurementError, Plan, collect, measure
 from benchmarks.results_table import Cell, Results, describe_machine
 from benchmarks.systems.catalogue import SYSTEMS, System
@@ -25,7 +25,8 @@ from benchmarks.systems.environment import CACHE
 def main() -> int:
     """Measure, print, save."""
     args = _parse()
-    jobs = [JOBS[letter] for letter in args.jobs.split(",")]
+    names = [name for word in args.jobs.split(",") for name in (NEXMARK if word == "nexmark" else (word,))]
+    jobs = [JOBS[name] for name in names]
     systems = [SYSTEMS[name] for name in args.systems.split(",")]
     plan = Plan(
         records=args.records,
@@ -86,7 +87,7 @@ def _verify(jobs: list[Job], systems: list[System], plan: Plan) -> int:
     for job in jobs:
         seen = {}
         for system in systems:
-            if job.letter in system.jobs and system.package != "spark" and not job.measures_latency:
+            if job.letter in system.jobs and system.package != "spark" and not job.measures_latency and job.comparable:
                 result = collect(system, job, plan)
                 seen[system.name] = (result["count"], result["digest"])
                 print(f"({job.letter}) {system.name}: {result}", flush=True)
@@ -99,8 +100,12 @@ def _verify(jobs: list[Job], systems: list[System], plan: Plan) -> int:
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    letters = "; ".join(f"{job.letter} {job.title}" for job in JOBS.values())
-    add("--jobs", default="a,b,c,d,e,f,g,l", help=f"letters: {letters}")
+    add(
+        "--jobs",
+        default="a,b,c,d,e,f,g,l",
+        help="letters and names, and nexmark for its queries: "
+        + "; ".join(f"{j.letter} {j.title}" for j in JOBS.values()),
+    )
     add("--systems", default="penstock,pyflink,pyflink-process,pyflink-thread,spark", help=", ".join(SYSTEMS))
     add("--records", type=int, default=20_000, help="first count; counts triple until two runs lie far enough apart")
     add("--seconds", type=float, default=4.0, help="smallest time between the two runs measured (default: 4)")

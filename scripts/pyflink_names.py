@@ -91,6 +91,8 @@ def judge(module: str, path: str) -> Name:
         lookup(module, path)
     except UnsupportedFeatureError as error:
         return Name(module, path, UNSUPPORTED, str(error).partition(": ")[2])
+    except AttributeError:
+        return Name(module, path, UNSUPPORTED, "not there")
     for status in (UNSUPPORTED, ACCEPTED):
         why = remark_for(status, path)
         if why is not None:

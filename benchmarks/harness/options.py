@@ -13,6 +13,7 @@ class Workload:
     records: int
     keys: int
     parallelism: int
+    events_per_second: int = 10_000  # of event time, in Nexmark
 
 
 @dataclass(slots=True, frozen=True)
@@ -32,6 +33,8 @@ class Options:
 
     def workload(self, records: int) -> Workload:
         """The workload of one execution with so many records."""
+        if self.mode == "collect":  # few records, which shall span many windows all the same
+            return Workload(records, self.keys, self.parallelism, events_per_second=max(1, records // 100))
         return Workload(records, self.keys, self.parallelism)
 
     def arguments(self) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.jobs.catalogue import Job
 
-_JOBS = Path(__file__).parent.parent / "jobs"
+_BENCHMARKS = Path(__file__).parent.parent
 _IMPORT = re.compile(r"^(\s*(?:from|import) )penstock\b", re.MULTILINE)
 
 
@@ -28,7 +28,7 @@ def load_builder(job: Job, package: str) -> Callable[..., Any]:
     The text runs as `__main__`, as a user's script does: then every system ships the functions by value, and no
     worker has to find this directory.
     """
-    path = _JOBS / f"{job.module}.py"
+    path = _BENCHMARKS / job.directory / f"{job.module}.py"
     names: dict[str, Any] = {"__name__": "__main__", "__file__": str(path)}
     exec(compile(swap_import(path.read_text(), package), str(path), "exec", dont_inherit=True), names)
     builder: Callable[..., Any] = names[job.builder]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True, frozen=True)
 class Job:
-    """One job: the module under benchmarks/jobs and the function in it that builds the stream."""
+    """One job: its letter or name, the module under benchmarks/ and the function in it that builds the stream."""
 
     letter: str
     title: str
@@ -16,6 +16,12 @@ class Job:
     keys: int = 1_000
     measures_latency: bool = False
     uses_kafka: bool = False
+    directory: str = "jobs"
+    comparable: bool = True  # whether the results depend on the input alone
+
+
+def _nexmark(name: str, title: str, *, comparable: bool = True) -> Job:
+    return Job(name, title, "queries", f"build_{name}", directory="nexmark", comparable=comparable)
 
 
 JOBS = {
@@ -31,5 +37,19 @@ JOBS = {
         Job("k", "Kafka, count by key, Kafka, exactly once", "kafka_count", uses_kafka=True),
         Job("m", "the same: latency at 1,000 records/s", "kafka_count", measures_latency=True, uses_kafka=True),
         Job("l", "latency at 1,000 records/s", "latency", measures_latency=True),
+        _nexmark("q0", "Nexmark: pass through"),
+        _nexmark("q1", "Nexmark: currency conversion"),
+        _nexmark("q2", "Nexmark: selection"),
+        _nexmark("q3", "Nexmark: local items"),
+        _nexmark("q4", "Nexmark: average price by category"),
+        _nexmark("q5", "Nexmark: hot items"),
+        _nexmark("q6", "Nexmark: average price by seller"),
+        _nexmark("q7", "Nexmark: highest bid"),
+        _nexmark("q8", "Nexmark: new sellers"),
+        _nexmark("q8_co_group", "Nexmark: new sellers, with co_group"),
+        _nexmark("q11", "Nexmark: sessions of bidders"),
+        _nexmark("q12", "Nexmark: processing-time windows", comparable=False),
     )
 }
+
+NEXMARK = tuple(name for name, job in JOBS.items() if job.directory == "nexmark")

@@ -6,10 +6,13 @@ import os
 import sys
 from dataclasses import dataclass, field
 
-from benchmarks.systems.environment import BYTEWAX, PYFLINK, QUIX, ROOT, SPARK, Environment
+from benchmarks.jobs.catalogue import JOBS
+from benchmarks.systems.environment import BYTEWAX, PATHWAY, PYFLINK, QUIX, ROOT, SPARK, Environment
 
-_ALL = "abcdefgklm"
-_KAFKA_JOBS = "km"
+_ALL = tuple(JOBS)
+_PYFLINK = tuple(name for name in JOBS if name not in {"g", "q8_co_group"})  # it has no joins of DataStreams
+_KAFKA = tuple(name for name, job in JOBS.items() if job.uses_kafka)
+_KAFKA_DRIVERS = {"drive_flink": "drive_kafka", "drive_bytewax": "drive_bytewax_kafka"}
 
 
 @dataclass(slots=True, frozen=True)
@@ -19,7 +22,7 @@ class System:
     name: str
     package: str
     variant: str
-    jobs: str
+    jobs: tuple[str, ...]
     driver: str = "drive_flink"
     environment: Environment | None = None  # None: the interpreter that runs the benchmarks
     variables: dict[str, str] = field(default_factory=dict)
@@ -32,7 +35,7 @@ class System:
     def command(self, job: str, arguments: list[str]) -> list[str]:
         """The command line of a measured process."""
         python = self.environment.python if self.environment else sys.executable
-        driver = "drive_kafka" if job in _KAFKA_JOBS and self.driver == "drive_flink" else self.driver
+        driver = _KAFKA_DRIVERS.get(self.driver, self.driver) if job in _KAFKA else self.driver
         return [python, "-m", f"benchmarks.systems.{driver}", *arguments]
 
     def process_environment(self) -> dict[str, str]:
@@ -53,12 +56,13 @@ SYSTEMS = {
     system.name: system
     for system in (
         System("penstock", "penstock", "default", _ALL),
-        System("pyflink", "pyflink", "default", "abcdefklm", environment=PYFLINK),
-        System("pyflink-process", "pyflink", "process", "abcdefklm", environment=PYFLINK, variables=_WORKERS),
-        System("pyflink-thread", "pyflink", "thread", "abcdefklm", environment=PYFLINK),
-        System("quix", "quix", "default", _KAFKA_JOBS, "drive_quix", QUIX),
-        System("bytewax", "bytewax", "default", _KAFKA_JOBS, "drive_bytewax", BYTEWAX),
-        System("spark", "spark", "100000", "bc", "drive_spark", SPARK),
-        System("spark-20k", "spark", "20000", "bc", "drive_spark", SPARK),
+        System("pyflink", "pyflink", "default", _PYFLINK, environment=PYFLINK),
+        System("pyflink-process", "pyflink", "process", _PYFLINK, environment=PYFLINK, variables=_WORKERS),
+        System("pyflink-thread", "pyflink", "thread", _PYFLINK, environment=PYFLINK),
+        System("bytewax", "bytewax", "default", (*"abcdefg", *_KAFKA), "drive_bytewax", BYTEWAX),
+        System("quix", "quix", "default", _KAFKA, "drive_quix", QUIX),
+        System("pathway", "pathway", "default", tuple("adefg"), "drive_pathway", PATHWAY),
+        System("spark", "spark", "100000", ("b", "c"), "drive_spark", SPARK),
+        System("spark-20k", "spark", "20000", ("b", "c"), "drive_spark", SPARK),
     )
 }

@@ -60,4 +60,5 @@ def _run(*command: str) -> None:
 PYFLINK = Environment("pyflink", ("apache-flink",))
 QUIX = Environment("quix", ("quixstreams",))
 BYTEWAX = Environment("bytewax", ("bytewax[kafka]",))
+PATHWAY = Environment("pathway", ("pathway",))
 SPARK = Environment("spark", ("pyspark", "pandas", "pyarrow", "protobuf"))

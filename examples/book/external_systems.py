@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import socket
 import sqlite3
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -126,6 +128,46 @@ READINGS = [
     SensorReading("sensor_2", 1_000, 74.0),
     SensorReading("sensor_1", 2_000, 70.5),
 ]
+
+
+class SocketSink(SinkFunction):
+    """Writes lines to a socket; there is one connection, so it runs as one task."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.address = (host, port)
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.connection = socket.create_connection(self.address)
+
+    def invoke(self, value: Any, context: SinkFunction.Context) -> None:
+        self.connection.sendall(f"{value}\n".encode())
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+@book.example("8-12", "A sink function")
+def socket_sink(env: StreamExecutionEnvironment) -> dict[str, Callable[[], list[Any]]]:
+    """The simplest sink. After a failure lines can come again. What a listener in the driver program has received."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    received: list[str] = []
+
+    def listen() -> None:
+        connection, _ = listener.accept()
+        with connection, connection.makefile(encoding="utf-8") as lines:
+            received.extend(line.rstrip("\n") for line in lines)
+        listener.close()
+
+    listening = threading.Thread(target=listen, daemon=True)
+    listening.start()
+    lines = env.from_collection(READINGS).map(lambda reading: f"{reading.id} {reading.temperature}").set_parallelism(1)
+    lines.add_sink(SocketSink(*listener.getsockname())).set_parallelism(1)
+
+    def lines_received() -> list[Any]:
+        listening.join()
+        return received
+
+    return {"received": lines_received}
 
 
 class UpsertSink(SinkFunction):

@@ -2,6 +2,7 @@
 
 import io
 import sys
+import threading
 from types import SimpleNamespace
 
 from penstock.cli.progress import ProgressLine, describe
@@ -116,5 +117,5 @@ def test_it_follows_a_job_until_it_has_ended():
     with ProgressLine(terminal, enabled=True) as line:
         line.follow(client)
         while "7 rows" not in terminal.getvalue():
-            pass
+            threading.Event().wait(0.01)
     assert terminal.getvalue().endswith("\r\x1b[K")

@@ -5,7 +5,8 @@ readers do not see, steer it:
 
 * ``<!-- output -->`` before a ``text`` block: what was printed since the last such block must be this;
 * ``<!-- output: last line -->``: only its last line;
-* ``<!-- not run: why -->`` before a ``python`` block: it is only compiled.
+* ``<!-- not run: why -->`` before a ``python`` block: it is only compiled;
+* ``<!-- fragments -->`` anywhere: the page's blocks are pieces of programs, and are only compiled.
 """
 
 import contextlib
@@ -47,22 +48,24 @@ def blocks(markdown):
 
 
 def run_page(path):
-    """Run the program of a page and compare its output; returns how many blocks were run."""
+    """Run the program of a page and compare its output; returns how many blocks were run, or compiled if none can."""
     module = ModuleType("__main__")
     before = sys.modules["__main__"]
     printed = io.StringIO()
     defaults = ExecutionDefaults(Configuration(), executor=MiniCluster())
+    markdown = path.read_text(encoding="utf-8")
+    fragments = "<!-- fragments -->" in markdown
     count = 0
     sys.modules["__main__"] = module  # functions and classes of the page are pickled by value, as those of a program
     try:
         with execution_defaults(defaults), contextlib.redirect_stdout(printed):
-            for block in blocks(path.read_text(encoding="utf-8")):
+            for block in blocks(markdown):
                 if block.kind == "python":
                     # So many empty lines that a traceback names the line of the page.
                     code = compile("\n" * (block.line - 1) + block.text, str(path), "exec")
-                    if not block.mark.startswith("not run: "):
+                    if not fragments and not block.mark.startswith("not run: "):
                         exec(code, module.__dict__)
-                        count += 1
+                    count += fragments or not block.mark.startswith("not run: ")
                 elif block.mark.startswith("output"):
                     _compare(path, block, printed.getvalue())
                     printed.seek(0)

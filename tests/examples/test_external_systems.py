@@ -33,6 +33,12 @@ def test_8_11_a_range_read_again_is_the_same():
 
 
 @closing
+def test_8_12_a_listener_receives_every_line(results):
+    expected = [f"{reading.id} {reading.temperature}" for reading in program.READINGS]
+    assert sorted(results(program.socket_sink)["received"]) == sorted(expected)
+
+
+@closing
 def test_8_13_the_last_value_of_each_key_is_in_the_table(results):
     assert results(program.upsert_sink) == {"table": [("sensor_1", 70.5), ("sensor_2", 74.0)]}
 

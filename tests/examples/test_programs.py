@@ -102,6 +102,22 @@ def test_on_spark_a_crashed_job_recovers():
 
 @pytest.mark.spark
 @pytest.mark.timeout(300)
+def test_on_spark_hourly_tips_are_the_published_ones():
+    printed = run_on_spark("taxi/hourly_tips.py", "--rides", "1259")
+    found = re.findall(r"^01 Jan (\d\d):00:00 +(\d+) +(\d+)\.00 +\*+$", printed, flags=re.MULTILINE)
+    assert found == [
+        ("13", "2013000089", "76"),
+        ("14", "2013000197", "71"),
+        ("15", "2013000118", "83"),
+        ("16", "2013000119", "81"),
+        ("17", "2013000195", "73"),
+        ("18", "2013000072", "123"),
+        ("19", "2013000058", "84"),
+    ]
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
 def test_on_spark_the_demo_ends_by_itself():
     printed = run_on_spark("sensor_average.py", "--seconds", "3", "--sensors", "4")
     lines = re.findall(r"^\d\d:\d\d:\d\d(?: +-?\d+\.\d){5}$", printed, flags=re.MULTILINE)

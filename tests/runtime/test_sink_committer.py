@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.common.errors import JobExecutionError
+from penstock.common.errors import InvalidProgramError, JobExecutionError, RetryCommitError
 from penstock.core.sink import Committer, Sink
 from penstock.runtime.frames import TaskReport
 from penstock.runtime.job import ChainedOperator, JobVertex
@@ -80,3 +80,91 @@ def test_a_failing_commit_names_sink_batch_and_reason(committers):
 def test_all_committers_are_closed(committers, log):
     committers.close()
     assert log == [("first", "closed"), ("second", "closed")]
+
+
+class Stubborn(Noting):
+    """Asks to be called again so many times."""
+
+    refusals = 0
+    max_retries = 3
+
+    def commit(self, committables, checkpoint_id):
+        if self.refusals > 0:
+            self.refusals -= 1
+            raise RetryCommitError("busy")
+        super().commit(committables, checkpoint_id)
+
+
+class Later(Stubborn):
+    after_checkpoint = True
+
+
+class OtherSink(NotingSink):
+    def __init__(self, log, name, kind):
+        super().__init__(log, name)
+        self.kind = kind
+
+    def create_committer(self):
+        return self.kind(self.log, self.name)
+
+
+def committers_of(log, kind, directory=None):
+    waits = []
+    operator = ChainedOperator("id late", "late", SinkOperator(OtherSink(log, "late", kind)), None, None, 1)
+    committers = SinkCommitters([JobVertex(0, "late", 1, 128, [operator], True)], waits.append)
+    committers.start("job", directory)
+    return committers, committers._committers["id late"], waits
+
+
+def test_a_commit_that_asks_for_it_is_tried_again_with_growing_waits(log):
+    committers, committer, waits = committers_of(log, Stubborn)
+    committer.refusals = 3
+    committers.commit([report(0, 0, late=["a"])], 5)
+    assert log == [("late", 5, ["a"])]
+    assert waits == [0.05, 0.1, 0.2]
+
+
+def test_after_too_many_retries_the_job_fails_with_the_reason(log):
+    committers, committer, _ = committers_of(log, Stubborn)
+    committer.refusals = 4
+    with pytest.raises(JobExecutionError, match=r"sink 'late' could not commit batch 5 in 4 attempts: busy"):
+        committers.commit([report(0, 0, late=["a"])], 5)
+
+
+def test_a_sink_that_commits_after_the_checkpoint_waits_for_it_and_goes_through_the_log(log, tmp_path):
+    committers, _, _ = committers_of(log, Later, str(tmp_path))
+    committers.commit([report(0, 0, late=["a"])], 5)
+    committers.commit([report(0, 0, late=["again"])], 5)  # a replay takes the place of the first run
+    assert log == []
+    again, _, _ = committers_of(log, Later, str(tmp_path))  # after a crash of the driver
+    again.checkpoint_complete(4)
+    assert log == []
+    again.checkpoint_complete()
+    assert log == [("late", 5, ["again"])]
+    committers_of(log, Later, str(tmp_path))[0].checkpoint_complete()
+    assert log == [("late", 5, ["again"])]
+
+
+def test_a_replay_that_prepares_nothing_takes_back_what_the_first_run_prepared(log):
+    committers, _, _ = committers_of(log, Later)
+    committers.commit([report(0, 0, late=["a"])], 5)
+    committers.commit([report(0, 0)], 5)
+    committers.checkpoint_complete()
+    assert log == []
+
+
+def test_what_cannot_be_committed_yet_waits_and_keeps_its_place(log):
+    committers, committer, waits = committers_of(log, Later)
+    committer.refusals = 1
+    for checkpoint_id in (1, 2):
+        committers.commit([report(0, 0, late=[checkpoint_id])], checkpoint_id)
+    committers.checkpoint_complete()
+    assert (log, waits) == ([], [])
+    committers.checkpoint_complete()
+    assert log == [("late", 1, [1]), ("late", 2, [2])]
+
+
+def test_a_log_that_would_not_survive_the_driver_is_refused(log, committers):
+    with pytest.raises(InvalidProgramError, match=r"sink 'late'.*s3://bucket"):
+        committers_of(log, Later)[0].check_durable("s3://bucket/dir")
+    committers.check_durable("s3://bucket/dir")

@@ -218,6 +218,15 @@ def test_nothing_of_the_engine_is_printed(env, capfd):
         assert "WARN" not in text
 
 
+def test_a_spark_without_our_sink_reports_through_foreach_batch(env, monkeypatch):
+    """As in a session that somebody else has started."""
+    monkeypatch.setattr("penstock.spark.report_sink._sink_class", lambda spark: None)
+    commits = {}
+    env.from_sequence(1, 100).key_by(lambda n: n % 3).process(Count()).sink_to(Kept(commits))
+    env.execute()
+    assert all_counts(commits) == expected_counts(100, 3)
+
+
 class Diary(MapFunction):
     """Writes down when it was opened and closed, and counts the records it has seen in a field of its own."""
 

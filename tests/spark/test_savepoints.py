@@ -8,7 +8,12 @@ from test_jobs import Count, Kept, all_counts, expected_counts
 from penstock.common import Configuration, JobStatus, Time
 from penstock.common.errors import InvalidProgramError, SavepointError
 from penstock.common.watermark_strategy import WatermarkStrategy
-from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
+from penstock.datastream import (
+    ExternalizedCheckpointRetention,
+    KeyedProcessFunction,
+    RuntimeContext,
+    StreamExecutionEnvironment,
+)
 from penstock.datastream.queryable_state import QueryableStateClient
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
@@ -38,9 +43,18 @@ class Commits(dict):
         with self.changed:
             self.changed.notify_all()
 
+    def of(self, client):
+        """Whose commits these are: when it is over, nobody need wait any longer."""
+        self.result = client.get_job_execution_result()
+        self.result.add_done_callback(self.on_commit)
+        return client
+
     def wait_for(self, number):
         with self.changed:
-            assert self.changed.wait_for(lambda: len(self) >= number, 200), f"{len(self)} commits"
+            self.changed.wait_for(lambda: len(self) >= number or self.result.done(), 200)
+            if self.result.done():
+                self.result.result()  # raises what went wrong
+            assert len(self) >= number
 
 
 def environment(spark, parallelism=2, **configuration):
@@ -52,7 +66,7 @@ def counting(env, commits, name="count", records=RECORDS):
     numbers = env.from_sequence(1, records).uid("numbers")
     counted = numbers.key_by(lambda n: n % KEYS).process(Count()).uid("count")
     counted.sink_to(Kept(commits, commits.on_commit)).uid("kept")
-    return env.execute_async(name)
+    return commits.of(env.execute_async(name))
 
 
 def test_a_job_goes_on_from_a_savepoint_at_another_parallelism(spark, tmp_path):
@@ -131,7 +145,7 @@ def rich(env, commits, records=RECORDS):
         keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(100))).reduce(lambda a, b: a + b).uid("windows")
     )
     timers.map(str).union(windows.map(str)).sink_to(Kept(commits, commits.on_commit)).uid("kept")
-    return env.execute_async("rich")
+    return commits.of(env.execute_async("rich"))
 
 
 def test_rescaling_a_running_job_is_not_seen_in_its_results(spark, tmp_path):
@@ -164,6 +178,14 @@ def test_a_used_checkpoint_directory_is_not_overwritten_by_a_savepoint(spark, tm
         return made
 
     commits = Commits()
+    first = env()
+    retention = first.get_checkpoint_config().set_externalized_checkpoint_retention
+    retention(ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION)
+    client = counting(first, commits)
+    commits.wait_for(1)
+    client.stop_with_savepoint(False, str(tmp_path)).result(200)
+    assert (tmp_path / "checkpoint").exists()  # stopped, not cancelled
+    commits.clear()
     client = counting(env(), commits)
     commits.wait_for(1)
     path = client.cancel_with_savepoint(str(tmp_path)).result(200)

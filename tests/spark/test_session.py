@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from penstock.spark import jvm_classes
-from penstock.spark.session import _joined, stop_session
+from penstock.spark.session import _joined, quiet_interrupts, stop_session
 from penstock.spark.session_conf import driver_memory, runtime_settings
 
 _SOURCES = str(Path(__file__).parents[2] / "src")
@@ -206,3 +207,14 @@ def test_the_file_system_is_compiled_once(monkeypatch, tmp_path):
 def test_stopping_somebody_elses_spark_does_nothing():
     stranger = SimpleNamespace(sparkContext=object())
     stop_session(stranger)
+
+
+def test_an_interrupt_while_spark_starts_is_no_news_but_everything_else_is(caplog):
+    with quiet_interrupts():
+        logging.getLogger().error("KeyboardInterrupt while sending command.")
+        logging.getLogger().error("something else")
+    logging.getLogger().error("KeyboardInterrupt while sending command, later")
+    assert [record.message for record in caplog.records] == [
+        "something else",
+        "KeyboardInterrupt while sending command, later",
+    ]

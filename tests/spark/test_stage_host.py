@@ -169,7 +169,7 @@ def test_a_failure_in_the_host_reaches_the_worker_that_was_asked(job):
     with pytest.raises(UserFunctionError, match="a bad record"):
         batch_in(job, 1)
     # The next attempt starts from the committed state, in functions of its own.
-    job.pages.blobs, job.offset = kept, {**offset, "s": {key: {"collection": [2, 0]} for key in offset["s"]}}
+    job.pages.blobs, job.offset = kept, {**offset, "s": {key: {"collection": [2, 0, 0]} for key in offset["s"]}}
     second = batch_in(job, 0)
     assert second[0] == 2
     assert second[2] != first[2]

@@ -32,9 +32,12 @@ _CONNECTORS = (
     ("collections, sequences, generators", "penstock.datastream.connectors.datagen", None, None),
     ("sockets", "penstock.datastream.connectors.socket", None, None),
     ("text files", "penstock.datastream.connectors.text_file", None, None),
-    ("file system (row and bulk formats)", "penstock.datastream.connectors.file_system", None, None),
+    ("files: text, CSV, JSON, Parquet, ORC", "penstock.datastream.connectors.file_system", "pyarrow", None),
+    ("Avro", "penstock.datastream.formats.avro", "fastavro", "avro"),
     ("Kafka", "penstock.datastream.connectors.kafka", "confluent_kafka", "kafka"),
-    ("JDBC", "penstock.datastream.connectors.jdbc", None, None),
+    ("PostgreSQL and other databases", "penstock.datastream.connectors.jdbc", "psycopg", "postgresql"),
+    ("Redis", "penstock.datastream.connectors.redis", "redis", "redis"),
+    ("Elasticsearch, OpenSearch", "penstock.datastream.connectors.elasticsearch", None, None),
     ("any Spark DataFrame (env.from_dataframe)", "penstock.spark.interop", "pyspark", None),
 )
 
@@ -177,6 +180,8 @@ def _connector(name: str, module: str, needs: str | None, extra: str | None) -> 
 
 def _exists(module: str) -> bool:
     try:
-        return importlib.util.find_spec(module) is not None
+        found = importlib.util.find_spec(module)
     except ModuleNotFoundError:
         return False
+    # Modules of PyFlink that are missing here explain themselves when they are imported; they have no file.
+    return found is not None and found.origin is not None

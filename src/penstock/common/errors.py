@@ -16,6 +16,8 @@ __all__ = [
     "KeySelectorError",
     "MissingTimestampError",
     "PenstockError",
+    "RecordFormatError",
+    "RetryCommitError",
     "SavepointError",
     "SerializationError",
     "StateAccessError",
@@ -186,6 +188,19 @@ class JobExecutionError(PenstockError):
     def __init__(self, message: str, *, job_id: str | None = None) -> None:
         self.job_id = job_id
         super().__init__(message)
+
+
+class RetryCommitError(PenstockError):
+    """Raised by a committer: nothing is lost, call ``commit`` again in a moment with the same arguments."""
+
+
+class RecordFormatError(PenstockError, ValueError):
+    """A message cannot be turned into a record, or a record into a message. Carries the message."""
+
+    def __init__(self, reason: str, *, message: object = None) -> None:
+        self.reason = reason
+        self.message = None if message is None else shorten(message)
+        super().__init__(reason if self.message is None else f"{reason} [message {self.message}]")
 
 
 class UnsupportedFeatureError(PenstockError, NotImplementedError):

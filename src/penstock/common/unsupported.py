@@ -53,6 +53,10 @@ _CONNECTORS = """
 """
 _NAMES: dict[str, tuple[str, str]] = {
     "penstock.datastream.connectors": (_CONNECTORS, _WRITE_ONE),
+    "penstock.datastream.connectors.kafka": (
+        "FlinkKafkaConsumerBase FlinkKafkaProducerBase",
+        "use FlinkKafkaConsumer, FlinkKafkaProducer, KafkaSource or KafkaSink",
+    ),
     "penstock.datastream.functions": ("JavaFunctionWrapper", _NO_JAVA),
     "penstock.datastream.utils": (
         "convert_to_python_obj create_hadoop_configuration create_java_properties pickled_bytes_to_python_obj",

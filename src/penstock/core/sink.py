@@ -6,6 +6,12 @@ files, ids of transactions) goes to the driver. Once the batch is durable, the :
 visible. A batch that fails is written again; its first committables are then never committed, so a sink with a
 committer delivers exactly once, one without at least once.
 
+There are two moments for the commit. Usually it is part of the batch: the engine completes the checkpoint when
+:meth:`Committer.commit` has returned, and after a crash in between the batch runs again and is committed again under
+the same checkpoint id. With :attr:`Committer.after_checkpoint` it follows the checkpoint, as in Flink: committables
+wait in a durable log until the checkpoint is complete, and leave it when ``commit`` has returned. Choose this one if
+what a second run of the batch prepares cannot take the place of what the first one committed.
+
 >>> class Lines(Sink):
 ...     '''Collects lines; they become visible with the commit.'''
 ...
@@ -66,16 +72,15 @@ class DeliveryGuarantee(Enum):
 class WriterInitContext:
     """What a writer is made for.
 
-    ``sink_id`` names the sink within the job, the same on every run. ``lineage`` names the job's line of checkpoints: a
-    program that is started again and continues from its checkpoint has the same one, with another ``job_id``.
-    ``(lineage, sink_id, checkpoint_id, subtask_id)`` is unique, and the same when a batch is written again.
+    ``sink_id`` names the sink within the job, the same on every run. ``job_id`` is that of the run that began the
+    checkpoint directory, also after a restart. ``(job_id, sink_id, checkpoint_id, subtask_id)`` is unique, and the same
+    when a batch is written again: use it to name files and transactions.
     """
 
     subtask_id: int
     parallelism: int
     checkpoint_id: int
     job_id: str = ""
-    lineage: str = ""
     sink_id: str = ""
     attempt_number: int = 0
     processing_time: int = 0
@@ -110,6 +115,8 @@ class SinkWriter(ABC):
 
     #: Set by the runtime before each call of :meth:`write_batch`.
     current_watermark: int = MIN_WATERMARK
+    #: Set by the runtime before :meth:`begin`, :meth:`write_batch` and :meth:`flush`; the same throughout a batch.
+    current_processing_time: int = 0
 
     def begin(self, checkpoint_id: int) -> None:
         """Called before the first record of every micro-batch but the one the writer was made in."""
@@ -130,6 +137,10 @@ class SinkWriter(ABC):
             for value, context._timestamp in zip(values, timestamps, strict=True):
                 write(value, context)
 
+    def next_wakeup(self) -> int | None:
+        """The processing time at which :meth:`flush` must be called though no record may come."""
+        return None
+
     def flush(self, end_of_input: bool) -> None:
         """Called after the last record of a micro-batch: nothing may stay in memory only."""
         return
@@ -138,13 +149,44 @@ class SinkWriter(ABC):
         """What the committer has to make visible; picklable. Called after :meth:`flush`."""
         return []
 
+    def snapshot_state(self, checkpoint_id: int) -> list[Any]:
+        """What a writer that takes over must know; picklable. Called after :meth:`prepare_commit`, and only for
+        sinks that say :attr:`Sink.stateful`.
+        """
+        return []
+
     def close(self) -> None:
         """Called once at the end, also after a failure; not committed work is dropped here."""
         return
 
 
 class Committer(ABC):
-    """Makes written data visible. Runs on the driver."""
+    """Makes written data visible. Runs on the driver.
+
+    An error fails the job, which then does what its restart strategy says. If trying again may help, raise a
+    :class:`~penstock.common.errors.RetryCommitError`: ``commit`` is then called again with the same arguments.
+    """
+
+    after_checkpoint: bool = False
+    """Whether to commit when the checkpoint is complete, from the log, instead of just before."""
+    may_commit_early: bool = False
+    """For those that commit after the checkpoint: whether they can also do it before, where there is no place for a
+    log, because a second run of the batch takes the place of the first.
+    """
+    max_retries: int = 10
+    """How often a commit that asks for it is tried again before the job fails."""
+    retry_backoff_ms: int = 50
+    """The wait before the first retry; doubled for each one after it, up to 100 times as long."""
+
+    def open(self, job_id: str, sink_id: str) -> None:
+        """Called before the first commit, also after a restart; the ids are those the writers get."""
+        return
+
+    def checkpoint_complete(self, *, final: bool) -> None:
+        """What was committed so far belongs to complete checkpoints and will not be committed again. Called often,
+        also when nothing happened; ``final`` when the job is done.
+        """
+        return
 
     @abstractmethod
     def commit(self, committables: list[Any], checkpoint_id: int) -> None:
@@ -160,9 +202,16 @@ class Committer(ABC):
 class Sink(ABC):
     """A sink for records: what a job is given. Must be picklable."""
 
+    stateful: bool = False
+    """Whether writers have state: see :meth:`SinkWriter.snapshot_state` and :meth:`restore_writer`."""
+
     @abstractmethod
     def create_writer(self, context: WriterInitContext) -> SinkWriter:
         """A writer, for one task."""
+
+    def restore_writer(self, context: WriterInitContext, state: list[Any]) -> SinkWriter:
+        """A writer that continues from the state another one left with the last checkpoint."""
+        return self.create_writer(context)
 
     def create_committer(self) -> Committer | None:
         """The committer; ``None`` if writers need no second step."""

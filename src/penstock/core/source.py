@@ -106,6 +106,33 @@ class SplitEnumerator(ABC):
     def is_finished(self, split: SourceSplit, offset: Any) -> bool:
         """Whether nothing can follow after ``offset``: the split is bounded and read to its end."""
 
+    def restore_split(self, split_id: str) -> SourceSplit:
+        """The split of that name, for a batch that is read again after a restart: it may not be listed any more."""
+        raise KeyError(f"split {split_id!r} of the checkpoint is gone from the source")
+
+    def restore(self, finished: Mapping[str, bool]) -> None:
+        """Called before the first :meth:`discover_splits` of a job that continues: the splits in its checkpoint by
+        their ids, and whether each was read to its end.
+        """
+        return
+
+    def has_more_splits(self) -> bool:
+        """Whether splits will follow that :meth:`discover_splits` does not list yet. A bounded source that hands out
+        its splits a few at a time says so until the last one is listed.
+        """
+        return False
+
+    def forget(self, split_ids: Sequence[str]) -> bool:
+        """Whether these finished splits may leave the checkpoint, so that it does not grow with everything ever read.
+
+        A source that says yes never lists them again, also after a restart: it keeps a durable note of its own.
+        """
+        return False
+
+    def remembered(self) -> Sequence[str]:
+        """The splits that were forgotten: a savepoint takes them along, for :meth:`restore` of another job."""
+        return ()
+
     def prepare(self, split: SourceSplit, start_offset: Any, end_offset: Any) -> SourceSplit:
         """What the reader gets to read a range; a source that keeps its data on the driver attaches it here."""
         return split

@@ -51,6 +51,7 @@ from penstock.runtime.operators.sink import SinkOperator
 from penstock.runtime.operators.sink_function import SinkFunctionOperator
 from penstock.runtime.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
 from penstock.runtime.operators.timestamps import TimestampsAndWatermarksOperator
+from penstock.runtime.operators.transactional_sinks import transactional_sink
 from penstock.runtime.operators.type_check import declare_output_type
 
 if TYPE_CHECKING:
@@ -348,9 +349,15 @@ class DataStream(StreamSettings):
         return stream._add_sink(type(sink).__name__, SinkOperator(sink))
 
     def add_sink(self, sink_func: SinkFunction | Sink | Callable[[Any], Any]) -> DataStreamSink:
-        """Calls a SinkFunction, or a plain function, for every record."""
-        if isinstance(sink_func, Sink):
+        """Calls a SinkFunction, or a plain function, for every record.
+
+        A TwoPhaseCommitSinkFunction or a GenericWriteAheadSink delivers with the checkpoints.
+        """
+        if isinstance(sink_func, Sink):  # StreamingFileSink and JdbcSink are sinks of either kind in PyFlink
             return self.sink_to(sink_func)
+        transactional = transactional_sink(sink_func)
+        if transactional is not None:
+            return self._add_sink("Unnamed", SinkOperator(transactional))
         return self._add_sink("Unnamed", SinkFunctionOperator(checked_function(sink_func, SinkFunction, "add_sink")))
 
     def _add_sink(self, name: str, operator: StreamOperator) -> DataStreamSink:

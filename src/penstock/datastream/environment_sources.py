@@ -106,7 +106,10 @@ class EnvironmentSources(EnvironmentSettings):
         return self._source(SourceFunctionSource(source_func, source_name), source_name, type_info, parallel=parallel)
 
     def create_input(self, input_format: InputFormat, type_info: TypeInformation | None = None) -> DataStream:
-        """PyFlink's way to Java input formats; there are none here."""
+        """The records of an input format that is a source here, such as AvroInputFormat."""
+        as_source = getattr(input_format, "as_source", None)
+        if as_source is not None:
+            return self._source(as_source(), "Input", type_info)
         raise InvalidProgramError("create_input() takes a Java input format in PyFlink: use from_source() instead")
 
     def from_dataframe(

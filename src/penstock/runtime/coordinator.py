@@ -1,8 +1,9 @@
 """The source coordinator plans batches: how far each split is read, what time it is, when there is nothing left.
 
 It runs on the driver. An *offset* is everything a batch needs to be planned again after a failure, as JSON:
-`{"n": batch number, "t": processing time, "end": last batch?, "s": {source operator id: {split id: [offset, state]}}}`,
-and if splits are new in a batch, where they begin: `"f": {source operator id: {split id: offset}}`.
+`{"n": batch number, "t": processing time, "end": last batch?, "s": {source operator id: {split id: [offset, state,
+subtask]}}, "more": [source operator ids], "f": {source operator id: {split id: offset}}}`. Sources in "more" have
+splits that are not listed yet; "f" says where splits begin that are new in the batch.
 A batch is the step from one offset to the next, so a replayed batch is the same batch.
 """
 
@@ -50,6 +51,7 @@ class CoordinatedSource:
     idle_timeout: int | None
     splits: dict[str, SourceSplit] = field(default_factory=dict)
     last_active: dict[str, int] = field(default_factory=dict)
+    restored: bool = False
 
     @property
     def key(self) -> str:
@@ -137,6 +139,7 @@ class SourceCoordinator:
         self._initial = initial
         self._savepoints = savepoints
         self._queries = queries
+        self._header: tuple[Offset, BatchHeader] | None = None
         self._external = external or {}  # source vertices fed by the engine itself: vertex -> bounded
         self.sources: list[CoordinatedSource] = []
         for vertex in vertices:
@@ -224,46 +227,80 @@ class SourceCoordinator:
         positions: dict[str, dict[str, Any]] = {}
         firsts: dict[str, dict[str, Any]] = {}
         for source in self.sources:
-            before = known.get(source.key, {})
+            before = _with_subtasks(known.get(source.key, {}), source.vertex.parallelism)
             with source.asked("planning a batch"):
-                positions[source.key], first = self._advance(source, before, now)
-            progress = progress or _seen(positions[source.key]) != _seen(before)
-            if first:
-                firsts[source.key] = first
+                after, new = self._advance(source, before, now)
+            positions[source.key] = after
+            if new:
+                firsts[source.key] = new
+            progress = progress or any(
+                position != before.get(name) for name, position in after.items() if position[1] != GONE
+            )
+        more = [source.key for source in self.sources if source.enumerator.has_more_splits()]
         draining = self._draining or (self._savepoints is not None and self._savepoints.draining)
-        end = self._all_finished(positions) or draining
+        end = self._all_finished(positions, more) or draining
         woken = self._wakeup is not None and self._wakeup <= now
         asked = any(board is not None and board.pending for board in (self._savepoints, self._queries))
         if not (progress or end or woken or asked):
             return None
+        if self._savepoints is not None and self._savepoints.pending:
+            self._recall_forgotten(positions)
         if woken:
             self._wakeup = None  # the tasks' reports on this batch say when the next one is due
-        plan = {"n": start["n"] + 1, "t": now, "end": end, "s": positions}
-        return {**plan, "f": firsts} if firsts else plan
+        planned = {"n": start["n"] + 1, "t": now, "end": end, "s": positions}
+        return {**planned, **({"more": more} if more else {}), **({"f": firsts} if firsts else {})}
 
     def _advance(
         self, source: CoordinatedSource, before: dict[str, Any], now: int
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Where the source's splits are read to, and where those begin that are new."""
-        # Known splits first, in their order, listed or not: a split's place decides who reads it.
-        after = {split_id: [at, GONE if state >= FINISHED else state] for split_id, (at, state) in before.items()}
+        fresh = not before
         firsts: dict[str, Any] = {}
+        if not source.restored:
+            source.restored = True
+            if before:
+                source.enumerator.restore({name: position[1] >= FINISHED for name, position in before.items()})
+        before = _with_subtasks(self._without_forgotten(source, before), source.vertex.parallelism)
+        after: dict[str, Any] = {}
         splits = source.enumerator.discover_splits()
         for split in splits:
             source.splits[split.split_id] = split
         budget = max(1, self.sizer.limit // max(1, len(splits) * len(self.sources)))
         for split in splits:
-            if split.split_id not in after:
-                firsts[split.split_id] = self._starting_offset(source, split, fresh=not before)
-                after[split.split_id] = [firsts[split.split_id], ACTIVE]
-            offset, state = after[split.split_id]
+            position = before.get(split.split_id)
+            if position is None:
+                subtask = _subtask_for_new_split({**before, **after}, source.vertex.parallelism)
+                firsts[split.split_id] = self._starting_offset(source, split, fresh=fresh)
+                position = (firsts[split.split_id], ACTIVE, subtask)
+            offset, state, subtask = position
             if state < FINISHED:
-                after[split.split_id] = list(self._advance_split(source, split, offset, state, budget, now))
+                offset, state = self._advance_split(source, split, offset, state, budget, now)
+            else:
+                state = GONE
+            after[split.split_id] = [offset, state, subtask]
+        for split_id, (offset, state, subtask) in before.items():  # a split that is no longer listed stays
+            after.setdefault(split_id, [offset, GONE if state >= FINISHED else state, subtask])
         return after, firsts
 
     def _starting_offset(self, source: CoordinatedSource, split: SourceSplit, *, fresh: bool) -> Any:
         offset = source.enumerator.starting_offset(split, fresh=fresh)
         return source.source.initial_offset(split) if offset is None else offset
+
+    def _recall_forgotten(self, positions: dict[str, dict[str, Any]]) -> None:
+        """A savepoint is all that another job will have: it must also name what the sources alone remember."""
+        for source in self.sources:
+            for split_id in source.enumerator.remembered():
+                positions[source.key].setdefault(split_id, [None, GONE, 0])
+
+    def _without_forgotten(self, source: CoordinatedSource, before: dict[str, Any]) -> dict[str, Any]:
+        """Splits that were finished in a batch before this one need not be remembered here, if the source does it."""
+        done = [split_id for split_id, position in before.items() if position[1] >= FINISHED]
+        if not done or not source.enumerator.forget(done):
+            return before
+        for split_id in done:
+            source.splits.pop(split_id, None)
+            source.last_active.pop(split_id, None)
+        return {split_id: position for split_id, position in before.items() if position[1] < FINISHED}
 
     def _advance_split(
         self, source: CoordinatedSource, split: SourceSplit, offset: Any, state: int, budget: int, now: int
@@ -280,11 +317,13 @@ class SourceCoordinator:
             state = FINISHED
         return offset, state
 
-    def _all_finished(self, positions: dict[str, dict[str, Any]]) -> bool:
+    def _all_finished(self, positions: dict[str, dict[str, Any]], more: list[str]) -> bool:
         if any(not bounded for bounded in self._external.values()):
             return False
         return all(
-            source.source.may_end and all(state >= FINISHED for _, state in positions[source.key].values())
+            source.source.may_end
+            and source.key not in more
+            and all(position[1] >= FINISHED for position in positions[source.key].values())
             for source in self.sources
         )
 
@@ -293,7 +332,7 @@ class SourceCoordinator:
         times = [] if self._wakeup is None else [self._wakeup]
         for source in self.sources:
             if source.idle_timeout is not None:
-                for split_id, (_, state) in start["s"].get(source.key, {}).items():
+                for split_id, (_, state, *_) in start["s"].get(source.key, {}).items():
                     if state == ACTIVE and split_id in source.last_active:
                         times.append(source.last_active[split_id] + source.idle_timeout)
         return min(times, default=None)
@@ -301,22 +340,27 @@ class SourceCoordinator:
     # -- executing a plan ---------------------------------------------------------------------------------------
 
     def header(self, end: Offset) -> BatchHeader:
-        """What every task must know about the batch that ends with this offset."""
+        """What every task must know about the batch that ends with this offset; however often it is asked, the same."""
+        if self._header is None or self._header[0] != end:
+            self._header = (end, self._new_header(end))
+        return self._header[1]
+
+    def _new_header(self, end: Offset) -> BatchHeader:
         splits: dict[int, dict[str, SplitStatus]] = {}
         finished: set[int] = set()
         for source in self.sources:
             positions = end["s"].get(source.key, {})
-            parallelism = source.vertex.parallelism
             splits[source.vertex.id] = {
                 split_id: SplitStatus(
-                    index % parallelism,
+                    subtask,
                     None if source.idle_timeout is None else state == IDLE,
-                    state == FINISHED or end["end"],
+                    state >= FINISHED or end["end"],
                 )
-                for index, (split_id, (_, state)) in enumerate(positions.items())
+                for split_id, (_, state, subtask) in positions.items()
                 if state != GONE
             }
-            if end["end"] or (source.source.may_end and all(state >= FINISHED for _, state in positions.values())):
+            ended = source.source.may_end and source.key not in end.get("more", ())
+            if end["end"] or (ended and all(position[1] >= FINISHED for position in positions.values())):
                 finished.add(source.vertex.id)
         for vertex_id, bounded in self._external.items():
             done = end["end"] or bounded
@@ -335,13 +379,14 @@ class SourceCoordinator:
             before, after = start["s"].get(source.key, {}), end["s"].get(source.key, {})
             firsts = end.get("f", {}).get(source.key, {})
             ranges: dict[int, list[SplitRange]] = {}
-            for index, (split_id, (offset, _)) in enumerate(after.items()):
+            for split_id, (offset, _, subtask) in after.items():
+                if offset is None:
+                    continue  # recalled for a savepoint
                 split = self._split(source, split_id)
                 first = before[split_id][0] if split_id in before else firsts.get(split_id)
                 if first is None:  # written before offsets had firsts
                     first = source.source.initial_offset(split)
                 if first != offset:
-                    subtask = index % source.vertex.parallelism
                     with source.asked(f"preparing split '{split_id}' from {shorten(first)} to {shorten(offset)}"):
                         prepared = source.enumerator.prepare(split, first, offset)
                     ranges.setdefault(subtask, []).append(SplitRange(prepared, first, offset))
@@ -359,6 +404,8 @@ class SourceCoordinator:
         if split_id not in source.splits:
             for split in source.enumerator.discover_splits():
                 source.splits[split.split_id] = split
+        if split_id not in source.splits:
+            source.splits[split_id] = source.enumerator.restore_split(split_id)
         return source.splits[split_id]
 
     def commit(self, end: Offset) -> None:
@@ -366,12 +413,26 @@ class SourceCoordinator:
         for source in self.sources:
             positions = end["s"].get(source.key, {})
             with source.asked("committing its offsets"):
-                source.enumerator.commit({split_id: offset for split_id, (offset, _) in positions.items()})
+                source.enumerator.commit({split_id: position[0] for split_id, position in positions.items()})
 
 
-def _seen(positions: dict[str, Any]) -> dict[str, Any]:
-    """Positions as far as a change in them is worth a batch: that a finished split is gone is not."""
-    return {split_id: (offset, min(state, FINISHED)) for split_id, (offset, state) in positions.items()}
+def _with_subtasks(positions: dict[str, Any], parallelism: int) -> dict[str, Any]:
+    """As it is here: positions of a savepoint name no subtask, those of another parallelism perhaps one too high."""
+    if all(len(position) == 3 and position[2] < parallelism for position in positions.values()):
+        return positions
+    spread: dict[str, Any] = {}
+    for split_id, (offset, state, *_) in positions.items():
+        spread[split_id] = [offset, state, _subtask_for_new_split(spread, parallelism)]
+    return spread
+
+
+def _subtask_for_new_split(positions: dict[str, Any], parallelism: int) -> int:
+    """The subtask with the fewest splits to read, the first of them; a split stays where it is to its end."""
+    loads = [0] * parallelism
+    for _, state, subtask in positions.values():
+        if state != GONE:
+            loads[subtask] += 1
+    return loads.index(min(loads))
 
 
 def idle_timeout_of(vertex: JobVertex) -> int | None:

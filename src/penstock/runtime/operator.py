@@ -112,7 +112,6 @@ class JobInfo:
     job_name: str = "Penstock job"
     attempt: int = 0
     checkpoint_id: int = 0
-    lineage: str = ""  # names the line of checkpoints: the same for every run that continues from it
     parameters: dict[str, str] = field(default_factory=dict)
     cached_files: dict[str, str] = field(default_factory=dict)
 

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from penstock.common.errors import JobExecutionError, PenstockError
+from penstock.common.errors import InvalidProgramError, JobExecutionError, PenstockError, RetryCommitError
 from penstock.core.sink import Committer
+from penstock.runtime.commit_log import CommitLog
 from penstock.runtime.frames import TaskReport
 from penstock.runtime.job import JobVertex
 from penstock.runtime.operators.sink import SinkOperator
 from penstock.runtime.user_errors import user_traceback
 
+_LONGEST_BACKOFF = 100  # times the first wait
+
 
 class SinkCommitters:
-    """The committers of all sinks of a job."""
+    """The committers of all sinks of a job.
 
-    def __init__(self, vertices: list[JobVertex]) -> None:
+    Most commit within the batch. Those with `after_checkpoint` go through the commit log: `commit` writes it,
+    `checkpoint_complete` empties it.
+    """
+
+    def __init__(self, vertices: list[JobVertex], sleep: Callable[[float], None] = time.sleep) -> None:
         self._committers: dict[str, Committer] = {}
         self._names: dict[str, str] = {}
+        self._logs: dict[str, CommitLog] = {}
+        self._early: set[str] = set()
+        self._sleep = sleep
         for vertex in vertices:
             for chained in vertex.operators:
                 if isinstance(chained.operator, SinkOperator):
@@ -26,6 +40,24 @@ class SinkCommitters:
                         self._committers[chained.operator_id] = committer
                         self._names[chained.operator_id] = chained.name
 
+    def start(self, job_id: str, directory: str | None) -> None:
+        """Called before the first batch: the job's lasting id, and a directory that survives a crash of the driver."""
+        for sink_id, committer in self._committers.items():
+            committer.open(job_id, sink_id)
+            if committer.after_checkpoint and sink_id not in self._early:
+                self._logs[sink_id] = CommitLog(None if directory is None else str(Path(directory) / sink_id))
+
+    def check_durable(self, checkpoint: str) -> None:
+        """There is no place for logs: sinks that can do without one commit early, others are refused."""
+        for sink_id, committer in self._committers.items():
+            if committer.after_checkpoint and committer.may_commit_early:
+                self._early.add(sink_id)
+            elif committer.after_checkpoint:
+                raise InvalidProgramError(
+                    f"sink '{self._names[sink_id]}' commits after the checkpoint from a log that must be on a local "
+                    f"(or mounted) file system, but the checkpoint directory is {checkpoint}: use a file: address"
+                )
+
     def commit(self, reports: list[TaskReport], checkpoint_id: int) -> None:
         """Commit what the tasks prepared; sinks in the order of the job, tasks in the order of their subtasks."""
         prepared: dict[str, list[Any]] = {}
@@ -33,20 +65,67 @@ class SinkCommitters:
             for sink_id, committables in report.committables:
                 prepared.setdefault(sink_id, []).extend(committables)
         for sink_id, committer in self._committers.items():
-            if sink_id in prepared:
+            log = self._logs.get(sink_id)
+            if sink_id not in prepared:
+                if log is not None:
+                    log.remove(checkpoint_id)  # of a run of this batch that does not count
+            elif log is not None:
+                log.put(checkpoint_id, prepared[sink_id])
+            elif committer.after_checkpoint and sink_id not in self._early:
+                raise RuntimeError("SinkCommitters.start() was not called")
+            else:
                 self._commit(sink_id, committer, prepared[sink_id], checkpoint_id)
 
-    def _commit(self, sink_id: str, committer: Committer, committables: list[Any], checkpoint_id: int) -> None:
+    def checkpoint_complete(self, up_to: int | None = None, *, final: bool = False) -> None:
+        """The batches whose committables are in the logs, or those up to an id, are durable: commit them, oldest first
+        (spec: ch. 8, all transactions of this and earlier checkpoints). What has to wait stays for the next time,
+        unless this is the last.
+        """
+        for sink_id, log in self._logs.items():
+            committer = self._committers[sink_id]
+            for checkpoint_id, committables in log.entries():
+                if up_to is not None and checkpoint_id > up_to:
+                    break
+                try:
+                    self._commit(sink_id, committer, committables, checkpoint_id, retry=final)
+                except RetryCommitError:
+                    break  # in order: what is younger waits, too
+                log.remove(checkpoint_id)
+        for sink_id, committer in self._committers.items():
+            self._guarded(sink_id, "clean up", partial(committer.checkpoint_complete, final=final))
+
+    def _guarded(self, sink_id: str, what: str, call: Callable[[], None]) -> None:
         try:
-            committer.commit(committables, checkpoint_id)
+            call()
         except PenstockError:
             raise
         except Exception as error:
             raise JobExecutionError(
-                f"sink '{self._names[sink_id]}' failed to commit batch {checkpoint_id}: "
-                f"{type(error).__name__}: {error}\n"
+                f"sink '{self._names[sink_id]}' failed to {what}: {type(error).__name__}: {error}\n"
                 f"{user_traceback(error)}"
             ) from error
+
+    def _commit(
+        self, sink_id: str, committer: Committer, committables: list[Any], checkpoint_id: int, *, retry: bool = True
+    ) -> None:
+        failures = 0
+        while True:
+            try:
+                commit = partial(committer.commit, committables, checkpoint_id)
+                self._guarded(sink_id, f"commit batch {checkpoint_id}", commit)
+            except RetryCommitError as error:
+                failures += 1
+                if not retry:
+                    raise
+                if failures > committer.max_retries:
+                    raise JobExecutionError(
+                        f"sink '{self._names[sink_id]}' could not commit batch {checkpoint_id} in {failures} attempts: "
+                        f"{error}; start the job again from its checkpoint when the outer system is back"
+                    ) from error
+                wait = committer.retry_backoff_ms * min(2 ** (failures - 1), _LONGEST_BACKOFF)
+                self._sleep(wait / 1000)
+            else:
+                return
 
     def close(self) -> None:
         """Close all committers."""

@@ -47,10 +47,15 @@ class WatermarkValve:
             self.idle = False
 
     def forget(self, channel: Any) -> int | None:
-        """A channel that is gone for good; returns the task's new event time if it advanced."""
-        if self.channels.pop(channel, None) is None:
-            return None
-        return self._advance()
+        """A channel that is gone for good; returns the task's new event time if the others have been waiting for it.
+
+        >>> valve = WatermarkValve()
+        >>> valve.input_watermark("slow", 1), valve.input_watermark("fast", 5)
+        (1, None)
+        >>> valve.forget("slow")
+        5
+        """
+        return None if self.channels.pop(channel, None) is None else self._advance()
 
     def input_watermark(self, channel: Any, watermark: int) -> int | None:
         """A watermark arrived; returns the task's new event time if it advanced."""

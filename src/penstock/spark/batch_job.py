@@ -41,6 +41,7 @@ class BatchJob:
         attempt = 0
         self.status = JobStatus.RUNNING
         try:
+            self._committers.start(self.job_id, None)
             while True:
                 try:
                     self._run_attempt(attempt)
@@ -86,6 +87,7 @@ class BatchJob:
             except Exception as error:  # Py4J's own errors
                 raise decode_failure(str(error)) from None
             self._committers.commit(reports, 1)
+            self._committers.checkpoint_complete(final=True)
             self.progress.batch(reports, 1, time.monotonic() - started)
         finally:
             server.close()

@@ -7,7 +7,6 @@ a directory below, with another number of channels.
 from __future__ import annotations
 
 import json
-import uuid
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,9 +28,8 @@ class CheckpointRecord:
     """Checkpoint ids go on from here: that of the savepoint the job started from."""
     savepoint: str | None = None
     """The savepoint to load, if nothing was committed since."""
-    lineage: str = ""
-    """The name of this line of checkpoints, random, made with the directory. Outer systems remember by it what a sink
-    has committed: checkpoint 5 of another line, in a directory that was emptied, is another checkpoint."""
+    job_id: str = ""
+    """The job that began the directory: sinks know their files and transactions by it."""
 
 
 class CheckpointDirectory:
@@ -60,19 +58,15 @@ class CheckpointDirectory:
 
     # -- starting -----------------------------------------------------------------------------------------------
 
-    def claim(self, graph: JobGraph, savepoint: str | None, base: int) -> CheckpointRecord:
+    def claim(self, graph: JobGraph, savepoint: str | None, base: int, job_id: str) -> CheckpointRecord:
         """Write the job's shape into a new directory; refuse an old one that the job cannot continue."""
         shape = _shape(graph)
         known = self._known
         if known is None:
-            lineage = uuid.uuid4().hex
-            self._known = {**shape, "base": base, "savepoint": savepoint, "lineage": lineage}
+            self._known = {**shape, "base": base, "savepoint": savepoint, "job": job_id}
             self._write(self._known)
-            return CheckpointRecord(base, savepoint, lineage)
+            return CheckpointRecord(base, savepoint, job_id)
         self._check(known, shape)
-        if "lineage" not in known:  # written before there was one
-            known["lineage"] = uuid.uuid4().hex
-            self._write(known)
         for vertex in graph.vertices:
             for chained in vertex.operators:
                 groups = known.get("key_groups", {}).get(chained.operator_id)
@@ -86,7 +80,7 @@ class CheckpointDirectory:
                 f"from the savepoint {savepoint}: use an empty checkpoint directory, or leave the savepoint out to "
                 "continue that job"
             )
-        return CheckpointRecord(known.get("base", 0), None if self.committed else before, known["lineage"])
+        return CheckpointRecord(known.get("base", 0), None if self.committed else before, known.get("job", job_id))
 
     @property
     def committed(self) -> bool:

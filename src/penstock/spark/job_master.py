@@ -60,8 +60,8 @@ class JobMaster:
         self._coordinator: SourceCoordinator | None = None
         self._commit_failure: PenstockError | None = None
         self._temporary: str | None = None
+        self._lasting_id = job_id
         self._base = 0
-        self._lineage = ""
 
     # -- life cycle ---------------------------------------------------------------------------------------------
 
@@ -73,6 +73,7 @@ class JobMaster:
         try:
             checkpoint = self._checkpoint_directory()
             restore = self.prepare(checkpoint)
+            self._start_committers(checkpoint.location)
             while True:
                 try:
                     self._run_attempt(attempt, checkpoint.location, restore)
@@ -96,8 +97,6 @@ class JobMaster:
             self.queries.end(f"job '{self.graph.name}' is not running: its state cannot be queried")
             self.savepoints.end(f"job '{self.graph.name}' has ended: there is nothing to take a savepoint of")
             self._committers.close()
-            if self._checkpoint is not None and self._is_disposable():
-                self._checkpoint.remove()
             if self._temporary is not None:
                 shutil.rmtree(self._temporary, ignore_errors=True)
 
@@ -107,6 +106,12 @@ class JobMaster:
         self.status = JobStatus.CANCELLING if not self.status.is_terminal_state() else self.status
         if self._server is not None:
             self._server.stop()
+
+    def _start_committers(self, checkpoint: str) -> None:
+        directory = _directory_beside(checkpoint, "committables")  # "commits" is Spark's own
+        if directory is None:
+            self._committers.check_durable(checkpoint)
+        self._committers.start(self._lasting_id, directory)
 
     def _checkpoint_directory(self) -> CheckpointDirectory:
         if self._checkpoint is None:
@@ -126,19 +131,12 @@ class JobMaster:
                 ignore_unclaimed=settings.ignore_unclaimed_state,
             )
         base = 0 if plan is None else plan.manifest.checkpoint_id
-        record = checkpoint.claim(self.graph, settings.savepoint_path, base)
+        record = checkpoint.claim(self.graph, settings.savepoint_path, base, self.job_id)
         self._base = record.base
-        self._lineage = record.lineage
+        self._lasting_id = record.job_id
         if plan is None and record.savepoint is not None:  # it started there, but never got through its first batch
             plan = plan_restore(record.savepoint, self.graph.vertices, self.graph.edges, ignore_unclaimed=True)
         return plan
-
-    def _is_disposable(self) -> bool:
-        """Whether the checkpoint goes with the job (spec: ch. 10, DD10 to DD12)."""
-        retention = self.graph.settings.checkpoint_retention
-        if retention == "NO_EXTERNALIZED_CHECKPOINTS":
-            return True
-        return retention == "DELETE_ON_CANCELLATION" and self.status is JobStatus.CANCELED
 
     def _wake(self) -> None:
         coordinator = self._coordinator
@@ -162,10 +160,10 @@ class JobMaster:
         self._coordinator = coordinator
         self._commit_failure = None
         server = self._server = SourceServer(coordinator, self._spark.sparkContext.defaultParallelism)
+        server.on_committed = self._committers.checkpoint_complete
         try:
-            coordinator.start(_receive_directory(checkpoint))
-            spec = job_spec(self.graph, self.job_id, attempt, batch=False, restore=restore)
-            spec.info.lineage = self._lineage
+            coordinator.start(_directory_beside(checkpoint, "received"))
+            spec = job_spec(self.graph, self._lasting_id, attempt, batch=False, restore=restore)
             frame = compile_streaming(self._spark, spec, server, self.graph.frames, checkpoint)
             writer = (
                 frame.writeStream.outputMode("append")
@@ -248,7 +246,7 @@ def _stop_quietly(query: StreamingQuery) -> None:
         query.stop()
 
 
-def _receive_directory(checkpoint: str) -> str | None:
-    """Receive logs lie beside the checkpoint if that is on this machine."""
+def _directory_beside(checkpoint: str, name: str) -> str | None:
+    """Receive logs and commit logs lie beside the checkpoint if that is on this machine."""
     local = checkpoint.removeprefix("file://")
-    return None if "://" in local else str(Path(local) / "received")
+    return None if "://" in local else str(Path(local) / name)

@@ -68,7 +68,8 @@ def build_session(
             # Somebody else's JVM (a notebook, spark-submit): its master and its start are none of our business.
             everything: dict[str, Any] = {**settings, **(conf or {}), "spark.app.name": app_name}
             return SparkSession.builder.config(map=everything).getOrCreate()
-        _embedded = _start(master, app_name, settings, dict(conf or {}))
+        with quiet_interrupts():
+            _embedded = _start(master, app_name, settings, dict(conf or {}))
         atexit.register(stop_session, _embedded.session)
         return _embedded.session
 
@@ -95,7 +96,7 @@ def stop_session(spark: SparkSession) -> None:
             return
         _embedded = None
         atexit.unregister(stop_session)
-        with _quiet_py4j(), _without_interrupts():
+        with _quiet_py4j(), quiet_interrupts(), _without_interrupts():
             _stop_spark(embedded.session)
             embedded.jvm.close()
             SparkContext._gateway = None
@@ -111,7 +112,7 @@ def _start(master: str, app_name: str, settings: dict[str, str], wanted: dict[st
     directory = Path(tempfile.mkdtemp(prefix="penstock-spark-"))
     jvm = None
     try:
-        if master.startswith("local"):
+        if master == "local" or master.startswith("local["):  # not local-cluster, which has executors of its own
             settings |= local_settings(directory)
             settings |= jvm_classes.settings()
         sockets = directory if len(str(directory)) <= _MAX_SOCKET_DIRECTORY else Path("/tmp")  # noqa: S108
@@ -202,6 +203,21 @@ def _quiet_py4j() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(before)
+
+
+@contextlib.contextmanager
+def quiet_interrupts() -> Iterator[None]:
+    """Ctrl-C while py4j waits for the JVM is logged by it, with a traceback, on the root logger: it is no error."""
+
+    def is_news(record: logging.LogRecord) -> bool:
+        return not record.getMessage().startswith("KeyboardInterrupt while sending command")
+
+    root = logging.getLogger()
+    root.addFilter(is_news)
+    try:
+        yield
+    finally:
+        root.removeFilter(is_news)
 
 
 @contextlib.contextmanager

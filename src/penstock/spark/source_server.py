@@ -12,6 +12,7 @@ import pickle
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
@@ -59,6 +60,8 @@ class SourceServer:
         self.boundary = threading.Event()
         """Set when Spark asks for the next batch after the job's last one: everything before is committed."""
         self.failure: Exception | None = None
+        self.on_committed: Callable[..., None] | None = None
+        """Called when Spark asks for the next batch: every batch before it is committed."""
         self._thread = threading.Thread(target=self._serve, name="penstock-source-server", daemon=True)
         self._thread.start()
 
@@ -101,6 +104,9 @@ class SourceServer:
         return self._coordinator.initial_offset()
 
     def _do_latest(self, start: Offset) -> Offset:
+        last = self._stop.is_set() or start["end"]
+        if self.on_committed is not None:
+            self.on_committed(final=last)
         deadline = time.monotonic() + _LONG_POLL_SECONDS
         while True:
             if self._stop.is_set() or start["end"]:

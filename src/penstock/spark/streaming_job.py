@@ -115,6 +115,8 @@ class StreamingJob:
                 ticket.future.complete(ticket.request.location)
             if self._query_server is not None:
                 self._query_server.unregister(self._job_id)
+            if self._root is not None and is_disposable(self._settings.checkpoint_retention, self._master.status):
+                self._root.remove()
             if error is not None:
                 raise error
             return
@@ -186,6 +188,17 @@ class StreamingJob:
             vertex.watermarks.clear()
             vertex.state_bytes.clear()
         return progress
+
+
+def is_disposable(retention: str | None, status: JobStatus) -> bool:
+    """Whether checkpoints go with the job (spec: ch. 10, DD10 to DD12).
+
+    >>> is_disposable("DELETE_ON_CANCELLATION", JobStatus.CANCELED), is_disposable(None, JobStatus.CANCELED)
+    (True, False)
+    """
+    if retention == "NO_EXTERNALIZED_CHECKPOINTS":
+        return True
+    return retention == "DELETE_ON_CANCELLATION" and status is JobStatus.CANCELED
 
 
 def _query_server(settings: JobSettings) -> QueryServer | None:

@@ -70,6 +70,7 @@ class MiniClusterJob:
 
     :param max_records: records per source and batch; None: as many as there are
     :param cold: forget all live tasks after every batch, so that everything has to come from the pages
+    :param directory: what receivers and sinks keep to survive a crash of the driver; None: in memory
     """
 
     def __init__(
@@ -83,9 +84,10 @@ class MiniClusterJob:
         job_id: str | None = None,
         savepoint: str | None = None,
         allow_non_restored_state: bool = False,
+        directory: str | None = None,
     ) -> None:
         batch = graph.runs_as_batch
-        job_id = job_id or str(JobID())
+        self.job_id = job_id or (str(JobID()) if snapshot is None else pickle.loads(snapshot)[3])
         restore = None
         if snapshot is not None:
             for vertex in graph.source_vertices:
@@ -95,14 +97,13 @@ class MiniClusterJob:
         self.graph = graph
         self.progress = JobProgress(graph)
         self.committers = SinkCommitters(graph.vertices)
-        spec = job_spec(graph, job_id, 0, batch=batch, restore=restore)
-        spec.info.lineage = job_id if snapshot is None else pickle.loads(snapshot)[3]
+        spec = job_spec(graph, self.job_id, 0, batch=batch, restore=restore)
         self._blob = pack_job(spec)
         self._spec = spec
         self._cold = cold or batch
         # The coordinator divides by the number of sources.
         sizer = BatchSizer(1 << 60 if batch or max_records is None else max_records * len(graph.source_vertices))
-        self._savepoints = SavepointTickets(graph.vertices, job_id, graph.name)
+        self._savepoints = SavepointTickets(graph.vertices, self.job_id, graph.name)
         self.queries = QueryBoard()
         self.coordinator = SourceCoordinator(
             graph.source_vertices,
@@ -112,7 +113,8 @@ class MiniClusterJob:
             savepoints=self._savepoints,
             queries=self.queries,
         )
-        self.coordinator.start()
+        self.coordinator.start(None if directory is None or batch else f"{directory}/received")
+        self.committers.start(self.job_id, None if directory is None else f"{directory}/committables")
         self.offset: Offset = self.coordinator.initial_offset()
         self._channels = {
             (level, channel): _ChannelState() for level in range(1, spec.levels + 1) for channel in range(spec.channels)
@@ -129,6 +131,7 @@ class MiniClusterJob:
 
     def run_batch(self) -> bool:
         """Run one batch if there is something to do; returns whether there was."""
+        self.committers.checkpoint_complete(self.offset["n"])  # of a job that is continued
         batch = self.graph.runs_as_batch and not self.finished
         end = self.coordinator.plan_to_end(self.offset) if batch else self.coordinator.plan(self.offset)
         if end is None:
@@ -144,6 +147,7 @@ class MiniClusterJob:
         self.committers.commit(reports, end["n"])
         self.offset = end
         self.coordinator.commit(end)
+        self.committers.checkpoint_complete(end["n"], final=self.finished)
         wakeups = [report.next_wakeup for report in reports if report.next_wakeup is not None]
         self.coordinator.wake_at(min(wakeups, default=None))
         self.progress.batch(reports, end["n"], 0.0)
@@ -190,10 +194,10 @@ class MiniClusterJob:
         """All state of the job: offsets, pages, clocks."""
         channels = {key: (state.store.blobs, state.snapshots) for key, state in self._channels.items()}
         splits = {v.operators[0].operator_id: v.split_parallelism or v.parallelism for v in self.graph.source_vertices}
-        return pickle.dumps((self.offset, channels, splits, self._spec.info.lineage))
+        return pickle.dumps((self.offset, channels, splits, self.job_id))
 
     def _restore(self, snapshot: bytes) -> None:
-        self.offset, channels, _, _ = pickle.loads(snapshot)
+        self.offset, channels, *_ = pickle.loads(snapshot)
         self._channels = {key: _ChannelState(*state) for key, state in channels.items()}
 
     def close(self) -> None:
@@ -262,10 +266,16 @@ class MiniCluster:
         settings: JobSettings,
         *,
         snapshot: bytes | None = None,
+        directory: str | None = None,
+        job_id: str | None = None,
         savepoint: str | None = None,
         allow_non_restored_state: bool = False,
     ) -> MiniClusterJob:
-        """Start a job without running it; `snapshot` continues an earlier one, `savepoint` a perhaps changed one."""
+        """Start a job without running it; `snapshot` continues an earlier one, `savepoint` a perhaps changed one.
+
+        `directory` is what receivers and sinks keep to survive a crash of the driver; `job_id` is the id that a job
+        has which failed before its first snapshot.
+        """
         graph = translate(sinks, settings)
         return MiniClusterJob(
             graph,
@@ -273,6 +283,8 @@ class MiniCluster:
             max_records=self._max_records,
             cold=self._cold,
             snapshot=snapshot,
+            job_id=job_id,
+            directory=directory,
             savepoint=savepoint or settings.savepoint_path,
             allow_non_restored_state=allow_non_restored_state or settings.ignore_unclaimed_state,
         )

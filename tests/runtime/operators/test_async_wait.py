@@ -1,10 +1,15 @@
 import asyncio
+import threading
 
 import pytest
+from crashing import Crashing
 
+from penstock.common import WatermarkStrategy
 from penstock.common.errors import UserFunctionError
 from penstock.common.time import Time
 from penstock.core.functions import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy
+from penstock.datastream import AsyncDataStream, KeyedProcessFunction
+from penstock.datastream.connectors import CollectSink
 from penstock.runtime.operators.async_wait import AsyncWaitOperator
 
 Mode = AsyncFunctionDescriptor.OutputMode
@@ -120,3 +125,102 @@ def test_without_retries_an_error_names_the_record(run):
     with pytest.raises(UserFunctionError, match="async_invoke") as caught:
         run(Flaky(1)).send("a")
     assert caught.value.record == "'a'"
+
+
+class CallingBack(AsyncFunction):
+    """Answers from threads of its own, the last call first."""
+
+    def __init__(self):
+        self.waiting = []
+
+    def async_invoke(self, value, result_future):
+        if value == "broken":
+            result_future.complete_exceptionally(OSError("no answer"))
+            return
+        self.waiting.append((value, result_future))
+        if value == "last":
+            threading.Thread(target=self.answer).start()
+
+    def answer(self):
+        for value, result_future in reversed(self.waiting):
+            result_future.complete([value, value.upper()])
+            result_future.complete(["too late"])
+
+
+def test_functions_may_answer_by_callbacks_from_any_thread(run):
+    driver = run(CallingBack())
+    assert driver.send("first", "last") == ["first", "FIRST", "last", "LAST"]
+    with pytest.raises(UserFunctionError, match="no answer"):
+        driver.send("broken")
+
+
+def test_a_callback_that_never_comes_is_a_timeout(run):
+    driver = run(CallingBack(), timeout=20)
+    with pytest.raises(UserFunctionError, match="timed out"):
+        driver.send("first")
+
+
+def test_the_time_of_a_call_includes_its_retries(run):
+    class Failing(AsyncFunction):
+        async def async_invoke(self, value):
+            raise OSError("again")
+
+        def timeout(self, value):
+            return [f"gave up on {value}"]
+
+    retries = AsyncRetryStrategy.fixed_delay(1_000_000, 1, exception_predicate=lambda error: True)
+    assert run(Failing(), timeout=30, retries=retries).send("x") == ["gave up on x"]
+
+
+def test_a_large_batch_needs_no_more_tasks_than_the_capacity(run):
+    class Counting(AsyncFunction):
+        most = 0
+
+        async def async_invoke(self, value):
+            self.most = max(self.most, len(asyncio.all_tasks()))
+            return [value]
+
+    function = Counting()
+    assert run(function, capacity=5).send(*range(1_000)) == list(range(1_000))
+    assert function.most <= 6
+
+
+def test_results_never_cross_a_watermark_and_no_input_is_lost_in_a_crash(tmp_path):
+    TROUBLE.clear()
+    TROUBLE.extend([4, 11, 12])
+
+    def build(env):
+        strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamps())
+        numbers = env.from_collection(list(range(20))).assign_timestamps_and_watermarks(strategy)
+        answers = AsyncDataStream.unordered_wait(numbers, Unreliable(), Time.seconds(10), 4)
+        answers.key_by(lambda value: 0).process(Lateness()).sink_to(sink)
+
+    sink = CollectSink()
+    assert Crashing(tmp_path, build, max_records=3).run() == 3
+    found = []
+    while not sink.records.empty():
+        found += sink.records.get_nowait()
+    assert sorted(value for value, _ in found) == list(range(20))
+    assert not any(late for _, late in found)
+
+
+TROUBLE = []
+
+
+class Stamps:
+    def extract_timestamp(self, value, record_timestamp):
+        return value
+
+
+class Unreliable(AsyncFunction):
+    async def async_invoke(self, value):
+        await asyncio.sleep(0 if value % 2 else 0.001)  # odd ones overtake
+        if value in TROUBLE:
+            TROUBLE.remove(value)
+            raise OSError("lost")
+        return [value]
+
+
+class Lateness(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        yield value, ctx.timestamp() <= ctx.timer_service().current_watermark()

@@ -43,6 +43,12 @@ from penstock.core.functions.process import (
     KeyedProcessFunction,
     ProcessFunction,
 )
+from penstock.core.functions.transactional import (
+    CheckpointCommitter,
+    FileCheckpointCommitter,
+    GenericWriteAheadSink,
+    TwoPhaseCommitSinkFunction,
+)
 from penstock.core.functions.window import (
     AllWindowFunction,
     ProcessAllWindowFunction,
@@ -68,6 +74,7 @@ __all__ = [
     "AsyncRetryStrategy",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
+    "CheckpointCommitter",
     "CheckpointListener",
     "CheckpointedFunction",
     "CoFlatMapFunction",
@@ -75,6 +82,7 @@ __all__ = [
     "CoMapFunction",
     "CoProcessFunction",
     "DistributedCache",
+    "FileCheckpointCommitter",
     "FilterFunction",
     "FilterFunctionWrapper",
     "FlatJoinFunction",
@@ -84,6 +92,7 @@ __all__ = [
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
     "FunctionWrapper",
+    "GenericWriteAheadSink",
     "JoinFunction",
     "KeySelector",
     "KeySelectorFunctionWrapper",
@@ -108,5 +117,6 @@ __all__ = [
     "RuntimeContext",
     "SinkFunction",
     "SourceFunction",
+    "TwoPhaseCommitSinkFunction",
     "WindowFunction",
 ]

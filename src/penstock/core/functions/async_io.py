@@ -35,7 +35,10 @@ ExceptionTest = Callable[[Exception], bool]
 
 
 class ResultFuture(ABC, Generic[OUT]):
-    """Where the result of one asynchronous call goes, for functions written with callbacks."""
+    """Where the result of one asynchronous call goes, for functions written with callbacks.
+
+    May be completed by any thread, such as one of a client library.
+    """
 
     @abstractmethod
     def complete(self, result: list[OUT]) -> None:
@@ -52,6 +55,15 @@ class AsyncFunction(Function, Generic[IN, OUT]):
     >>> class Lookup(AsyncFunction):
     ...     async def async_invoke(self, value):
     ...         return [value * 2]
+
+    With a client that calls back, ``async_invoke`` is a plain method with a second parameter:
+
+    >>> class CallingBack(AsyncFunction):
+    ...     def async_invoke(self, value, result_future):
+    ...         self.client.get(value, on_success=lambda found: result_future.complete([found]))
+
+    It is called from one thread only, and must not block: a client that blocks goes into threads of its own, for
+    instance by ``await asyncio.to_thread(...)``.
     """
 
     @abstractmethod

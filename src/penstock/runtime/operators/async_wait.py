@@ -6,10 +6,11 @@ A batch is complete before the next one or a watermark is looked at, so results 
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Iterable
 from typing import Any
 
-from penstock.core.functions import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy
+from penstock.core.functions import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy, ResultFuture
 from penstock.runtime.collector import Collector
 from penstock.runtime.operator import OperatorContext, Output, Timestamps, Values
 from penstock.runtime.operators.emission import collect_results
@@ -17,6 +18,29 @@ from penstock.runtime.operators.function_operator import FunctionOperator
 from penstock.runtime.user_errors import user_error
 
 Results = Iterable[Any] | None
+
+
+class _ResultFuture(ResultFuture[Any]):
+    """Completes a future of the event loop, from whatever thread; only the first time counts."""
+
+    def __init__(self, future: asyncio.Future[Any]) -> None:
+        self._future = future
+
+    def complete(self, result: list[Any]) -> None:
+        self._settle(self._future.set_result, result)
+
+    def complete_exceptionally(self, error: Exception) -> None:
+        self._settle(self._future.set_exception, error)
+
+    def _settle(self, settle: Any, outcome: Any) -> None:
+        loop = self._future.get_loop()
+        if not loop.is_closed():  # an answer that comes after everything is over
+            loop.call_soon_threadsafe(lambda: None if self._future.done() else settle(outcome))
+
+
+def _takes_a_future(method: Any) -> bool:
+    """Whether the function is written with callbacks: `async_invoke(value, result_future)`."""
+    return not inspect.iscoroutinefunction(method) and len(inspect.signature(method).parameters) == 2
 
 
 class AsyncWaitOperator(FunctionOperator):
@@ -39,6 +63,7 @@ class AsyncWaitOperator(FunctionOperator):
     def open(self) -> None:
         """Create the event loop, then open the function."""
         self._loop = asyncio.new_event_loop()
+        self._by_callback = _takes_a_future(self.function.async_invoke)
         super().open()
 
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:
@@ -55,25 +80,28 @@ class AsyncWaitOperator(FunctionOperator):
             raise user_error(self.context, error, "async_invoke") from None
 
     async def _call_all(self, values: Values) -> list[tuple[int, Results]]:
-        """(position, results) of all records, in the order of the records or of completion."""
-        slots = asyncio.Semaphore(self._capacity)
-        completed: list[tuple[int, Results]] = []
+        """(position, results) of all records, in the order of the records or of completion.
 
-        async def call(position: int, value: Any) -> None:
-            async with slots:
+        As many loops as calls may be under way take the records in order, so that a batch of any size needs no more.
+        """
+        completed: list[tuple[int, Results]] = []
+        waiting = iter(enumerate(values))
+
+        async def calls_in_turn() -> None:
+            for position, value in waiting:
                 try:
                     results = await self._with_timeout(value)
                 except Exception as error:
                     raise user_error(self.context, error, "async_invoke") from None
-            completed.append((position, results))
+                completed.append((position, results))
 
-        calls = [asyncio.ensure_future(call(position, value)) for position, value in enumerate(values)]
+        loops = [asyncio.ensure_future(calls_in_turn()) for _ in range(min(self._capacity, len(values)))]
         try:
-            await asyncio.gather(*calls)
+            await asyncio.gather(*loops)
         except BaseException:
-            for pending in calls:
+            for pending in loops:
                 pending.cancel()
-            await asyncio.gather(*calls, return_exceptions=True)
+            await asyncio.gather(*loops, return_exceptions=True)
             raise
         return sorted(completed, key=lambda pair: pair[0]) if self._ordered else completed
 
@@ -92,17 +120,27 @@ class AsyncWaitOperator(FunctionOperator):
         predicate = self._retries.get_retry_predicate()
         try_again_after, try_again_with = predicate.exception_predicate(), predicate.result_predicate()
         attempts = 1
+        results: Any
         while True:
             try:
-                results = await self.function.async_invoke(value)
+                results = await self._invoke(value)
             except Exception as error:
                 if not self._retries.can_retry(attempts) or try_again_after is None or not try_again_after(error):
                     raise
             else:
                 if not self._retries.can_retry(attempts) or try_again_with is None or not try_again_with(results):
-                    return results
+                    found: Results = results
+                    return found
             await asyncio.sleep(self._retries.get_backoff_time_millis(attempts) / 1000)
             attempts += 1
+
+    async def _invoke(self, value: Any) -> Any:
+        if not self._by_callback:
+            return await self.function.async_invoke(value)
+        future: asyncio.Future[Any] = self._loop.create_future()
+        invoke: Any = self.function.async_invoke
+        invoke(value, _ResultFuture(future))
+        return await future
 
     def flush(self) -> None:
         """Emit what was collected."""
@@ -114,3 +152,9 @@ class AsyncWaitOperator(FunctionOperator):
             super().close()
         finally:
             self._loop.close()
+
+    def __del__(self) -> None:
+        """A task whose worker moves on is dropped without being closed."""
+        loop = getattr(self, "_loop", None)
+        if loop is not None and not loop.is_closed() and not loop.is_running():
+            loop.close()

@@ -6,8 +6,11 @@ from typing import Any
 
 from penstock.common.watermark import MIN_WATERMARK
 from penstock.core.sink import Sink, SinkWriter, WriterInitContext
+from penstock.core.state import ListStateDescriptor
 from penstock.runtime.operator import StreamOperator, Timestamps, Values
 from penstock.runtime.user_errors import user_error
+
+_WRITER_STATE = ListStateDescriptor("sink-writer")
 
 
 class SinkOperator(StreamOperator):
@@ -15,6 +18,7 @@ class SinkOperator(StreamOperator):
 
     def __init__(self, sink: Sink) -> None:
         self.sink = sink
+        self.stateful = sink.stateful
         self._writer: SinkWriter | None = None
 
     def user_functions(self) -> list[Any]:
@@ -29,7 +33,6 @@ class SinkOperator(StreamOperator):
             parallelism=context.parallelism,
             checkpoint_id=context.job.checkpoint_id,
             job_id=context.job.job_id,
-            lineage=context.job.lineage or context.job.job_id,
             sink_id=context.operator_id,
             attempt_number=context.job.attempt,
             processing_time=context.processing_time(),
@@ -38,7 +41,11 @@ class SinkOperator(StreamOperator):
         )
         self._checkpoint_id = context.job.checkpoint_id
         try:
-            self._writer = self.sink.create_writer(init)
+            if self.stateful and context.operator_state.restored:
+                state = list(context.operator_state.get_list_state(_WRITER_STATE).get())
+                self._writer = self.sink.restore_writer(init, state)
+            else:
+                self._writer = self.sink.create_writer(init)
         except Exception as error:
             raise user_error(context, error, "create_writer") from None
 
@@ -46,6 +53,7 @@ class SinkOperator(StreamOperator):
         """The writer, told about the batch it writes in."""
         writer = self._writer
         assert writer is not None
+        writer.current_processing_time = self.context.processing_time()
         checkpoint_id = self.context.job.checkpoint_id
         if checkpoint_id != self._checkpoint_id:
             self._checkpoint_id = checkpoint_id
@@ -84,6 +92,11 @@ class SinkOperator(StreamOperator):
         except Exception as error:
             raise user_error(self.context, error, "flush") from None
 
+    def next_wakeup(self) -> int | None:
+        """When the writer wants to be flushed."""
+        assert self._writer is not None
+        return self._writer.next_wakeup()
+
     def prepare_commit(self) -> list[Any]:
         """Committables of this batch."""
         assert self._writer is not None
@@ -91,6 +104,17 @@ class SinkOperator(StreamOperator):
             return list(self._writer.prepare_commit())
         except Exception as error:
             raise user_error(self.context, error, "prepare_commit") from None
+
+    def snapshot_state(self, checkpoint_id: int) -> None:
+        """Keep the writer's state with the batch."""
+        if not self.stateful:
+            return
+        assert self._writer is not None
+        try:
+            state = self._writer.snapshot_state(checkpoint_id)
+        except Exception as error:
+            raise user_error(self.context, error, "snapshot_state") from None
+        self.context.operator_state.get_list_state(_WRITER_STATE).update(state)
 
     def close(self) -> None:
         """Close the writer."""

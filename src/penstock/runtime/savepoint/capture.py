@@ -228,7 +228,7 @@ def assemble(
                 "uid": head.uid,
                 "name": head.name,
                 "parallelism": vertex.split_parallelism or vertex.parallelism,
-                "splits": splits,
+                "splits": {split_id: list(position[:2]) for split_id, position in splits.items()},
             }
         if vertex.level == 0:
             continue

@@ -361,7 +361,7 @@ def test_the_number_of_tasks_may_change_between_commit_and_replay(kafka):
     def commit(parallelism, values, checkpoint_id):
         committables = []
         for subtask in range(parallelism):
-            context = WriterInitContext(subtask, parallelism, checkpoint_id, lineage="line")
+            context = WriterInitContext(subtask, parallelism, checkpoint_id, job_id="job")
             writer = sink.create_writer(context)
             writer.write_batch(values[subtask::parallelism], None)
             writer.flush(end_of_input=False)

@@ -54,7 +54,7 @@ _MARKER_PARTITION = 0
 class KafkaCommittable:
     """What one task wrote in a micro-batch."""
 
-    lineage: str
+    job_id: str
     chunks: list[RecordChunk] = field(default_factory=list)
 
 
@@ -72,7 +72,7 @@ class KafkaCommitter(Committer):
             return
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                self._open(committables[0].lineage).write(chunks, checkpoint_id)
+                self._open(committables[0].job_id).write(chunks, checkpoint_id)
             except confluent_kafka().KafkaException as error:
                 # Whatever happened, a new producer with the same id brings clarity: the transaction is over, and
                 # the checkpoint's number says which way.
@@ -92,9 +92,9 @@ class KafkaCommitter(Committer):
     def close(self) -> None:
         self._transaction = None
 
-    def _open(self, lineage: str) -> CheckpointTransaction:
-        if self._transaction is None or self._transaction.lineage != lineage:
-            self._transaction = CheckpointTransaction(self._settings, self._transactional_id, lineage)
+    def _open(self, job_id: str) -> CheckpointTransaction:
+        if self._transaction is None or self._transaction.job_id != job_id:
+            self._transaction = CheckpointTransaction(self._settings, self._transactional_id, job_id)
         return self._transaction
 
     def _check_fenced(self, error: Any) -> None:
@@ -109,13 +109,13 @@ class KafkaCommitter(Committer):
 class CheckpointTransaction:
     """A transactional producer that knows the last checkpoint it, or one before it, has committed."""
 
-    def __init__(self, settings: Mapping[str, Any], transactional_id: str, lineage: str) -> None:
-        self.lineage = lineage
+    def __init__(self, settings: Mapping[str, Any], transactional_id: str, job_id: str) -> None:
+        self.job_id = job_id
         self.producer = RecordProducer({**settings, "transactional.id": transactional_id}, reports=False)
         self._known_topics: set[str] = set()
         self.producer.client.init_transactions(_ANSWER_SECONDS)
         # Only now: nobody else can change it from here on.
-        group = {"group.id": f"{transactional_id}-{lineage}", "isolation.level": "read_committed"}
+        group = {"group.id": f"{transactional_id}-{job_id}", "isolation.level": "read_committed"}
         consumer = new_consumer({**connection_settings(settings), **group})
         self._committed = _last_checkpoint(consumer)
         self._group_metadata = consumer.consumer_group_metadata()

@@ -1,0 +1,1 @@
+"""Nexmark: an auction site's persons, auctions and bids, and the queries over them."""

@@ -1,0 +1,102 @@
+"""Databases by Python's DB-API: connections from JDBC addresses, statements in the driver's style."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from penstock.common.errors import InvalidProgramError
+
+Connect = Callable[[], Any]
+
+_TOKENS = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|\?|%|:\w+|[^'\"?%:-]+|.", re.DOTALL)
+
+
+def to_paramstyle(sql: str, paramstyle: str) -> str:
+    """A statement with JDBC's question marks in another style; quoted text and comments stay as they are.
+
+    >>> to_paramstyle("INSERT INTO t VALUES (?, '100% ?', ?)", "pyformat")
+    "INSERT INTO t VALUES (%s, '100%% ?', %s)"
+    """
+    if paramstyle == "qmark":
+        return sql
+    percent = paramstyle in ("format", "pyformat")
+    number = 0
+    parts: list[str] = []
+    for piece in _TOKENS.findall(sql):
+        if piece == "?":
+            number += 1
+            parts.append("%s" if percent else f":{number}")
+        else:
+            parts.append(piece.replace("%", "%%") if percent else piece)
+    return "".join(parts)
+
+
+@dataclass(frozen=True)
+class Database:
+    """How to connect, and how the driver wants its parameters."""
+
+    connect: Connect
+    paramstyle: str
+    errors: tuple[type[Exception], ...]
+    """Errors after which a new connection may help."""
+
+
+def open_database(url: str, user: str | None, password: str | None, connect: Connect | None) -> Database:
+    """The database of a JDBC address (PostgreSQL, SQLite), or of a function that connects by any DB-API driver."""
+    if connect is not None:
+        return _by_function(connect)
+    if url.startswith("jdbc:postgresql:"):
+        return _postgresql(url, user, password)
+    if url.startswith("jdbc:sqlite:"):
+        return _sqlite(url.removeprefix("jdbc:sqlite:"))
+    raise InvalidProgramError(
+        f"unknown database {url!r}: use jdbc:postgresql://host:port/database, jdbc:sqlite:/path, or give a function "
+        "that connects, by with_connection_provider()"
+    )
+
+
+def _postgresql(url: str, user: str | None, password: str | None) -> Database:
+    try:
+        import psycopg
+    except ImportError:
+        raise InvalidProgramError("PostgreSQL needs the package psycopg: pip install 'penstock[postgresql]'") from None
+    parts = urlsplit(url.removeprefix("jdbc:"))
+    options: dict[str, Any] = dict(parse_qsl(parts.query))
+    options.setdefault("user", user)
+    options.setdefault("password", password)
+    options = {name: value for name, value in options.items() if value is not None}
+
+    def connect() -> Any:
+        return psycopg.connect(
+            host=parts.hostname or "localhost",
+            port=parts.port or 5432,
+            dbname=parts.path.lstrip("/") or None,
+            **options,
+        )
+
+    return Database(connect, "pyformat", (psycopg.OperationalError, psycopg.InterfaceError))
+
+
+def _sqlite(path: str) -> Database:
+    import sqlite3
+
+    # One writer at a time: others wait for it.
+    return Database(lambda: sqlite3.connect(path, timeout=60), "qmark", (sqlite3.OperationalError,))
+
+
+def _by_function(connect: Connect) -> Database:
+    """What a driver's module says of itself is found by the connection's class."""
+    import importlib
+
+    connection = connect()
+    try:
+        package = type(connection).__module__.partition(".")[0]
+        module: Any = importlib.import_module(package)
+        kinds = (getattr(module, name, None) for name in ("OperationalError", "InterfaceError"))
+        return Database(connect, getattr(module, "paramstyle", "qmark"), tuple(kind for kind in kinds if kind))
+    finally:
+        connection.close()

@@ -1,0 +1,171 @@
+"""The contract of file formats, and the ones whose records are lines.
+
+A file is read in ranges of a unit that the format chooses: bytes, rows, or the file as a whole. Ranges are planned on
+the driver, so the length of a file in units must be cheap to find.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from penstock.common.errors import InvalidProgramError
+from penstock.common.typeinfo import TypeInformation, Types
+
+__all__ = ["BulkFormat", "FileFormat", "LineFormat", "StreamFormat", "open_file"]
+
+_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_BLOCK = 1 << 19  # larger ones are slower: what is made of them no longer fits a cache
+_BYTES_PER_LINE = 64  # a guess, to turn a number of records into a number of bytes
+_RECORDS_AT_ONCE = 4_096
+_SPLIT_BYTES = 64 << 20
+
+
+def open_file(path: Path) -> BinaryIO:
+    """A file, decompressed on the way if its name says that it is compressed."""
+    opener = _OPENERS.get(path.suffix)
+    return path.open("rb") if opener is None else cast("BinaryIO", opener(path, "rb"))
+
+
+def is_compressed(path: str) -> bool:
+    """Whether a file can only be read from its beginning."""
+    return Path(path).suffix in _OPENERS
+
+
+class FileFormat(ABC):
+    """How the records in a file are read."""
+
+    split_units: int | None = None
+    """Files longer than this are read in several splits; None: never."""
+
+    @abstractmethod
+    def length(self, path: str) -> int:
+        """The length of a file in units."""
+
+    @abstractmethod
+    def advance(self, path: str, start: int, end: int, max_records: int) -> int:
+        """Where a range from ``start`` may end that has about ``max_records`` records; at most ``end``."""
+
+    @abstractmethod
+    def read(self, path: str, start: int, end: int) -> Iterator[list[Any]]:
+        """The records of a range in batches. Ranges that follow each other give every record once."""
+
+    def get_produced_type(self) -> TypeInformation:
+        """The type of the records."""
+        return Types.PICKLED_BYTE_ARRAY()
+
+
+class StreamFormat(FileFormat):
+    """Formats that are read record by record.
+
+    For one of your own, override :meth:`read_file`; a file is then read as a whole, in one batch.
+
+    >>> class Words(StreamFormat):
+    ...     def read_file(self, stream):
+    ...         return stream.read().split()
+    """
+
+    def read_file(self, stream: BinaryIO) -> Iterable[Any]:
+        """The records of a file, decompressed already."""
+        raise NotImplementedError(f"{type(self).__name__} must define read_file() or read()")
+
+    def length(self, path: str) -> int:
+        return 1
+
+    def advance(self, path: str, start: int, end: int, max_records: int) -> int:
+        return end
+
+    def read(self, path: str, start: int, end: int) -> Iterator[list[Any]]:
+        with open_file(Path(path)) as stream:
+            records = iter(self.read_file(stream))
+            while batch := list(islice(records, _RECORDS_AT_ONCE)):
+                yield batch
+
+    @staticmethod
+    def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
+        """The lines of text files; ``.gz``, ``.bz2`` and ``.xz`` are decompressed."""
+        return _TextLineFormat(charset_name)
+
+
+class BulkFormat(FileFormat):
+    """Formats that are read in blocks of records, such as Parquet."""
+
+
+class LineFormat(StreamFormat):
+    """Formats whose records are lines. Any byte will do as a boundary: a range has the lines that begin in it."""
+
+    split_units = _SPLIT_BYTES
+    lines_to_skip: int = 0
+
+    def __init__(self, charset: str = "UTF-8") -> None:
+        try:
+            "".encode(charset)
+        except LookupError:
+            raise InvalidProgramError(f"unknown character set {charset!r}") from None
+        self.charset = charset
+
+    @abstractmethod
+    def decode_lines(self, lines: list[bytes], path: str) -> list[Any]:
+        """The records in some lines, which come without their ends."""
+
+    def length(self, path: str) -> int:
+        return 1 if is_compressed(path) else Path(path).stat().st_size
+
+    def advance(self, path: str, start: int, end: int, max_records: int) -> int:
+        return end if is_compressed(path) else min(end, start + max_records * _BYTES_PER_LINE)
+
+    def read(self, path: str, start: int, end: int) -> Iterator[list[Any]]:
+        with open_file(Path(path)) as file:
+            if start > 0:
+                file.seek(start - 1)
+                file.readline()  # the line that began before belongs to the range before
+                position = file.tell()
+                first = 0 if self.lines_to_skip == 0 else self._end_of_head(path)
+                if position < first:
+                    file.seek(first)
+                    position = first
+            else:
+                position = sum(len(file.readline()) for _ in range(self.lines_to_skip))
+            whole = is_compressed(path)
+            while whole or position < end:
+                block = file.read(_BLOCK if whole else min(_BLOCK, end - position))
+                if not block:
+                    return
+                if not block.endswith(b"\n"):
+                    block += file.readline()
+                position += len(block)
+                records = self.decode_block(block, path)
+                if records:
+                    yield records
+
+    def _end_of_head(self, path: str) -> int:
+        with Path(path).open("rb") as file:
+            return sum(len(file.readline()) for _ in range(self.lines_to_skip))
+
+    def decode_block(self, block: bytes, path: str) -> list[Any]:
+        """The records in a block of whole lines."""
+        lines = block.removesuffix(b"\n").split(b"\n")
+        if b"\r" in block:
+            lines = [line.removesuffix(b"\r") for line in lines]
+        return self.decode_lines(lines, path)
+
+
+class _TextLineFormat(LineFormat):
+    def decode_lines(self, lines: list[bytes], path: str) -> list[Any]:
+        return [line.decode(self.charset) for line in lines]
+
+    def decode_block(self, block: bytes, path: str) -> list[Any]:
+        """One call for thousands of lines."""
+        text = block.decode(self.charset)
+        if "\r" not in text:
+            return text.removesuffix("\n").split("\n")
+        return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+
+    def get_produced_type(self) -> TypeInformation:
+        return Types.STRING()

@@ -1,0 +1,124 @@
+"""Names and life of the files a file sink writes.
+
+A file is *in progress* while records are added, *pending* when it is complete, *finished* when the checkpoint it
+belongs to is. Until then its name begins with a dot, so that no reader takes it for a result:
+
+    .part-3f2a77c1-0-5.inprogress.9d41e0b2    .part-3f2a77c1-0-5.pending.9d41e0b2    part-3f2a77c1-0-5
+
+The parts of a name: prefix, the sink (job and operator), the subtask, the number of the file; and for hidden files the
+attempt that wrote it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from penstock.common.errors import JobExecutionError
+
+IN_PROGRESS, PENDING = "inprogress", "pending"
+UNCOMPACTED = ".uncompacted-"
+
+
+def sink_tag(job_id: str, sink_id: str) -> str:
+    """Tells the files of all sinks apart that write into one directory."""
+    return hashlib.sha256(f"{job_id}/{sink_id}".encode()).hexdigest()[:8]
+
+
+def new_attempt() -> str:
+    """Tells the files of several attempts at the same batch apart."""
+    return uuid.uuid4().hex[:8]
+
+
+@dataclass(frozen=True, slots=True)
+class PartFile:
+    """The names of one file."""
+
+    directory: str
+    name: str
+
+    def path(self, stage: str, attempt: str) -> Path:
+        """The hidden name in a stage."""
+        return Path(self.directory) / f".{self.name}.{stage}.{attempt}"
+
+    @property
+    def final(self) -> Path:
+        """The name of the finished file."""
+        return Path(self.directory) / self.name
+
+
+@dataclass(frozen=True, slots=True)
+class InProgress:
+    """What the checkpoint knows of a file in progress: it is valid up to `length`."""
+
+    bucket: str
+    file: PartFile
+    attempt: str
+    length: int
+    created: int
+    modified: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A committable: a complete file that is to get its final name."""
+
+    source: str
+    target: str
+
+
+def sync(file: BinaryIO) -> None:
+    """Make everything written so far durable."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def sync_directory(directory: Path) -> None:
+    """Make names durable."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def continue_file(left: InProgress, attempt: str, *, compacted: bool) -> Path:
+    """A copy of the valid part of a file that another writer was at, for this attempt to go on with.
+
+    A copy, because a lost task may still be writing, and because the batch may have to be written once more from the
+    same state. The file may have got further names since: pending, and finished if the commit came before the crash.
+    """
+    final = left.file.final
+    sources = [left.file.path(IN_PROGRESS, left.attempt), left.file.path(PENDING, left.attempt)]
+    sources.append(final.with_name(UNCOMPACTED + final.name) if compacted else final)
+    target = left.file.path(IN_PROGRESS, attempt)
+    for source in sources:
+        if source.exists() and source.stat().st_size >= left.length:
+            with source.open("rb") as reading, target.open("wb") as writing:
+                _copy(reading, writing, left.length)
+            return target
+    raise JobExecutionError(
+        f"the file {sources[0]} is part of the checkpoint but is gone: files whose names begin with a dot belong to "
+        "the running job and must not be touched"
+    )
+
+
+def _copy(source: BinaryIO, target: BinaryIO, length: int) -> None:
+    if length > 0:
+        shutil.copyfileobj(source, target)
+        target.truncate(length)
+
+
+def hidden_files(base: Path, prefix: str, tag: str, subtask: int) -> Iterator[Path]:
+    """All in-progress and pending files of a subtask, of whatever attempt."""
+    start = f".{prefix}-{tag}-{subtask}-"
+    for directory, _, names in os.walk(base):
+        for name in names:
+            if name.startswith(start) and (f".{IN_PROGRESS}." in name or f".{PENDING}." in name):
+                yield Path(directory) / name

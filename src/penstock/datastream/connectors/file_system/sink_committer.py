@@ -1,0 +1,130 @@
+"""The committer of a file sink: gives complete files their names, and makes large files of small ones.
+
+A compaction is written down in a manifest before anything visible happens. Whatever stands in one is carried through,
+so a crash can neither lose a file nor show its records twice.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from penstock.core.sink import Committer
+from penstock.datastream.connectors.file_system.part_files import UNCOMPACTED, Pending, sink_tag, sync, sync_directory
+from penstock.datastream.connectors.file_system.sink_options import FileCompactor, FileCompactStrategy, _Identical
+
+_MANIFEST = ".compaction-"
+
+
+class FileSinkCommitter(Committer):
+    """Renames, once the checkpoint is complete."""
+
+    after_checkpoint = True
+    may_commit_early = True
+
+    def __init__(
+        self, base: str, prefix: str, strategy: FileCompactStrategy | None, compactor: FileCompactor | None
+    ) -> None:
+        self._base = Path(base)
+        self._prefix = prefix
+        self._strategy = strategy
+        self._compactor = compactor
+        self._tag = ""
+        self._commits = 0
+        self._changed: set[Path] = set()  # buckets with files to compact
+        self._looked = False
+
+    def open(self, job_id: str, sink_id: str) -> None:
+        self._tag = sink_tag(job_id, sink_id)
+
+    def commit(self, committables: list[Any], checkpoint_id: int) -> None:
+        """A file that is no longer pending was renamed before."""
+        directories: set[Path] = set()
+        committed = False
+        for pending in committables:
+            assert isinstance(pending, Pending)
+            source = Path(pending.source)
+            if not pending.target:  # an earlier attempt's copy that nobody needs any more
+                source.unlink(missing_ok=True)
+                continue
+            committed = True
+            if source.exists():
+                source.replace(pending.target)
+                directories.add(source.parent)
+        for directory in directories:
+            sync_directory(directory)
+        self._changed |= directories
+        self._commits += committed
+
+    # -- compaction ---------------------------------------------------------------------------------------------
+
+    def checkpoint_complete(self, *, final: bool) -> None:
+        if self._strategy is None or self._compactor is None:
+            return
+        if not self._looked:
+            self._looked = True
+            self._after_restart()
+        every = self._strategy.checkpoints
+        due = final or (every is not None and self._commits >= every)
+        if not due and self._strategy.size_threshold is None:
+            return
+        if due:
+            self._commits = 0
+        for directory in sorted(self._changed):
+            files = self._uncompacted(directory)
+            size = sum(path.stat().st_size for path in files)
+            if files and (due or size >= (self._strategy.size_threshold or size + 1)):
+                self._compact(directory, files)
+            if due:
+                self._changed.discard(directory)
+
+    def _after_restart(self) -> None:
+        """Carry unfinished compactions through; find the buckets that have files to compact."""
+        if not self._base.exists():
+            return
+        for manifest in sorted(self._base.rglob(f"{_MANIFEST}{self._prefix}-{self._tag}-*")):
+            if manifest.suffix == ".json":
+                self._carry_through(manifest)
+            else:
+                manifest.unlink(missing_ok=True)  # the output of a compaction that was not written down
+        for path in self._base.rglob(f"{UNCOMPACTED}{self._prefix}-{self._tag}-*"):
+            self._changed.add(path.parent)
+
+    def _uncompacted(self, directory: Path) -> list[Path]:
+        files = directory.glob(f"{UNCOMPACTED}{self._prefix}-{self._tag}-*")
+        return sorted(files, key=_subtask_and_number)
+
+    def _compact(self, directory: Path, files: list[Path]) -> None:
+        assert self._compactor is not None
+        groups = [[path] for path in files] if isinstance(self._compactor, _Identical) else [files]
+        for group in groups:
+            name = group[0].name.removeprefix(UNCOMPACTED)
+            output = directory / f"{_MANIFEST}{name}.output"
+            self._compactor.compact(group, output)
+            with output.open("r+b") as file:
+                sync(file)
+            manifest = directory / f"{_MANIFEST}{name}.json"
+            content = {"output": output.name, "target": f"compacted-{name}", "inputs": [path.name for path in group]}
+            temporary = directory / f"{_MANIFEST}{name}.tmp"
+            with temporary.open("wb") as out:
+                out.write(json.dumps(content).encode())
+                sync(out)
+            temporary.replace(manifest)
+            self._carry_through(manifest)
+
+    def _carry_through(self, manifest: Path) -> None:
+        content = json.loads(manifest.read_text(encoding="utf-8"))
+        directory = manifest.parent
+        output = directory / content["output"]
+        if output.exists():
+            output.replace(directory / content["target"])
+        for name in content["inputs"]:
+            (directory / name).unlink(missing_ok=True)
+        sync_directory(directory)
+        manifest.unlink()
+
+
+def _subtask_and_number(path: Path) -> list[Any]:
+    """The order in which files were written: numbers as numbers."""
+    return [int(part) if part.isdigit() else 0 for part in path.name.split(".")[1].split("-")] + [path.name]

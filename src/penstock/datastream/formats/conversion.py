@@ -1,0 +1,258 @@
+"""Values of text formats (JSON, CSV) to values of declared types, and back: one small function per type."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, time
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from penstock.common.errors import InvalidProgramError
+from penstock.common.time import Instant
+from penstock.common.typeinfo import RowTypeInfo, TypeInformation
+from penstock.common.typeinfo.basic import BasicType, BasicTypeInfo, InstantTypeInfo
+from penstock.common.typeinfo.collections import MapTypeInfo, PrimitiveArrayTypeInfo, _ElementsTypeInfo
+from penstock.common.typeinfo.composite import TupleTypeInfo
+from penstock.common.typeinfo.temporal import DateTypeInfo, LocalTimeTypeInfo, TimestampTypeInfo, TimeTypeInfo
+from penstock.common.types import Row, RowKind, _make_row, _share
+
+Convert = Callable[[Any], Any]
+
+_INTEGERS = {BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG, BasicType.BIG_INT}
+_FLOATS = {BasicType.FLOAT, BasicType.DOUBLE}
+
+
+def _integer(value: Any) -> int:
+    if type(value) is int:
+        return value
+    if isinstance(value, bool):
+        raise ValueError(f"expected a whole number, got {value!r}")  # noqa: TRY004 - bad data, not a bad call
+    if isinstance(value, float):
+        if not value.is_integer():
+            raise ValueError(f"expected a whole number, got {value!r}")
+        return int(value)
+    return int(value)
+
+
+def _boolean(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    text = str(value).strip().lower()
+    if text in ("true", "1"):
+        return True
+    if text in ("false", "0"):
+        return False
+    raise ValueError(f"expected true or false, got {value!r}")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _decimal(value: Any) -> Decimal:
+    try:
+        return Decimal(str(value))
+    except InvalidOperation:
+        raise ValueError(f"expected a decimal number, got {value!r}") from None
+
+
+def _date(value: Any) -> date:
+    return date.fromisoformat(value)
+
+
+def _time(value: Any) -> time:
+    return time.fromisoformat(value.rstrip("Z"))
+
+
+def _timestamp(value: Any) -> datetime:
+    parsed = datetime.fromisoformat(value)
+    return parsed if parsed.tzinfo is None else parsed.astimezone(UTC).replace(tzinfo=None)
+
+
+def _instant(value: Any) -> Instant:
+    return Instant.from_datetime(datetime.fromisoformat(value))
+
+
+def reader_of(kind: TypeInformation) -> Convert:
+    """What turns a value as JSON has it, or a text, into one of the type; raises ValueError if it is not one."""
+    if isinstance(kind, InstantTypeInfo):
+        return _optional(_instant)
+    if isinstance(kind, BasicTypeInfo):
+        return _optional(_basic_reader(kind.basic_type))
+    if isinstance(kind, RowTypeInfo):
+        return _optional(row_reader(kind, fail_on_missing_field=False))
+    if isinstance(kind, TupleTypeInfo):
+        return _optional(_tuple_reader([reader_of(part) for part in kind.get_field_types()]))
+    if isinstance(kind, MapTypeInfo):
+        keys, values = reader_of(kind.key_type), reader_of(kind.value_type)
+        return _optional(lambda value: {keys(k): values(v) for k, v in _mapping(value).items()})
+    if isinstance(kind, PrimitiveArrayTypeInfo) and _is_bytes(kind):
+        return _optional(lambda value: base64.b64decode(value, validate=True))
+    if isinstance(kind, _ElementsTypeInfo):
+        element = reader_of(kind.elem_type)
+        return _optional(lambda value: [element(part) for part in _sequence(value)])
+    for temporal, convert in _TEMPORAL_READERS.items():
+        if isinstance(kind, temporal):
+            return _optional(convert)
+    if isinstance(kind, LocalTimeTypeInfo):
+        return _optional((_date, _time, _timestamp)[kind.time_type.value])
+    return lambda value: value
+
+
+_TEMPORAL_READERS: dict[type, Convert] = {DateTypeInfo: _date, TimeTypeInfo: _time, TimestampTypeInfo: _timestamp}
+
+
+def _basic_reader(kind: BasicType) -> Convert:
+    if kind in _INTEGERS:
+        return _integer
+    if kind in _FLOATS:
+        return float
+    if kind is BasicType.BOOLEAN:
+        return _boolean
+    if kind is BasicType.BIG_DEC:
+        return _decimal
+    return _text
+
+
+def _is_bytes(kind: PrimitiveArrayTypeInfo) -> bool:
+    element = kind.elem_type
+    return isinstance(element, BasicTypeInfo) and element.basic_type is BasicType.BYTE
+
+
+def _optional(convert: Convert) -> Convert:
+    return lambda value: None if value is None else convert(value)
+
+
+def _mapping(value: Any) -> Mapping[Any, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"expected an object, got {type(value).__name__}")  # noqa: TRY004 - same
+    return value
+
+
+def _sequence(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError(f"expected an array, got {type(value).__name__}")  # noqa: TRY004 - same
+    return value
+
+
+def _tuple_reader(parts: list[Convert]) -> Convert:
+    def read(value: Any) -> tuple[Any, ...]:
+        found = _sequence(value)
+        if len(found) != len(parts):
+            raise ValueError(f"expected an array of {len(parts)} values, got {len(found)}")
+        return tuple(part(element) for part, element in zip(parts, found, strict=True))
+
+    return read
+
+
+def row_reader(kind: RowTypeInfo, *, fail_on_missing_field: bool) -> Convert:
+    """What turns a mapping into a Row of the type."""
+    names = _share(kind.get_field_names())
+    fields = [(name, reader_of(part)) for name, part in zip(names, kind.get_field_types(), strict=True)]
+
+    quick = [
+        (name, _quick_reader(part, read)) for (name, read), part in zip(fields, kind.get_field_types(), strict=True)
+    ]
+    insert = RowKind.INSERT
+
+    def read(value: Any) -> Row:
+        """All fields at once; if one of them is wrong, again one by one to say which."""
+        if type(value) is dict and (not fail_on_missing_field or len(value) >= len(names)):
+            try:
+                get = value.get
+                row = _make_row(names, [convert(get(name)) for name, convert in quick], insert)
+            except (ValueError, TypeError):
+                pass
+            else:
+                if not fail_on_missing_field or all(name in value for name in names):
+                    return row
+        return read_carefully(value)
+
+    def read_carefully(value: Any) -> Row:
+        found = _mapping(value)
+        values: list[Any] = []
+        for name, convert in fields:
+            if name not in found and fail_on_missing_field:
+                raise ValueError(f"field {name!r} is missing")
+            try:
+                values.append(convert(found.get(name)))
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"field {name!r}: {error}") from None
+        return _make_row(names, values, insert)
+
+    return read
+
+
+def _quick_reader(kind: TypeInformation, read: Convert) -> Convert:
+    """A check that costs one call for the values that JSON has itself."""
+    wanted: type | None = None
+    if isinstance(kind, BasicTypeInfo) and not isinstance(kind, InstantTypeInfo):
+        if kind.basic_type in _INTEGERS:
+            wanted = int
+        elif kind.basic_type in _FLOATS:
+            wanted = float
+        elif kind.basic_type is BasicType.STRING:
+            wanted = str
+    if wanted is None:
+        return read
+    return lambda value: value if type(value) is wanted else read(value)
+
+
+def writer_of(kind: TypeInformation | None) -> Convert:
+    """What turns a value of the type into one that JSON can hold."""
+    if isinstance(kind, RowTypeInfo):
+        return row_writer(kind)
+    if isinstance(kind, MapTypeInfo):
+        values = writer_of(kind.value_type)
+        return _optional(lambda value: {_key(k): values(v) for k, v in value.items()})
+    if isinstance(kind, _ElementsTypeInfo) and not (isinstance(kind, PrimitiveArrayTypeInfo) and _is_bytes(kind)):
+        element = writer_of(kind.elem_type)
+        return _optional(lambda value: [element(part) for part in value])
+    return plain_value
+
+
+def row_writer(kind: RowTypeInfo) -> Convert:
+    """What turns a row of the type into a mapping."""
+    writers = [
+        (name, writer_of(part)) for name, part in zip(kind.get_field_names(), kind.get_field_types(), strict=True)
+    ]
+
+    def write(value: Any) -> Any:
+        if value is None:
+            return None
+        fields = kind._fields(value)
+        if fields is None:
+            raise InvalidProgramError(str(kind.validate(value)))
+        return {name: convert(field) for (name, convert), field in zip(writers, fields, strict=True)}
+
+    return write
+
+
+def _key(value: Any) -> str:
+    return value if isinstance(value, str) else _text(plain_value(value))
+
+
+def plain_value(value: Any) -> Any:
+    """A value as JSON can hold it, whatever its type was declared to be."""
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    if isinstance(value, Row):
+        if value._fields is None:
+            return [plain_value(part) for part in value]
+        return {name: plain_value(part) for name, part in zip(value._fields, value._values, strict=True)}
+    if isinstance(value, Mapping):
+        return {_key(name): plain_value(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain_value(part) for part in value]
+    if isinstance(value, (bytes, bytearray)):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, Instant):
+        return str(value)
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    return str(value)

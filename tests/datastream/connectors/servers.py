@@ -1,0 +1,118 @@
+"""Real servers for tests: started on free ports in temporary directories, stopped with the test."""
+
+import contextlib
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+def program(name):
+    """The path of a program; skips the test where it is not installed."""
+    found = shutil.which(name)
+    versions = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), reverse=True)
+    if found is None and not versions:
+        pytest.skip(f"{name} is not installed")
+    return found or str(versions[0])
+
+
+def wait_for(condition, process, seconds=60):
+    deadline = time.monotonic() + seconds
+    while True:
+        with contextlib.suppress(Exception):
+            if condition():
+                return
+        assert process.poll() is None, "the server ended at once"
+        assert time.monotonic() < deadline, "the server did not come up"
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def running(command, **options):
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@contextlib.contextmanager
+def temporary_directory(user):
+    """Of that user, below a path that everybody may enter."""
+    directory = tempfile.mkdtemp(prefix="penstock-test-")
+    try:
+        if user is not None:
+            os.chown(directory, pwd.getpwnam(user).pw_uid, -1)
+        yield Path(directory)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _unprivileged():
+    """PostgreSQL does not run as root."""
+    if os.getuid() != 0:
+        return None
+    for name in ("postgres", "nobody"):
+        with contextlib.suppress(KeyError):
+            return pwd.getpwnam(name).pw_name
+    pytest.skip("PostgreSQL does not run as root, and there is no other user")
+
+
+@contextlib.contextmanager
+def postgresql():
+    """The JDBC address of a new PostgreSQL."""
+    psycopg = pytest.importorskip("psycopg")
+    initdb, server, user = program("initdb"), program("postgres"), _unprivileged()
+    with temporary_directory(user) as directory:
+        data, options = directory / "data", {} if user is None else {"user": user, "group": pwd.getpwnam(user).pw_gid}
+        subprocess.run(
+            [initdb, "-D", str(data), "-U", "test", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C"],
+            check=True,
+            capture_output=True,
+            cwd=directory,
+            **options,
+        )
+        port = free_port()
+        settings = [
+            f"-cport={port}",
+            "-clisten_addresses=127.0.0.1",
+            f"-cunix_socket_directories={directory}",
+            "-cfsync=off",
+        ]
+        with running([server, "-D", str(data), *settings], cwd=directory, **options) as process:
+            address = f"host=127.0.0.1 port={port} user=test dbname=postgres"
+
+            def answers():
+                psycopg.connect(address).close()
+                return True
+
+            wait_for(answers, process)
+            yield f"jdbc:postgresql://127.0.0.1:{port}/postgres?user=test"
+
+
+@contextlib.contextmanager
+def redis_server(port=None):
+    """The address of a new Redis, and its process."""
+    redis = pytest.importorskip("redis")
+    server, port = program("redis-server"), port or free_port()
+    with temporary_directory(None) as directory:
+        command = [server, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(directory)]
+        with running(command) as process, redis.Redis(port=port) as client:
+            wait_for(client.ping, process)
+            yield f"redis://127.0.0.1:{port}/0"
