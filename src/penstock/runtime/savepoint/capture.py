@@ -223,7 +223,8 @@ def assemble(
     for vertex in vertices:
         if vertex.is_source:
             head = vertex.operators[0]
-            splits = offset["s"].get(head.operator_id, {})
+            # Which subtask reads a split is nothing a savepoint knows: there is no task information in it (spec: 3.10).
+            splits = {split: position[:2] for split, position in offset["s"].get(head.operator_id, {}).items()}
             manifest.sources[head.operator_id] = {
                 "uid": head.uid,
                 "name": head.name,

@@ -58,7 +58,12 @@ def plan_restore(
         _check_operator(known, *operators[known.operator_id], edges)
     for source_id, source in list(manifest.sources.items()):
         if source_id in operators:
-            operators[source_id][0].split_parallelism = source["parallelism"]
+            vertex, _ = operators[source_id]
+            vertex.split_parallelism = source["parallelism"]
+            source["splits"] = {
+                split: [*position[:2], index % vertex.parallelism]
+                for index, (split, position) in enumerate(source["splits"].items())
+            }
             continue
         if source["splits"] and not ignore_unclaimed:
             title = f"source '{source['name']}'" + (f" (uid {source['uid']!r})" if source["uid"] else "")
@@ -202,8 +207,8 @@ class TaskRestorer:
             splits = self._plan.manifest.sources.get(source.operators[0].operator_id, {"splits": {}})["splits"]
             return {
                 (edge.id, split): (*found["clocks"][split], True)
-                for index, split in enumerate(splits)
-                if index % edge.senders in senders and split in found["clocks"]
+                for split, (_, _, reader) in splits.items()
+                if reader in senders and split in found["clocks"]
             }
         active = [watermark for watermark, idle in found["clocks"].values() if not idle]
         watermark = min(active, default=max(time for time, _ in found["clocks"].values()))
