@@ -111,8 +111,12 @@ class Results:
         letters = list(dict.fromkeys(cell.job for cell in self.cells if cell.repeats))
         if not letters:
             return []
-        figure, grid = pyplot.subplots(1, len(letters), figsize=(4 * len(letters), 4), squeeze=False)
-        for letter, axes in zip(letters, grid[0], strict=True):
+        across = min(4, len(letters))
+        down = -(-len(letters) // across)
+        figure, grid = pyplot.subplots(down, across, figsize=(4 * across, 4 * down), squeeze=False)
+        for axes in grid.flat[len(letters) :]:
+            axes.set_visible(False)
+        for letter, axes in zip(letters, grid.flat, strict=False):
             cells = [cell for cell in self.cells if cell.job == letter and cell.repeats]
             name = "p50_ms" if JOBS[letter].measures_latency else "records_per_second"
             middle = [cell.median(name) for cell in cells]

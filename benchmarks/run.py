@@ -102,11 +102,15 @@ def _parse() -> argparse.Namespace:
     add = parser.add_argument
     add(
         "--jobs",
-        default="a,b,c,d,e,f,g,l",
+        default="a,b,c,d,e,f,g,l,nexmark",
         help="letters and names, and nexmark for its queries: "
         + "; ".join(f"{j.letter} {j.title}" for j in JOBS.values()),
     )
-    add("--systems", default="penstock,pyflink,pyflink-process,pyflink-thread,spark", help=", ".join(SYSTEMS))
+    add(
+        "--systems",
+        default="penstock,pyflink,pyflink-process,pyflink-thread,spark,bytewax,pathway",
+        help=", ".join(SYSTEMS),
+    )
     add("--records", type=int, default=20_000, help="first count; counts triple until two runs lie far enough apart")
     add("--seconds", type=float, default=4.0, help="smallest time between the two runs measured (default: 4)")
     add("--repeat", type=int, default=3)

@@ -30,14 +30,18 @@ if TYPE_CHECKING:
     from penstock.datastream import DataStream, StreamExecutionEnvironment
     from penstock.datastream.window import WindowAssigner
 
-LONG, STRING = Types.LONG(), Types.STRING()
-PERSON = Types.TUPLE([LONG, STRING, STRING, STRING, STRING, STRING, LONG])
-AUCTION = Types.TUPLE([LONG, STRING, STRING, LONG, LONG, LONG, LONG, LONG, LONG])
-BID = Types.TUPLE([LONG, LONG, LONG, STRING, STRING, LONG])
-KEY_WINDOW_COUNT = Types.TUPLE([LONG, LONG, LONG, LONG])
+PERSON = Types.TUPLE([Types.LONG(), *(Types.STRING() for _ in range(5)), Types.LONG()])
+AUCTION = Types.TUPLE([Types.LONG(), Types.STRING(), Types.STRING(), *(Types.LONG() for _ in range(6))])
+BID = Types.TUPLE([Types.LONG(), Types.LONG(), Types.LONG(), Types.STRING(), Types.STRING(), Types.LONG()])
+USER = Types.TUPLE([Types.LONG(), Types.STRING(), Types.LONG()])
 
 Names = tuple[str, str, str]
 BidFields = tuple[int, int, int, str, str, int]
+
+
+def longs(count: int) -> TypeInformation:
+    """A tuple of whole numbers. A new type each time: one that PyFlink's job graph has used cannot type state."""
+    return Types.TUPLE([Types.LONG() for _ in range(count)])
 
 
 # -- the streams ------------------------------------------------------------------------------------------------------
@@ -109,7 +113,7 @@ def build_q1(env: StreamExecutionEnvironment, load: Workload) -> DataStream:
 def build_q2(env: StreamExecutionEnvironment, load: Workload) -> DataStream:
     """The bids for some auctions: (auction, price)."""
     chosen = bids(places(env, load), load).filter(lambda b: b[0] % 123 == 0)
-    return chosen.map(lambda b: (b[0], b[2]), output_type=Types.TUPLE([LONG, LONG]))
+    return chosen.map(lambda b: (b[0], b[2]), output_type=longs(2))
 
 
 # -- q3: a join without end -------------------------------------------------------------------------------------------
@@ -152,7 +156,7 @@ def build_q3(env: StreamExecutionEnvironment, load: Workload) -> DataStream:
     sellers = persons(events, load).filter(lambda p: p[5] in {"OR", "ID", "CA"})
     both: Any = items.connect(sellers)
     stream: DataStream = both.key_by(lambda a: a[7], lambda p: p[0], key_type=Types.LONG()).process(
-        SellersOfItems(), output_type=Types.TUPLE([STRING, STRING, STRING, LONG])
+        SellersOfItems(), output_type=Types.TUPLE([Types.STRING(), Types.STRING(), Types.STRING(), Types.LONG()])
     )
     return stream
 
@@ -220,7 +224,7 @@ def winning_bids(env: StreamExecutionEnvironment, load: Workload) -> DataStream:
     events = places(env, load)
     both: Any = auctions(events, load).connect(bids(events, load))
     stream: DataStream = both.key_by(lambda a: a[0], lambda b: b[0], key_type=Types.LONG()).process(
-        WinningBids(), output_type=Types.TUPLE([LONG, LONG, LONG, LONG, LONG])
+        WinningBids(), output_type=longs(5)
     )
     return stream
 
@@ -261,7 +265,7 @@ def build_q4(env: StreamExecutionEnvironment, load: Workload) -> DataStream:
     return (
         winning_bids(env, load)
         .key_by(lambda closed: closed[1], key_type=Types.LONG())
-        .process(AverageOfCategory(), output_type=Types.TUPLE([LONG, LONG, Types.DOUBLE()]))
+        .process(AverageOfCategory(), output_type=Types.TUPLE([Types.LONG(), Types.LONG(), Types.DOUBLE()]))
     )
 
 
@@ -295,7 +299,7 @@ def build_q6(env: StreamExecutionEnvironment, load: Workload) -> DataStream:
     return (
         winning_bids(env, load)
         .key_by(lambda closed: closed[2], key_type=Types.LONG())
-        .process(AverageOfLastTen(), output_type=Types.TUPLE([LONG, LONG, Types.DOUBLE()]))
+        .process(AverageOfLastTen(), output_type=Types.TUPLE([Types.LONG(), Types.LONG(), Types.DOUBLE()]))
     )
 
 
@@ -338,7 +342,7 @@ def count_bids(stream: DataStream, field: int, windows: WindowAssigner[Any, Any]
     return (
         stream.key_by(lambda b: b[field], key_type=Types.LONG())
         .window(windows)
-        .aggregate(Count(), WithKeyAndWindow(), accumulator_type=Types.LONG(), output_type=KEY_WINDOW_COUNT)
+        .aggregate(Count(), WithKeyAndWindow(), accumulator_type=Types.LONG(), output_type=longs(4))
     )
 
 
@@ -381,11 +385,11 @@ class Each(ProcessWindowFunction[Any, Any, Any, Any]):
             yield from records
 
 
-def highest(stream: DataStream, key: int | None, field: int, record: TypeInformation, seconds: int) -> DataStream:
-    """The records that are highest in `field`, by window and by the field `key`; of all if that is None."""
+def highest(stream: DataStream, key: int | None, field: int, seconds: int) -> DataStream:
+    """The records, of four numbers, that are highest in `field`, by window and by the field `key` if there is one."""
     keyed = stream.key_by(lambda value: 0 if key is None else value[key], key_type=Types.LONG())
     return keyed.window(TumblingEventTimeWindows.of(Time.seconds(seconds))).aggregate(
-        Highest(field), Each(), accumulator_type=Types.LIST(record), output_type=record
+        Highest(field), Each(), accumulator_type=Types.LIST(longs(4)), output_type=longs(4)
     )
 
 
@@ -393,14 +397,13 @@ def build_q5(env: StreamExecutionEnvironment, load: Workload) -> DataStream:
     """The auctions with most bids in the last 10 seconds, every 2 seconds: (auction, begin, end, bids)."""
     windows = SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(2))
     # The counts of a window have its last moment as their time: each lies in another window of 2 seconds.
-    return highest(count_bids(bids(places(env, load), load), 0, windows), 2, 3, KEY_WINDOW_COUNT, 2)
+    return highest(count_bids(bids(places(env, load), load), 0, windows), 2, 3, 2)
 
 
 def build_q7(env: StreamExecutionEnvironment, load: Workload) -> DataStream:
     """The highest bids of every 10 seconds, first by auction, then of all: (auction, bidder, price, time)."""
-    short = Types.TUPLE([LONG, LONG, LONG, LONG])
-    offers = bids(places(env, load), load).map(lambda b: (b[0], b[1], b[2], b[5]), output_type=short)
-    return highest(highest(offers, 0, 2, short, 10), None, 2, short, 10)
+    offers = bids(places(env, load), load).map(lambda b: (b[0], b[1], b[2], b[5]), output_type=longs(4))
+    return highest(highest(offers, 0, 2, 10), None, 2, 10)
 
 
 class NameAndSales(AggregateFunction):
@@ -438,9 +441,8 @@ class NewSeller(ProcessWindowFunction[Any, Any, Any, Any]):
 def build_q8(env: StreamExecutionEnvironment, load: Workload) -> DataStream:
     """Who registered and began an auction in the same 10 seconds: (user, name, begin)."""
     events = places(env, load)
-    side = Types.TUPLE([LONG, STRING, LONG])
-    users = persons(events, load).map(lambda p: (p[0], p[1], 0), output_type=side)
-    sales = auctions(events, load).map(lambda a: (a[7], "", 1), output_type=side)
+    users = persons(events, load).map(lambda p: (p[0], p[1], 0), output_type=USER)
+    sales = auctions(events, load).map(lambda a: (a[7], "", 1), output_type=USER)
     return (
         users.union(sales)
         .key_by(lambda s: s[0], key_type=Types.LONG())
@@ -448,8 +450,8 @@ def build_q8(env: StreamExecutionEnvironment, load: Workload) -> DataStream:
         .aggregate(
             NameAndSales(),
             NewSeller(),
-            accumulator_type=Types.TUPLE([STRING, LONG]),
-            output_type=Types.TUPLE([LONG, STRING, LONG]),
+            accumulator_type=Types.TUPLE([Types.STRING(), Types.LONG()]),
+            output_type=USER,
         )
     )
 
@@ -469,7 +471,7 @@ def build_q8_co_group(env: StreamExecutionEnvironment, load: Workload) -> DataSt
         .where(lambda p: p[0])
         .equal_to(lambda a: a[7])
         .window(TumblingEventTimeWindows.of(Time.seconds(10)))
-        .apply(new_sellers, output_type=Types.TUPLE([LONG, STRING, LONG]))
+        .apply(new_sellers, output_type=USER)
     )
 
 

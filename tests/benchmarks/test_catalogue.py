@@ -1,0 +1,52 @@
+"""What the benchmarks can run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from benchmarks.harness.options import Options
+from benchmarks.harness.program import load_builder, swap_import
+from benchmarks.jobs.catalogue import JOBS
+from benchmarks.nexmark import queries
+from benchmarks.results_table import Cell, Results
+from benchmarks.systems.catalogue import SYSTEMS
+from benchmarks.systems.environment import ROOT
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_every_job_has_its_program(job):
+    assert callable(load_builder(JOBS[job], "penstock"))
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_every_system_has_a_driver_versions_and_known_jobs(system):
+    system = SYSTEMS[system]
+    assert set(system.jobs) <= set(JOBS)
+    assert (ROOT / "benchmarks" / "systems" / f"{system.driver}.py").is_file()
+    if system.environment is not None:
+        pinned = (ROOT / "benchmarks" / f"constraints-{system.environment.name}.txt").read_text()
+        names = {line.split("==")[0] for line in pinned.splitlines() if "==" in line}
+        assert set(system.environment.requirements) <= names
+
+
+def test_the_program_for_pyflink_imports_nothing_of_ours():
+    swapped = swap_import(Path(queries.__file__).read_text(), "pyflink")
+    assert "from pyflink.common import" in swapped
+    assert "from penstock" not in swapped
+
+
+def options(mode):
+    return Options("penstock", "q5", "default", 1_000, 2, 20_000, 4.0, mode, 0, ".")
+
+
+def test_a_small_input_to_compare_spans_many_windows():
+    assert options("collect").workload(20_000).events_per_second == 200
+    assert options("slope").workload(20_000).events_per_second == 10_000
+
+
+def test_a_table_has_a_line_for_every_cell():
+    repeat = {"records_per_second": 10.0, "cpu_seconds_per_million": 1.0, "neighbour_cores": 0.0}
+    table = Results([Cell("q5", "penstock", [repeat]), Cell("b", "pathway")], {}).table()
+    assert "| (q5) Nexmark: hot items" in table
+    assert "n/a" in table
