@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import Row as SparkRow
 
@@ -29,8 +31,10 @@ def read_frame(
         ddl.append(f"`{name}` {kind}")
     shapes = [part.partition("` ")[2] for part in ddl]
 
+    reading = Shipped(read)
+
     def rows(portion: Any) -> Iterator[tuple[Any, ...]]:
-        for row in read(portion):
+        for row in reading(portion):
             yield tuple(spark_value(value, shape) for value, shape in zip(row, shapes, strict=False))[: len(names)]
 
     rdd = spark.sparkContext.parallelize(portions, max(1, len(portions))).flatMap(rows)
@@ -44,14 +48,34 @@ def write_frame(
 ) -> list[dict[str, Any]]:
     """Rows to the parts they belong to, each part written by a task; what was written, part by part."""
     ship_package(frame.sparkSession.sparkContext)
+    filling = Shipped(fill)
     parts = 1 if route is None else max(1, frame.rdd.getNumPartitions())
     elements = frame.rdd.map(penstock_row)
     if route is None:
         elements = elements.coalesce(1)
     else:
-        routed = elements.map(lambda row: (route(row, parts), row))
+        routing = Shipped(route)
+        routed = elements.map(lambda row: (routing(row, parts), row))
         elements = routed.partitionBy(parts, lambda part: part).values()
-    return elements.mapPartitionsWithIndex(lambda part, rows: iter([fill(part, parts, iter(rows))])).collect()
+    return elements.mapPartitionsWithIndex(lambda part, rows: iter([filling(part, parts, iter(rows))])).collect()
+
+
+class Shipped:
+    """A function of the user's for the workers, which find its modules where this process does."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._function(*arguments)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpack, ([entry for entry in sys.path if entry], cloudpickle.dumps(self._function))
+
+
+def _unpack(path: list[str], function: bytes) -> Shipped:
+    sys.path += [entry for entry in path if entry not in sys.path]
+    return Shipped(cloudpickle.loads(function))
 
 
 def penstock_row(row: SparkRow) -> Row:
