@@ -7,6 +7,7 @@ minute hits all systems alike. See benchmarks/README.md for what is measured and
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ from benchmarks.systems.environment import CACHE
 
 def main() -> int:
     """Measure, print, save."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the process being measured is ended, too
     args = _parse()
     names = [name for word in args.jobs.split(",") for name in (NEXMARK if word == "nexmark" else (word,))]
     jobs = [JOBS[name] for name in names]
