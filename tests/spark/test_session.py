@@ -135,8 +135,8 @@ def test_ctrl_c_reaches_the_program_but_not_its_jvm():
         """
         spark = build_session(master="local[1]")
         pid = session._embedded.jvm.pid
-        print(pid, flush=True)
         try:
+            print(pid, flush=True)  # inside: the interrupt may come at once
             while True:
                 time.sleep(0.05)
         except KeyboardInterrupt:
