@@ -35,8 +35,8 @@ MIN_BATCH_RECORDS = 1_000
 FIRST_BATCH_RECORDS = 50_000
 MAX_BATCH_RECORDS = 4_000_000
 TARGET_BATCH_SECONDS = 1.5
-_TRIAL_EVERY = 4
-_TRIAL_BATCHES = 2
+_TRIAL_EVERY = 2
+_TRIAL_BATCHES = 1
 _WORTH_IT = 1.2
 _PLANNING_SECONDS = 0.005
 
@@ -100,7 +100,7 @@ class BatchSizer:
         elif self._trial_against is not None:
             if len(self._rates) >= _TRIAL_BATCHES:
                 self._judge(self._trial_against)
-        elif len(self._rates) >= self._patience and seconds < 2.5 * self._target:
+        elif len(self._rates) >= self._patience and seconds < 3 * self._target:
             rate = median(self._rates[-_TRIAL_EVERY:])
             self._resize(2 * self.limit)
             self._trial_against = rate
