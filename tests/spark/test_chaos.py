@@ -13,8 +13,8 @@ import pytest
 from chaos_job import build
 from processes import alive, descendants, start, wait_until
 
-from penstock.core.sink import Committer, Sink, SinkWriter
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors.sinks import CollectSink
 from penstock.runtime.savepoint.manifest import METADATA, verify
 from penstock.testing import MiniCluster
 
@@ -30,46 +30,15 @@ RECORDS = 1_500
 START_SECONDS = 240
 
 
-class Listed(Sink):
-    def __init__(self, found):
-        self.found = found
-
-    def __getstate__(self):
-        return {}
-
-    def create_writer(self, context):
-        return _Writer()
-
-    def create_committer(self):
-        return _Committer(self.found)
-
-
-class _Writer(SinkWriter):
-    def __init__(self):
-        self.values = []
-
-    def write(self, value, context):
-        self.values.append(value)
-
-    def prepare_commit(self):
-        values, self.values = self.values, []
-        return values
-
-
-class _Committer(Committer):
-    def __init__(self, found):
-        self.found = found
-
-    def commit(self, committables, checkpoint_id):
-        self.found += committables
-
-
 @pytest.fixture(scope="module")
 def undisturbed():
-    found = []
+    sink = CollectSink()
     env = StreamExecutionEnvironment(executor=MiniCluster()).set_parallelism(1)
-    build(env, RECORDS, Listed(found))
+    build(env, RECORDS, sink)
     env.execute()
+    found = [record for _ in range(sink.records.qsize()) for record in sink.records.get_nowait()]
+    sink.release()
+    assert found
     return sorted(map(tuple, found))
 
 

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from penstock.spark import jvm_classes
+from penstock.spark import jvm_classes, session
 from penstock.spark.session import _joined, quiet_interrupts, stop_session
 from penstock.spark.session_conf import driver_memory, runtime_settings
 
@@ -205,8 +205,12 @@ def test_the_file_system_is_compiled_once(monkeypatch, tmp_path):
 
 
 def test_stopping_somebody_elses_spark_does_nothing():
-    stranger = SimpleNamespace(sparkContext=object())
+    stopped = []
+    stranger = SimpleNamespace(sparkContext=object(), stop=lambda: stopped.append("session"))
+    ours = session._embedded
     stop_session(stranger)
+    assert not stopped
+    assert session._embedded is ours
 
 
 def test_an_interrupt_while_spark_starts_is_no_news_but_everything_else_is(caplog):

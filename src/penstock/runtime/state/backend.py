@@ -10,12 +10,10 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Callable, Iterator
-from itertools import chain
 from typing import Any, NoReturn, cast
 from zlib import crc32
 
 from penstock.common.errors import InvalidProgramError, KeySelectorError, StateAccessError, shorten
-from penstock.runtime.isolation import IMMUTABLE
 from penstock.runtime.key_groups import key_group_for, key_hash
 from penstock.runtime.serialization import dumps
 from penstock.runtime.state.pages import (
@@ -310,7 +308,7 @@ class KeyedStateBackend:
         if self._sweeps:
             self._sweep_next_page(now)
         for page in list(self.pages.values()):
-            if page.dirty or (page.lent and _can_change(page)):
+            if page.dirty or (page.lent and page.can_change_in_place()):
                 self._write(page, now)
             page.lent = False
         self._write_timer_index()
@@ -514,19 +512,6 @@ class KeyedStateBackend:
             else:
                 self._store.remove(name)
         self._dirty_segments.clear()
-
-
-def _can_change(page: Page) -> bool:
-    """Whether a page holds objects that can be changed in place: by far the most hold numbers, strings and tuples."""
-    columns = list(zip(*page.entries.values(), strict=True))[FIRST_SLOT:]
-    return not all(IMMUTABLE.issuperset(map(type, column)) or _flat_tuples(column) for column in columns)
-
-
-def _flat_tuples(column: tuple[Any, ...]) -> bool:
-    kinds = set(map(type, column)) - IMMUTABLE
-    if kinds != {tuple}:
-        return False
-    return IMMUTABLE.issuperset(map(type, chain.from_iterable(value for value in column if type(value) is tuple)))
 
 
 def check_hashable(key: Any, operator_name: str) -> None:

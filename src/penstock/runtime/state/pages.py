@@ -10,8 +10,10 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any, Protocol
+
+from penstock.runtime.isolation import IMMUTABLE
 
 
 class PageStore(Protocol):
@@ -70,6 +72,18 @@ class Page:
         self.size = 0  # bytes when last read or written
         self.check = 0  # checksum of those bytes
         self.last_used = 0  # batch number, for eviction
+
+    def can_change_in_place(self) -> bool:
+        """Whether there are objects that can be changed without update(): by far the most are numbers and strings."""
+        columns = list(zip(*self.entries.values(), strict=True))[FIRST_SLOT:]
+        return not all(IMMUTABLE.issuperset(map(type, column)) or _flat_tuples(column) for column in columns)
+
+
+def _flat_tuples(column: tuple[Any, ...]) -> bool:
+    kinds = set(map(type, column)) - IMMUTABLE
+    if kinds != {tuple}:
+        return False
+    return IMMUTABLE.issuperset(map(type, chain.from_iterable(value for value in column if type(value) is tuple)))
 
 
 @dataclass(slots=True)
