@@ -58,7 +58,8 @@ def execution_plan_json(sinks: list[Transformation], settings: JobSettings) -> s
 
 def plan_text(job: JobGraph) -> str:
     """The job graph, stage by stage."""
-    lines = [f"{job.name}: {len(job.vertices)} tasks in {job.levels + 1} stages, {job.channels} channels"]
+    sizes = _counted(len(job.vertices), "task"), _counted(job.levels + 1, "stage"), _counted(job.channels, "channel")
+    lines = [f"{job.name}: {sizes[0]} in {sizes[1]}, {sizes[2]}"]
     for level in range(job.levels + 1):
         lines.append(f"stage {level}" + (" (sources)" if level == 0 else ""))
         for vertex in job.vertices:
@@ -69,3 +70,7 @@ def plan_text(job: JobGraph) -> str:
                     side = f" side output '{edge.tag_id}'" if edge.tag_id else ""
                     lines.append(f"        <- [{edge.source}]{side} {edge.partitioner.name.lower()}")
     return "\n".join(lines)
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
