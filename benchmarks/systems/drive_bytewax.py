@@ -251,7 +251,7 @@ def run(options: Options) -> dict[str, object]:
     def prepare(records: int) -> Callable[[], object]:
         return lambda: execute(options.job, options.workload(records))
 
-    return measure_slope(prepare, first=options.records, seconds=options.seconds).as_json()
+    return measure_slope(prepare, expected=options.expected, seconds=options.seconds).as_json()
 
 
 if __name__ == "__main__":
