@@ -20,6 +20,7 @@ from benchmarks.harness import kafka
 from benchmarks.jobs.catalogue import JOBS, NEXMARK, Job
 from benchmarks.measure import MeasurementError, Plan, collect, loop_speed, measure
 from benchmarks.results_table import Cell, Results, describe_machine
+from benchmarks.systems import jars
 from benchmarks.systems.catalogue import SYSTEMS, System
 from benchmarks.systems.environment import CACHE
 
@@ -51,7 +52,9 @@ def main() -> int:
         for system in systems:
             system.prepare()
         if any(job.uses_kafka for job in jobs):
-            stack.enter_context(kafka.broker(with_flink=any(system.package == "pyflink" for system in systems)))
+            stack.enter_context(kafka.broker())
+        if any(system.package == "pyflink" for system in systems):
+            jars.provide({job.letter for job in jobs})
         return _verify(jobs, systems, plan) if args.verify else _measure_all(args, cells, plan)
 
 

@@ -18,9 +18,15 @@ class Job:
     keys: int = 1_000
     measures_latency: bool = False
     uses_kafka: bool = False
+    uses_files: bool = False
     directory: str = "jobs"
     comparable: bool = True  # whether the results depend on the input alone
     group: str = "Records, keys and state"  # its panel in the picture
+
+    @property
+    def commits(self) -> bool:
+        """Whether results become visible with checkpoints only."""
+        return self.uses_kafka or self.uses_files
 
 
 def _nexmark(name: str, title: str, *, comparable: bool = True) -> Job:
@@ -38,6 +44,7 @@ JOBS = {
         Job("f", "session windows", "windows", "build_session", group=_WINDOWS),
         Job("g", "window join of two streams", "windows", "build_join", group=_WINDOWS),
         Job("k", "Kafka, count by key, Kafka, exactly once", "kafka_count", uses_kafka=True, group="Connectors"),
+        Job("n", "files, count in windows of 1 s, Parquet files", "files_count", uses_files=True, group="Connectors"),
         Job(
             "m",
             "the same: latency at 1,000 records/s",

@@ -64,6 +64,6 @@ def _run(*command: str) -> None:
 
 PYFLINK = Environment("pyflink", ("apache-flink",))
 QUIX = Environment("quix", ("quixstreams",))
-BYTEWAX = Environment("bytewax", ("bytewax[kafka]",))
+BYTEWAX = Environment("bytewax", ("bytewax[kafka]", "pyarrow"))
 PATHWAY = Environment("pathway", ("pathway",))
 SPARK = Environment("spark", ("pyspark", "pandas", "pyarrow", "protobuf"))
