@@ -51,7 +51,7 @@ def main() -> int:
     with ExitStack() as stack:
         for system in systems:
             system.prepare()
-        if any(job.uses_kafka for job in jobs):
+        if any(job.uses_kafka or system.package == "quix" for job, system in cells):
             stack.enter_context(kafka.broker())
         if any(system.package == "pyflink" for system in systems):
             jars.provide({job.letter for job in jobs})

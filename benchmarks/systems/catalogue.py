@@ -67,7 +67,7 @@ SYSTEMS = {
         System("pyflink-process", "pyflink", "process", _PYFLINK, environment=PYFLINK, variables=_WORKERS),
         System("pyflink-thread", "pyflink", "thread", _PYFLINK, environment=PYFLINK),
         System("bytewax", "bytewax", "default", (*"abcdefgn", *_KAFKA), "drive_bytewax", BYTEWAX),
-        System("quix", "quix", "default", _KAFKA, "drive_quix", QUIX),
+        System("quix", "quix", "default", (*"abcdef", *_KAFKA), "drive_quix", QUIX),
         System("pathway", "pathway", "default", tuple("adefgn"), "drive_pathway", PATHWAY),
         System("spark", "spark", "100000", ("b", "c"), "drive_spark", SPARK),
         System("spark-20k", "spark", "20000", ("b", "c"), "drive_spark", SPARK),
