@@ -147,7 +147,7 @@ class SourceCoordinator:
                 continue
             source: Source = vertex.operators[0].source
             with source_errors(vertex.operators[0].name, "making its enumerator"):
-                enumerator = source.create_enumerator(vertex.split_parallelism or vertex.parallelism)
+                enumerator = source.create_enumerator(vertex.source_parallelism)
             self.sources.append(CoordinatedSource(vertex, source, enumerator, idle_timeout_of(vertex)))
         self._wakeup: int | None = 0  # tasks that are restored may wait for a time that has passed: ask them
         self._draining = False
@@ -351,13 +351,14 @@ class SourceCoordinator:
         for source in self.sources:
             positions = end["s"].get(source.key, {})
             splits[source.vertex.id] = {
-                split_id: SplitStatus(
-                    subtask,
+                name: SplitStatus(
+                    reader,
                     None if source.idle_timeout is None else state == IDLE,
                     state >= FINISHED or end["end"],
                 )
                 for split_id, (_, state, subtask) in positions.items()
                 if state != GONE
+                for name, reader in _readers(source.vertex, split_id, subtask)
             }
             ended = source.source.may_end and source.key not in end.get("more", ())
             if end["end"] or (ended and all(position[1] >= FINISHED for position in positions.values())):
@@ -389,7 +390,11 @@ class SourceCoordinator:
                 if first != offset:
                     with source.asked(f"preparing split '{split_id}' from {shorten(first)} to {shorten(offset)}"):
                         prepared = source.enumerator.prepare(split, first, offset)
-                    ranges.setdefault(subtask, []).append(SplitRange(prepared, first, offset))
+                    for reader in range(source.vertex.parallelism) if source.vertex.spread else (subtask,):
+                        part = prepared
+                        if source.vertex.spread:
+                            part = prepared.part(reader, source.vertex.parallelism, first)
+                        ranges.setdefault(reader, []).append(SplitRange(part, first, offset))
             if end["end"]:  # the operators behind a source that had ended before want to be told, too
                 for subtask in range(source.vertex.parallelism):
                     ranges.setdefault(subtask, [])
@@ -414,6 +419,13 @@ class SourceCoordinator:
             positions = end["s"].get(source.key, {})
             with source.asked("committing its offsets"):
                 source.enumerator.commit({split_id: position[0] for split_id, position in positions.items()})
+
+
+def _readers(vertex: JobVertex, split_id: str, subtask: int) -> list[tuple[str, int]]:
+    """Under which names a split is read, and by which subtasks: each part has a clock of its own."""
+    if not vertex.spread:
+        return [(split_id, subtask)]
+    return [(f"{split_id}/{reader}", reader) for reader in range(vertex.parallelism)]
 
 
 def _with_subtasks(positions: dict[str, Any], parallelism: int) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """The command that starts an embedded Spark's JVM.
 
-Spark's own way is a shell script, a small JVM that works out the command, and SparkSubmit inside the real one; and it tells
-Python workers to import pyspark from a zip file, whose modules Python compiles anew in every process. For a Spark
-inside this machine the command is asked for once and the gateway is started at once, and workers import pyspark from where
-this process has it. Whoever has a Spark configuration of his own, jars to be fetched or a cluster gets Spark's own way.
+Spark's own way is a shell script, a small JVM that works out the command, and SparkSubmit inside the real one; and it
+tells Python workers to import pyspark from a zip file, whose modules Python compiles anew in every process. For a
+Spark inside this machine the small JVM is asked directly, the gateway is started at once, and workers import pyspark
+from where this process has it. Whoever has a Spark configuration of his own, jars to be fetched or a cluster gets
+Spark's own way.
 """
 
 from __future__ import annotations
@@ -99,4 +100,3 @@ def _environment() -> dict[str, str]:
         inherited = environment.get("PYTHONPATH", "").split(os.pathsep)
         environment["PYTHONPATH"] = os.pathsep.join([place, *filter(None, inherited)])
     return environment
-
