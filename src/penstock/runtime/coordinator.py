@@ -36,7 +36,7 @@ FIRST_BATCH_RECORDS = 50_000
 MAX_BATCH_RECORDS = 4_000_000
 TARGET_BATCH_SECONDS = 1.5
 _TRIAL_EVERY = 2
-_TRIAL_BATCHES = 1
+_MAX_PATIENCE = 16
 _WORTH_IT = 1.2
 _PLANNING_SECONDS = 0.005
 
@@ -97,22 +97,17 @@ class BatchSizer:
             self._resize(self.limit // 4 if seconds > 10 * self._target else self.limit // 2)
         elif seconds < self._target / 2:
             self._resize(2 * self.limit)
-        elif self._trial_against is not None:
-            if len(self._rates) >= _TRIAL_BATCHES:
-                self._judge(self._trial_against)
-        elif len(self._rates) >= self._patience and seconds < 3 * self._target:
+        elif self._trial_against is not None and self._rates[-1] <= _WORTH_IT * self._trial_against:
+            self._patience = min(2 * self._patience, _MAX_PATIENCE)
+            self._resize(self.limit // 2)
+        elif seconds < 3 * self._target and (self._trial_against or len(self._rates) >= self._patience):
+            # A larger size that was worth it is followed by a still larger one at once.
+            self._patience = _TRIAL_EVERY if self._trial_against else self._patience
             rate = median(self._rates[-_TRIAL_EVERY:])
             self._resize(2 * self.limit)
             self._trial_against = rate
-
-    def _judge(self, smaller: float) -> None:
-        better = median(self._rates) > _WORTH_IT * smaller
-        self._patience = _TRIAL_EVERY if better else min(4 * self._patience, 64 * _TRIAL_EVERY)
-        if better:
-            self._rates.clear()
-            self._trial_against = None
         else:
-            self._resize(self.limit // 2)
+            self._trial_against = None
 
     def _resize(self, limit: int) -> None:
         self.limit = min(max(limit, MIN_BATCH_RECORDS), MAX_BATCH_RECORDS)
