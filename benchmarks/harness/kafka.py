@@ -28,10 +28,6 @@ from benchmarks.harness.report import digest
 _ROOT = Path(__file__).resolve().parent.parent.parent
 BOOTSTRAP = "BENCH_KAFKA"
 PYTHON = "BENCH_PYTHON"
-FLINK_JARS = "BENCH_FLINK_JARS"
-
-# The connector for PyFlink: one jar with everything in it.
-_FLINK_CONNECTOR = ("org.apache.flink", "flink-sql-connector-kafka", "4.0.1-2.0")
 _SCATTER = 7919
 
 
@@ -46,14 +42,10 @@ class KafkaLoad:
 
 
 @contextmanager
-def broker(*, with_flink: bool) -> Iterator[None]:
+def broker() -> Iterator[None]:
     """A broker for the session; measured processes find it by their environment."""
-    from penstock.testing.kafka_broker import KafkaBroker, maven_jars
+    from penstock.testing.kafka_broker import KafkaBroker
 
-    if with_flink:
-        version = _FLINK_CONNECTOR[2]
-        jars = maven_jars("flink-kafka", version, [_FLINK_CONNECTOR], transitive=False)
-        os.environ[FLINK_JARS] = ";".join(path.as_uri() for path in sorted(jars.glob("*.jar")))
     with KafkaBroker(heap="1g", fast_start=False) as running:
         os.environ[BOOTSTRAP] = running.bootstrap_servers
         os.environ[PYTHON] = sys.executable

@@ -12,7 +12,13 @@ from benchmarks.systems.environment import BYTEWAX, PATHWAY, PYFLINK, QUIX, ROOT
 _ALL = tuple(JOBS)
 _PYFLINK = tuple(name for name in JOBS if name not in {"g", "q8_co_group"})  # it has no joins of DataStreams
 _KAFKA = tuple(name for name, job in JOBS.items() if job.uses_kafka)
+# Jobs with connectors have drivers of their own.
 _KAFKA_DRIVERS = {"drive_flink": "drive_kafka", "drive_bytewax": "drive_bytewax_kafka"}
+_FILE_DRIVERS = {
+    "drive_flink": "drive_files",
+    "drive_bytewax": "drive_bytewax_files",
+    "drive_pathway": "drive_pathway_files",
+}
 
 
 @dataclass(slots=True, frozen=True)
@@ -35,7 +41,8 @@ class System:
     def command(self, job: str, arguments: list[str]) -> list[str]:
         """The command line of a measured process."""
         python = self.environment.python if self.environment else sys.executable
-        driver = _KAFKA_DRIVERS.get(self.driver, self.driver) if job in _KAFKA else self.driver
+        special = _KAFKA_DRIVERS if job in _KAFKA else _FILE_DRIVERS if JOBS[job].uses_files else {}
+        driver = special.get(self.driver, self.driver)
         return [python, "-m", f"benchmarks.systems.{driver}", *arguments]
 
     def process_environment(self) -> dict[str, str]:
@@ -59,9 +66,9 @@ SYSTEMS = {
         System("pyflink", "pyflink", "default", _PYFLINK, environment=PYFLINK),
         System("pyflink-process", "pyflink", "process", _PYFLINK, environment=PYFLINK, variables=_WORKERS),
         System("pyflink-thread", "pyflink", "thread", _PYFLINK, environment=PYFLINK),
-        System("bytewax", "bytewax", "default", (*"abcdefg", *_KAFKA), "drive_bytewax", BYTEWAX),
+        System("bytewax", "bytewax", "default", (*"abcdefgn", *_KAFKA), "drive_bytewax", BYTEWAX),
         System("quix", "quix", "default", _KAFKA, "drive_quix", QUIX),
-        System("pathway", "pathway", "default", tuple("adefg"), "drive_pathway", PATHWAY),
+        System("pathway", "pathway", "default", tuple("adefgn"), "drive_pathway", PATHWAY),
         System("spark", "spark", "100000", ("b", "c"), "drive_spark", SPARK),
         System("spark-20k", "spark", "20000", ("b", "c"), "drive_spark", SPARK),
     )
