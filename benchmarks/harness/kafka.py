@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -199,7 +199,16 @@ def new_reader() -> Any:
     )
 
 
-def measure_latency(load: KafkaLoad, directory: Path, *, rate: int, seconds: float, keys: int, partitions: int) -> None:
+def measure_latency(
+    load: KafkaLoad,
+    directory: Path,
+    *,
+    rate: int,
+    seconds: float,
+    keys: int,
+    partitions: int,
+    is_running: Callable[[], bool],
+) -> None:
     """Send at a steady rate and write down `sent_ns arrived_ns` of every answer as a reader sees it."""
     import threading
 
@@ -229,6 +238,8 @@ def measure_latency(load: KafkaLoad, directory: Path, *, rate: int, seconds: flo
         key = n * _SCATTER % keys
         producer.produce(load.source, f"{key},{time.time_ns()}", key=str(key), partition=key % partitions)
         producer.poll(0)
+        if n % rate == 0 and not is_running():
+            break
     producer.flush()
     time.sleep(5)  # the last answers
     done.set()
