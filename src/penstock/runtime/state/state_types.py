@@ -26,6 +26,9 @@ TypeDescription = dict[str, Any]
 
 Adapter = Callable[[Any], Any]
 
+PYTHON = "PYTHON"
+"""The type of a state that none was declared for: what was seen in it is remembered instead."""
+
 _INTEGERS = ("BYTE", "SHORT", "INT", "LONG", "BIG_INT")
 _FLOATS = ("FLOAT", "DOUBLE")
 _PYTHON_TYPES = {
@@ -70,11 +73,11 @@ def mismatch(known: TypeDescription | None, wanted: TypeDescription | None) -> s
     if known is None or wanted is None or known == wanted:
         return None
     old, new = known["type"], wanted["type"]
-    if old == "PYTHON":  # never declared: what was seen in it counts
+    if old == PYTHON:  # never declared: what was seen in it counts
         accepted = _PYTHON_TYPES.get(new)
         strange = sorted(set(known["seen"]) - accepted) if accepted is not None else []
         return f"it has values of type {strange[0]}, which cannot become {new}" if strange else None
-    if new == "PYTHON":
+    if new == PYTHON:
         return None
     if any(old in family and new in family[family.index(old) :] for family in (_INTEGERS, _FLOATS)):
         return None
