@@ -75,7 +75,7 @@ names: setup ## write docs/pyflink-names.md: which of PyFlink's names work
 constraints: ## refresh constraints.txt (needs uv; UPGRADE=1 takes the newest versions)
 	@scripts/update_constraints.sh $(if $(UPGRADE),--upgrade)
 
-bench: java $(VENV)/.bench ## compare with PyFlink, plain Spark, Bytewax, Pathway: a table and a plot
+bench: java $(VENV)/.bench ## compare with PyFlink, plain Spark, Bytewax, Pathway, Quix: tables and plots
 	@$(PY) benchmarks/run.py $(ARGS)
 
 docs: $(VENV)/.docs ## build the guide as a site, in site/

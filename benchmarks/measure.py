@@ -168,6 +168,7 @@ def _measure_kafka_latency(system: System, job: Job, plan: Plan) -> dict[str, ob
                 seconds=plan.warm_up_seconds + plan.latency_seconds,
                 keys=job.keys,
                 partitions=plan.parallelism,
+                is_running=lambda: process.poll() is None,
             )
             if process.poll() is not None:
                 raise MeasurementError("failed", f"see {log}:\n{log.read_text(errors='replace')[-1500:]}")

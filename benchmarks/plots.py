@@ -48,16 +48,37 @@ def draw(bars: Iterable[Bar], path: Path) -> list[Path]:
     if not groups:
         return []
     pyplot.switch_backend("agg")
-    heights = [max(2.2, 0.9 + 0.24 * len(group) + 0.25 * len({bar.job for bar in group})) for group in groups.values()]
-    figure, grid = pyplot.subplots(
-        len(groups), 1, figsize=(11, sum(heights)), squeeze=False, gridspec_kw={"height_ratios": heights}
-    )
-    for (title, group), axes in zip(groups.items(), grid.flat, strict=True):
-        _panel(axes, title, group)
-    figure.tight_layout()
-    figure.savefig(path, dpi=110)
+    columns = _columns({title: _height(group) for title, group in groups.items()})
+    tallest = max(sum(column.values()) for column in columns)
+    figure = pyplot.figure(figsize=(9.5 * len(columns), tallest))
+    for place, column in enumerate(columns):
+        top = 1.0
+        for title, height in column.items():
+            share = height / tallest
+            left, bottom = (place + 0.11) / len(columns), top - share + 0.55 / tallest
+            axes = figure.add_axes((left, bottom, 0.87 / len(columns), share - 0.9 / tallest))
+            _panel(axes, title, groups[title])
+            top -= share
+    figure.savefig(path, dpi=100)
     pyplot.close(figure)
     return [path]
+
+
+def _height(bars: list[Bar]) -> float:
+    """Inches."""
+    return 1.1 + 0.19 * (len(bars) + len({bar.job for bar in bars}))
+
+
+def _columns(heights: dict[str, float]) -> list[dict[str, float]]:
+    """The panels in two columns of about the same height; few need but one."""
+    left: set[str] = set()
+    right: set[str] = set()
+    for title in sorted(heights, key=lambda title: -heights[title]):
+        shorter = min(left, right, key=lambda column: sum(heights[title] for title in column))
+        shorter.add(title)
+    columns = [{title: height for title, height in heights.items() if title in column} for column in (left, right)]
+    columns.sort(key=lambda column: next(iter(heights)) not in column)  # what comes first stands on the left
+    return [column for column in columns if column]
 
 
 def _panel(axes: Any, title: str, bars: list[Bar]) -> None:
@@ -83,7 +104,7 @@ def _panel(axes: Any, title: str, bars: list[Bar]) -> None:
     axes.set_ylim(place - 0.7, 0.6)
     axes.set_xscale("log")
     lowest, highest = min(bar.lowest for bar in bars), max(bar.highest for bar in bars)
-    axes.set_xlim(lowest / 3, highest * 8)
+    axes.set_xlim(lowest / 3, highest * 2 * (6 * highest / lowest) ** 0.35)  # room for the labels
     latency = bars[0].latency
     axes.set_xlabel("milliseconds, p50 (bar) to p99 (line); less is better" if latency else "records per second")
     axes.set_title(title, loc="left", fontsize=11)
@@ -91,8 +112,16 @@ def _panel(axes: Any, title: str, bars: list[Bar]) -> None:
     axes.set_axisbelow(True)
 
 
+def _times(ratio: float) -> str:
+    """
+    >>> _times(170.4), _times(1.75), _times(0.0531)
+    ('170x', '1.8x', '0.053x')
+    """
+    return f"{ratio:,.0f}x" if ratio >= 10 else f"{ratio:.2g}x"
+
+
 def _label(bar: Bar) -> str:
     if bar.latency:
         return f"{bar.value:,.0f} / {bar.highest:,.0f} ms"
-    ratio = "" if bar.ratio is None else f"  ({bar.ratio:.2g}x PyFlink's best)"
+    ratio = "" if bar.ratio is None else f"  ({_times(bar.ratio)} PyFlink's best)"
     return f"{bar.value:,.0f}{ratio}"

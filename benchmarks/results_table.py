@@ -53,8 +53,11 @@ class Results:
     def load(directory: Path) -> Results:
         """What an earlier session left in a directory; nothing if there was none."""
         file = directory / "results.json"
-        if not file.exists():
-            return Results([], {})
+        return Results.read(file) if file.exists() else Results([], {})
+
+    @staticmethod
+    def read(file: Path) -> Results:
+        """What is in a results file, as far as the jobs and systems still exist."""
         data = json.loads(file.read_text())
         cells = [Cell(**cell) for cell in data["cells"] if cell["job"] in JOBS and cell["system"] in SYSTEMS]
         return Results(cells, data["about"])

@@ -23,6 +23,7 @@ from benchmarks.results_table import Cell, Results, describe_machine
 from benchmarks.systems import jars
 from benchmarks.systems.catalogue import SYSTEMS, System
 from benchmarks.systems.environment import CACHE
+from penstock.testing.kafka_broker import BrokerUnavailableError
 
 # A smoke run: every system once, every kind of job once, with runs too short for good figures.
 _QUICK = ("a", "b", "d", "l", "k", "n", "q0")
@@ -35,7 +36,6 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the process being measured is ended, too
     args = _parse()
     cells = _cells(args)
-    jobs = [job for job in JOBS.values() if any(job is wanted for wanted, _ in cells)]
     systems = [system for system in SYSTEMS.values() if any(system is wanted for _, wanted in cells)]
     plan = Plan(
         records=args.records,
@@ -51,11 +51,31 @@ def main() -> int:
     with ExitStack() as stack:
         for system in systems:
             system.prepare()
-        if any(job.uses_kafka for job in jobs):
-            stack.enter_context(kafka.broker())
-        if any(system.package == "pyflink" for system in systems):
-            jars.provide({job.letter for job in jobs})
-        return _verify(jobs, systems, plan) if args.verify else _measure_all(args, cells, plan)
+        lost = _provide(stack, cells)
+        cells = [cell for cell in cells if cell not in lost]
+        status = _verify(cells, plan) if args.verify else _measure_all(args, cells, plan)
+    return 1 if lost else status
+
+
+def _provide(stack: ExitStack, cells: list[tuple[Job, System]]) -> list[tuple[Job, System]]:
+    """Start a broker and fetch jars where they are needed; the cells that have to do without them."""
+    lost = []
+    with_broker = [(job, system) for job, system in cells if job.uses_kafka or system.package == "quix"]
+    with_jars = [(job, system) for job, system in cells if system.package == "pyflink" and job.commits]
+    for users, provide in (
+        (with_broker, lambda: stack.enter_context(kafka.broker())),
+        (with_jars, lambda: jars.provide({job.letter for job, _ in with_jars})),
+    ):
+        try:
+            if users:
+                jars.ensure_maven()
+                provide()
+        except BrokerUnavailableError as error:
+            lost += [cell for cell in users if cell not in lost]
+            print(
+                f"not run: {', '.join(f'({job.letter}) {system.name}' for job, system in users)}: {error}", flush=True
+            )
+    return lost
 
 
 def _cells(args: argparse.Namespace) -> list[tuple[Job, System]]:
@@ -117,13 +137,13 @@ def _measure_cell(cell: Cell, plan: Plan, label: str) -> None:
     print(f"{figure} (took {time.monotonic() - start:.0f} s)", flush=True)
 
 
-def _verify(jobs: list[Job], systems: list[System], plan: Plan) -> int:
+def _verify(cells: list[tuple[Job, System]], plan: Plan) -> int:
     """Compare the results of all systems: the benchmark is fair only if all do the same work."""
     wrong = []
-    for job in jobs:
+    for job in JOBS.values():
         seen = {}
-        for system in systems:
-            if job.letter not in system.jobs or job.measures_latency or not job.comparable:
+        for system in (system for wanted, system in cells if wanted is job):
+            if job.measures_latency or not job.comparable:
                 continue
             try:
                 result = collect(system, job, plan)

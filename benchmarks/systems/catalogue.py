@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.jobs.catalogue import JOBS
 from benchmarks.systems.environment import BYTEWAX, PATHWAY, PYFLINK, QUIX, ROOT, SPARK, Environment
+from penstock.spark.java import find_java
 
 _ALL = tuple(JOBS)
 _PYFLINK = tuple(name for name in JOBS if name not in {"g", "q8_co_group"})  # it has no joins of DataStreams
@@ -52,7 +53,11 @@ class System:
             paths.append(str(ROOT / "src"))
         elif self.package == "pyflink":
             paths.append(self.environment.site_packages)
-        return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1", **self.variables}
+        found = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1", **self.variables}
+        java = find_java()  # it may be a wheel's, which no other system would find
+        if java is not None:
+            found.setdefault("JAVA_HOME", str(java))
+        return found
 
 
 # Run from a local Python process, PyFlink executes all Python functions inside that one process ("loopback", meant for
@@ -67,7 +72,7 @@ SYSTEMS = {
         System("pyflink-process", "pyflink", "process", _PYFLINK, environment=PYFLINK, variables=_WORKERS),
         System("pyflink-thread", "pyflink", "thread", _PYFLINK, environment=PYFLINK),
         System("bytewax", "bytewax", "default", (*"abcdefgn", *_KAFKA), "drive_bytewax", BYTEWAX),
-        System("quix", "quix", "default", _KAFKA, "drive_quix", QUIX),
+        System("quix", "quix", "default", (*"abcdef", *_KAFKA), "drive_quix", QUIX),
         System("pathway", "pathway", "default", tuple("adefgn"), "drive_pathway", PATHWAY),
         System("spark", "spark", "100000", ("b", "c"), "drive_spark", SPARK),
         System("spark-20k", "spark", "20000", ("b", "c"), "drive_spark", SPARK),

@@ -6,6 +6,8 @@ Measured processes find them by environment variables.
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 
 KAFKA_JARS = "BENCH_FLINK_KAFKA_JARS"
 PARQUET_JARS = "BENCH_FLINK_PARQUET_JARS"
@@ -31,6 +33,15 @@ _JARS = {
         ],
     ),
 }
+
+
+def ensure_maven() -> None:
+    """Install Maven where it is missing and we may: on Debian and its kin, as root. Else who needs it will complain."""
+    if shutil.which("mvn") is None and os.geteuid() == 0 and shutil.which("apt-get") is not None:
+        print("installing Maven with apt-get ...", flush=True)
+        quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        for words in (("update", "-qq"), ("install", "-y", "-qq", "--no-install-recommends", "maven")):
+            subprocess.run(["apt-get", *words], check=False, env=quiet, stdout=subprocess.DEVNULL)
 
 
 def provide(jobs: set[str]) -> None:
