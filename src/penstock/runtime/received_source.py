@@ -83,7 +83,7 @@ class ReceivedSplit(SourceSplit):
         """Every n-th element; watermarks and idleness concern all parts."""
         elements = [
             element
-            for position, element in enumerate(self.elements, start_offset)
+            for position, element in enumerate(self.elements, _parts(start_offset)[0])
             if position % count == index or element[0] != RECORD
         ]
         return ReceivedSplit(f"{self.split_id}/{index}", elements)
