@@ -103,7 +103,7 @@ def test_every_method_that_gives_a_java_object_refuses_with_a_reason():
             method = names.lookup(name.module, name.path)
         except UnsupportedFeatureError:
             continue  # the class itself is refused
-        with pytest.raises(UnsupportedFeatureError, match="ha(s|ve) no Java"):
+        with pytest.raises(UnsupportedFeatureError, match=r"ha(s|ve) no Java"):
             method(object())
 
 
