@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import io
-import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,7 +14,7 @@ from penstock.common.errors import InvalidProgramError, RecordFormatError
 from penstock.common.io import InputFormat
 from penstock.common.serialization import BulkWriter, BulkWriterFactory, DeserializationSchema, SerializationSchema
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
-from penstock.common.typeinfo.basic import PickledBytesTypeInfo
+from penstock.common.typeinfo.avro import AvroSchema, GenericRecordAvroTypeInfo, fastavro_module
 from penstock.common.types import Row, RowKind, _make_row, _share
 from penstock.datastream.connectors.file_system.formats import StreamFormat
 
@@ -34,63 +32,6 @@ _BYTES_PER_RECORD = 32  # a guess, to turn a number of records into a number of 
 _SPLIT_BYTES = 64 << 20
 _RECORDS_PER_BLOCK = 4_096
 _SYNC_BYTES = 16
-
-
-def _fastavro() -> Any:
-    try:
-        import fastavro
-    except ImportError:
-        raise InvalidProgramError("Avro needs the package fastavro: pip install 'penstock[avro]'") from None
-    return fastavro
-
-
-class AvroSchema:
-    """A schema of records.
-
-    >>> schema = AvroSchema.parse_string(
-    ...     '{"type": "record", "name": "Person", "fields": [{"name": "age", "type": "int"}]}'
-    ... )
-    >>> schema
-    AvroSchema(Person: age)
-    """
-
-    def __init__(self, definition: Any) -> None:
-        if not isinstance(definition, dict) or definition.get("type") != "record":
-            raise InvalidProgramError("an Avro schema of a stream must describe a record")
-        self.definition = definition
-        try:
-            self.parsed: dict[str, Any] = _fastavro().parse_schema(definition)
-        except InvalidProgramError:
-            raise
-        except Exception as error:
-            raise InvalidProgramError(f"not an Avro schema: {type(error).__name__}: {error}") from None
-
-    @staticmethod
-    def parse_string(json_schema: str) -> AvroSchema:
-        try:
-            return AvroSchema(json.loads(json_schema))
-        except json.JSONDecodeError as error:
-            raise InvalidProgramError(f"the Avro schema is no JSON: {error}") from None
-
-    @staticmethod
-    def parse_file(file_path: str | os.PathLike[str]) -> AvroSchema:
-        return AvroSchema.parse_string(Path(file_path).read_text(encoding="utf-8"))
-
-    @property
-    def names(self) -> list[str]:
-        """The fields of the record."""
-        return [field["name"] for field in self.parsed["fields"]]
-
-    def __repr__(self) -> str:
-        return f"AvroSchema({self.definition['name']}: {', '.join(self.names)})"
-
-
-class GenericRecordAvroTypeInfo(PickledBytesTypeInfo):
-    """Records of a schema, as dicts."""
-
-    def __init__(self, schema: AvroSchema) -> None:
-        super().__init__()
-        self._avro_schema = schema
 
 
 _ARROW = {
@@ -169,7 +110,7 @@ class AvroRowDeserializationSchema(DeserializationSchema):
             body = message[5:]
         stream = io.BytesIO(body)
         try:
-            record = _fastavro().schemaless_reader(stream, self._schema.parsed, None)
+            record = fastavro_module().schemaless_reader(stream, self._schema.parsed, None)
         except Exception as error:
             raise RecordFormatError(
                 f"no Avro record of {self._schema!r}: {type(error).__name__}: {error}", message=message
@@ -191,7 +132,7 @@ class AvroRowSerializationSchema(SerializationSchema):
     def serialize(self, value: Any) -> bytes:
         stream = io.BytesIO()
         try:
-            _fastavro().schemaless_writer(stream, self._schema.parsed, _record(value, self._schema))
+            fastavro_module().schemaless_writer(stream, self._schema.parsed, _record(value, self._schema))
         except Exception as error:
             raise RecordFormatError(f"no record of {self._schema!r}: {error}", message=value) from None
         return stream.getvalue()
@@ -220,7 +161,7 @@ class AvroReaderFormat(StreamFormat):
     split_units = _SPLIT_BYTES
 
     def __init__(self, schema: AvroSchema | None = None) -> None:
-        _fastavro()
+        fastavro_module()
         self._schema = schema
 
     def length(self, path: str) -> int:
@@ -233,7 +174,7 @@ class AvroReaderFormat(StreamFormat):
         wanted = None if self._schema is None else self._schema.parsed
         with Path(path).open("rb") as file:
             try:
-                blocks = _fastavro().block_reader(file, reader_schema=wanted)
+                blocks = fastavro_module().block_reader(file, reader_schema=wanted)
             except Exception as error:
                 raise RecordFormatError(f"{path} is no Avro file: {error}") from None
             begin = file.tell()
