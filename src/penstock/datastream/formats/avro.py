@@ -7,6 +7,7 @@ import io
 import json
 import os
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -36,7 +37,8 @@ _RECORDS_PER_BLOCK = 4_096
 _SYNC_BYTES = 16
 
 
-def _fastavro() -> Any:
+def fastavro_module() -> Any:
+    """The package, or an error that says how to get it."""
     try:
         import fastavro
     except ImportError:
@@ -59,7 +61,7 @@ class AvroSchema:
             raise InvalidProgramError("an Avro schema of a stream must describe a record")
         self.definition = definition
         try:
-            self.parsed: dict[str, Any] = _fastavro().parse_schema(definition)
+            self.parsed: dict[str, Any] = fastavro_module().parse_schema(definition)
         except InvalidProgramError:
             raise
         except Exception as error:
@@ -76,10 +78,10 @@ class AvroSchema:
     def parse_file(file_path: str | os.PathLike[str]) -> AvroSchema:
         return AvroSchema.parse_string(Path(file_path).read_text(encoding="utf-8"))
 
-    @property
-    def names(self) -> list[str]:
+    @cached_property
+    def names(self) -> tuple[str, ...]:
         """The fields of the record."""
-        return [field["name"] for field in self.parsed["fields"]]
+        return _share([field["name"] for field in self.parsed["fields"]])
 
     def __repr__(self) -> str:
         return f"AvroSchema({self.definition['name']}: {', '.join(self.names)})"
@@ -158,7 +160,6 @@ class AvroRowDeserializationSchema(DeserializationSchema):
         self, record_class: str | None = None, avro_schema_string: str | None = None, *, framed: bool = False
     ) -> None:
         self._schema = _only_by_schema(record_class, avro_schema_string)
-        self._names = _share(self._schema.names)
         self._framed = framed
 
     def deserialize(self, message: bytes) -> Row:
@@ -169,14 +170,14 @@ class AvroRowDeserializationSchema(DeserializationSchema):
             body = message[5:]
         stream = io.BytesIO(body)
         try:
-            record = _fastavro().schemaless_reader(stream, self._schema.parsed, None)
+            record = fastavro_module().schemaless_reader(stream, self._schema.parsed, None)
         except Exception as error:
             raise RecordFormatError(
                 f"no Avro record of {self._schema!r}: {type(error).__name__}: {error}", message=message
             ) from None
         if stream.tell() != len(body):
             raise RecordFormatError(f"bytes are left behind a record of {self._schema!r}", message=message)
-        return _make_row(self._names, [record.get(name) for name in self._names], RowKind.INSERT)
+        return avro_row(self._schema, record)
 
     def get_produced_type(self) -> TypeInformation:
         return Types.PICKLED_BYTE_ARRAY()
@@ -191,7 +192,7 @@ class AvroRowSerializationSchema(SerializationSchema):
     def serialize(self, value: Any) -> bytes:
         stream = io.BytesIO()
         try:
-            _fastavro().schemaless_writer(stream, self._schema.parsed, _record(value, self._schema))
+            fastavro_module().schemaless_writer(stream, self._schema.parsed, avro_record(value, self._schema))
         except Exception as error:
             raise RecordFormatError(f"no record of {self._schema!r}: {error}", message=value) from None
         return stream.getvalue()
@@ -203,7 +204,14 @@ def _only_by_schema(record_class: str | None, avro_schema_string: str | None) ->
     return AvroSchema.parse_string(avro_schema_string)
 
 
-def _record(value: Any, schema: AvroSchema) -> Any:
+def avro_row(schema: AvroSchema, record: dict[str, Any]) -> Row:
+    """A decoded record as a row."""
+    names = schema.names
+    return _make_row(names, [record.get(name) for name in names], RowKind.INSERT)
+
+
+def avro_record(value: Any, schema: AvroSchema) -> Any:
+    """A row, a tuple or a dict as what fastavro takes."""
     if isinstance(value, Row):
         return value.as_dict(True) if value._fields is not None else dict(zip(schema.names, value, strict=True))
     if isinstance(value, (tuple, list)):
@@ -220,7 +228,7 @@ class AvroReaderFormat(StreamFormat):
     split_units = _SPLIT_BYTES
 
     def __init__(self, schema: AvroSchema | None = None) -> None:
-        _fastavro()
+        fastavro_module()
         self._schema = schema
 
     def length(self, path: str) -> int:
@@ -233,7 +241,7 @@ class AvroReaderFormat(StreamFormat):
         wanted = None if self._schema is None else self._schema.parsed
         with Path(path).open("rb") as file:
             try:
-                blocks = _fastavro().block_reader(file, reader_schema=wanted)
+                blocks = fastavro_module().block_reader(file, reader_schema=wanted)
             except Exception as error:
                 raise RecordFormatError(f"{path} is no Avro file: {error}") from None
             begin = file.tell()
@@ -311,7 +319,7 @@ class _AvroWriter(BulkWriter):
 
     def add_element(self, element: Any) -> None:
         try:
-            self._writer.write(_record(element, self._schema))
+            self._writer.write(avro_record(element, self._schema))
         except Exception as error:
             raise RecordFormatError(f"no record of {self._schema!r}: {error}", message=element) from None
         self._records += 1
