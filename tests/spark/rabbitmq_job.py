@@ -8,7 +8,7 @@ from pathlib import Path
 
 from penstock.common import Configuration, Encoder, SimpleStringSchema
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors.file_system import BucketAssigner, FileSink, OnCheckpointRollingPolicy
+from penstock.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
 from penstock.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSource
 
 
@@ -30,7 +30,7 @@ def main(checkpoint, port, queue, output):
     sink = (
         FileSink.for_row_format(output, Encoder.simple_string_encoder())
         .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
-        .with_rolling_policy(OnCheckpointRollingPolicy.build())
+        .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
         .build()
     )
     numbers = env.add_source(RMQSource(config, queue, True, Until()), "queue").uid("queue")

@@ -79,6 +79,15 @@ class ReceivedSplit(SourceSplit):
 
     elements: list[Received] = field(default_factory=list, compare=False)
 
+    def part(self, index: int, count: int, start_offset: Any) -> ReceivedSplit:
+        """Every n-th element; watermarks and idleness concern all parts."""
+        elements = [
+            element
+            for position, element in enumerate(self.elements, _parts(start_offset)[0])
+            if position % count == index or element[0] != RECORD
+        ]
+        return ReceivedSplit(f"{self.split_id}/{index}", elements)
+
 
 class ReceiverEnumerator(SplitEnumerator):
     """Runs receivers and plans their logs."""

@@ -31,6 +31,8 @@ class SocketTextSource(Source):
         self._delimiter = delimiter
         self._max_retries = max_retries
 
+    spreads = True
+
     def get_boundedness(self) -> Boundedness:
         """A stream; it may end all the same."""
         return Boundedness.CONTINUOUS_UNBOUNDED

@@ -65,6 +65,11 @@ class SourceFunctionSource(Source):
         """Whether several instances may run."""
         return isinstance(self._function, ParallelSourceFunction)
 
+    @property
+    def spreads(self) -> bool:  # type: ignore[override]
+        """What one instance receives can be read by several tasks."""
+        return not self.is_parallel
+
     def get_boundedness(self) -> Boundedness:
         """A stream; it may end all the same."""
         return Boundedness.CONTINUOUS_UNBOUNDED

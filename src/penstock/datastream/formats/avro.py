@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
-import json
-import os
 from collections.abc import Iterator
-from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,8 +14,8 @@ from penstock.common.errors import InvalidProgramError, RecordFormatError
 from penstock.common.io import InputFormat
 from penstock.common.serialization import BulkWriter, BulkWriterFactory, DeserializationSchema, SerializationSchema
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
-from penstock.common.typeinfo.basic import PickledBytesTypeInfo
-from penstock.common.types import Row, RowKind, _make_row, _share
+from penstock.common.typeinfo.avro import AvroSchema, GenericRecordAvroTypeInfo, fastavro_module
+from penstock.common.types import Row, RowKind, _make_row
 from penstock.datastream.connectors.file_system.formats import StreamFormat
 
 __all__ = [
@@ -35,64 +32,6 @@ _BYTES_PER_RECORD = 32  # a guess, to turn a number of records into a number of 
 _SPLIT_BYTES = 64 << 20
 _RECORDS_PER_BLOCK = 4_096
 _SYNC_BYTES = 16
-
-
-def fastavro_module() -> Any:
-    """The package, or an error that says how to get it."""
-    try:
-        import fastavro
-    except ImportError:
-        raise InvalidProgramError("Avro needs the package fastavro: pip install 'penstock[avro]'") from None
-    return fastavro
-
-
-class AvroSchema:
-    """A schema of records.
-
-    >>> schema = AvroSchema.parse_string(
-    ...     '{"type": "record", "name": "Person", "fields": [{"name": "age", "type": "int"}]}'
-    ... )
-    >>> schema
-    AvroSchema(Person: age)
-    """
-
-    def __init__(self, definition: Any) -> None:
-        if not isinstance(definition, dict) or definition.get("type") != "record":
-            raise InvalidProgramError("an Avro schema of a stream must describe a record")
-        self.definition = definition
-        try:
-            self.parsed: dict[str, Any] = fastavro_module().parse_schema(definition)
-        except InvalidProgramError:
-            raise
-        except Exception as error:
-            raise InvalidProgramError(f"not an Avro schema: {type(error).__name__}: {error}") from None
-
-    @staticmethod
-    def parse_string(json_schema: str) -> AvroSchema:
-        try:
-            return AvroSchema(json.loads(json_schema))
-        except json.JSONDecodeError as error:
-            raise InvalidProgramError(f"the Avro schema is no JSON: {error}") from None
-
-    @staticmethod
-    def parse_file(file_path: str | os.PathLike[str]) -> AvroSchema:
-        return AvroSchema.parse_string(Path(file_path).read_text(encoding="utf-8"))
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """The fields of the record."""
-        return _share([field["name"] for field in self.parsed["fields"]])
-
-    def __repr__(self) -> str:
-        return f"AvroSchema({self.definition['name']}: {', '.join(self.names)})"
-
-
-class GenericRecordAvroTypeInfo(PickledBytesTypeInfo):
-    """Records of a schema, as dicts."""
-
-    def __init__(self, schema: AvroSchema) -> None:
-        super().__init__()
-        self._avro_schema = schema
 
 
 _ARROW = {

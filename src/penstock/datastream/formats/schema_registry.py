@@ -18,8 +18,9 @@ from urllib.parse import quote
 from penstock.common.errors import InvalidProgramError, JobExecutionError, RecordFormatError
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.common.typeinfo import TypeInformation, Types
+from penstock.common.typeinfo.avro import AvroSchema, fastavro_module
 from penstock.common.types import Row
-from penstock.datastream.formats.avro import AvroSchema, avro_record, avro_row, fastavro_module
+from penstock.datastream.formats.avro import avro_record, avro_row
 
 __all__ = [
     "ConfluentRegistryAvroDeserializationSchema",

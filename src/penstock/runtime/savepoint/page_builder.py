@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from penstock.runtime.key_groups import key_hash
 from penstock.runtime.serialization import dumps
-from penstock.runtime.state.backend import TARGET_PAGE_BYTES, TIMER_SEGMENT
+from penstock.runtime.state.page_table import TARGET_PAGE_BYTES
 from penstock.runtime.state.pages import (
     EVENT_TIMERS,
     PAGE,
@@ -23,6 +23,7 @@ from penstock.runtime.state.pages import (
     PageStore,
     earliest_timer,
 )
+from penstock.runtime.state.timer_index import SEGMENT, TimerMinima, write_segment
 
 BUCKET_BYTES = 32 * 1024 * 1024
 _SPILL_ENTRIES = 2_000
@@ -41,7 +42,7 @@ class PageBuilder:
         self._store = store
         self._max_parallelism = max_parallelism
         self.directory = directory
-        self._minima: dict[int, tuple[int | None, int | None]] = {}
+        self._minima: dict[int, TimerMinima] = {}
 
     def build(self, entries: Iterable[EntryTuple], expected_bytes: int) -> PageDirectory:
         """All entries of the subtask; the directory says where they are now."""
@@ -105,11 +106,11 @@ class PageBuilder:
             self._minima[index] = minima
 
     def _write_timer_index(self) -> None:
-        segments: dict[int, dict[int, Any]] = {}
+        segments: dict[int, dict[int, TimerMinima]] = {}
         for index, minima in self._minima.items():
-            segments.setdefault(index // TIMER_SEGMENT, {})[index] = minima
+            segments.setdefault(index // SEGMENT, {})[index] = minima
         for segment, content in segments.items():
-            self._store.put(f"{self._prefix}/t{segment}", pickle.dumps(content, 5))
+            write_segment(self._store, self._prefix, segment, content)
 
 
 def _spilled(file: IO[bytes]) -> Iterator[EntryTuple]:

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.common.errors import SavepointError
+from penstock.common.errors import SavepointError, shorten
 from penstock.common.watermark_strategy import MIN_WATERMARK
 from penstock.runtime.chain import OperatorSnapshot
 from penstock.runtime.job import ChainedOperator, JobEdge, JobVertex
-from penstock.runtime.key_groups import check_parallelism, key_group_range
+from penstock.runtime.key_groups import check_parallelism, key_group_for, key_group_range
 from penstock.runtime.savepoint.blocks import BlockFile
 from penstock.runtime.savepoint.codec import decode
 from penstock.runtime.savepoint.manifest import Json, Manifest, OperatorManifest, read_manifest
@@ -159,7 +159,8 @@ class TaskRestorer:
         builder = PageBuilder(chained.operator_id, chained.name, self._store, chained.max_parallelism, directory)
         files = [BlockFile(self._directory, description) for description in known.keyed_files]
         expected = sum(block.encoded for file in files for block in file.index() if block.tag in groups)
-        return builder.build(keyed_entries(files, groups, [name for name, _ in layout], known.title), expected)
+        names = [name for name, _ in layout]
+        return builder.build(keyed_entries(files, groups, names, known.title, known.max_parallelism), expected)
 
     def _operator_state(self, known: OperatorManifest, name: str, mode: str, subtask: int, parallelism: int) -> Any:
         """What a subtask gets of an operator state (spec: 3.8)."""
@@ -222,15 +223,39 @@ def edge_name(vertices: dict[int, JobVertex], edge: JobEdge) -> tuple[str, str |
 
 
 def keyed_entries(
-    files: list[BlockFile], groups: range | None, names: list[str], title: str
+    files: list[BlockFile],
+    groups: range | None,
+    names: list[str],
+    title: str,
+    max_parallelism: int | None = None,
 ) -> Iterator[tuple[Any, ...]]:
-    """All entries of some key groups as (key, event timers, processing timers, values of the named states)."""
+    """All entries of some key groups as (key, event timers, processing timers, values of the named states).
+
+    With a max parallelism given, keys must be in the key group that they hash to.
+    """
     for file in files:
-        for _, data in file.read(groups):
+        for block, data in file.read(groups):
             keys, event, processing, states = decode(data, f"state of operator {title}")
+            if max_parallelism is not None:
+                _check_keys(keys, block.tag, max_parallelism, title)
             blank = [None] * len(keys)
             columns = [event or blank, processing or blank, *(states.get(name) or blank for name in names)]
             yield from zip(keys, *columns, strict=True)
+
+
+_NEVER_CHANGE = {int, str, bool, float, bytes, type(None)}
+
+
+def _check_keys(keys: list[Any], group: int, max_parallelism: int, title: str) -> None:
+    """A class whose fields have changed hashes otherwise: state would be where no record looks for it."""
+    if _NEVER_CHANGE.issuperset(map(type, keys)):
+        return
+    for key in keys:
+        if key_group_for(key, max_parallelism) != group:
+            raise SavepointError(
+                f"the savepoint has state of operator {title} under the key {shorten(key)}, which hashes to another "
+                "key group than when it was written: keys cannot change, keep the class of the keys as it was"
+            )
 
 
 def read_operator_state(directory: Directory, known: OperatorManifest, name: str, subtask: int) -> Any:

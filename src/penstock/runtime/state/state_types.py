@@ -19,12 +19,19 @@ from penstock.common.typeinfo import (
     TupleTypeInfo,
     TypeInformation,
 )
+from penstock.common.typeinfo.avro import GenericRecordAvroTypeInfo
 from penstock.common.types import Row
+from penstock.runtime.state.avro_evolution import avro_adapter, avro_mismatch
 
 TypeDescription = dict[str, Any]
 """``{"type": name, ...}``, made of what JSON can hold."""
 
 Adapter = Callable[[Any], Any]
+
+PYTHON = "PYTHON"
+"""The type of a state that none was declared for: what was seen in it is remembered instead."""
+
+AVRO = "AVRO"
 
 _INTEGERS = ("BYTE", "SHORT", "INT", "LONG", "BIG_INT")
 _FLOATS = ("FLOAT", "DOUBLE")
@@ -35,6 +42,7 @@ _PYTHON_TYPES = {
     **{name: {"int", "bool"} for name in _INTEGERS},
     **{name: {"float", "int"} for name in _FLOATS},
     "BIG_DEC": {"Decimal", "int"},
+    AVRO: {"dict"},
 }
 
 
@@ -45,6 +53,8 @@ def describe(type_info: TypeInformation | None) -> TypeDescription | None:
     >>> describe(Types.ROW_NAMED(["a"], [Types.INT()]))
     {'type': 'ROW', 'fields': [['a', {'type': 'INT'}]]}
     """
+    if isinstance(type_info, GenericRecordAvroTypeInfo):
+        return {"type": AVRO, "schema": type_info.avro_schema.definition}
     if type_info is None or isinstance(type_info, (PickledBytesTypeInfo, GenericTypeInfo)):
         return None
     if isinstance(type_info, BasicTypeInfo):
@@ -70,11 +80,11 @@ def mismatch(known: TypeDescription | None, wanted: TypeDescription | None) -> s
     if known is None or wanted is None or known == wanted:
         return None
     old, new = known["type"], wanted["type"]
-    if old == "PYTHON":  # never declared: what was seen in it counts
+    if old == PYTHON:  # never declared: what was seen in it counts
         accepted = _PYTHON_TYPES.get(new)
         strange = sorted(set(known["seen"]) - accepted) if accepted is not None else []
         return f"it has values of type {strange[0]}, which cannot become {new}" if strange else None
-    if new == "PYTHON":
+    if new == PYTHON:
         return None
     if any(old in family and new in family[family.index(old) :] for family in (_INTEGERS, _FLOATS)):
         return None
@@ -83,6 +93,8 @@ def mismatch(known: TypeDescription | None, wanted: TypeDescription | None) -> s
 
 def _part_mismatch(known: TypeDescription, wanted: TypeDescription) -> str | None:
     """The same for the fields of rows and tuples, and for what lists and maps hold."""
+    if known["type"] == AVRO:
+        return avro_mismatch(known["schema"], wanted["schema"])
     if known["type"] == "ROW":
         before = dict(known["fields"])
         for name, kind in wanted["fields"]:
@@ -135,6 +147,8 @@ def _values(adapt: Adapter) -> Adapter:
 def _adapter(known: TypeDescription | None, wanted: TypeDescription | None) -> Adapter | None:
     if known is None or wanted is None or known == wanted or known["type"] != wanted["type"]:
         return None
+    if wanted["type"] == AVRO:
+        return avro_adapter(known["schema"], wanted["schema"])
     if wanted["type"] == "ROW":
         return _row_adapter(known, wanted)
     if wanted["type"] == "LIST":

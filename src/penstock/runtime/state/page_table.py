@@ -1,0 +1,294 @@
+"""The pages of one operator's keyed state in one subtask: which are in memory, how they are read, written and split.
+
+Pages come from the store when something in them is asked for, go back when something in them changed, and leave memory
+when a budget says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+from zlib import crc32
+
+from penstock.runtime.key_groups import key_hash
+from penstock.runtime.serialization import dumps
+from penstock.runtime.state.pages import (
+    EVENT_TIMERS,
+    FIRST_SLOT,
+    PAGE,
+    PROCESSING_TIMERS,
+    Entry,
+    Page,
+    PageDirectory,
+    PageStore,
+    decode_page,
+    earliest_timer,
+)
+from penstock.runtime.state.timer_index import TimerIndex
+
+TARGET_PAGE_BYTES = 32 * 1024
+_SPLITS_PER_BATCH = 64
+_NOTHING_EXPIRES = -(1 << 62)  # the end of a batch is the time to sweep
+
+Sweep = Callable[[Any, int], Any]
+
+
+class PageTable:
+    """Pages by index; `entries` has all keys of the pages in memory."""
+
+    __slots__ = (
+        "_batch",
+        "_listeners",
+        "_page_bytes",
+        "_prefix",
+        "_resident",
+        "_store",
+        "_sweeps",
+        "_width",
+        "directory",
+        "entries",
+        "max_parallelism",
+        "memory_budget",
+        "operator_name",
+        "pages",
+        "timer_index",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        operator_id: str,
+        operator_name: str,
+        store: PageStore,
+        max_parallelism: int,
+        directory: PageDirectory | None = None,
+        page_bytes: int = TARGET_PAGE_BYTES,
+        memory_budget: int | None = None,
+    ) -> None:
+        self.operator_name = operator_name
+        self.max_parallelism = max_parallelism
+        self.memory_budget = memory_budget
+        self.directory = directory or PageDirectory()
+        self.entries: dict[Any, Entry] = {}
+        self.pages: dict[int, Page] = {}
+        self.timer_index = TimerIndex(operator_id, store, self.directory.page_count)
+        self._prefix = operator_id
+        self._store = store
+        self._page_bytes = page_bytes
+        self._resident = 0  # bytes of the pages in memory, as last read or written
+        self._sweeps: dict[int, Sweep] = {}
+        self._batch = 0
+        self._width = len(self.directory.layout)
+        self._listeners: list[Callable[[Page], None]] = []
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def on_page_loaded(self, listener: Callable[[Page], None]) -> None:
+        """Call `listener` with every page read from the store (the timer service fills its queues from it)."""
+        self._listeners.append(listener)
+
+    def page_at(self, index: int) -> Page:
+        """The page with this index, read from the store if it is not in memory."""
+        page = self.pages.get(index)
+        if page is None:
+            page = self.pages[index] = self._load(index)
+        page.last_used = self._batch
+        return page
+
+    def _load(self, index: int) -> Page:
+        page = Page(index)
+        blob = self._store.get(self._page_id(index))
+        if blob is None:
+            return page
+        self._fill(page, blob)
+        self._resident += page.size
+        self.entries.update(page.entries)
+        for listener in self._listeners:
+            listener(page)
+        return page
+
+    def _fill(self, page: Page, blob: bytes) -> None:
+        page.size, page.check = len(blob), crc32(blob)
+        page.entries = {key: [page, *tail] for key, *tail in decode_page(blob, self._width)}
+
+    def _peek(self, index: int) -> Page:
+        """A page as it is in memory or, without bringing it there, in the store."""
+        page = self.pages.get(index)
+        if page is None:
+            page = Page(index)
+            blob = self._store.get(self._page_id(index))
+            if blob is not None:
+                self._fill(page, blob)
+        return page
+
+    def _page_id(self, index: int) -> str:
+        return f"{self._prefix}/p{index}"
+
+    # -- writing ------------------------------------------------------------------------------------------------
+
+    def _write(self, page: Page, now: int) -> None:
+        """Encode a page by columns, which pickles faster than entry by entry; keys without anything are dropped.
+
+        A page that was only read is stored if an object in it was changed in place.
+        """
+        updated, page.dirty = page.dirty, False
+        page.last_used = self._batch
+        entries = page.entries
+        for slot, sweep in self._sweeps.items():
+            for entry in entries.values():
+                if entry[slot] is not None:
+                    entry[slot] = sweep(entry[slot], now)
+        columns: list[Any] = list(zip(*entries.values(), strict=True))
+        # Only if every state is missing somewhere can a key have nothing at all; `all` is the fastest way to ask.
+        if columns and not any(all(column) for column in columns[FIRST_SLOT:]):
+            self._drop_blank(entries)
+            columns = list(zip(*entries.values(), strict=True))
+        blob = b""
+        first_event = first_processing = None
+        if entries:
+            for number, column in enumerate(columns):
+                if column[0] is None and column.count(None) == len(column):
+                    columns[number] = None
+            first_event = earliest_timer(columns[EVENT_TIMERS])
+            first_processing = earliest_timer(columns[PROCESSING_TIMERS])
+            columns[PAGE] = list(entries)
+            blob = dumps(columns, f"state of operator '{self.operator_name}'")
+            check = crc32(blob)
+            if updated or check != page.check:
+                self._store.put(self._page_id(page.index), blob)
+            page.check = check
+        elif page.size:
+            self._store.remove(self._page_id(page.index))
+        self.timer_index.note(page.index, (first_event, first_processing))
+        self.directory.total_bytes += len(blob) - page.size
+        self._resident += len(blob) - page.size
+        page.size = len(blob)
+
+    def _drop_blank(self, entries: dict[Any, Entry]) -> None:
+        blank = FIRST_SLOT - 1 + self._width
+        for key in [key for key, entry in entries.items() if entry.count(None) == blank]:
+            del entries[key]
+            self.entries.pop(key, None)
+
+    def _rewrite(self, value: Callable[[Entry], Any], slots: list[int]) -> None:
+        """Give every entry new values in some slots, page by page; pages that are not in memory do not stay there."""
+        for index in range(self.directory.page_count):
+            page = self._peek(index)
+            for entry in page.entries.values():
+                for slot in slots:
+                    entry[slot] = value(entry)
+            if index in self.pages:
+                page.dirty = True
+            elif page.entries:
+                self._write_back(page, _NOTHING_EXPIRES)
+
+    def _write_back(self, page: Page, now: int) -> None:
+        """Write a page that is not in memory."""
+        resident = self._resident
+        page.dirty = True
+        self._write(page, now)
+        self._resident = resident
+
+    def _sweep_next_page(self, now: int) -> None:
+        """One page a batch, in turn: state that expired goes though nobody touches its page any more."""
+        index = self._batch % self.directory.page_count
+        page = self._peek(index)
+        if self._has_expired(page, now):
+            if index in self.pages:
+                page.dirty = True
+            else:
+                self._write_back(page, now)
+
+    def _has_expired(self, page: Page, now: int) -> bool:
+        for slot, sweep in self._sweeps.items():
+            for entry in page.entries.values():
+                stored = entry[slot]
+                if stored is not None:
+                    kept = sweep(stored, now)
+                    if kept is None or len(kept) != len(stored):  # a stamped value keeps its two parts
+                        return True
+        return False
+
+    # -- leaving memory -----------------------------------------------------------------------------------------
+
+    def _evict(self) -> None:
+        """Drop the pages used longest ago from memory when the budget is exceeded."""
+        if self.memory_budget is None or self._resident <= self.memory_budget:
+            return
+        used = 0
+        for page in sorted(self.pages.values(), key=lambda p: (-p.last_used, p.index)):
+            used += page.size
+            if used > self.memory_budget:
+                self._drop(page)
+
+    def _make_room(self, needed: Page) -> None:
+        """In the middle of a batch that touches more than fits: pages loaded first are written and leave memory.
+
+        No operator keeps an entry while it turns to another key, so only the page that was just asked for must stay.
+        """
+        for page in list(self.pages.values()):
+            if page is not needed:
+                if page.dirty:
+                    self._write(page, _NOTHING_EXPIRES)
+                self._drop(page)
+                if self._resident <= self.memory_budget:  # type: ignore[operator]
+                    return
+
+    def _drop(self, page: Page) -> None:
+        self._resident -= page.size
+        del self.pages[page.index]
+        for key in page.entries:
+            self.entries.pop(key, None)
+
+    # -- growth -------------------------------------------------------------------------------------------------
+
+    def _grow(self, new_keys: int) -> None:
+        directory = self.directory
+        estimate = directory.total_bytes + self._estimate(new_keys)
+        wanted = math.ceil(estimate / self._page_bytes)
+        if wanted > 2 * directory.page_count:
+            self._rehash(wanted)
+            return
+        for _ in range(min(_SPLITS_PER_BATCH, wanted - directory.page_count)):
+            self._split()
+
+    def _estimate(self, new_keys: int) -> int:
+        """Bytes that keys not yet written will take, from a sample."""
+        if new_keys < 64:
+            return 0
+        sample: list[list[Any]] = []
+        for page in self.pages.values():
+            if page.dirty:
+                for entry in page.entries.values():
+                    sample.append(entry[1:])
+                    if len(sample) == 32:
+                        return len(dumps(sample, self.operator_name)) * new_keys // 32
+        return 0
+
+    def _split(self) -> None:
+        old_index, new_index = self.directory.add_page()
+        self._spread([self.page_at(old_index)], {old_index, new_index})
+
+    def _rehash(self, wanted: int) -> None:
+        """More than double: address everything anew at once."""
+        pages = [self.page_at(index) for index in range(self.directory.page_count)]
+        self.directory.bits = max(self.directory.bits, (2 * wanted - 1).bit_length())  # room to grow
+        self.directory.split = 0
+        self._spread(pages, None)
+
+    def _spread(self, pages: list[Page], targets: set[int] | None) -> None:
+        groups = self.max_parallelism
+        index_of = self.directory.index_of
+        moved = [item for page in pages for item in page.entries.items()]
+        for page in pages:
+            page.entries = {}
+            page.dirty = True
+        for index in targets or range(self.directory.page_count):
+            if index not in self.pages:
+                self.pages[index] = Page(index)
+                self.pages[index].last_used = self._batch
+        for key, entry in moved:
+            page = self.pages[index_of(key_hash(key) // groups)]
+            page.entries[key] = entry
+            page.dirty = True
+            entry[PAGE] = page

@@ -1,0 +1,56 @@
+"""The earliest timers of every page, so that a watermark loads only pages that have something due."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+
+from penstock.runtime.state.pages import PageStore
+
+SEGMENT = 256  # pages whose earliest timers are kept in one blob
+
+TimerMinima = tuple[int | None, int | None]
+"""The earliest event-time timer of a page and the earliest processing-time timer."""
+
+
+class TimerIndex(dict[int, TimerMinima]):
+    """Page -> its earliest timers; pages without timers are not in it."""
+
+    __slots__ = ("_changed", "_prefix", "_store")
+
+    def __init__(self, prefix: str, store: PageStore, page_count: int) -> None:
+        super().__init__()
+        self._prefix = prefix
+        self._store = store
+        self._changed: set[int] = set()
+        for segment in range(page_count // SEGMENT + 1):
+            blob = store.get(f"{prefix}/t{segment}")
+            if blob is not None:
+                self.update(pickle.loads(blob))
+
+    def note(self, page: int, minima: TimerMinima) -> None:
+        """A page was written."""
+        if minima == (None, None):
+            if self.pop(page, None) is None:
+                return
+        elif self.get(page) == minima:
+            return
+        else:
+            self[page] = minima
+        self._changed.add(page // SEGMENT)
+
+    def write(self) -> None:
+        """Bring what changed to the store."""
+        for segment in self._changed:
+            pages = range(segment * SEGMENT, (segment + 1) * SEGMENT)
+            write_segment(self._store, self._prefix, segment, {page: self[page] for page in pages if page in self})
+        self._changed.clear()
+
+
+def write_segment(store: PageStore, prefix: str, segment: int, minima: Mapping[int, TimerMinima]) -> None:
+    """One blob of the index."""
+    name = f"{prefix}/t{segment}"
+    if minima:
+        store.put(name, pickle.dumps(dict(minima), 5))
+    else:
+        store.remove(name)
