@@ -9,7 +9,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup java demo test test-fast test-windows test-spark test-slow chaos test-all lint format names constraints bench docs clean
+.PHONY: help setup java fast-start demo test test-fast test-windows test-spark test-slow chaos test-all lint format names constraints bench docs clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ setup: $(VENV)/.dev ## make .venv with everything for development (uv, or venv a
 java: setup ## make sure there is a Java 17 or newer for Spark; installs one if not
 	@$(PY) scripts/ensure_java.py
 
+fast-start: java ## keep Spark's classes in an archive (once, a minute): Spark starts some seconds sooner
+	@$(PY) -m penstock.cli.fast_start
+
 demo: java ## run the sensor-average job on an embedded Spark, with live output
 	@$(PY) examples/sensor_average.py $(ARGS)
 
@@ -42,7 +45,7 @@ test-fast: setup ## tests and doctests that need no JVM
 test-windows: setup ## twelve thousand random streams through the window operators; no JVM
 	@$(PYTEST) tests/runtime/windows -m "slow and not spark" -q -n logical --maxprocesses $(WORKERS) $(ARGS)
 
-test-spark: java ## tests on a local Spark, and with a Kafka broker
+test-spark: fast-start ## tests on a local Spark, and with a Kafka broker
 	@$(PYTEST) -m "(spark or kafka) and not slow" -q $(ARGS)
 
 test-slow: java ## tests that take long (kills, soaks, large state)
@@ -72,7 +75,7 @@ names: setup ## write docs/pyflink-names.md: which of PyFlink's names work
 constraints: ## refresh constraints.txt (needs uv; UPGRADE=1 takes the newest versions)
 	@scripts/update_constraints.sh $(if $(UPGRADE),--upgrade)
 
-bench: java $(VENV)/.bench ## compare with PyFlink, plain Spark, Bytewax, Pathway: a table and a plot
+bench: java $(VENV)/.bench ## compare with PyFlink, plain Spark, Bytewax, Pathway, Quix: tables and plots
 	@$(PY) benchmarks/run.py $(ARGS)
 
 docs: $(VENV)/.docs ## build the guide as a site, in site/

@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.expected import expected_rate, remember_rate
 from benchmarks.harness import kafka
 from benchmarks.harness.cpu import machine_cpu_seconds, processes_of_session
 from benchmarks.harness.options import Options
@@ -24,7 +25,11 @@ LOGS = CACHE / "logs"
 
 
 class MeasurementError(Exception):
-    """A measured process failed; the message ends with its last lines."""
+    """A measured process gave no figure: what the table says about it, and what is known beyond that."""
+
+    def __init__(self, verdict: str, details: str = "") -> None:
+        super().__init__(f"{verdict}; {details}" if details else verdict)
+        self.verdict = verdict
 
 
 @dataclass(slots=True, frozen=True)
@@ -34,7 +39,7 @@ class Plan:
     records: int
     seconds: float
     parallelism: int
-    timeout: float
+    limit: float
     warm_up_seconds: float
     latency_seconds: float
     rate: int
@@ -50,6 +55,7 @@ class Plan:
             keys=job.keys,
             parallelism=self.parallelism,
             records=self.records,
+            expected=expected_rate(system.name, job.letter),
             seconds=self.seconds,
             mode=mode,
             port=0,
@@ -64,13 +70,24 @@ def measure(system: System, job: Job, plan: Plan) -> dict[str, object]:
         return _measure_kafka_latency(system, job, plan)
     if job.measures_latency:
         return _measure_latency(system, job, plan)
-    return _drive(system, plan.options(system, job, "slope"), plan.timeout)
+    result = _drive(system, plan.options(system, job, "slope"), plan.limit)
+    remember_rate(system.name, job.letter, float(str(result["records_per_second"])))
+    return result
+
+
+def loop_speed() -> float:
+    """Million additions a second in a plain loop: what a core of this machine is worth just now."""
+    start = time.perf_counter()
+    total = 0
+    for n in range(2_000_000):
+        total += n
+    return 2 / (time.perf_counter() - start)
 
 
 def collect(system: System, job: Job, plan: Plan) -> dict[str, object]:
     """The fingerprint of a job's results, with one subtask so that they do not depend on interleaving."""
     options = replace(plan.options(system, job, "collect"), parallelism=1)
-    return _drive(system, options, plan.timeout)
+    return _drive(system, options, plan.limit)
 
 
 def _start(system: System, options: Options) -> tuple[subprocess.Popen[bytes], Path]:
@@ -89,19 +106,19 @@ def _start(system: System, options: Options) -> tuple[subprocess.Popen[bytes], P
     return process, log
 
 
-def _drive(system: System, options: Options, timeout: float) -> dict[str, object]:
+def _drive(system: System, options: Options, limit: float) -> dict[str, object]:
     process, log = _start(system, options)
     try:
-        process.wait(timeout)
+        process.wait(limit)
     except subprocess.TimeoutExpired:
-        raise MeasurementError(f"{system.name} took longer than {timeout:.0f} s, see {log}") from None
+        raise MeasurementError(f"no result within {limit:.0f} s", f"see {log}") from None
     finally:
         _end_session(process)
     output = log.read_text(errors="replace")
     try:
         return take_over(output)
     except LookupError:
-        raise MeasurementError(f"{system.name} failed, see {log}:\n{output[-1500:]}") from None
+        raise MeasurementError("failed", f"see {log}:\n{output[-1500:]}") from None
 
 
 def _end_session(process: subprocess.Popen[bytes]) -> None:
@@ -128,7 +145,7 @@ def _measure_latency(system: System, job: Job, plan: Plan) -> dict[str, object]:
             port = _await_port(port_file, feeder)
             options = replace(plan.options(system, job, "latency"), port=port, directory=scratch)
             busy, start = machine_cpu_seconds(), time.perf_counter()
-            _drive(system, options, plan.timeout)
+            _drive(system, options, seconds + plan.limit)
             cores = (machine_cpu_seconds() - busy) / (time.perf_counter() - start)
         finally:
             feeder.kill()
@@ -151,9 +168,10 @@ def _measure_kafka_latency(system: System, job: Job, plan: Plan) -> dict[str, ob
                 seconds=plan.warm_up_seconds + plan.latency_seconds,
                 keys=job.keys,
                 partitions=plan.parallelism,
+                is_running=lambda: process.poll() is None,
             )
             if process.poll() is not None:
-                raise MeasurementError(f"{system.name} ended, see {log}:\n{log.read_text(errors='replace')[-1500:]}")
+                raise MeasurementError("failed", f"see {log}:\n{log.read_text(errors='replace')[-1500:]}")
         finally:
             cores = (machine_cpu_seconds() - busy) / (time.perf_counter() - start)
             _end_session(process)

@@ -1,19 +1,22 @@
-"""Results: medians, ratios, the table on the screen, the files and the plot."""
+"""Results: what was measured, medians, ratios, the tables and the files."""
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import platform
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks import plots
 from benchmarks.jobs.catalogue import JOBS
 from benchmarks.systems.catalogue import SYSTEMS
+
+_PYFLINK = tuple(name for name, system in SYSTEMS.items() if system.package == "pyflink")
+_OTHERS = ("spark", "bytewax", "pathway", "quix")  # by package
 
 
 @dataclass(slots=True)
@@ -33,36 +36,123 @@ class Cell:
         """The median over the repeats."""
         return statistics.median(self.values(name))
 
+    @property
+    def figure(self) -> float:
+        """Records per second, or p50 in milliseconds."""
+        return self.median("p50_ms" if JOBS[self.job].measures_latency else "records_per_second")
+
 
 @dataclass(slots=True)
 class Results:
-    """What one session measured."""
+    """What was measured, in one session or in several that were resumed."""
 
     cells: list[Cell]
     about: dict[str, Any]
 
-    def ratio(self, cell: Cell) -> str:
-        """The cell's rate over the best of PyFlink's variants.
+    @staticmethod
+    def load(directory: Path) -> Results:
+        """What an earlier session left in a directory; nothing if there was none."""
+        file = directory / "results.json"
+        return Results.read(file) if file.exists() else Results([], {})
 
-        No ratio unless every variant was measured: the missing one may be the best, and the ratio would flatter.
+    @staticmethod
+    def read(file: Path) -> Results:
+        """What is in a results file, as far as the jobs and systems still exist."""
+        data = json.loads(file.read_text())
+        cells = [Cell(**cell) for cell in data["cells"] if cell["job"] in JOBS and cell["system"] in SYSTEMS]
+        return Results(cells, data["about"])
+
+    def cell(self, job: str, system: str) -> Cell:
+        """The cell of a job and a system, made if there is none."""
+        for cell in self.cells:
+            if (cell.job, cell.system) == (job, system):
+                return cell
+        cell = Cell(job, system)
+        self.cells.append(cell)
+        jobs, systems = list(JOBS), list(SYSTEMS)
+        self.cells.sort(key=lambda each: (jobs.index(each.job), systems.index(each.system)))
+        return cell
+
+    def measured(self, job: str) -> dict[str, Cell]:
+        """The cells of a job that have a figure, by system."""
+        return {cell.system: cell for cell in self.cells if cell.job == job and cell.repeats}
+
+    def best_pyflink(self, job: str) -> Cell | str:
+        """The fastest of PyFlink's variants, or why there is none.
+
+        None unless every variant was tried: the missing one may be the best, and a ratio would flatter.
         """
-        pyflink = [name for name, system in SYSTEMS.items() if system.package == "pyflink"]
-        rates = {
-            other.system: other.median("records_per_second")
-            for other in self.cells
-            if other.job == cell.job and other.system in pyflink and other.repeats
-        }
-        missing = [name for name in pyflink if name not in rates]
+        tried = {cell.system for cell in self.cells if cell.job == job and (cell.repeats or cell.error)}
+        missing = [name for name in _PYFLINK if name not in tried]
         if missing:
             return f"no {', '.join(missing)}"
-        return f"{cell.median('records_per_second') / max(rates.values()):.2f}"
+        figures = [cell for name, cell in self.measured(job).items() if name in _PYFLINK]
+        if not figures:
+            return "no figure of PyFlink"
+        best = min if JOBS[job].measures_latency else max
+        return best(figures, key=lambda cell: cell.figure)
+
+    def ratio(self, cell: Cell) -> str:
+        """The cell's rate over the best of PyFlink's variants."""
+        if all(cell.job not in SYSTEMS[name].jobs for name in _PYFLINK):
+            return ""
+        best = self.best_pyflink(cell.job)
+        return best if isinstance(best, str) else f"{cell.figure / best.figure:.3g}"
+
+    # -- tables -------------------------------------------------------------------------------------------------------
+
+    def summary(self) -> str:
+        """Markdown: a line for every job, Penstock beside the best variant of each other system."""
+        head = ["job", "Penstock", "PyFlink's best", "ratio", "plain Spark", "Bytewax", "Pathway", "Quix Streams"]
+        rates = [job for job in self._jobs() if not JOBS[job].measures_latency]
+        latencies = [job for job in self._jobs() if JOBS[job].measures_latency]
+        parts = []
+        if rates:
+            parts.append("Records per second:\n\n" + _markdown(head, map(self._summary_row, rates)))
+        if latencies:
+            parts.append("Latency, p50 / p99 in milliseconds:\n\n" + _markdown(head, map(self._summary_row, latencies)))
+        return "\n\n".join(parts)
+
+    def _jobs(self) -> list[str]:
+        return list(dict.fromkeys(cell.job for cell in self.cells if cell.repeats or cell.error))
+
+    def _summary_row(self, job: str) -> list[str]:
+        measured = self.measured(job)
+        pyflink = self.best_pyflink(job)
+        can = any(job in SYSTEMS[name].jobs for name in _PYFLINK)
+        row = [f"({job}) {JOBS[job].title}", self._figure(job, "penstock")]
+        if isinstance(pyflink, str):
+            row += [pyflink if can else "-", ""]
+        else:
+            ratio = f"{measured['penstock'].figure / pyflink.figure:.3g}" if "penstock" in measured else ""
+            row += [f"{_text(pyflink)} ({_variant(pyflink.system)})", ratio]
+        for package in _OTHERS:
+            systems = [name for name, system in SYSTEMS.items() if system.package == package]
+            found = [measured[name] for name in systems if name in measured]
+            best = min if JOBS[job].measures_latency else max
+            row.append(
+                _text(best(found, key=lambda cell: cell.figure)) if found else self._figure(job, *systems),
+            )
+        return row
+
+    def _figure(self, job: str, *systems: str) -> str:
+        """A figure, or what is known instead."""
+        if all(job not in SYSTEMS[name].jobs for name in systems):
+            return "-"
+        for cell in self.cells:
+            if cell.job == job and cell.system in systems and (cell.repeats or cell.error):
+                return _text(cell)
+        return ""
 
     def table(self) -> str:
-        """Markdown, one table per kind of job."""
+        """Markdown: a line for every cell, one table per kind of job."""
         rates = [self._rate_row(cell) for cell in self.cells if not JOBS[cell.job].measures_latency]
         latencies = [self._latency_row(cell) for cell in self.cells if JOBS[cell.job].measures_latency]
-        rate_head = ["job", "system", "records/s", "spread", "x PyFlink's best", "CPU s/M records", "neighbours' cores"]
-        latency_head = ["job", "system", "p50 ms", "p99 ms", "p50 of each repeat", "machine's cores"]
+        rate_head = [
+            *("job", "system", "records/s", "spread", "x PyFlink's best", "CPU s/M records"),
+            *("neighbours' cores", "machine's speed"),
+        ]
+        latency_head = ["job", "system", "p50 ms", "p99 ms", "p50 of each repeat", "machine's cores", "machine's speed"]
         return "\n\n".join(
             _markdown(head, rows) for head, rows in ((rate_head, rates), (latency_head, latencies)) if rows
         )
@@ -70,69 +160,62 @@ class Results:
     def _rate_row(self, cell: Cell) -> list[str]:
         first = [f"({cell.job}) {JOBS[cell.job].title}", cell.system]
         if not cell.repeats:
-            return [*first, cell.error or "n/a", "", "", "", ""]
+            return [*first, cell.error or "n/a", "", "", "", "", ""]
         rates = cell.values("records_per_second")
         return [
             *first,
             f"{statistics.median(rates):,.0f}",
-            f"{min(rates):,.0f} - {max(rates):,.0f}",
+            f"{min(rates):,.0f} - {max(rates):,.0f}" if len(rates) > 1 else "",
             self.ratio(cell),
             f"{cell.median('cpu_seconds_per_million'):.1f}",
             f"{cell.median('neighbour_cores'):.1f}",
+            _speed(cell),
         ]
 
     def _latency_row(self, cell: Cell) -> list[str]:
         first = [f"({cell.job}) {JOBS[cell.job].title}", cell.system]
         if not cell.repeats:
-            return [*first, cell.error or "n/a", "", "", ""]
+            return [*first, cell.error or "n/a", "", "", "", ""]
         return [
             *first,
             f"{cell.median('p50_ms'):,.0f}",
             f"{cell.median('p99_ms'):,.0f}",
             ", ".join(f"{value:,.0f}" for value in cell.values("p50_ms")),
             f"{cell.median('machine_cores'):.1f}",
+            _speed(cell),
         ]
 
-    def save(self, directory: Path) -> list[Path]:
+    # -- files --------------------------------------------------------------------------------------------------------
+
+    def save(self, directory: Path, *, plot: bool = True) -> list[Path]:
         """Write results.json, results.md and, where matplotlib is installed, results.png."""
         directory.mkdir(parents=True, exist_ok=True)
         data, text = directory / "results.json", directory / "results.md"
-        data.write_text(json.dumps({"about": self.about, "cells": list(map(asdict, self.cells))}, indent=1) + "\n")
+        written = data.with_suffix(".tmp")
+        written.write_text(json.dumps({"about": self.about, "cells": list(map(asdict, self.cells))}, indent=1) + "\n")
+        written.replace(data)
         lines = "\n".join(f"- {name}: {value}" for name, value in self.about.items())
-        text.write_text(f"# Benchmark results\n\n{lines}\n\n{self.table()}\n")
-        return [data, text, *self._plot(directory / "results.png")]
+        text.write_text(
+            f"# Benchmark results\n\n{lines}\n\n{self.summary()}\n\n## Every measurement\n\n{self.table()}\n"
+        )
+        return [data, text, *(plots.draw(self._bars(), directory / "results.png") if plot else ())]
 
-    def _plot(self, path: Path) -> list[Path]:
-        try:
-            pyplot = importlib.import_module("matplotlib.pyplot")
-        except ImportError:
-            return []
-        pyplot.switch_backend("agg")
-        letters = list(dict.fromkeys(cell.job for cell in self.cells if cell.repeats))
-        if not letters:
-            return []
-        across = min(4, len(letters))
-        down = -(-len(letters) // across)
-        figure, grid = pyplot.subplots(down, across, figsize=(4 * across, 4 * down), squeeze=False)
-        for axes in grid.flat[len(letters) :]:
-            axes.set_visible(False)
-        for letter, axes in zip(letters, grid.flat, strict=False):
-            cells = [cell for cell in self.cells if cell.job == letter and cell.repeats]
-            name = "p50_ms" if JOBS[letter].measures_latency else "records_per_second"
-            middle = [cell.median(name) for cell in cells]
-            spread = [
-                [m - min(cell.values(name)) for m, cell in zip(middle, cells, strict=True)],
-                [max(cell.values(name)) - m for m, cell in zip(middle, cells, strict=True)],
-            ]
-            colours = ["tab:blue" if cell.system.startswith("penstock") else "tab:gray" for cell in cells]
-            axes.bar([cell.system for cell in cells], middle, yerr=spread, color=colours, capsize=3)
-            axes.set_title(f"({letter}) {JOBS[letter].title}", fontsize=9)
-            axes.set_ylabel("p50 ms (log)" if name == "p50_ms" else "records/s (log)")
-            axes.set_yscale("log")
-            axes.tick_params(axis="x", labelrotation=40, labelsize=8)
-        figure.tight_layout()
-        figure.savefig(path, dpi=120)
-        return [path]
+    def _bars(self) -> Iterator[plots.Bar]:
+        for cell in self.cells:
+            if cell.repeats:
+                job, latency = JOBS[cell.job], JOBS[cell.job].measures_latency
+                values = cell.values("p50_ms" if latency else "records_per_second")
+                best = self.best_pyflink(cell.job)
+                yield plots.Bar(
+                    job=f"({cell.job}) {job.title}",
+                    group=job.group,
+                    system=cell.system,
+                    value=statistics.median(values),
+                    lowest=min(values),
+                    highest=cell.median("p99_ms") if latency else max(values),
+                    ratio=None if isinstance(best, str) else cell.figure / best.figure,
+                    latency=latency,
+                )
 
 
 def describe_machine() -> dict[str, Any]:
@@ -143,8 +226,25 @@ def describe_machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "processor": model,
         "python": platform.python_version(),
-        "load at start": os.getloadavg()[0],
     }
+
+
+def _text(cell: Cell) -> str:
+    if not cell.repeats:
+        return cell.error or ""
+    if JOBS[cell.job].measures_latency:
+        return f"{cell.median('p50_ms'):,.0f} / {cell.median('p99_ms'):,.0f}"
+    return f"{cell.figure:,.0f}"
+
+
+def _variant(system: str) -> str:
+    return system.partition("-")[2] or "default"
+
+
+def _speed(cell: Cell) -> str:
+    """Of a plain Python loop before each repeat, in million additions a second."""
+    speeds = [repeat["loop_speed"] for repeat in cell.repeats if "loop_speed" in repeat]
+    return f"{statistics.median(speeds):.1f}" if speeds else ""
 
 
 def _markdown(head: list[str], rows: Iterable[list[str]]) -> str:

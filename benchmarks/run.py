@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+import time
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,85 +18,144 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it ru
 
 from benchmarks.harness import kafka
 from benchmarks.jobs.catalogue import JOBS, NEXMARK, Job
-from benchmarks.measure import MeasurementError, Plan, collect, measure
+from benchmarks.measure import MeasurementError, Plan, collect, loop_speed, measure
 from benchmarks.results_table import Cell, Results, describe_machine
+from benchmarks.systems import jars
 from benchmarks.systems.catalogue import SYSTEMS, System
 from benchmarks.systems.environment import CACHE
+from penstock.testing.kafka_broker import BrokerUnavailableError
+
+# A smoke run: every system once, every kind of job once, with runs too short for good figures.
+_QUICK = ("a", "b", "d", "l", "k", "n", "q0")
+_QUICK_JOB = {"spark": "b", "spark-20k": "b", "pyflink": "b", "pyflink-process": "b", "pyflink-thread": "b"}
+_QUICK_JOB |= {"bytewax": "b", "pathway": "d", "quix": "k"}
 
 
 def main() -> int:
     """Measure, print, save."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the process being measured is ended, too
     args = _parse()
-    names = [name for word in args.jobs.split(",") for name in (NEXMARK if word == "nexmark" else (word,))]
-    jobs = [JOBS[name] for name in names]
-    systems = [SYSTEMS[name] for name in args.systems.split(",")]
+    cells = _cells(args)
+    systems = [system for system in SYSTEMS.values() if any(system is wanted for _, wanted in cells)]
     plan = Plan(
         records=args.records,
         seconds=args.seconds,
         parallelism=args.parallelism,
-        timeout=args.timeout,
+        limit=args.limit,
         warm_up_seconds=args.warm_up,
         latency_seconds=args.latency_seconds,
         rate=args.rate,
         idle_cores=args.idle_cores,
         patience=args.patience,
     )
-    for system in systems:
-        system.prepare()
     with ExitStack() as stack:
-        if any(job.uses_kafka for job in jobs):
-            stack.enter_context(kafka.broker(with_flink=any(system.package == "pyflink" for system in systems)))
-        return _verify(jobs, systems, plan) if args.verify else _measure_all(args, jobs, systems, plan)
+        for system in systems:
+            system.prepare()
+        lost = _provide(stack, cells)
+        cells = [cell for cell in cells if cell not in lost]
+        status = _verify(cells, plan) if args.verify else _measure_all(args, cells, plan)
+    return 1 if lost else status
 
 
-def _measure_all(args: argparse.Namespace, jobs: list[Job], systems: list[System], plan: Plan) -> int:
-    about = describe_machine() | {"date": datetime.now(UTC).date().isoformat(), "repeats": args.repeat}
-    results = Results([Cell(job.letter, system.name) for job in jobs for system in systems], about)
+def _provide(stack: ExitStack, cells: list[tuple[Job, System]]) -> list[tuple[Job, System]]:
+    """Start a broker and fetch jars where they are needed; the cells that have to do without them."""
+    lost = []
+    with_broker = [(job, system) for job, system in cells if job.uses_kafka or system.package == "quix"]
+    with_jars = [(job, system) for job, system in cells if system.package == "pyflink" and job.commits]
+    for users, provide in (
+        (with_broker, lambda: stack.enter_context(kafka.broker())),
+        (with_jars, lambda: jars.provide({job.letter for job, _ in with_jars})),
+    ):
+        try:
+            if users:
+                jars.ensure_maven()
+                provide()
+        except BrokerUnavailableError as error:
+            lost += [cell for cell in users if cell not in lost]
+            print(
+                f"not run: {', '.join(f'({job.letter}) {system.name}' for job, system in users)}: {error}", flush=True
+            )
+    return lost
+
+
+def _cells(args: argparse.Namespace) -> list[tuple[Job, System]]:
+    """What to measure, in order: all systems of a job one after the other, so that they meet the same machine."""
+    words = args.jobs.split(",") if args.jobs else _QUICK if args.quick else JOBS
+    names = [name for word in words for name in (NEXMARK if word == "nexmark" else (word,))]
+    systems = args.systems.split(",") if args.systems else SYSTEMS
+    for word, known in ((names, JOBS), (systems, SYSTEMS)):
+        unknown = [name for name in word if name not in known]
+        if unknown:
+            sys.exit(f"there is no {', '.join(unknown)}; there are {', '.join(known)}")
+    cells = [(JOBS[job], SYSTEMS[name]) for job in names for name in systems if job in SYSTEMS[name].jobs]
+    if args.quick and not (args.jobs or args.systems):
+        cells = [(job, system) for job, system in cells if _QUICK_JOB.get(system.name, job.letter) == job.letter]
+    return cells
+
+
+def _measure_all(args: argparse.Namespace, wanted: list[tuple[Job, System]], plan: Plan) -> int:
     directory = Path(args.out)
+    results = Results.load(directory) if args.resume else Results([], {})
+    results.about |= describe_machine()
+    results.about["dates"] = _add(results.about.get("dates", ""), datetime.now(UTC).date().isoformat())
+    results.about["seconds between the two runs of a slope"] = plan.seconds
+    cells = [results.cell(job.letter, system.name) for job, system in wanted]
     for repeat in range(args.repeat):
-        for cell in results.cells:
-            _measure_cell(cell, plan, f"{repeat + 1}/{args.repeat}")
-            results.save(directory)  # an interrupted session keeps what it has
-    print(f"\n{results.table()}\n")
+        for number, cell in enumerate(cells):
+            if len(cell.repeats) <= repeat:
+                _measure_cell(cell, plan, f"{repeat + 1}/{args.repeat}, {number + 1}/{len(cells)}")
+                results.save(directory, plot=False)  # an interrupted session keeps what it has
+    print(f"\n{results.summary()}\n")
     print("saved: " + ", ".join(str(path) for path in results.save(directory)))
-    return 1 if any(cell.error for cell in results.cells) else 0
+    failed = [f"({cell.job}) {cell.system}: {cell.error}" for cell in cells if cell.error and not cell.repeats]
+    if failed:
+        print("without a figure: " + "; ".join(failed))
+    return 1 if failed else 0
+
+
+def _add(known: str, more: str) -> str:
+    return ", ".join(dict.fromkeys([*filter(None, known.split(", ")), more]))
 
 
 def _measure_cell(cell: Cell, plan: Plan, label: str) -> None:
     system, job = SYSTEMS[cell.system], JOBS[cell.job]
-    if job.letter not in system.jobs or cell.error:
-        return
     print(f"[{label}] ({job.letter}) {system.name} ... ", end="", flush=True)
+    start = time.monotonic()
+    speed = loop_speed()
     try:
         result = measure(system, job, plan)
     except MeasurementError as error:
-        cell.error = "failed"
-        print(f"failed\n{error}", flush=True)
+        cell.error = error.verdict
+        print(error, flush=True)
         return
-    cell.repeats.append(result)
+    cell.error = None
+    cell.repeats.append({**result, "loop_speed": speed, "at": datetime.now(UTC).isoformat(timespec="seconds")})
     if job.measures_latency:
-        print(f"p50 {result['p50_ms']:.0f} ms, p99 {result['p99_ms']:.0f} ms", flush=True)
+        figure = f"p50 {result['p50_ms']:.0f} ms, p99 {result['p99_ms']:.0f} ms"
     else:
-        print(
-            f"{result['records_per_second']:,.0f} records/s, {result['cpu_seconds_per_million']:.1f} CPU s/M",
-            flush=True,
-        )
+        figure = f"{result['records_per_second']:,.0f} records/s, {result['cpu_seconds_per_million']:.1f} CPU s/M"
+    print(f"{figure} (took {time.monotonic() - start:.0f} s)", flush=True)
 
 
-def _verify(jobs: list[Job], systems: list[System], plan: Plan) -> int:
-    """Compare the results of every Flink-like system: the benchmark is fair only if all do the same work."""
-    wrong = 0
-    for job in jobs:
+def _verify(cells: list[tuple[Job, System]], plan: Plan) -> int:
+    """Compare the results of all systems: the benchmark is fair only if all do the same work."""
+    wrong = []
+    for job in JOBS.values():
         seen = {}
-        for system in systems:
-            if job.letter in system.jobs and system.package != "spark" and not job.measures_latency and job.comparable:
+        for system in (system for wanted, system in cells if wanted is job):
+            if job.measures_latency or not job.comparable:
+                continue
+            try:
                 result = collect(system, job, plan)
-                seen[system.name] = (result["count"], result["digest"])
-                print(f"({job.letter}) {system.name}: {result}", flush=True)
+            except MeasurementError as error:
+                wrong.append(f"({job.letter}) {system.name}: {error.verdict}")
+                print(f"({job.letter}) {system.name}: {error}", flush=True)
+                continue
+            seen[system.name] = (result["count"], result["digest"])
+            print(f"({job.letter}) {system.name}: {result}", flush=True)
         if len(set(seen.values())) > 1:
-            wrong += 1
-            print(f"({job.letter}) the systems disagree: {seen}")
+            wrong.append(f"({job.letter}) the systems disagree: {seen}")
+    print("\n".join(wrong) if wrong else "all agree")
     return 1 if wrong else 0
 
 
@@ -104,28 +164,29 @@ def _parse() -> argparse.Namespace:
     add = parser.add_argument
     add(
         "--jobs",
-        default="a,b,c,d,e,f,g,l,nexmark",
-        help="letters and names, and nexmark for its queries: "
+        help="letters and names, and nexmark for its queries (default: all): "
         + "; ".join(f"{j.letter} {j.title}" for j in JOBS.values()),
     )
-    add(
-        "--systems",
-        default="penstock,pyflink,pyflink-process,pyflink-thread,spark,bytewax,pathway",
-        help=", ".join(SYSTEMS),
-    )
-    add("--records", type=int, default=20_000, help="first count; counts triple until two runs lie far enough apart")
-    add("--seconds", type=float, default=4.0, help="smallest time between the two runs measured (default: 4)")
-    add("--repeat", type=int, default=3)
+    add("--systems", help=f"{', '.join(SYSTEMS)} (default: all)")
+    add("--quick", action="store_true", help="a smoke run of some minutes: every system once, short runs")
+    add("--resume", action="store_true", help="keep what is in the results already and measure what is missing")
+    add("--seconds", type=float, help="time between the two runs of a slope (default: 8, quick: 2)")
+    add("--repeat", type=int, default=1)
     add("--parallelism", type=int, default=2)
-    add("--timeout", type=float, default=900, help="seconds for one measured process")
-    add("--warm-up", type=float, default=90, help="(l) seconds at full rate before the first record that counts")
-    add("--latency-seconds", type=float, default=30, help="(l) seconds that count")
-    add("--rate", type=int, default=1_000, help="(l) records per second")
+    add("--limit", type=float, default=300, help="seconds after which a measurement is ended; a latency one later")
+    add("--warm-up", type=float, help="latency: seconds at full rate before the first record counts (90, quick: 15)")
+    add("--latency-seconds", type=float, help="latency: seconds that count (30, quick: 5)")
+    add("--rate", type=int, default=1_000, help="latency: records per second")
     add("--idle-cores", type=float, default=0.3, help="start when the rest of the machine uses at most so many cores")
     add("--patience", type=float, default=0, help="wait so many seconds for that; 0 starts at once")
     add("--out", default=str(CACHE / "results"), help="directory for results.json, results.md and results.png")
     add("--verify", action="store_true", help="compare the systems' results on a small input instead of measuring")
-    return parser.parse_args()
+    add("--records", type=int, default=20_000, help="the size of that input")
+    args = parser.parse_args()
+    for name, usual, quick in (("seconds", 8.0, 2.0), ("warm_up", 90.0, 15.0), ("latency_seconds", 30.0, 5.0)):
+        if getattr(args, name) is None:
+            setattr(args, name, quick if args.quick else usual)
+    return args
 
 
 if __name__ == "__main__":

@@ -11,13 +11,14 @@ have a client for it.
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,11 +29,10 @@ from benchmarks.harness.report import digest
 _ROOT = Path(__file__).resolve().parent.parent.parent
 BOOTSTRAP = "BENCH_KAFKA"
 PYTHON = "BENCH_PYTHON"
-FLINK_JARS = "BENCH_FLINK_JARS"
-
-# The connector for PyFlink: one jar with everything in it.
-_FLINK_CONNECTOR = ("org.apache.flink", "flink-sql-connector-kafka", "4.0.1-2.0")
 _SCATTER = 7919
+_SCATTER_NUMBERS = 2_654_435_761
+_EVENTS_PER_MS = 10
+_MOST_PARTITIONS = 8
 
 
 @dataclass(slots=True, frozen=True)
@@ -43,33 +43,36 @@ class KafkaLoad:
     source: str
     target: str
     bounded: bool = True
+    records_per_partition: int = 0
 
 
 @contextmanager
-def broker(*, with_flink: bool) -> Iterator[None]:
+def broker() -> Iterator[None]:
     """A broker for the session; measured processes find it by their environment."""
-    from penstock.testing.kafka_broker import KafkaBroker, maven_jars
+    from penstock.testing.kafka_broker import KafkaBroker
 
-    if with_flink:
-        version = _FLINK_CONNECTOR[2]
-        jars = maven_jars("flink-kafka", version, [_FLINK_CONNECTOR], transitive=False)
-        os.environ[FLINK_JARS] = ";".join(path.as_uri() for path in sorted(jars.glob("*.jar")))
     with KafkaBroker(heap="1g", fast_start=False) as running:
         os.environ[BOOTSTRAP] = running.bootstrap_servers
         os.environ[PYTHON] = sys.executable
         yield
 
 
-def fill(records: int, keys: int, partitions: int) -> KafkaLoad:
-    """New topics, the first with records in it. Runs in the runner's interpreter, wherever it is called."""
-    words = ("fill", "--records", records, "--keys", keys, "--partitions", partitions)
-    source, target = _ask(*words).split()
-    return KafkaLoad(os.environ[BOOTSTRAP], source, target)
+def fill(records: int, keys: int, partitions: int, job: str = "k") -> KafkaLoad:
+    """New topics, the first with records in it, about as many in every partition.
+
+    Runs in the runner's interpreter, wherever it is called.
+    """
+    words = ("fill", "--records", records, "--keys", keys, "--partitions", partitions, "--job", job)
+    source, target, each = _ask(*words).split()
+    return KafkaLoad(os.environ[BOOTSTRAP], source, target, records_per_partition=int(each))
 
 
-def digest_of(load: KafkaLoad) -> dict[str, object]:
-    """Count and fingerprint of what a job wrote, as a reader of committed records sees it."""
-    result: dict[str, object] = json.loads(_ask("digest", "--topic", load.target))
+def digest_of(load: KafkaLoad, *, parse: bool = False) -> dict[str, object]:
+    """Count and fingerprint of what a job wrote, as a reader of committed records sees it.
+
+    Where the values are Python literals, `parse` compares them as such.
+    """
+    result: dict[str, object] = json.loads(_ask("digest", "--topic", load.target, *(("--parse",) if parse else ())))
     return result
 
 
@@ -97,22 +100,66 @@ def new_topics(partitions: int) -> tuple[str, str]:
     return topics
 
 
-def _fill(records: int, keys: int, partitions: int) -> None:
+Record = tuple[int, str, int, int]  # key, value, time in ms or 0 for now, what its partition follows from
+
+
+def _counted(records: int, keys: int) -> Iterator[Record]:
+    """(k): `key,moment sent`, where a number does as the moment."""
+    for n in range(records):
+        key = n * _SCATTER % keys
+        yield key, f"{key},{n}", 0, key
+
+
+def _numbers(records: int, keys: int) -> Iterator[Record]:
+    """(a) to (c): the numbers from 1 on."""
+    for n in range(1, records + 1):
+        key = n * _SCATTER_NUMBERS % keys
+        yield key, str(n), 0, key
+
+
+def _timed_numbers(records: int, keys: int, *, sessions: bool) -> Iterator[Record]:
+    """(d) to (f): the numbers from 0 on with their event time, as benchmarks/jobs/windows.py makes them.
+
+    Event time begins at a full hour, because a broker thinks a time around 0 long expired.
+    """
+    hour = 3_600_000
+    begin = (int(time.time() * 1_000) // hour - 3) * hour
+    for n in range(records):
+        key, moment = n * _SCATTER_NUMBERS % keys, n // _EVENTS_PER_MS
+        shard = key
+        if sessions:  # a key is active for one second in every three
+            key, shard = key - key % 3 + moment // 1_000 % 3, key // 3
+        yield key, str(n), begin + moment, shard
+    for shard in range(_MOST_PARTITIONS):  # closes the windows of its partition
+        yield 2 * keys + shard, "0", begin + hour, shard
+
+
+def _records_of(job: str, records: int, keys: int) -> Iterator[Record]:
+    if job in ("k", "m"):
+        return _counted(records, keys)
+    if job in ("a", "b", "c"):
+        return _numbers(records, keys)
+    return _timed_numbers(records, keys, sessions=job == "f")
+
+
+def _fill(job: str, records: int, keys: int, partitions: int) -> None:
     from confluent_kafka import Producer
 
     source, target = new_topics(partitions)
     producer = Producer({"bootstrap.servers": os.environ[BOOTSTRAP], "linger.ms": 20})
-    for n in range(records):
-        key = n * _SCATTER % keys
+    written = [0] * partitions
+    for key, value, moment, shard in _records_of(job, records, keys):
+        partition = shard % partitions
+        written[partition] += 1
         while True:
             try:
-                producer.produce(source, f"{key},{n}", key=str(key), partition=key % partitions)
+                producer.produce(source, value, key=str(key), partition=partition, timestamp=moment)
             except BufferError:
                 producer.poll(0.1)
             else:
                 break
     producer.flush()
-    print(source, target)
+    print(source, target, min(written))
 
 
 def committed_values(topic: str) -> list[str]:
@@ -152,7 +199,16 @@ def new_reader() -> Any:
     )
 
 
-def measure_latency(load: KafkaLoad, directory: Path, *, rate: int, seconds: float, keys: int, partitions: int) -> None:
+def measure_latency(
+    load: KafkaLoad,
+    directory: Path,
+    *,
+    rate: int,
+    seconds: float,
+    keys: int,
+    partitions: int,
+    is_running: Callable[[], bool],
+) -> None:
     """Send at a steady rate and write down `sent_ns arrived_ns` of every answer as a reader sees it."""
     import threading
 
@@ -182,6 +238,8 @@ def measure_latency(load: KafkaLoad, directory: Path, *, rate: int, seconds: flo
         key = n * _SCATTER % keys
         producer.produce(load.source, f"{key},{time.time_ns()}", key=str(key), partition=key % partitions)
         producer.poll(0)
+        if n % rate == 0 and not is_running():
+            break
     producer.flush()
     time.sleep(5)  # the last answers
     done.set()
@@ -196,11 +254,14 @@ def main() -> None:
     parser.add_argument("--keys", type=int)
     parser.add_argument("--partitions", type=int)
     parser.add_argument("--topic")
+    parser.add_argument("--job", default="k")
+    parser.add_argument("--parse", action="store_true")
     args = parser.parse_args()
     if args.what == "fill":
-        _fill(args.records, args.keys, args.partitions)
+        _fill(args.job, args.records, args.keys, args.partitions)
     else:
-        print(json.dumps(digest(committed_values(args.topic))))
+        values = committed_values(args.topic)
+        print(json.dumps(digest(map(ast.literal_eval, values) if args.parse else values)))
 
 
 if __name__ == "__main__":

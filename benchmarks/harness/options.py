@@ -26,6 +26,7 @@ class Options:
     keys: int
     parallelism: int
     records: int
+    expected: float
     seconds: float
     mode: str
     port: int
@@ -53,8 +54,9 @@ class Options:
         parser.add_argument("--variant", default="default", help="set of configuration values")
         parser.add_argument("--keys", type=int, default=1_000)
         parser.add_argument("--parallelism", type=int, default=2)
-        parser.add_argument("--records", type=int, default=20_000, help="the first count, or the only one (collect)")
-        parser.add_argument("--seconds", type=float, default=4.0, help="smallest time between the two runs measured")
+        parser.add_argument("--records", type=int, default=20_000, help="how many (collect)")
+        parser.add_argument("--expected", type=float, default=10_000, help="records per second, a guess (slope)")
+        parser.add_argument("--seconds", type=float, default=8.0, help="time between the two runs measured (slope)")
         parser.add_argument("--mode", choices=("slope", "collect", "latency"), default="slope")
         parser.add_argument("--port", type=int, default=0, help="the feeder's port (latency)")
         parser.add_argument("--directory", default=".", help="where a latency run writes its samples")

@@ -1,10 +1,9 @@
 """Steady-state throughput of a bounded job: the slope between a run of N records and one of 3N.
 
 Starting a job, its workers and its first compiled code costs the same in both runs, so the difference is 2N records
-at full speed. The job runs in one process with counts that triple each time: the small ones are the warm-up, and the
-first two neighbours that lie far enough apart are the measurement. Far enough means that the longer run takes at
-least twice as long as the shorter one: then the work weighs at least as much as the start, whose noise would
-otherwise be measured instead.
+at full speed. N follows from a guess of the rate, such that the two runs shall lie `seconds` apart. One process does
+all: a run of N records as the warm-up, whose time mends a bad guess, then N and 3N. Where these do not lie far enough
+apart after all, the longer one becomes the shorter one of the next pair.
 """
 
 from __future__ import annotations
@@ -17,8 +16,10 @@ from benchmarks.harness.cpu import machine_cpu_seconds, tree_cpu_seconds
 from benchmarks.harness.heartbeat import Heartbeat
 
 GROWTH = 3
-_APART = 2.0
-_WARM_UP_RUNS = 2
+_APART = 1.5  # how much longer the longer run takes at least: else the noise of the start would be measured
+_ENOUGH = 0.6  # of the time asked for between the two
+_SHORTEST, _LONGEST = 0.4, 3.0  # of that time: a warm-up outside of this shows a bad guess
+_FASTER = 3.0  # a guess that was too low grows so much at least
 
 
 @dataclass(slots=True, frozen=True)
@@ -78,20 +79,36 @@ class Slope:
         }
 
 
-def measure_slope(prepare: Callable[[int], Callable[[], object]], *, first: int, seconds: float) -> Slope:
-    """Run the job with `first`, 3 * `first`, 9 * `first` ... records until two neighbours are far enough apart.
+def measure_slope(
+    prepare: Callable[[int], Callable[[], object]], *, expected: float, seconds: float, unit: int = 1
+) -> Slope:
+    """Run the job a few times, in whole units of records, until two runs lie about `seconds` apart.
 
     `prepare` makes the job for a record count ready and returns the call that is timed.
     """
-    records, runs = first, 1
-    short = _timed(prepare(records), records)
+
+    def run(records: float) -> Run:
+        whole = max(1, round(records / unit)) * unit
+        return _timed(prepare(whole), whole)
+
+    rate = expected
+    while True:  # warm up
+        first = run(rate * seconds / 2)
+        seen = first.records / first.seconds  # slower than the rate, because of the start
+        if first.seconds >= _SHORTEST * seconds:
+            break
+        rate = max(seen, _FASTER * rate)
+    if first.seconds > _LONGEST * seconds:
+        rate = seen
+    short = run(rate * seconds / 2)
+    records: float = GROWTH * short.records
     while True:
-        records *= GROWTH
-        runs += 1
-        slope = Slope(short, _timed(prepare(records), records))
-        if runs > _WARM_UP_RUNS and slope.is_clear(seconds):
+        slope = Slope(short, run(records))
+        if slope.is_clear(_ENOUGH * seconds):
             return slope
         short = slope.long
+        rate = slope.records_per_second if slope.is_clear(_ENOUGH) else GROWTH * rate
+        records = max(short.records + rate * seconds, 2 * short.records)
 
 
 def _timed(execute: Callable[[], object], records: int) -> Run:

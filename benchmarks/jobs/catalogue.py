@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+_WINDOWS = "Windows"
+
 
 @dataclass(slots=True, frozen=True)
 class Job:
@@ -16,12 +18,19 @@ class Job:
     keys: int = 1_000
     measures_latency: bool = False
     uses_kafka: bool = False
+    uses_files: bool = False
     directory: str = "jobs"
     comparable: bool = True  # whether the results depend on the input alone
+    group: str = "Records, keys and state"  # its panel in the picture
+
+    @property
+    def commits(self) -> bool:
+        """Whether results become visible with checkpoints only."""
+        return self.uses_kafka or self.uses_files
 
 
 def _nexmark(name: str, title: str, *, comparable: bool = True) -> Job:
-    return Job(name, title, "queries", f"build_{name}", directory="nexmark", comparable=comparable)
+    return Job(name, title, "queries", f"build_{name}", directory="nexmark", comparable=comparable, group="Nexmark")
 
 
 JOBS = {
@@ -30,13 +39,21 @@ JOBS = {
         Job("a", "sequence, map, filter, discard", "map_filter"),
         Job("b", "running average, 1,000 keys", "keyed_average"),
         Job("c", "running average, 1,000,000 keys", "keyed_average", keys=1_000_000),
-        Job("d", "tumbling windows of 1 s", "windows", "build_tumbling"),
-        Job("e", "sliding windows of 60 s every 1 s", "windows", "build_sliding"),
-        Job("f", "session windows", "windows", "build_session"),
-        Job("g", "window join of two streams", "windows", "build_join"),
-        Job("k", "Kafka, count by key, Kafka, exactly once", "kafka_count", uses_kafka=True),
-        Job("m", "the same: latency at 1,000 records/s", "kafka_count", measures_latency=True, uses_kafka=True),
-        Job("l", "latency at 1,000 records/s", "latency", measures_latency=True),
+        Job("d", "tumbling windows of 1 s", "windows", "build_tumbling", group=_WINDOWS),
+        Job("e", "sliding windows of 60 s every 1 s", "windows", "build_sliding", group=_WINDOWS),
+        Job("f", "session windows", "windows", "build_session", group=_WINDOWS),
+        Job("g", "window join of two streams", "windows", "build_join", group=_WINDOWS),
+        Job("k", "Kafka, count by key, Kafka, exactly once", "kafka_count", uses_kafka=True, group="Connectors"),
+        Job("n", "files, count in windows of 1 s, Parquet files", "files_count", uses_files=True, group="Connectors"),
+        Job(
+            "m",
+            "Kafka to Kafka, exactly once: latency at 1,000 records/s",
+            "kafka_count",
+            measures_latency=True,
+            group="Latency",
+            uses_kafka=True,
+        ),
+        Job("l", "socket, state, sink: latency at 1,000 records/s", "latency", measures_latency=True, group="Latency"),
         _nexmark("q0", "Nexmark: pass through"),
         _nexmark("q1", "Nexmark: currency conversion"),
         _nexmark("q2", "Nexmark: selection"),

@@ -8,11 +8,18 @@ from dataclasses import dataclass, field
 
 from benchmarks.jobs.catalogue import JOBS
 from benchmarks.systems.environment import BYTEWAX, PATHWAY, PYFLINK, QUIX, ROOT, SPARK, Environment
+from penstock.spark.java import find_java
 
 _ALL = tuple(JOBS)
 _PYFLINK = tuple(name for name in JOBS if name not in {"g", "q8_co_group"})  # it has no joins of DataStreams
 _KAFKA = tuple(name for name, job in JOBS.items() if job.uses_kafka)
+# Jobs with connectors have drivers of their own.
 _KAFKA_DRIVERS = {"drive_flink": "drive_kafka", "drive_bytewax": "drive_bytewax_kafka"}
+_FILE_DRIVERS = {
+    "drive_flink": "drive_files",
+    "drive_bytewax": "drive_bytewax_files",
+    "drive_pathway": "drive_pathway_files",
+}
 
 
 @dataclass(slots=True, frozen=True)
@@ -35,7 +42,8 @@ class System:
     def command(self, job: str, arguments: list[str]) -> list[str]:
         """The command line of a measured process."""
         python = self.environment.python if self.environment else sys.executable
-        driver = _KAFKA_DRIVERS.get(self.driver, self.driver) if job in _KAFKA else self.driver
+        special = _KAFKA_DRIVERS if job in _KAFKA else _FILE_DRIVERS if JOBS[job].uses_files else {}
+        driver = special.get(self.driver, self.driver)
         return [python, "-m", f"benchmarks.systems.{driver}", *arguments]
 
     def process_environment(self) -> dict[str, str]:
@@ -45,7 +53,11 @@ class System:
             paths.append(str(ROOT / "src"))
         elif self.package == "pyflink":
             paths.append(self.environment.site_packages)
-        return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1", **self.variables}
+        found = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1", **self.variables}
+        java = find_java()  # it may be a wheel's, which no other system would find
+        if java is not None:
+            found.setdefault("JAVA_HOME", str(java))
+        return found
 
 
 # Run from a local Python process, PyFlink executes all Python functions inside that one process ("loopback", meant for
@@ -59,9 +71,9 @@ SYSTEMS = {
         System("pyflink", "pyflink", "default", _PYFLINK, environment=PYFLINK),
         System("pyflink-process", "pyflink", "process", _PYFLINK, environment=PYFLINK, variables=_WORKERS),
         System("pyflink-thread", "pyflink", "thread", _PYFLINK, environment=PYFLINK),
-        System("bytewax", "bytewax", "default", (*"abcdefg", *_KAFKA), "drive_bytewax", BYTEWAX),
-        System("quix", "quix", "default", _KAFKA, "drive_quix", QUIX),
-        System("pathway", "pathway", "default", tuple("adefg"), "drive_pathway", PATHWAY),
+        System("bytewax", "bytewax", "default", (*"abcdefgn", *_KAFKA), "drive_bytewax", BYTEWAX),
+        System("quix", "quix", "default", (*"abcdef", *_KAFKA), "drive_quix", QUIX),
+        System("pathway", "pathway", "default", tuple("adefgn"), "drive_pathway", PATHWAY),
         System("spark", "spark", "100000", ("b", "c"), "drive_spark", SPARK),
         System("spark-20k", "spark", "20000", ("b", "c"), "drive_spark", SPARK),
     )

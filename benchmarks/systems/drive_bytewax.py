@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import bytewax.operators as op
@@ -124,9 +125,9 @@ def readings(flow: Dataflow, load: Workload, name: str = "numbers", events_per_m
     return op.map(f"{name}_readings", numbers, reading)
 
 
-def clock(load: Workload) -> win.EventClock[Reading]:
-    """Event time that depends on the events alone."""
-    wait = 5 * MILLISECOND if load.parallelism == 1 else timedelta(seconds=10)
+def event_clock(workers: int) -> win.EventClock[Any]:
+    """Event time that depends on the events alone, which carry it in their second field."""
+    wait = 5 * MILLISECOND if workers == 1 else timedelta(seconds=10)
     return win.EventClock(
         ts_getter=lambda reading: reading[1],
         wait_for_system_duration=wait,
@@ -140,7 +141,7 @@ def averages(stream: Any, load: Workload, windows: win.Windower[Any]) -> Any:
     folded = win.fold_window(
         "windows",
         stream,
-        clock(load),
+        event_clock(load.parallelism),
         windows,
         builder=lambda: (0, 0.0),
         folder=lambda acc, reading: (acc[0] + 1, acc[1] + reading[2]),
@@ -179,7 +180,7 @@ def join(flow: Dataflow, load: Workload) -> Any:
     half = replace(load, records=load.records // 2)
     joined = win.join_window(
         "join",
-        clock(load),
+        event_clock(load.parallelism),
         win.TumblingWindower(length=timedelta(seconds=1), align_to=START),
         readings(flow, half, "left", events_per_ms=2),
         readings(flow, half, "right", events_per_ms=2),
@@ -208,14 +209,14 @@ BUILDERS: dict[str, Callable[[Dataflow, Workload], Any]] = {
 # -- running them -----------------------------------------------------------------------------------------------------
 
 
-def _flow(job: str, load: Workload, sink: Any) -> Dataflow:
+def _flow(job: str, load: Workload, sink: Any = None) -> Dataflow:
     flow = Dataflow("benchmark")
-    op.output("sink", BUILDERS[job](flow, load), sink)
+    op.output("sink", BUILDERS[job](flow, load), sink or Discard())
     return flow
 
 
-def _worker(job: str, load: Workload, addresses: list[str], process: int) -> None:
-    cluster_main(_flow(job, load, Discard()), addresses, process)
+def _worker(build: Callable[[Any], Dataflow], load: Any, addresses: list[str], process: int) -> None:
+    cluster_main(build(load), addresses, process)
 
 
 def _free_addresses(count: int) -> list[str]:
@@ -226,13 +227,11 @@ def _free_addresses(count: int) -> list[str]:
         return [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
 
 
-def execute(job: str, load: Workload) -> None:
-    """Run the job to its end in one process per unit of parallelism."""
+def run_processes(build: Callable[[Any], Dataflow], load: Any, processes: int) -> None:
+    """Run a dataflow to its end in so many processes."""
     spawn = multiprocessing.get_context("spawn")
-    addresses = _free_addresses(load.parallelism)
-    workers = [
-        spawn.Process(target=_worker, args=(job, load, addresses, process)) for process in range(load.parallelism)
-    ]
+    addresses = _free_addresses(processes)
+    workers = [spawn.Process(target=_worker, args=(build, load, addresses, process)) for process in range(processes)]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -249,9 +248,10 @@ def run(options: Options) -> dict[str, object]:
         return digest(results)
 
     def prepare(records: int) -> Callable[[], object]:
-        return lambda: execute(options.job, options.workload(records))
+        load = options.workload(records)
+        return lambda: run_processes(partial(_flow, options.job), load, load.parallelism)
 
-    return measure_slope(prepare, first=options.records, seconds=options.seconds).as_json()
+    return measure_slope(prepare, expected=options.expected, seconds=options.seconds).as_json()
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ class BytewaxDriver:
         """Do what the options ask for."""
         options = self.options
         if options.mode == "slope":
-            return measure_slope(self.prepare, first=options.records, seconds=options.seconds).as_json()
+            return measure_slope(self.prepare, expected=options.expected, seconds=options.seconds).as_json()
         if options.mode == "latency":
             source, target = options.directory.split(",")
             self.execute(KafkaLoad(os.environ[BOOTSTRAP], source, target, bounded=False))

@@ -69,7 +69,7 @@ class FlinkDriver:
         """Do what the options ask for."""
         options = self.options
         if options.mode == "slope":
-            return measure_slope(self.prepare, first=options.records, seconds=options.seconds).as_json()
+            return measure_slope(self.prepare, expected=options.expected, seconds=options.seconds).as_json()
         env = self.environment()
         if options.mode == "latency":
             self.discard(self.build(self.socket_lines(env), options.directory))

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.cpu import adopt_orphans
-from benchmarks.harness.kafka import BOOTSTRAP, FLINK_JARS, KafkaLoad, digest_of, fill
+from benchmarks.harness.kafka import BOOTSTRAP, KafkaLoad, digest_of, fill
 from benchmarks.harness.options import Options
 from benchmarks.harness.report import hand_over
 from benchmarks.harness.slope import measure_slope
 from benchmarks.systems.drive_flink import FlinkDriver
+from benchmarks.systems.jars import KAFKA_JARS
 
 
 class KafkaDriver(FlinkDriver):
@@ -26,7 +27,7 @@ class KafkaDriver(FlinkDriver):
         """The job in an environment of its own."""
         env = self.environment()
         if self.options.package == "pyflink":
-            env.add_jars(*os.environ[FLINK_JARS].split(";"))
+            env.add_jars(*os.environ[KAFKA_JARS].split(";"))
         else:  # PyFlink keeps its checkpoints in memory
             env.get_checkpoint_config().set_checkpoint_storage(Path(tempfile.mkdtemp(prefix="bench-kafka-")).as_uri())
         self.build(env, load)
@@ -41,7 +42,7 @@ class KafkaDriver(FlinkDriver):
         """Do what the options ask for."""
         options = self.options
         if options.mode == "slope":
-            return measure_slope(self.prepare, first=options.records, seconds=options.seconds).as_json()
+            return measure_slope(self.prepare, expected=options.expected, seconds=options.seconds).as_json()
         if options.mode == "latency":
             source, target = options.directory.split(",")
             self.define(KafkaLoad(os.environ[BOOTSTRAP], source, target, bounded=False)).execute(self.job.title)

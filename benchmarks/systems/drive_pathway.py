@@ -139,7 +139,7 @@ def run() -> dict[str, object]:
     """Do what the options ask for."""
     if OPTIONS.mode == "collect":
         return collect()
-    return measure_slope(prepare, first=OPTIONS.records, seconds=OPTIONS.seconds).as_json()
+    return measure_slope(prepare, expected=OPTIONS.expected, seconds=OPTIONS.seconds).as_json()
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.harness.cpu import adopt_orphans
 from benchmarks.harness.options import Options
-from benchmarks.harness.report import hand_over
+from benchmarks.harness.report import digest, hand_over
 from benchmarks.harness.slope import measure_slope
 
 os.environ["PYSPARK_PYTHON"] = sys.executable  # else workers run whatever `python3` is on PATH
@@ -90,13 +90,14 @@ class SparkDriver:
                 rows.write.parquet(str(part))
         return path
 
-    def execute(self, path: Path) -> None:
+    def execute(self, path: Path, sink: str = "noop") -> None:
         """Run the query over the whole input."""
         self.runs += 1
         rows = self.spark.readStream.schema("key long, value double").option("maxFilesPerTrigger", 1)
         query = (
             self.average(rows.parquet(f"{path}/*"))
-            .writeStream.format("noop")
+            .writeStream.format(sink)
+            .queryName("averages")
             .option("checkpointLocation", str(self.directory / f"checkpoint-{self.runs}"))
             .trigger(availableNow=True)
             .start()
@@ -110,8 +111,14 @@ class SparkDriver:
         )
 
     def run(self) -> dict[str, object]:
-        """Measure, always with whole micro-batches."""
-        return measure_slope(self.prepare, first=self.rows_per_batch, seconds=self.options.seconds).as_json()
+        """Do what the options ask for, measuring always with whole micro-batches."""
+        options = self.options
+        if options.mode == "collect":
+            self.execute(self.write_input(options.records), "memory")
+            return digest((row["key"], row["average"]) for row in self.spark.table("averages").collect())
+        return measure_slope(
+            self.prepare, expected=options.expected, seconds=options.seconds, unit=self.rows_per_batch
+        ).as_json()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,11 @@
-"""Each system's own Python environment, made on demand under `.bench/` from pinned versions."""
+"""Each system's own Python environment, made on demand from pinned versions.
+
+They lie under `.bench/`, or wherever the variable PENSTOCK_BENCH_HOME says, so that several clones can share them.
+"""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -10,6 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CACHE = ROOT / ".bench"
+HOME = Path(os.environ.get("PENSTOCK_BENCH_HOME") or CACHE).absolute()
 _PYTHON = "3.11"  # apache-flink 2.3 runs on 3.9 to 3.12
 
 
@@ -23,7 +28,7 @@ class Environment:
     @property
     def directory(self) -> Path:
         """Where it is."""
-        return CACHE / f"venv-{self.name}"
+        return HOME / f"venv-{self.name}"
 
     @property
     def python(self) -> str:
@@ -59,6 +64,6 @@ def _run(*command: str) -> None:
 
 PYFLINK = Environment("pyflink", ("apache-flink",))
 QUIX = Environment("quix", ("quixstreams",))
-BYTEWAX = Environment("bytewax", ("bytewax[kafka]",))
+BYTEWAX = Environment("bytewax", ("bytewax[kafka]", "pyarrow"))
 PATHWAY = Environment("pathway", ("pathway",))
 SPARK = Environment("spark", ("pyspark", "pandas", "pyarrow", "protobuf"))

@@ -31,7 +31,7 @@ def settings_for(package: str, variant: str, job: Job) -> dict[str, str]:
     """The configuration values of a variant for a job."""
     if package != "pyflink":
         return {}
-    checkpoints = {_CHECKPOINT: "200 ms" if job.measures_latency else "1 s"} if job.uses_kafka else {}
+    checkpoints = {_CHECKPOINT: "200 ms" if job.measures_latency else "1 s"} if job.commits else {}
     if variant in ("default", "loopback"):
         return checkpoints
     tuned = _PYFLINK_LATENCY if job.measures_latency else _PYFLINK_THROUGHPUT

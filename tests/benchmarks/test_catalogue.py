@@ -9,7 +9,6 @@ from benchmarks.harness.options import Options
 from benchmarks.harness.program import load_builder, swap_import
 from benchmarks.jobs.catalogue import JOBS
 from benchmarks.nexmark import queries
-from benchmarks.results_table import Cell, Results
 from benchmarks.systems.catalogue import SYSTEMS
 from benchmarks.systems.environment import ROOT
 
@@ -37,16 +36,9 @@ def test_the_program_for_pyflink_imports_nothing_of_ours():
 
 
 def options(mode):
-    return Options("penstock", "q5", "default", 1_000, 2, 20_000, 4.0, mode, 0, ".")
+    return Options("penstock", "q5", "default", 1_000, 2, 20_000, 1_000.0, 4.0, mode, 0, ".")
 
 
 def test_a_small_input_to_compare_spans_many_windows():
     assert options("collect").workload(20_000).events_per_second == 200
     assert options("slope").workload(20_000).events_per_second == 10_000
-
-
-def test_a_table_has_a_line_for_every_cell():
-    repeat = {"records_per_second": 10.0, "cpu_seconds_per_million": 1.0, "neighbour_cores": 0.0}
-    table = Results([Cell("q5", "penstock", [repeat]), Cell("b", "pathway")], {}).table()
-    assert "| (q5) Nexmark: hot items" in table
-    assert "n/a" in table

@@ -11,6 +11,7 @@ from penstock.datastream import (
     MapFunction,
     OutputTag,
     ProcessFunction,
+    SourceFunction,
     StreamExecutionEnvironment,
 )
 from penstock.graph.job_graph import operator_ids, translate
@@ -275,3 +276,38 @@ def test_the_plan_as_text(env, graph):
         "  [1] Keyed Reduce -> Sink: Print to Std. Out  x2",
         "        <- [0] side output 'side' hash",
     ]
+
+
+class Lines(SourceFunction):
+    def run(self, ctx):
+        ctx.collect("a")
+
+    def cancel(self):
+        pass
+
+
+def test_tasks_behind_a_received_source_of_one_task_read_their_parts_themselves(env, graph):
+    env.add_source(Lines()).map(str).key_by(str).process(Keyed()).print()
+    source, keyed, *_ = graph().vertices
+    assert (source.spread, source.parallelism, source.source_parallelism) == (True, 2, 1)
+    assert [operator.name for operator in source.operators] == ["Source: Custom Source", "Map"]
+    assert keyed.level == 1
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        lambda lines: [lines.rebalance().map(str)],
+        lambda lines: [lines.map(str), lines.map(str)],
+        lambda lines: [lines.map(str).set_parallelism(1)],
+        lambda lines: [lines.map(str).start_new_chain()],
+        lambda lines: [lines.key_by(str).process(Keyed())],
+        lambda lines: [lines.process(Unkeyed())],
+        lambda lines: [lines.map(Checkpointed())],
+    ],
+    ids=["explicit rebalance", "two consumers", "one task", "new chain", "keyed", "reads the clock", "stateful"],
+)
+def test_a_received_source_is_not_spread_where_its_records_must_be_sent(env, graph, shape):
+    for stream in shape(env.add_source(Lines())):
+        stream.print()
+    assert not graph().vertices[0].spread

@@ -3,6 +3,7 @@
 import time
 
 from penstock.common.errors import PenstockError
+from penstock.core.sink import Committer, Sink, SinkWriter
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing import MiniCluster
 
@@ -11,10 +12,12 @@ class Crashing:
     """A job that is started again from its last checkpoint whenever it fails, as after a crash of everything.
 
     :param build: adds the job to an environment
+    :param receiving: whether its source may have nothing to read for a while
     """
 
-    def __init__(self, tmp_path, build, *, max_records=4, cold=False, parallelism=2, clock=None):
+    def __init__(self, tmp_path, build, *, max_records=4, cold=False, parallelism=2, clock=None, receiving=False):
         self.tmp_path, self.build = tmp_path, build
+        self.receiving = receiving
         self.max_records, self.cold, self.parallelism = max_records, cold, parallelism
         self.clock = clock or (lambda: int(time.time() * 1000))
         self.snapshot = None
@@ -35,6 +38,14 @@ class Crashing:
         self.job_id = job.job_id
         return job
 
+    def step(self, job):
+        """One batch; if the source is one that receives, it may have to be waited for."""
+        deadline = time.monotonic() + 60
+        while not job.run_batch():
+            assert self.receiving, "there is nothing to do, and the job is not finished"
+            assert time.monotonic() < deadline, "nothing was received"
+            time.sleep(0.001)
+
     def run(self, attempts=20):
         """Run to the end; how often it crashed on the way."""
         for crashes in range(attempts):
@@ -42,12 +53,55 @@ class Crashing:
             try:
                 while not job.finished:
                     before = job.offset
-                    assert job.run_batch()
+                    self.step(job)
                     self.snapshot = job.snapshot()
                 job.close()
             except PenstockError:
                 if job.offset != before:  # the checkpoint was complete when it failed
                     self.snapshot = job.snapshot()
+                job.coordinator.close()  # threads do not survive a crash
             else:
                 return crashes
         raise AssertionError("the job never came to its end")
+
+
+COMMITTED = {}
+"""By name of a sink: checkpoint -> records."""
+
+
+class CommittedSink(Sink):
+    """Exactly once: the records of a checkpoint are written under its number."""
+
+    def __init__(self, name):
+        self.name = name
+        COMMITTED[name] = {}
+
+    def create_writer(self, context):
+        return _Writer()
+
+    def create_committer(self):
+        return _Committer(self.name)
+
+    @property
+    def records(self):
+        return [record for _, part in sorted(COMMITTED[self.name].items()) for record in part]
+
+
+class _Writer(SinkWriter):
+    def __init__(self):
+        self.records = []
+
+    def write_batch(self, values, timestamps):
+        self.records += values
+
+    def prepare_commit(self):
+        records, self.records = self.records, []
+        return records
+
+
+class _Committer(Committer):
+    def __init__(self, name):
+        self.name = name
+
+    def commit(self, committables, checkpoint_id):
+        COMMITTED[self.name][checkpoint_id] = list(committables)

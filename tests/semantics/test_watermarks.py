@@ -324,6 +324,31 @@ def test_a_source_function_emits_timestamps_and_watermarks(env, run):
     assert results["fired"] == [(5, 10), (12, MAX_WATERMARK)]
 
 
+class Marked(SourceFunction):
+    """A watermark behind every third record, right up to it."""
+
+    def run(self, ctx):
+        for number in range(30):
+            ctx.collect_with_timestamp(number, number)
+            if number % 3 == 2:
+                ctx.emit_watermark(Watermark(number))
+
+    def cancel(self):
+        pass
+
+
+@pytest.mark.variants(modes=["STREAMING"], parallelism=[1, 4])
+@pytest.mark.on_spark((4, "STREAMING"))
+def test_tasks_that_read_their_parts_of_one_receiver_make_nothing_late(env, run):
+    class Lateness(KeyedProcessFunction):
+        def process_element(self, value, ctx):
+            yield value, ctx.timestamp() <= ctx.timer_service().current_watermark()
+
+    records = env.add_source(Marked()).map(lambda number: number)
+    results = run(late=records.key_by(lambda _: 0).process(Lateness()))
+    assert sorted(results["late"]) == [(number, False) for number in range(30)]
+
+
 def test_bounded_out_of_orderness_does_not_wrap_around_before_the_first_record(hand):
     source = Script([], bounded=False)
     bounded = strategy(WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_minutes(1)))

@@ -76,6 +76,13 @@ class SourceSplit:
 
     split_id: str
 
+    def part(self, index: int, count: int, start_offset: Any) -> SourceSplit:
+        """What task ``index`` of ``count`` reads of a range that begins at ``start_offset``, under a name of its own.
+
+        Only for sources that say ``spreads``.
+        """
+        raise NotImplementedError(f"{type(self).__name__} cannot be read by several tasks at once")
+
 
 class SplitEnumerator(ABC):
     """Knows the splits of a source and how far each can be read. Runs on the driver."""
@@ -179,6 +186,11 @@ class Source(ABC):
 
     makes_watermarks: bool = False
     """Whether readers yield watermarks of their own: functions that look at the clock then keep it across batches."""
+
+    spreads: bool = False
+    """Whether several tasks may read one range of a split, each a part (:meth:`SourceSplit.part`). Where a source with
+    one task feeds operators with more, these then read for themselves: the records need not be sent to them.
+    """
 
     def get_boundedness(self) -> Boundedness:
         """Whether the source comes to an end; bounded unless overridden."""

@@ -112,9 +112,9 @@ class JobGraphGenerator:
         stateful = node.operator is not None and (node.operator.stateful or node.operator.keyed)
         if vertex.operators[0].source is not None and (stateful or _reads_a_clock(node, vertex)):
             return None  # the source stage keeps no state, and its clocks start anew with every batch
+        direct = isinstance(edge.partitioner, ForwardPartitioner) and upstream.parallelism == node.parallelism
         can_chain = (
-            isinstance(edge.partitioner, ForwardPartitioner)
-            and upstream.parallelism == node.parallelism
+            (direct or (edge.spread and len(upstream.outputs) == 1))
             and node.chaining is ChainingStrategy.ALWAYS
             and upstream.chaining is not ChainingStrategy.NEVER
             and upstream.slot_sharing_group == node.slot_sharing_group
@@ -136,6 +136,8 @@ class JobGraphGenerator:
 
     def _append(self, node: StreamNode, edge: StreamEdge) -> None:
         vertex = self._vertex_of[edge.source.id]
+        if edge.spread:
+            vertex.spread, vertex.parallelism, vertex.max_parallelism = True, node.parallelism, node.max_parallelism
         position = len(vertex.operators)
         vertex.operators.append(self._chained(node))
         vertex.operators[self._position[edge.source.id]].links.append(ChainLink(position, edge.tag_id))

@@ -33,6 +33,8 @@ class StreamEdge:
     input_index: int
     tag_id: str | None
     partitioner: Partitioner
+    spread: bool = False
+    """Whether the target's tasks can read for themselves what the source would send them."""
 
 
 @dataclass(eq=False, slots=True)
@@ -154,7 +156,8 @@ class StreamGraphGenerator:
                 f"(parallelism {target.parallelism}) "
                 "needs the same parallelism on both sides: use rebalance() or rescale()"
             )
-        edge = StreamEdge(feed.node, target, input_index, feed.tag_id, partitioner)
+        spread = feed.partitioner is None and not same and _spreads(feed.node)
+        edge = StreamEdge(feed.node, target, input_index, feed.tag_id, partitioner, spread)
         feed.node.outputs.append(edge)
         target.inputs.append(edge)
 
@@ -168,6 +171,10 @@ class StreamGraphGenerator:
                         f"have the same uid '{node.uid}': uids must be unique"
                     )
                 seen[node.uid] = node.name
+
+
+def _spreads(node: StreamNode) -> bool:
+    return node.kind == "source" and node.parallelism == 1 and getattr(node.source, "spreads", False)
 
 
 def _predecessors_first(sink: Transformation) -> list[Transformation]:

@@ -36,7 +36,7 @@ FIRST_BATCH_RECORDS = 50_000
 MAX_BATCH_RECORDS = 4_000_000
 TARGET_BATCH_SECONDS = 1.5
 _TRIAL_EVERY = 2
-_TRIAL_BATCHES = 1
+_MAX_PATIENCE = 16
 _WORTH_IT = 1.2
 _PLANNING_SECONDS = 0.005
 
@@ -97,22 +97,17 @@ class BatchSizer:
             self._resize(self.limit // 4 if seconds > 10 * self._target else self.limit // 2)
         elif seconds < self._target / 2:
             self._resize(2 * self.limit)
-        elif self._trial_against is not None:
-            if len(self._rates) >= _TRIAL_BATCHES:
-                self._judge(self._trial_against)
-        elif len(self._rates) >= self._patience and seconds < 3 * self._target:
+        elif self._trial_against is not None and self._rates[-1] <= _WORTH_IT * self._trial_against:
+            self._patience = min(2 * self._patience, _MAX_PATIENCE)
+            self._resize(self.limit // 2)
+        elif seconds < 3 * self._target and (self._trial_against or len(self._rates) >= self._patience):
+            # A larger size that was worth it is followed by a still larger one at once.
+            self._patience = _TRIAL_EVERY if self._trial_against else self._patience
             rate = median(self._rates[-_TRIAL_EVERY:])
             self._resize(2 * self.limit)
             self._trial_against = rate
-
-    def _judge(self, smaller: float) -> None:
-        better = median(self._rates) > _WORTH_IT * smaller
-        self._patience = _TRIAL_EVERY if better else min(4 * self._patience, 64 * _TRIAL_EVERY)
-        if better:
-            self._rates.clear()
-            self._trial_against = None
         else:
-            self._resize(self.limit // 2)
+            self._trial_against = None
 
     def _resize(self, limit: int) -> None:
         self.limit = min(max(limit, MIN_BATCH_RECORDS), MAX_BATCH_RECORDS)
@@ -147,7 +142,7 @@ class SourceCoordinator:
                 continue
             source: Source = vertex.operators[0].source
             with source_errors(vertex.operators[0].name, "making its enumerator"):
-                enumerator = source.create_enumerator(vertex.split_parallelism or vertex.parallelism)
+                enumerator = source.create_enumerator(vertex.source_parallelism)
             self.sources.append(CoordinatedSource(vertex, source, enumerator, idle_timeout_of(vertex)))
         self._wakeup: int | None = 0  # tasks that are restored may wait for a time that has passed: ask them
         self._draining = False
@@ -351,13 +346,14 @@ class SourceCoordinator:
         for source in self.sources:
             positions = end["s"].get(source.key, {})
             splits[source.vertex.id] = {
-                split_id: SplitStatus(
-                    subtask,
+                name: SplitStatus(
+                    reader,
                     None if source.idle_timeout is None else state == IDLE,
                     state >= FINISHED or end["end"],
                 )
                 for split_id, (_, state, subtask) in positions.items()
                 if state != GONE
+                for name, reader in _readers(source.vertex, split_id, subtask)
             }
             ended = source.source.may_end and source.key not in end.get("more", ())
             if end["end"] or (ended and all(position[1] >= FINISHED for position in positions.values())):
@@ -389,7 +385,11 @@ class SourceCoordinator:
                 if first != offset:
                     with source.asked(f"preparing split '{split_id}' from {shorten(first)} to {shorten(offset)}"):
                         prepared = source.enumerator.prepare(split, first, offset)
-                    ranges.setdefault(subtask, []).append(SplitRange(prepared, first, offset))
+                    for reader in range(source.vertex.parallelism) if source.vertex.spread else (subtask,):
+                        part = prepared
+                        if source.vertex.spread:
+                            part = prepared.part(reader, source.vertex.parallelism, first)
+                        ranges.setdefault(reader, []).append(SplitRange(part, first, offset))
             if end["end"]:  # the operators behind a source that had ended before want to be told, too
                 for subtask in range(source.vertex.parallelism):
                     ranges.setdefault(subtask, [])
@@ -414,6 +414,13 @@ class SourceCoordinator:
             positions = end["s"].get(source.key, {})
             with source.asked("committing its offsets"):
                 source.enumerator.commit({split_id: position[0] for split_id, position in positions.items()})
+
+
+def _readers(vertex: JobVertex, split_id: str, subtask: int) -> list[tuple[str, int]]:
+    """Under which names a split is read, and by which subtasks: each part has a clock of its own."""
+    if not vertex.spread:
+        return [(split_id, subtask)]
+    return [(f"{split_id}/{reader}", reader) for reader in range(vertex.parallelism)]
 
 
 def _with_subtasks(positions: dict[str, Any], parallelism: int) -> dict[str, Any]:

@@ -46,11 +46,18 @@ class JobVertex:
     outputs: list[int] = field(default_factory=list)
     split_parallelism: int | None = None
     """The parallelism a source was split for when it first started; whatever becomes of it, the splits stay."""
+    spread: bool = False
+    """Whether a source of parallelism 1 is read by all tasks of this vertex, each its part of every range."""
 
     @property
     def is_source(self) -> bool:
         """Whether the chain starts with a source."""
         return self.operators[0].operator is None
+
+    @property
+    def source_parallelism(self) -> int:
+        """How many tasks the source is split for."""
+        return self.split_parallelism or (1 if self.spread else self.parallelism)
 
 
 @dataclass(slots=True)

@@ -3,10 +3,14 @@
 Sockets and hand-written source functions cannot be asked again. What they deliver is appended to files on the driver
 before a batch that reads it is planned; after a crash the batch is read from the files (spec: ch. 8, resettable
 sources). Positions count elements from the beginning of the job.
+
+Neither memory nor disk grow with a job that is slower than its source: a receiver waits while `capacity` elements are
+not yet in a batch, and the files hold the batches that are not yet committed.
 """
 
 from __future__ import annotations
 
+import os
 import pickle
 import tempfile
 import threading
@@ -15,7 +19,7 @@ from typing import Any
 
 from penstock.runtime.serialization import dumps
 
-_SEGMENT_ELEMENTS = 50_000
+CAPACITY = 50_000
 
 
 class ReceiveLog:
@@ -30,11 +34,13 @@ class ReceiveLog:
     >>> log.close()
     """
 
-    def __init__(self, directory: str | None) -> None:
+    def __init__(self, directory: str | None, capacity: int = CAPACITY) -> None:
         self._owned = tempfile.TemporaryDirectory(prefix="penstock-received-") if directory is None else None
         self._directory = Path(self._owned.name if self._owned is not None else directory)  # type: ignore[arg-type]
         self._directory.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Condition()
+        self._capacity = capacity
+        self._closed = False
         self._waiting: list[Any] = []
         self._segments: dict[int, list[Any]] = {}
         for path in sorted(self._directory.glob("*.log")):
@@ -42,30 +48,55 @@ class ReceiveLog:
             self._segments[start] = pickle.loads(path.read_bytes())
         self._end = max((start + len(part) for start, part in self._segments.items()), default=0)
 
-    def append(self, element: Any) -> None:
-        """Receive one element."""
-        with self._lock:
-            self._waiting.append(element)
+    @property
+    def capacity(self) -> int:
+        """How many elements may wait for a batch."""
+        return self._capacity
 
-    def extend(self, elements: list[Any]) -> None:
-        """Receive several elements."""
+    @capacity.setter
+    def capacity(self, capacity: int) -> None:
         with self._lock:
-            self._waiting.extend(elements)
+            self._capacity = capacity
+            self._lock.notify_all()
+
+    def append(self, element: Any) -> None:
+        """Receive one element; waits while there is no room."""
+        self.extend([element])
+
+    def extend(self, elements: list[Any], *, wait: bool = True) -> None:
+        """Receive several elements; waits while there is no room, unless told not to."""
+        with self._lock:
+            while wait and not self._closed and len(self._waiting) >= self._capacity:
+                self._lock.wait()
+            if not self._closed:  # a job that has ended receives nothing
+                self._waiting.extend(elements)
+
+    def wait_for_room(self) -> None:
+        """Returns when an element could be appended without waiting, or the log is closed."""
+        self.extend([])
 
     def seal(self, start: int, limit: int) -> int:
         """Make up to `limit` elements behind `start` durable; returns the position behind the last of them."""
         with self._lock:
             self._end = max(self._end, start)
             already = self._end - start
-            room = min(limit - already, len(self._waiting), _SEGMENT_ELEMENTS)
+            room = min(limit - already, len(self._waiting))
             if room > 0:
-                segment, self._waiting = self._waiting[:room], self._waiting[room:]
-                temporary = self._directory / f"{self._end:020d}.tmp"
-                temporary.write_bytes(dumps(segment, "what a source received"))
-                temporary.rename(self._directory / f"{self._end:020d}.log")
+                segment, rest = self._waiting[:room], self._waiting[room:]
+                self._write(self._end, segment)
+                self._waiting = rest
                 self._segments[self._end] = segment
                 self._end += room
+                self._lock.notify_all()
             return min(self._end, start + limit)
+
+    def _write(self, position: int, segment: list[Any]) -> None:
+        temporary = self._directory / f"{position:020d}.tmp"
+        with temporary.open("wb") as file:
+            file.write(dumps(segment, "what a source received"))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(self._directory / f"{position:020d}.log")
 
     def read(self, start: int, end: int) -> list[Any]:
         """The elements from one position to another."""
@@ -81,8 +112,21 @@ class ReceiveLog:
         """Everything before this position is processed for good."""
         with self._lock:
             for first in [f for f, part in self._segments.items() if f + len(part) <= position]:
-                del self._segments[first]
-                (self._directory / f"{first:020d}.log").unlink(missing_ok=True)
+                self._remove(first)
+
+    def discard_after(self, position: int) -> None:
+        """Forget elements that no batch was planned with: their source delivers them again.
+
+        Batches end where segments end in such a source, so a segment is forgotten as a whole.
+        """
+        with self._lock:
+            for first in [first for first in self._segments if first >= position]:
+                self._remove(first)
+            self._end = position
+
+    def _remove(self, first: int) -> None:
+        del self._segments[first]
+        (self._directory / f"{first:020d}.log").unlink(missing_ok=True)
 
     @property
     def pending(self) -> int:
@@ -94,7 +138,14 @@ class ReceiveLog:
         """Position behind the last durable element."""
         return self._end
 
+    def release(self) -> None:
+        """Nothing more is received: who waits for room returns."""
+        with self._lock:
+            self._closed = True
+            self._lock.notify_all()
+
     def close(self) -> None:
         """Remove a log nobody asked to keep."""
+        self.release()
         if self._owned is not None:
             self._owned.cleanup()

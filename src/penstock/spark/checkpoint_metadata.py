@@ -172,9 +172,6 @@ def _shape(graph: JobGraph) -> dict[str, Any]:
         "version": _VERSION,
         "channels": graph.channels,
         "stages": stages,
-        "splits": {
-            vertex.operators[0].operator_id: vertex.split_parallelism or vertex.parallelism
-            for vertex in graph.source_vertices
-        },
+        "splits": {vertex.operators[0].operator_id: vertex.source_parallelism for vertex in graph.source_vertices},
         "key_groups": {chained.operator_id: chained.max_parallelism for chained in keyed},
     }

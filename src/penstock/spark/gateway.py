@@ -22,16 +22,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 
 from penstock.common.errors import PenstockError
+from penstock.spark import class_archive
+from penstock.spark.launch import launch_command
 from penstock.spark.worker_tuning import RELAY_VARIABLE, parse_relayed
 
 __all__ = ["JvmProcess", "SparkStartError", "debugging", "session_members"]
 
 _START_SECONDS = 120.0
 _EXIT_SECONDS = 20.0
+_ARCHIVE_SECONDS = 300.0
 _KEPT_LINES = 200
 
 
@@ -66,14 +68,11 @@ class JvmProcess:
     # -- start --------------------------------------------------------------------------------------------------
 
     def _start(self, conf: Mapping[str, str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-        command = [str(Path(_find_spark_home(), "bin", "spark-submit"))]
-        for key, value in conf.items():
-            command += ["--conf", f"{key}={value}"]
-        command.append("pyspark-shell")
+        launch = launch_command(conf)
         directory = tempfile.mkdtemp(prefix="penstock-gateway-")
         connection = Path(directory, "connection")
         variables = {
-            **os.environ,
+            **launch.environment,
             **environment,
             "SPARK_CONNECT_MODE": "0",
             "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection),
@@ -83,7 +82,7 @@ class JvmProcess:
             variables[RELAY_VARIABLE] = "1"
         try:
             process = subprocess.Popen(  # noqa: S603 - Spark's own launcher
-                command,
+                launch.arguments,
                 env=variables,
                 stdin=subprocess.PIPE,  # the JVM ends when this pipe does, however our process ends
                 stdout=subprocess.PIPE if quiet else None,
@@ -198,7 +197,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         if ask is not None:
             ask()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=_EXIT_SECONDS)
+            process.wait(timeout=_ARCHIVE_SECONDS if class_archive.is_making() else _EXIT_SECONDS)
             return
 
 

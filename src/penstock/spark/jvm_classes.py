@@ -25,7 +25,7 @@ import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from pyspark.find_spark_home import _find_spark_home
 
-__all__ = ["LOCAL_FILE_SYSTEM", "REPORT_SINK", "cache_directory", "compiled_jar", "settings"]
+__all__ = ["LOCAL_FILE_SYSTEM", "REPORT_SINK", "cache_directory", "compiled_jar", "settings", "version"]
 
 LOCAL_FILE_SYSTEM = "penstock.spark.PlainLocalFileSystem"
 REPORT_SINK = "penstock.spark.ReportSink"
@@ -43,13 +43,21 @@ def settings() -> dict[str, str]:
 
 def compiled_jar() -> Path:
     """The compiled classes, from the cache or made now (about two seconds, once)."""
-    sources = [path.read_text(encoding="utf-8") for path in sorted(_SOURCES.glob("*.java"))]
-    version = hashlib.sha256("\n".join([pyspark.__version__, *sources]).encode()).hexdigest()[:12]
-    jar = cache_directory() / f"classes-{pyspark.__version__}-{version}.jar"
+    jar = cache_directory() / f"classes-{version()}.jar"
     if not jar.exists():
         jar.parent.mkdir(parents=True, exist_ok=True)
-        _write_jar(jar, _compile(sources))
+        _write_jar(jar, _compile(_sources()))
     return jar
+
+
+def version() -> str:
+    """Of Spark and of the sources here: classes of another version are of no use."""
+    digest = hashlib.sha256("\n".join([pyspark.__version__, *_sources()]).encode()).hexdigest()[:12]
+    return f"{pyspark.__version__}-{digest}"
+
+
+def _sources() -> list[str]:
+    return [path.read_text(encoding="utf-8") for path in sorted(_SOURCES.glob("*.java"))]
 
 
 def cache_directory() -> Path:

@@ -142,6 +142,9 @@ def _java_options(wanted: Mapping[str, str], directory: Path) -> Iterator[str]:
     # The JVM plans batches and moves frames, and has few cores: what the user sets wins.
     if "-XX:+Use" not in wanted.get("spark.driver.extraJavaOptions", ""):
         yield "-XX:+UseSerialGC"
+        # Nearly everything a batch allocates is dead at its end. With the few MB that Java begins with, young objects
+        # are collected twice a second, some 15 ms each time.
+        yield "-Xmn256m"
 
 
 def _joined(key: str, ours: str | None, wanted: str) -> str:

@@ -193,7 +193,7 @@ class MiniClusterJob:
     def snapshot(self) -> bytes:
         """All state of the job: offsets, pages, clocks."""
         channels = {key: (state.store.blobs, state.snapshots) for key, state in self._channels.items()}
-        splits = {v.operators[0].operator_id: v.split_parallelism or v.parallelism for v in self.graph.source_vertices}
+        splits = {v.operators[0].operator_id: v.source_parallelism for v in self.graph.source_vertices}
         return pickle.dumps((self.offset, channels, splits, self.job_id))
 
     def _restore(self, snapshot: bytes) -> None:

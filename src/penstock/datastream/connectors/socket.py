@@ -9,7 +9,7 @@ from typing import Any
 from penstock.common.errors import InvalidProgramError, JobExecutionError
 from penstock.core.source import Boundedness, Source, SourceReader, SourceSplit, SplitEnumerator
 from penstock.runtime.receive_log import ReceiveLog
-from penstock.runtime.received_source import RECORD, ReceivedReader, ReceiverEnumerator
+from penstock.runtime.received_source import RECORD, ReceivedReader, ReceiverEnumerator, SimpleReceiver
 
 _CHUNK = 1 << 16
 _RETRY_SECONDS = 0.5
@@ -31,6 +31,8 @@ class SocketTextSource(Source):
         self._delimiter = delimiter
         self._max_retries = max_retries
 
+    spreads = True
+
     def get_boundedness(self) -> Boundedness:
         """A stream; it may end all the same."""
         return Boundedness.CONTINUOUS_UNBOUNDED
@@ -42,7 +44,8 @@ class SocketTextSource(Source):
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
         """One receiver: there is one connection."""
-        return ReceiverEnumerator(f"Socket {self._hostname}:{self._port}", 1, self._receive)
+        name = f"Socket {self._hostname}:{self._port}"
+        return ReceiverEnumerator(name, 1, lambda _: SimpleReceiver(self._receive))
 
     def create_reader(self) -> SourceReader:
         """Reads what was received."""
@@ -52,7 +55,7 @@ class SocketTextSource(Source):
         """The first element."""
         return 0
 
-    def _receive(self, _: int, log: ReceiveLog, stop: threading.Event) -> None:
+    def _receive(self, log: ReceiveLog, stop: threading.Event) -> None:
         attempts = 0
         while not stop.is_set():
             try:

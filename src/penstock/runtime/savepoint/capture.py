@@ -228,7 +228,7 @@ def assemble(
             manifest.sources[head.operator_id] = {
                 "uid": head.uid,
                 "name": head.name,
-                "parallelism": vertex.split_parallelism or vertex.parallelism,
+                "parallelism": vertex.source_parallelism,
                 "splits": {split_id: list(position[:2]) for split_id, position in splits.items()},
             }
         if vertex.level == 0:

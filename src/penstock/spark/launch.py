@@ -1,0 +1,102 @@
+"""The command that starts an embedded Spark's JVM.
+
+Spark's own way is a shell script, a small JVM that works out the command, and SparkSubmit inside the real one; and it
+tells Python workers to import pyspark from a zip file, whose modules Python compiles anew in every process. For a
+Spark inside this machine the small JVM is asked directly, the gateway is started at once, and workers import pyspark
+from where this process has it. Whoever has a Spark configuration of his own, jars to be fetched or a cluster gets
+Spark's own way.
+"""
+
+from __future__ import annotations
+
+import os
+import site
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+from pyspark.find_spark_home import _find_spark_home
+
+from penstock.spark import class_archive
+
+__all__ = ["LaunchCommand", "launch_command"]
+
+_SUBMIT = "org.apache.spark.deploy.SparkSubmit"
+_GATEWAY = "org.apache.spark.api.python.PythonGatewayServer"
+_LAUNCHER = "org.apache.spark.launcher.Main"
+_LAUNCHER_SECONDS = 30
+# What only SparkSubmit looks at.
+_SUBMITTED = ("spark.jars", "spark.files", "spark.archives", "spark.submit.", "spark.driver.userClassPathFirst")
+_OWN_CONFIGURATION = ("spark-defaults.conf", "spark-env.sh")
+
+
+@dataclass(slots=True)
+class LaunchCommand:
+    """What to run, and in which environment."""
+
+    arguments: list[str]
+    environment: dict[str, str]
+
+
+def launch_command(conf: Mapping[str, str]) -> LaunchCommand:
+    """The quick way where it does the same as Spark's own, else Spark's own."""
+    home = Path(_find_spark_home())
+    if is_plain_local(conf, home):
+        java = _java_command(conf, home)
+        if java is not None:
+            properties = [f"-D{key}={value}" for key, value in conf.items()]
+            return LaunchCommand([*java, *class_archive.java_options(), *properties, _GATEWAY], _environment())
+    submit = [str(home / "bin" / "spark-submit")]
+    for key, value in conf.items():
+        submit += ["--conf", f"{key}={value}"]
+    return LaunchCommand([*submit, "pyspark-shell"], dict(os.environ))
+
+
+def is_plain_local(conf: Mapping[str, str], home: Path) -> bool:
+    """Whether nothing is asked for that only SparkSubmit does."""
+    master = conf.get("spark.master", "")
+    if sys.platform == "win32" or not (master == "local" or master.startswith("local[")):
+        return False
+    if any(key.startswith(_SUBMITTED) for key in conf) or "PYSPARK_SUBMIT_ARGS" in os.environ:
+        return False
+    directory = Path(os.environ.get("SPARK_CONF_DIR") or home / "conf")
+    return not any((directory / name).exists() for name in _OWN_CONFIGURATION)
+
+
+def _java_command(conf: Mapping[str, str], home: Path) -> list[str] | None:
+    """Java, its class path and its options, as Spark's launcher says; None if it does not."""
+    java_home = os.environ.get("JAVA_HOME")
+    java = str(Path(java_home, "bin", "java")) if java_home else "java"
+    launcher = next(home.glob("jars/spark-launcher_*.jar"), None)
+    if launcher is None:
+        return None
+    scala = launcher.name.removeprefix("spark-launcher_").partition("-")[0]
+    command = [java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{home}/jars/*", _LAUNCHER, _SUBMIT]
+    for key in ("spark.driver.memory", "spark.driver.extraJavaOptions", "spark.driver.extraClassPath"):
+        if key in conf:
+            command += ["--conf", f"{key}={conf[key]}"]
+    environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_SCALA_VERSION": scala}
+    try:
+        answer = subprocess.run(  # noqa: S603 - Spark's own launcher
+            [*command, "pyspark-shell"], env=environment, capture_output=True, timeout=_LAUNCHER_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    words = [word.strip() for word in os.fsdecode(answer.stdout).split("\0") if word.strip()]
+    return words[: words.index(_SUBMIT)] if _SUBMIT in words else None
+
+
+def _environment() -> dict[str, str]:
+    environment = dict(os.environ)
+    # Without it Spark adds no zip file of pyspark to the workers' path.
+    environment.pop("SPARK_HOME", None)
+    # Everything stays on this machine: looking up its name may take seconds where names are not in order.
+    environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    place = str(Path(pyspark.__file__).parent.parent)
+    if place not in {*site.getsitepackages(), site.getusersitepackages()}:
+        inherited = environment.get("PYTHONPATH", "").split(os.pathsep)
+        environment["PYTHONPATH"] = os.pathsep.join([place, *filter(None, inherited)])
+    return environment
