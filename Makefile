@@ -7,6 +7,10 @@ WORKERS ?= 4
 # Extra arguments: make test-fast ARGS="-k timers -x"
 ARGS ?=
 
+# Compiled modules are kept, whatever the surroundings say: Spark starts many Python processes, and compiling what each of
+# them imports costs more than a second of its time.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup java fast-start demo test test-fast test-windows test-spark test-slow chaos test-all lint format names constraints bench docs clean
@@ -40,13 +44,13 @@ demo: java ## run the sensor-average job on an embedded Spark, with live output
 test: test-fast test-windows test-spark ## what CI runs: first without, then with Spark
 
 test-fast: setup ## tests and doctests that need no JVM
-	@$(PYTEST) src tests --doctest-modules -m "not spark and not slow and not kafka" -q -n logical --maxprocesses $(WORKERS) $(ARGS)
+	@$(PYTEST) -m "not spark and not slow and not kafka and not server" -q -n logical --maxprocesses $(WORKERS) $(ARGS)
 
 test-windows: setup ## twelve thousand random streams through the window operators; no JVM
 	@$(PYTEST) tests/runtime/windows -m "slow and not spark" -q -n logical --maxprocesses $(WORKERS) $(ARGS)
 
-test-spark: fast-start ## tests on a local Spark, and with a Kafka broker
-	@$(PYTEST) -m "(spark or kafka) and not slow" -q $(ARGS)
+test-spark: fast-start ## tests on a local Spark, and with servers that take long to start (Kafka, ...)
+	@$(PYTEST) -m "(spark or kafka or server) and not slow" -q $(ARGS)
 
 test-slow: java ## tests that take long (kills, soaks, large state)
 	@$(PYTEST) -m slow -q $(ARGS)

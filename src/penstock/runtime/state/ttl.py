@@ -12,6 +12,7 @@ from typing import Any
 
 from penstock.core.state import AggregatingState, ListState, MapState, ReducingState, StateTtlConfig, ValueState
 from penstock.runtime.state.cells import Cell
+from penstock.runtime.state.keyed_states import fresh
 
 Stamped = tuple[Any, int]
 Clock = Callable[[], int]
@@ -114,7 +115,7 @@ class TtlValueState(_TtlScalar, ValueState[Any]):
     def value(self) -> Any:
         """The value, unless it expired."""
         value = self._read()
-        return self._default if value is None else value
+        return fresh(self._default) if value is None else value
 
     def update(self, value: Any) -> None:
         """Replace the value and restart its life."""
