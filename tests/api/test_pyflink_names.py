@@ -128,6 +128,26 @@ def test_a_missing_name_says_what_to_do_from_its_own_module_and_from_every_packa
                 getattr(names.our_module(exporter), name)
 
 
+PARAMETERS = [
+    (module, path, wanted)
+    for module, methods in names.json.loads((ROOT / "tests" / "api" / "pyflink_parameters.json").read_text()).items()
+    for path, wanted in methods.items()
+]
+
+
+def test_every_parameter_has_pyflinks_name_so_that_it_can_be_given_by_keyword():
+    different = []
+    for module, path, wanted in PARAMETERS:
+        try:
+            parameters = inspect.signature(names.lookup(module, path)).parameters
+        except UnsupportedFeatureError:
+            continue
+        if "kwargs" not in parameters and not set(wanted) <= set(parameters):  # a base class without one of its own
+            different.append((path, wanted, list(parameters)))
+    assert different == []
+    assert len(PARAMETERS) > 300
+
+
 def test_a_misspelt_name_stays_an_attribute_error():
     for module in ("penstock.datastream", "penstock.datastream.connectors", "penstock.datastream.functions"):
         with pytest.raises(AttributeError, match="NoSuchThing"):
