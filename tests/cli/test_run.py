@@ -124,6 +124,18 @@ def test_a_wrong_path_of_a_savepoint_is_said_before_anything_runs(program, tmp_p
     assert printed.err.startswith(f"error: there is no complete savepoint in {tmp_path / 'none'}")
 
 
+def test_a_mistake_in_the_program_is_said_with_its_line(program, capsys):
+    path = program("x = 1\nfrom penstock.datastream.connectors.pulsar import PulsarSource\n")
+    assert main(["run", str(path)]) == 1
+    assert capsys.readouterr().err.endswith(f"\nin {path}, line 2\n")
+
+
+def test_a_file_that_is_not_python_is_shown_without_our_frames(program, capsys):
+    path = program("def f(:\n")
+    assert main(["run", str(path)]) == 1
+    assert capsys.readouterr().err.startswith(f'  File "{path}", line 1\n    def f(:\n')
+
+
 def test_a_directory_is_no_program(tmp_path, capsys):
     assert main(["run", str(tmp_path)]) == 1
     assert capsys.readouterr().err == f"error: '{tmp_path}' is a directory: name a Python file in it\n"
