@@ -1,10 +1,14 @@
 """``penstock doctor``: what it finds, and what it says when something is missing."""
 
 import re
+import tomllib
+from pathlib import Path
 
 from penstock.cli import doctor
 from penstock.cli.main import main
 from penstock.common.errors import JobExecutionError
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_with_everything_there_the_exit_code_is_0(capsys, monkeypatch, tmp_path):
@@ -71,3 +75,9 @@ def test_findings_are_shown_before_a_job_is_tried(capsys, monkeypatch, tmp_path)
     assert main(["doctor", "--run"]) == 0
     assert "Python" in shown[0]
     assert re.search(r"^ok      job ", capsys.readouterr().out, flags=re.MULTILINE)
+
+
+def test_every_extra_for_a_connector_is_looked_at():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    looked_at = {extra for *_, extra in doctor._CONNECTORS if extra is not None}
+    assert looked_at == set(extras) - {"java", "bench", "docs", "dev"}

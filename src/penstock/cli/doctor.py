@@ -39,6 +39,8 @@ _CONNECTORS = (
     ("Kafka", "penstock.datastream.connectors.kafka", "confluent_kafka", "kafka"),
     ("PostgreSQL and other databases", "penstock.datastream.connectors.jdbc", "psycopg", "postgresql"),
     ("Redis", "penstock.datastream.connectors.redis", "redis", "redis"),
+    ("RabbitMQ", "penstock.datastream.connectors.rabbitmq", "pika", "rabbitmq"),
+    ("MQTT", "penstock.datastream.connectors.mqtt", "paho.mqtt", "mqtt"),
     ("Elasticsearch, OpenSearch", "penstock.datastream.connectors.elasticsearch", None, None),
     ("any Spark DataFrame (env.from_dataframe)", "penstock.spark.interop", "pyspark", None),
 )
