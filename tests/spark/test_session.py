@@ -58,7 +58,7 @@ def _members(session: int) -> list[int]:
 
 
 def _wait_until(condition) -> bool:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not condition():
         if time.monotonic() > deadline:
             return False
