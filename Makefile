@@ -46,13 +46,13 @@ demo: java ## run the sensor-average job on an embedded Spark, with live output
 test: test-fast test-windows test-spark ## what CI runs: first without, then with Spark
 
 test-fast: setup ## tests, and examples in docstrings, that need no JVM
-	@$(PYTEST) -m "not spark and not slow and not kafka" -q -n logical --maxprocesses $(WORKERS) $(ARGS)
+	@$(PYTEST) -m "not spark and not slow and not kafka and not server" -q -n logical --maxprocesses $(WORKERS) $(ARGS)
 
 test-windows: setup ## twelve thousand random streams through the window operators; no JVM
 	@$(PYTEST) tests/runtime/windows -m "slow and not spark" -q -n logical --maxprocesses $(WORKERS) $(ARGS)
 
-test-spark: fast-start ## tests on a local Spark, and with a Kafka broker
-	@$(PYTEST) -m "(spark or kafka) and not slow" -q -n $(SPARK_WORKERS) --dist loadgroup -o timeout=300 $(ARGS)
+test-spark: fast-start ## tests on a local Spark, and with servers that take long to start (Kafka, ...)
+	@$(PYTEST) -m "(spark or kafka or server) and not slow" -q -n $(SPARK_WORKERS) --dist loadgroup -o timeout=300 $(ARGS)
 
 test-slow: java ## tests that take long (kills, soaks, large state)
 	@$(PYTEST) -m slow -q $(ARGS)

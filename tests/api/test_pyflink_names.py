@@ -95,6 +95,33 @@ def test_methods_of_the_bridge_to_java_say_that_there_is_none():
             call()
 
 
+def test_every_method_that_gives_a_java_object_refuses_with_a_reason():
+    for name in ALL:
+        if ".get_java_" not in name.path:
+            continue
+        try:
+            method = names.lookup(name.module, name.path)
+        except UnsupportedFeatureError:
+            continue  # the class itself is refused
+        with pytest.raises(UnsupportedFeatureError, match=r"ha(s|ve) no Java"):
+            method(object())
+
+
+MISSING = sorted({(name.module, name.path.partition(".")[0]) for name in ALL if name.status == names.UNSUPPORTED})
+
+
+def test_a_missing_name_says_what_to_do_from_its_own_module_and_from_every_package_that_exports_it():
+    for module, name in MISSING:
+        exporters = [module] + [
+            package
+            for package, contents in names.json.loads(names.NAMES.read_text()).items()
+            if name in contents.get("_re_exports", ()) and module.startswith(package)
+        ]
+        for exporter in exporters:
+            with pytest.raises(UnsupportedFeatureError, match=rf"{name} is not supported: \w.{{10}}"):
+                getattr(names.our_module(exporter), name)
+
+
 def test_a_misspelt_name_stays_an_attribute_error():
     for module in ("penstock.datastream", "penstock.datastream.connectors", "penstock.datastream.functions"):
         with pytest.raises(AttributeError, match="NoSuchThing"):

@@ -15,7 +15,7 @@ from penstock.common.configuration import Configuration
 from penstock.common.errors import InvalidProgramError, PenstockError
 from penstock.datastream.execution_defaults import ExecutionDefaults, execution_defaults
 
-__all__ = ["configuration", "run_program"]
+__all__ = ["check_program", "configuration", "run_program"]
 
 
 def configuration(options: argparse.Namespace) -> Configuration:
@@ -38,13 +38,20 @@ def configuration(options: argparse.Namespace) -> Configuration:
     return result
 
 
+def check_program(path: Path) -> None:
+    """Raise if there is no such file, or one that cannot be a program."""
+    if path.is_dir():
+        raise InvalidProgramError(f"'{path}' is a directory: name a Python file in it")
+    if not path.is_file():
+        raise InvalidProgramError(f"there is no file '{path}'")
+
+
 def run_program(path: Path, arguments: list[str], defaults: ExecutionDefaults) -> int:
     """Run a file as ``python file arguments`` would; returns the exit code.
 
     An error of the program is shown with its own frames only, one of Penstock as a single message.
     """
-    if not path.is_file():
-        raise InvalidProgramError(f"there is no file '{path}'")
+    check_program(path)
     try:
         with execution_defaults(defaults), _as_main(path, arguments):
             runpy.run_path(str(path), run_name="__main__")

@@ -27,20 +27,27 @@ def program(name):
     return found or str(versions[0])
 
 
-def wait_for(condition, process, seconds=60):
+def wait_for(condition, process, seconds=60, output=None):
+    def said():
+        return "" if output is None else f": {output.read_text(errors='replace')[-2000:]}"
+
     deadline = time.monotonic() + seconds
     while True:
         with contextlib.suppress(Exception):
             if condition():
                 return
-        assert process.poll() is None, "the server ended at once"
-        assert time.monotonic() < deadline, "the server did not come up"
+        assert process.poll() is None, f"the server ended at once{said()}"
+        assert time.monotonic() < deadline, f"the server did not come up{said()}"
         time.sleep(0.02)
 
 
 @contextlib.contextmanager
-def running(command, **options):
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options)
+def running(command, output=None, **options):
+    with contextlib.ExitStack() as stack:
+        target = subprocess.DEVNULL if output is None else stack.enter_context(output.open("wb"))
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=target, stderr=subprocess.STDOUT, **options
+        )
     try:
         yield process
     finally:
@@ -116,3 +123,65 @@ def redis_server(port=None):
         with running(command) as process, redis.Redis(port=port) as client:
             wait_for(client.ping, process)
             yield f"redis://127.0.0.1:{port}/0"
+
+
+@contextlib.contextmanager
+def mosquitto(directory, port=None, settings=""):
+    """The port of a new MQTT broker that keeps its sessions in a directory."""
+    server, port = program("mosquitto"), port or free_port()
+    (directory / "mosquitto.conf").write_text(
+        f"listener {port} 127.0.0.1\nallow_anonymous true\npersistence true\npersistence_location {directory}/\n"
+        f"max_queued_messages 0\nuser root\n{settings}"
+    )
+    with running([server, "-c", str(directory / "mosquitto.conf")], cwd=directory) as process:
+
+        def answers():
+            socket.create_connection(("127.0.0.1", port)).close()
+            return True
+
+        wait_for(answers, process)
+        yield port
+
+
+@contextlib.contextmanager
+def rabbitmq():
+    """The AMQP port of a new RabbitMQ; data, name and ports are its own."""
+    pika = pytest.importorskip("pika")
+    program("rabbitmq-server")
+    server = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")  # the one on the path insists on the user of the package
+    server = str(server) if server.exists() else program("rabbitmq-server")
+    with temporary_directory(None) as directory:
+        port, distribution = free_port(), free_port()
+        (directory / "rabbitmq.conf").write_text("loopback_users = none\n")
+        (directory / "plugins").write_text("[].")
+        environment = {
+            **os.environ,
+            "HOME": str(directory),
+            "RABBITMQ_NODENAME": f"penstock-{port}@localhost",
+            "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
+            "RABBITMQ_NODE_PORT": str(port),
+            "RABBITMQ_DIST_PORT": str(distribution),
+            "RABBITMQ_MNESIA_BASE": str(directory / "data"),
+            "RABBITMQ_LOG_BASE": str(directory / "log"),
+            "RABBITMQ_LOGS": "-",
+            "RABBITMQ_PID_FILE": str(directory / "pid"),
+            "RABBITMQ_CONFIG_FILE": str(directory / "rabbitmq.conf"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(directory / "plugins"),
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 1:1 +sbwt none",
+        }
+        try:
+            output = directory / "output"
+            with running([server], output, env=environment, cwd=directory, start_new_session=True) as process:
+
+                def answers():
+                    pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", port)).close()
+                    return True
+
+                try:
+                    wait_for(answers, process, 120, output)
+                    yield port
+                finally:
+                    with contextlib.suppress(Exception):
+                        os.killpg(process.pid, 15)
+        finally:  # Erlang's registry of nodes; it refuses while somebody else needs it
+            subprocess.run(["epmd", "-kill"], capture_output=True, check=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +57,10 @@ class AvroSchema:
         """A schema from a file."""
         return AvroSchema.parse_string(Path(file_path).read_text(encoding="utf-8"))
 
-    @property
-    def names(self) -> list[str]:
+    @cached_property
+    def names(self) -> tuple[str, ...]:
         """The fields of the record."""
-        return [field["name"] for field in self.parsed["fields"]]
+        return tuple(field["name"] for field in self.parsed["fields"])
 
     def __repr__(self) -> str:
         return f"AvroSchema({self.definition['name']}: {', '.join(self.names)})"

@@ -71,6 +71,7 @@ class ElasticsearchSink(UpsertSink):
             batch_size=settings["max_actions"],
             max_retries=settings["max_retries"],
             retry_backoff_ms=settings["backoff_ms"],
+            backoff_growth=settings["backoff_growth"],
         )
         self.emitter = emitter
         self._hosts = hosts
@@ -186,7 +187,8 @@ def _refused(answer: dict[str, Any], changes: Sequence[Change]) -> list[Change]:
             later.append(change)
         elif outcome["status"] >= 300:
             raise JobExecutionError(
-                f"document {change.key[1]!r} was refused by index {change.key[0]!r}: {outcome.get('error')}"
+                f"document {change.key[1]!r} was refused by index {change.key[0]!r}: "
+                f"{shorten(outcome.get('error'), 600)} [document {shorten(change.value)}]"
             )
     return later
 
@@ -205,6 +207,7 @@ class ElasticsearchSinkBuilderBase:
             "max_bytes": 5 << 20,
             "max_retries": 5,
             "backoff_ms": 100,
+            "backoff_growth": 2,
             "user": None,
             "password": None,
             "path_prefix": "",
@@ -247,10 +250,11 @@ class ElasticsearchSinkBuilderBase:
     def set_bulk_flush_backoff_strategy(
         self, flush_backoff_type: FlushBackoffType, max_retries: int, delay_millis: int
     ) -> Self:
-        """How often, and after which wait, documents are sent again; the wait doubles."""
+        """How often, and after which wait, documents are sent again; an exponential wait doubles each time."""
         if flush_backoff_type is FlushBackoffType.NONE:
             return self._with(max_retries=0)
-        return self._with(max_retries=max_retries, backoff_ms=delay_millis)
+        growth = 2 if flush_backoff_type is FlushBackoffType.EXPONENTIAL else 1
+        return self._with(max_retries=max_retries, backoff_ms=delay_millis, backoff_growth=growth)
 
     def set_connection_username(self, username: str) -> Self:
         return self._with(user=username)

@@ -73,14 +73,16 @@ class UpsertSink(Sink):
         batch_size: int = 1_000,
         max_retries: int = 5,
         retry_backoff_ms: int = 100,
+        backoff_growth: int = 2,
     ) -> None:
-        if batch_size <= 0 or max_retries < 0 or retry_backoff_ms < 0:
+        if batch_size <= 0 or max_retries < 0 or retry_backoff_ms < 0 or backoff_growth < 1:
             raise InvalidProgramError("an upsert sink needs a batch size above 0, and retries and waits not below 0")
         self.key = key
         self.value = value
         self.batch_size = batch_size
         self.max_retries = max_retries
         self.retry_backoff_ms = retry_backoff_ms
+        self.backoff_growth = backoff_growth
 
     @abstractmethod
     def connect(self, context: WriterInitContext) -> UpsertClient:
@@ -125,7 +127,8 @@ class UpsertWriter(SinkWriter):
                 if failures > self._sink.max_retries:
                     raise
                 changes = error.rest if error.rest is not None else changes
-                time.sleep(self._sink.retry_backoff_ms * min(2 ** (failures - 1), 100) / 1000)
+                growth = min(self._sink.backoff_growth ** min(failures - 1, 7), 100)
+                time.sleep(self._sink.retry_backoff_ms * growth / 1000)
             else:
                 return
 

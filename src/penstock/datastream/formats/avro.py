@@ -15,7 +15,7 @@ from penstock.common.io import InputFormat
 from penstock.common.serialization import BulkWriter, BulkWriterFactory, DeserializationSchema, SerializationSchema
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from penstock.common.typeinfo.avro import AvroSchema, GenericRecordAvroTypeInfo, fastavro_module
-from penstock.common.types import Row, RowKind, _make_row, _share
+from penstock.common.types import Row, RowKind, _make_row
 from penstock.datastream.connectors.file_system.formats import StreamFormat
 
 __all__ = [
@@ -99,7 +99,6 @@ class AvroRowDeserializationSchema(DeserializationSchema):
         self, record_class: str | None = None, avro_schema_string: str | None = None, *, framed: bool = False
     ) -> None:
         self._schema = _only_by_schema(record_class, avro_schema_string)
-        self._names = _share(self._schema.names)
         self._framed = framed
 
     def deserialize(self, message: bytes) -> Row:
@@ -117,7 +116,7 @@ class AvroRowDeserializationSchema(DeserializationSchema):
             ) from None
         if stream.tell() != len(body):
             raise RecordFormatError(f"bytes are left behind a record of {self._schema!r}", message=message)
-        return _make_row(self._names, [record.get(name) for name in self._names], RowKind.INSERT)
+        return avro_row(self._schema, record)
 
     def get_produced_type(self) -> TypeInformation:
         return Types.PICKLED_BYTE_ARRAY()
@@ -132,7 +131,7 @@ class AvroRowSerializationSchema(SerializationSchema):
     def serialize(self, value: Any) -> bytes:
         stream = io.BytesIO()
         try:
-            fastavro_module().schemaless_writer(stream, self._schema.parsed, _record(value, self._schema))
+            fastavro_module().schemaless_writer(stream, self._schema.parsed, avro_record(value, self._schema))
         except Exception as error:
             raise RecordFormatError(f"no record of {self._schema!r}: {error}", message=value) from None
         return stream.getvalue()
@@ -144,7 +143,14 @@ def _only_by_schema(record_class: str | None, avro_schema_string: str | None) ->
     return AvroSchema.parse_string(avro_schema_string)
 
 
-def _record(value: Any, schema: AvroSchema) -> Any:
+def avro_row(schema: AvroSchema, record: dict[str, Any]) -> Row:
+    """A decoded record as a row."""
+    names = schema.names
+    return _make_row(names, [record.get(name) for name in names], RowKind.INSERT)
+
+
+def avro_record(value: Any, schema: AvroSchema) -> Any:
+    """A row, a tuple or a dict as what fastavro takes."""
     if isinstance(value, Row):
         return value.as_dict(True) if value._fields is not None else dict(zip(schema.names, value, strict=True))
     if isinstance(value, (tuple, list)):
@@ -252,7 +258,7 @@ class _AvroWriter(BulkWriter):
 
     def add_element(self, element: Any) -> None:
         try:
-            self._writer.write(_record(element, self._schema))
+            self._writer.write(avro_record(element, self._schema))
         except Exception as error:
             raise RecordFormatError(f"no record of {self._schema!r}: {error}", message=element) from None
         self._records += 1
