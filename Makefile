@@ -57,10 +57,11 @@ test-spark: fast-start ## tests on a local Spark, and with servers that take lon
 test-slow: java ## tests that take long (kills, soaks, large state)
 	@$(PYTEST) -m slow -q $(ARGS)
 
-chaos: java ## crashes at random: 500 runs in this process, 30 with processes killed on Spark
+chaos: java ## crashes at random: 500 runs in this process, 500 with kill -9 on Spark
 	@PENSTOCK_CHAOS_RUNS=$(or $(RUNS),500) $(PYTEST) tests/runtime/savepoint/test_chaos.py -q -n logical \
 		--maxprocesses $(WORKERS) $(ARGS)
-	@PENSTOCK_CHAOS_KILLS=$(or $(KILLS),30) $(PYTEST) tests/spark/test_chaos.py -q -o timeout=0 $(ARGS)
+	@PENSTOCK_CHAOS_RUNS=$(or $(RUNS),500) $(PYTEST) tests/spark/test_chaos.py tests/spark/test_cluster.py -k chaos \
+		-q -o timeout=0 $(ARGS)
 
 test-all: test test-slow ## every test there is
 

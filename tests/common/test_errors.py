@@ -30,7 +30,7 @@ ERRORS = [
     errors.KeySelectorError("key is None", operator_name="key_by"),
     SerializationError("cannot pickle", operator_name="map", member="self.lock"),
     errors.EnvironmentStoppedError("stopped"),
-    errors.SavepointError("damaged"),
+    errors.CheckpointError("damaged"),
     JobExecutionError("lost", job_id="0" * 32),
     errors.RetryCommitError("busy"),
     errors.RecordFormatError("no JSON", message=b"{"),

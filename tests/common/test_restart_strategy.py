@@ -139,3 +139,40 @@ def test_configuration_without_a_strategy_gives_none_and_an_unknown_one_is_refus
     assert RestartStrategies.from_configuration(Configuration()) is None
     with pytest.raises(InvalidProgramError, match="sometimes"):
         RestartStrategies.from_configuration(Configuration().set_string("restart-strategy.type", "sometimes"))
+
+
+def test_without_a_choice_checkpointing_decides_as_in_flink():
+    nothing = RestartStrategies.fall_back_restart()
+    assert RestartStrategies.effective(nothing, checkpointing_enabled=False) == RestartStrategies.no_restart()
+    default = RestartStrategies.effective(nothing, checkpointing_enabled=True)
+    assert default == RestartStrategies.exponential_delay_restart(1_000, 60_000, 1.5, 3_600_000, 0.1)
+    chosen = RestartStrategies.no_restart()
+    assert RestartStrategies.effective(chosen, checkpointing_enabled=True) is chosen
+
+
+def test_a_failure_right_at_the_end_of_the_quiet_time_begins_anew_and_one_before_does_not():
+    strategy = RestartStrategies.exponential_delay_restart(100, 1_000, 2.0, 5_000, jitter_factor=0)
+    # the quiet time begins when the job is running again: after the wait
+    assert delays(strategy, [0, 5_099]) == [100, 200]
+    assert delays(strategy, [0, 5_100]) == [100, 100]
+
+
+def test_attempts_are_counted_anew_after_a_quiet_time():
+    backoff = RestartStrategies.exponential_delay_restart(100, 1_000, 2.0, 5_000, 0, attempts_before_reset=1).create()
+    decisions = []
+    for now in (0, 10_000, 10_050):
+        backoff.notify_failure(now)
+        decisions.append(backoff.can_restart())
+    assert decisions == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: RestartStrategies.exponential_delay_restart(backoff_multiplier=1.0),
+        lambda: RestartStrategies.failure_rate_restart(1, 0, 0),
+    ],
+)
+def test_what_flink_refuses_is_refused(make):
+    with pytest.raises(InvalidProgramError):
+        make()

@@ -1,9 +1,13 @@
-"""A program to be killed while it rescales and saves itself: windows, timers, and an exactly-once sink of files.
+"""A job to be disturbed, and a program around it to be killed: windows, timers, and an exactly-once sink of files.
 
-python chaos_job.py CHECKPOINT_DIRECTORY OUTPUT_DIRECTORY RECORDS SEED
+python chaos_job.py CHECKPOINT_DIRECTORY OUTPUT_DIRECTORY SEED
+
+The program saves and rescales its job at random moments. When everything was seen it stops the job with a savepoint and
+says where that is.
 """
 
 import contextlib
+import json
 import random
 import sys
 import threading
@@ -12,39 +16,110 @@ from pathlib import Path
 from counting_job import FilesSink
 
 from penstock.common import Configuration, Time, WatermarkStrategy
-from penstock.common.errors import PenstockError
+from penstock.common.errors import PenstockError, SavepointError
 from penstock.common.restart_strategy import RestartStrategies
+from penstock.core.source import Boundedness
 from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
-from penstock.datastream.state import MapStateDescriptor
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
+from penstock.datastream.connectors.ranges import RangeEnumerator, even_splits
+from penstock.datastream.state import MapStateDescriptor, ReducingStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
+from penstock.state_processor import SavepointReader
 
 KEYS = 7
-BATCH = 60
+RECORDS = 480
+HALF = RECORDS // 2  # two splits, side by side in event time
+BATCH = 40
+DELAY = 13
+WAIT_SECONDS = 600
+
+
+class OpenEnded(NumberSequenceSource):
+    """Numbers, and then nothing more, but no end: what is open stays open."""
+
+    def get_boundedness(self):
+        return Boundedness.CONTINUOUS_UNBOUNDED
+
+    def create_enumerator(self, parallelism):
+        return OpenEndedEnumerator(even_splits(1, RECORDS + 1, 2))
+
+
+class OpenEndedEnumerator(RangeEnumerator):
+    def is_finished(self, split, offset):
+        return False
 
 
 class Remember(KeyedProcessFunction):
-    """Each record comes out again with its timer, once."""
+    """Each record comes out at once, and with its timer; all of them add up."""
 
     def open(self, runtime_context: RuntimeContext):
         self.waiting = runtime_context.get_map_state(MapStateDescriptor("waiting"))
+        self.total = runtime_context.get_reducing_state(ReducingStateDescriptor("total", lambda a, b: a + b))
 
     def process_element(self, value, ctx):
-        self.waiting.put(value, (self.waiting.get(value) or 0) + 1)
-        ctx.timer_service().register_event_time_timer(value + 13)
+        time = ctx.timestamp()
+        self.waiting.put(time, (self.waiting.get(time) or 0) + 1)
+        self.total.add(value)
+        ctx.timer_service().register_event_time_timer(time + DELAY)
+        yield "seen", ctx.get_current_key(), value, 1
 
     def on_timer(self, timestamp, ctx):
-        times = self.waiting.get(timestamp - 13)
-        self.waiting.remove(timestamp - 13)
+        times = self.waiting.get(timestamp - DELAY)
+        self.waiting.remove(timestamp - DELAY)
         yield "timer", ctx.get_current_key(), timestamp, times
 
 
-def build(env, records, sink):
-    times = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda n, _: n)
-    numbers = env.from_sequence(1, records).uid("numbers").assign_timestamps_and_watermarks(times)
+def build(env, output):
+    times = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda n, _: (n - 1) % HALF)
+    numbers = env.from_source(OpenEnded(1, RECORDS), times, "numbers").uid("numbers")
     keyed = numbers.key_by(lambda n: n % KEYS)
     windows = keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(50))).reduce(lambda a, b: a + b).uid("windows")
     remembered = keyed.process(Remember()).uid("remember")
-    remembered.union(windows.map(lambda n: ("window", 0, n, 1))).sink_to(sink).uid("files")
+    remembered.union(windows.map(lambda n: ("window", 0, n, 1))).sink_to(FilesSink(str(output))).uid("files")
+
+
+def environment(checkpoint, **options):
+    configuration = Configuration.from_dict({"penstock.batch.max-records": str(BATCH), "spark.master": "local[2]"})
+    env = StreamExecutionEnvironment(configuration, **options).set_parallelism(2)
+    env.get_checkpoint_config().set_checkpoint_storage(Path(checkpoint).as_uri())
+    return env.set_restart_strategy(RestartStrategies.fixed_delay_restart(30, 20))
+
+
+def committed(output):
+    """What the sink shows, in an order of its own."""
+    return sorted(tuple(record) for path in output.glob("*.json") for record in json.loads(path.read_text()))
+
+
+def everything_seen(output):
+    return sum(kind == "seen" for kind, *_ in committed(output)) >= RECORDS
+
+
+def state_in(savepoint):
+    """All state of a savepoint, in an order of its own."""
+    reader = SavepointReader.read(savepoint).verify()
+    windows = ((key, window.start, window.end, value) for key, window, value in reader.read_window_state("windows"))
+    return {
+        "waiting": sorted(
+            (key, sorted(value.items())) for key, value in reader.read_keyed_state("remember", "waiting")
+        ),
+        "total": sorted(reader.read_keyed_state("remember", "total")),
+        "timers": sorted((key, time) for key, _, time, _ in reader.read_timers("remember")),
+        "windows": sorted(windows),
+        "positions": reader.source_positions("numbers"),
+    }
+
+
+def stop(client, output, directory):
+    """Wait until everything was seen, then stop with a savepoint; returns its path."""
+    result = client.get_job_execution_result()
+    while True:
+        if result.done():
+            result.result()  # raises what went wrong
+            raise AssertionError("the job ended before it had seen everything")
+        if everything_seen(output):
+            with contextlib.suppress(SavepointError):  # it is being rescaled at this moment
+                return client.stop_with_savepoint(False, str(directory)).result(WAIT_SECONDS)
+        threading.Event().wait(0.05)
 
 
 def disturb(client, chance, directory):
@@ -52,23 +127,22 @@ def disturb(client, chance, directory):
     while not client.get_job_execution_result().done():
         with contextlib.suppress(PenstockError, TimeoutError):
             if chance.random() < 0.5:
-                client.trigger_savepoint(directory).result(120)
+                client.trigger_savepoint(directory).result(WAIT_SECONDS)
             else:
-                client.rescale(chance.randint(1, 3)).result(120)
-        threading.Event().wait(chance.uniform(0.2, 3))
+                client.rescale(chance.randint(1, 3)).result(WAIT_SECONDS)
+        threading.Event().wait(chance.uniform(0.2, 2))
 
 
-def main(checkpoint, output, records, seed):
-    configuration = Configuration.from_dict({"penstock.batch.max-records": str(BATCH), "spark.master": "local[2]"})
-    env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)
-    env.get_checkpoint_config().set_checkpoint_storage(Path(checkpoint).as_uri())
-    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(20, 100))
-    build(env, records, FilesSink(output))
+def main(checkpoint, output, seed):
+    env = environment(checkpoint)
+    build(env, output)
     client = env.execute_async("chaos")
-    threading.Thread(target=disturb, args=(client, random.Random(seed), output + "-savepoints"), daemon=True).start()
-    client.get_job_execution_result().result()
-    print("finished")  # noqa: T201
+    directory = output + "-savepoints"
+    threading.Thread(target=disturb, args=(client, random.Random(seed), directory), daemon=True).start()
+    path = stop(client, Path(output), directory)
+    client.get_job_execution_result().result(WAIT_SECONDS)
+    print("finished", path)  # noqa: T201
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))

@@ -50,7 +50,10 @@ def alive(processes):
 
 def wait_until(condition, seconds, what):
     """Wait for something that another process does."""
-    deadline = time.monotonic() + seconds
+    waited, last = 0.0, time.monotonic()
     while not condition():
-        assert time.monotonic() < deadline, f"{what} did not happen within {seconds} s"
+        assert waited < seconds, f"{what} did not happen within {seconds} s"
         time.sleep(0.02)
+        now = time.monotonic()
+        waited += min(now - last, 1)  # if we were suspended, so was what we wait for
+        last = now

@@ -1,22 +1,19 @@
-"""Chaos on Spark: kill -9 of the driver and of Python workers, while the job saves and rescales itself.
+"""Chaos on one machine: kill -9 of Python workers and of drivers, while the job saves and rescales itself.
 
-Seeded: ``PENSTOCK_CHAOS_SEED`` repeats the choices of a run (not the moments the machine makes of them).
-``make chaos`` makes many runs.
+See chaos.py; `make chaos` makes many runs. Executors are killed in test_cluster.py.
 """
 
-import json
 import os
 import random
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from chaos_job import build
+from chaos import Run, any_python, say, seeds, undisturbed
+from chaos_job import committed, state_in
 from processes import alive, descendants, start, wait_until
 
-from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors.sinks import CollectSink
 from penstock.runtime.savepoint.manifest import METADATA, verify
-from penstock.testing import MiniCluster
 
 pytestmark = [
     pytest.mark.spark,
@@ -24,32 +21,28 @@ pytestmark = [
     pytest.mark.skipif(not os.path.isdir("/proc"), reason="looks at processes through /proc"),  # noqa: PTH112
 ]
 
-RUNS = int(os.environ.get("PENSTOCK_CHAOS_KILLS", "1"))
-SEED = int(os.environ.get("PENSTOCK_CHAOS_SEED", random.randrange(1 << 32)))
-RECORDS = 1_500
 START_SECONDS = 240
 
 
 @pytest.fixture(scope="module")
-def undisturbed():
-    sink = CollectSink()
-    env = StreamExecutionEnvironment(executor=MiniCluster()).set_parallelism(1)
-    build(env, RECORDS, sink)
-    env.execute()
-    found = [record for _ in range(sink.records.qsize()) for record in sink.records.get_nowait()]
-    sink.release()
-    assert found
-    return sorted(map(tuple, found))
+def expected(tmp_path_factory):
+    return undisturbed(tmp_path_factory.mktemp("undisturbed"))
+
+
+@pytest.mark.parametrize("seed", seeds("workers"))
+def test_chaos_workers_killed_nothing_is_lost_and_nothing_comes_twice(seed, spark, expected, tmp_path):
+    say("workers", seed)
+    assert Run(spark, tmp_path, seed, any_python).live() == expected
 
 
 class Program:
-    """One life of the driver."""
+    """One life of a driver."""
 
     def __init__(self, directory, seed):
         self.output = directory / "output"
         self.output.mkdir(exist_ok=True)
         self.said, self.complained = directory / "stdout", directory / "stderr"
-        arguments = (directory / "checkpoint", self.output, RECORDS, seed)
+        arguments = (directory / "checkpoint", self.output, seed)
         with self.said.open("w") as stdout, self.complained.open("w") as stderr:
             self.process = start("chaos_job.py", *arguments, stdout=stdout, stderr=stderr)
 
@@ -64,16 +57,11 @@ class Program:
     def wait_for(self, commits):
         wait_until(lambda: self.ended or self.commits >= commits, START_SECONDS, "a commit")
 
-    def kill_driver(self):
+    def kill(self):
         children = descendants(self.process.pid)
         self.process.kill()
         self.process.wait()
         wait_until(lambda: not alive(children), 60, "the end of the JVM and its workers")
-
-    def kill_worker(self, chance):
-        workers = [pid for (pid, _), command in descendants(self.process.pid).items() if "pyspark.daemon" in command]
-        if workers:
-            os.kill(chance.choice(workers), signal.SIGKILL)
 
     def end(self):
         for pid, _ in alive(descendants(self.process.pid)):
@@ -83,39 +71,40 @@ class Program:
 
 
 def live_through(directory, seed):
-    """Start the program again and again until it finishes, killing something now and then."""
+    """Start the program until it finishes, killing it once or twice; where its last savepoint is."""
     chance = random.Random(seed)
-    kills = chance.randint(2, 3)
+    kills = chance.choice((1, 1, 1, 2))
     while True:
         program = Program(directory, chance.randrange(1 << 32))
         try:
-            before = program.commits
-            while kills:
-                wanted = before + chance.randint(1, 5)
-                program.wait_for(wanted)
-                if program.ended:
-                    break
-                kills -= 1
-                before = program.commits
-                if chance.random() < 0.5:
-                    program.kill_driver()
-                    break
-                program.kill_worker(chance)
-            else:
-                program.process.wait(timeout=600)
-            if program.said.read_text() == "finished\n":
-                return program
-            assert program.process.returncode in (-signal.SIGKILL, 0), program.complained.read_text()
+            if kills:
+                program.wait_for(program.commits + chance.randint(1, 5))
+                killed = not program.ended
+                if killed:
+                    kills -= 1
+                    program.kill()
+                    continue
+            assert program.process.wait(timeout=600) == 0, program.complained.read_text()
+            finished, path = program.said.read_text().split()
+            assert finished == "finished"
+            return path
         finally:
             program.end()
 
 
-@pytest.mark.parametrize("run", range(RUNS))
-def test_killed_saved_and_rescaled_the_results_are_those_of_an_undisturbed_run(run, undisturbed, tmp_path):
-    seed = SEED + run
-    print(f"PENSTOCK_CHAOS_SEED={seed} PENSTOCK_CHAOS_KILLS=1")  # noqa: T201 - shown if the test fails
-    program = live_through(tmp_path, seed)
-    records = [record for path in program.output.glob("*.json") for record in json.loads(path.read_text())]
-    assert sorted(map(tuple, records)) == undisturbed
-    for metadata in (tmp_path / "output-savepoints").rglob(METADATA):  # what is complete is whole
+def check_drivers(directory, seed, expected):
+    directory.mkdir()
+    path = live_through(directory, seed)
+    assert (committed(directory / "output"), state_in(path)) == expected
+    for metadata in (directory / "output-savepoints").rglob(METADATA):  # what is complete is whole
         verify(str(metadata.parent))
+
+
+@pytest.mark.parametrize("pair", [seeds("drivers")[i : i + 2] for i in range(0, len(seeds("drivers")), 2)], ids=str)
+def test_chaos_drivers_killed_nothing_is_lost_and_nothing_comes_twice(pair, expected, tmp_path):
+    for seed in pair:
+        say("drivers", seed)
+    with ThreadPoolExecutor(2) as both:  # a JVM mostly waits while it starts
+        runs = [both.submit(check_drivers, tmp_path / str(seed), seed, expected) for seed in pair]
+        for run in runs:
+            run.result()

@@ -169,6 +169,10 @@ def test_rescaling_a_running_job_is_not_seen_in_its_results(spark, tmp_path):
     assert client.job.graph.channels == 1
     assert len(all_counts(undisturbed)) > RECORDS
     assert all_counts(commits) == all_counts(undisturbed)
+    # Nothing is left of where it came from: a pointer, and where it is.
+    left = sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith("."))
+    assert left[0] == "penstock.json"
+    assert [name.partition("-")[0] for name in left[1:]] == ["rescaled"]
 
 
 def test_a_used_checkpoint_directory_is_not_overwritten_by_a_savepoint(spark, tmp_path):

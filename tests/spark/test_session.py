@@ -14,7 +14,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from penstock.common.errors import InvalidProgramError
 from penstock.spark import jvm_classes, session
+from penstock.spark.job_master import check_one_machine
 from penstock.spark.session import _joined, quiet_interrupts, stop_session
 from penstock.spark.session_conf import driver_memory, runtime_settings
 
@@ -192,7 +194,7 @@ def test_memory_has_a_unit_and_partitions_are_set_only_if_asked_for():
 def test_without_a_compiler_spark_runs_on_its_own_file_system(monkeypatch, tmp_path):
     monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
-    assert jvm_classes.settings() == {}
+    assert jvm_classes.local_settings() == {}
     assert list(tmp_path.iterdir()) == []
 
 
@@ -201,7 +203,7 @@ def test_the_file_system_is_compiled_once(monkeypatch, tmp_path):
     monkeypatch.setenv("PENSTOCK_CACHE_DIR", str(tmp_path / "cache"))
     jar = jvm_classes.compiled_jar()
     made = jar.stat().st_mtime_ns
-    assert jvm_classes.settings()["spark.driver.extraClassPath"] == str(jar)
+    assert jvm_classes.local_settings()["spark.driver.extraClassPath"] == str(jar)
     assert jar.stat().st_mtime_ns == made
     assert [path.name for path in jar.parent.iterdir()] == [jar.name]
 
@@ -224,3 +226,38 @@ def test_an_interrupt_while_spark_starts_is_no_news_but_everything_else_is(caplo
         "something else",
         "KeyboardInterrupt while sending command, later",
     ]
+
+
+def test_workers_of_this_machine_are_of_this_python_and_others_of_the_one_that_is_named(monkeypatch):
+    monkeypatch.setenv("PYSPARK_PYTHON", "/there/python")
+    session._choose_python("spark://host:7077", {})
+    assert os.environ["PYSPARK_PYTHON"] == "/there/python"
+    session._choose_python("spark://host:7077", {"spark.pyspark.python": "/elsewhere/python"})
+    assert os.environ["PYSPARK_PYTHON"] == "/elsewhere/python"
+    session._choose_python("local[*]", {})
+    assert os.environ["PYSPARK_PYTHON"] == os.environ["PYSPARK_DRIVER_PYTHON"] == sys.executable
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    session._choose_python("yarn", {})
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable
+
+
+def test_a_job_on_several_machines_needs_a_checkpoint_directory():
+    class Info:
+        def __init__(self, host):
+            self.host = lambda: host
+
+    class Spark:
+        """As much of a session as is looked at."""
+
+        def __init__(self, master, *hosts):
+            self.sparkContext = self
+            self.master = master
+            self._jsc = self
+            self.sc = self.statusTracker = self.getConf = lambda: self
+            self.get = {"spark.driver.host": "driver"}.get
+            self.getExecutorInfos = lambda: [Info(host) for host in hosts]
+
+    check_one_machine(Spark("local[2]", "driver"))
+    check_one_machine(Spark("spark://driver:7077", "driver", "127.0.0.1"))
+    with pytest.raises(InvalidProgramError, match=r"other machines \(one, two\).*execution.checkpointing.dir"):
+        check_one_machine(Spark("spark://driver:7077", "driver", "two", "one"))

@@ -10,6 +10,7 @@ import reprlib
 from typing import Any
 
 __all__ = [
+    "CheckpointError",
     "EnvironmentStoppedError",
     "InvalidProgramError",
     "JobExecutionError",
@@ -176,6 +177,10 @@ class SerializationError(PenstockError):
 
 class SavepointError(PenstockError):
     """A savepoint cannot be written, is damaged, or does not fit the job that shall continue from it."""
+
+
+class CheckpointError(PenstockError):
+    """A file of a checkpoint is damaged or missing. Starting again does not help: the job ends at once."""
 
 
 class EnvironmentStoppedError(PenstockError):

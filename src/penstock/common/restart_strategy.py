@@ -151,7 +151,10 @@ class _NoRestartStrategyConfiguration(RestartStrategyConfiguration):
 
 @dataclass(frozen=True)
 class _FallbackRestartStrategyConfiguration(RestartStrategyConfiguration):
-    """Whatever the configuration says (``restart-strategy.type``); without any, the first failure ends the job."""
+    """Whatever the configuration says (``restart-strategy.type``).
+
+    Without any it is Flink's default: exponential delay if checkpointing is enabled, otherwise no restart.
+    """
 
     def get_description(self) -> str:
         return "Cluster level default restart strategy"
@@ -189,7 +192,9 @@ class _FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
         if max_failure_rate <= 0:
             raise InvalidProgramError(f"the failure rate must be positive, got {max_failure_rate}")
         self._max_failure_rate = max_failure_rate
-        self._failure_interval = _not_negative(to_millis(failure_interval), "the failure interval")
+        self._failure_interval = to_millis(failure_interval)
+        if self._failure_interval <= 0:
+            raise InvalidProgramError(f"the failure interval must be positive, got {self._failure_interval} ms")
         self._delay = _not_negative(to_millis(delay_between_attempts_interval), "the delay between attempts")
 
     def get_max_failure_rate(self) -> int:
@@ -228,9 +233,9 @@ class _ExponentialDelayRestartStrategyConfiguration(RestartStrategyConfiguration
                 f"the first wait must be at least 1 ms and not above the largest, "
                 f"got {self.initial_backoff} ms and {self.max_backoff} ms"
             )
-        if self.backoff_multiplier < 1 or not 0 <= self.jitter_factor <= 1 or self.reset_backoff_threshold < 1:
+        if self.backoff_multiplier <= 1 or not 0 <= self.jitter_factor <= 1 or self.reset_backoff_threshold < 1:
             raise InvalidProgramError(
-                "exponential delay needs a multiplier >= 1, a jitter factor from 0 to 1 and a reset threshold > 0, "
+                "exponential delay needs a multiplier > 1, a jitter factor from 0 to 1 and a reset threshold > 0, "
                 f"got {self.backoff_multiplier}, {self.jitter_factor} and {self.reset_backoff_threshold} ms"
             )
 
@@ -299,6 +304,21 @@ class RestartStrategies:
             to_millis(reset_backoff_threshold),
             jitter_factor,
             attempts_before_reset,
+        )
+
+    @staticmethod
+    def effective(
+        configured: RestartStrategyConfiguration, *, checkpointing_enabled: bool
+    ) -> RestartStrategyConfiguration:
+        """What holds for a job: the strategy that was chosen, or Flink's default.
+
+        >>> RestartStrategies.effective(RestartStrategies.fall_back_restart(), checkpointing_enabled=False)
+        _NoRestartStrategyConfiguration()
+        """
+        if not isinstance(configured, _FallbackRestartStrategyConfiguration):
+            return configured
+        return (
+            RestartStrategies.exponential_delay_restart() if checkpointing_enabled else RestartStrategies.no_restart()
         )
 
     @staticmethod

@@ -9,7 +9,7 @@ from penstock.common.checks import is_int, require_name
 from penstock.common.configuration import Configuration
 from penstock.common.errors import EnvironmentStoppedError, InvalidProgramError
 from penstock.common.execution_config import ExecutionConfig
-from penstock.common.restart_strategy import RestartStrategyConfiguration
+from penstock.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.configuration_keys import apply_configuration
@@ -298,7 +298,9 @@ class EnvironmentSettings:
             checkpoint_dir=None if storage is None else storage.get_checkpoint_path(),
             checkpoint_retention=None if retention is None else retention.name,
             retained_checkpoints=self._retained_checkpoints,
-            restart_strategy=self._config.get_restart_strategy(),
+            restart_strategy=RestartStrategies.effective(
+                self._config.get_restart_strategy(), checkpointing_enabled=checkpoints.is_checkpointing_enabled()
+            ),
             state_backend="hashmap" if self._state_backend is None else self._state_backend.type_name,
             state_memory_budget=self._state_memory_budget(),
             state_store=self._state_store(),

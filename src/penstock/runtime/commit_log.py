@@ -8,11 +8,11 @@ transactions).
 
 from __future__ import annotations
 
-import os
 import pickle
 from pathlib import Path
 from typing import Any
 
+from penstock.runtime.checked_file import read_checked, write_checked
 from penstock.runtime.serialization import dumps
 
 
@@ -34,18 +34,12 @@ class CommitLog:
         if self._directory is not None:
             self._directory.mkdir(parents=True, exist_ok=True)
             for path in self._directory.glob("*.log"):
-                self._entries[int(path.stem)] = pickle.loads(path.read_bytes())
+                self._entries[int(path.stem)] = pickle.loads(read_checked(path))
 
     def put(self, checkpoint_id: int, committables: list[Any]) -> None:
         """Keep what is to be committed with a checkpoint, instead of anything kept for it before."""
         if self._directory is not None:
-            temporary = self._path(checkpoint_id).with_suffix(".tmp")
-            with temporary.open("wb") as file:
-                file.write(dumps(committables, "a committable"))
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self._path(checkpoint_id))
-            _sync_directory(self._directory)
+            write_checked(self._path(checkpoint_id), dumps(committables, "a committable"))
         self._entries[checkpoint_id] = committables
 
     def entries(self) -> list[tuple[int, list[Any]]]:
@@ -60,12 +54,3 @@ class CommitLog:
     def _path(self, checkpoint_id: int) -> Path:
         assert self._directory is not None
         return self._directory / f"{checkpoint_id}.log"
-
-
-def _sync_directory(directory: Path) -> None:
-    """A new name is durable only with its directory."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -99,3 +99,4 @@ class TaskReport:
     state_bytes: int = 0
     savepoint: Any = None  # a TaskPart, if the batch asked for it
     answers: list[Any] = field(default_factory=list)  # StateAnswer
+    unions: dict[tuple[str, str], list[Any]] = field(default_factory=dict)  # union list states that changed

@@ -10,13 +10,14 @@ not yet in a batch, and the files hold the batches that are not yet committed.
 
 from __future__ import annotations
 
-import os
 import pickle
 import tempfile
 import threading
 from pathlib import Path
 from typing import Any
 
+from penstock.common.errors import CheckpointError
+from penstock.runtime.checked_file import read_checked, write_checked
 from penstock.runtime.serialization import dumps
 
 CAPACITY = 50_000
@@ -45,7 +46,7 @@ class ReceiveLog:
         self._segments: dict[int, list[Any]] = {}
         for path in sorted(self._directory.glob("*.log")):
             start = int(path.stem)
-            self._segments[start] = pickle.loads(path.read_bytes())
+            self._segments[start] = pickle.loads(read_checked(path))
         self._end = max((start + len(part) for start, part in self._segments.items()), default=0)
 
     @property
@@ -91,12 +92,7 @@ class ReceiveLog:
             return min(self._end, start + limit)
 
     def _write(self, position: int, segment: list[Any]) -> None:
-        temporary = self._directory / f"{position:020d}.tmp"
-        with temporary.open("wb") as file:
-            file.write(dumps(segment, "what a source received"))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.rename(self._directory / f"{position:020d}.log")
+        write_checked(self._directory / f"{position:020d}.log", dumps(segment, "what a source received"))
 
     def read(self, start: int, end: int) -> list[Any]:
         """The elements from one position to another."""
@@ -106,6 +102,11 @@ class ReceiveLog:
                 part = self._segments[first]
                 if first < end and first + len(part) > start:
                     elements += part[max(0, start - first) : end - first]
+            if len(elements) < end - start:
+                raise CheckpointError(
+                    f"the log of what was received in {self._directory} lacks elements between {start} and {end}: a "
+                    "file was removed. Put it back, or start from a savepoint with an empty checkpoint directory"
+                )
             return elements
 
     def truncate(self, position: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.common.errors import SerializationError
@@ -16,7 +16,9 @@ from penstock.runtime.queries import answer_queries
 from penstock.runtime.savepoint.restore import RestorePlan, TaskRestorer
 from penstock.runtime.savepoint.task_savepoint import check_claimed, write_task
 from penstock.runtime.serialization import dumps
+from penstock.runtime.state.operator_state import UNION, operator_state_page
 from penstock.runtime.task import StreamTask
+from penstock.runtime.union_states import Unions
 from penstock.runtime.user_errors import exits_are_errors
 
 Row = tuple[int, bytes]
@@ -24,6 +26,7 @@ Row = tuple[int, bytes]
 
 
 _LAST_HEADER = -1
+_LIFE = -2
 
 
 @dataclass(slots=True)
@@ -39,6 +42,8 @@ class JobSpec:
     memory_budget: int | None = None
     external_sources: frozenset[int] = frozenset()  # source vertices fed by DataFrames
     restore: RestorePlan | None = None  # a savepoint that tasks without state of their own start from
+    unions: Unions = field(default_factory=dict)  # union list states that tasks with state of their own start from
+    life: str = ""  # tasks do so once in each life of the job
 
     def tasks_in(self, level: int, channel: int) -> list[JobVertex]:
         """The vertices of a level that have a subtask in a channel."""
@@ -71,6 +76,8 @@ class StageChannel:
     def _open_tasks(self) -> None:
         """Tasks open with the first batch, when processing time is known."""
         restored = self._restore() if not self._tasks and not self._snapshots else None
+        if restored is None and self._spec.life and self._snapshots.get(_LIFE) != self._spec.life:
+            self._unite()
         for vertex in self._spec.tasks_in(self._level, self._channel):
             if vertex.id not in self._tasks:
                 self._tasks[vertex.id] = StreamTask(
@@ -89,12 +96,24 @@ class StageChannel:
                 self._snapshots[vertex.id] = restorer.restore(vertex, self._channel)
         return plan
 
+    def _unite(self) -> None:
+        """The first batch after a failure: union list state is that of all subtasks together."""
+        for vertex in self._spec.tasks_in(self._level, self._channel):
+            _, operators = self._snapshots.get(vertex.id) or (None, {})
+            for operator_id, snapshot in operators.items():
+                for name, elements in self._spec.unions.get(operator_id, {}).items():
+                    page = operator_state_page(operator_id, name)
+                    self._environment.store.put(page, dumps(elements, f"union list state '{name}'"))
+                    snapshot.operator_state[name] = UNION
+
     def run(self, frames: Iterable[bytes]) -> Iterator[Row]:
         """One batch: yields the rows for the next stage, or for the driver behind the last one."""
         header, inputs, passing = self._sort(frames)
         self._environment.clock.now = header.now
         self._environment.job.checkpoint_id = header.checkpoint_id
         self._open_tasks()
+        if self._spec.life:
+            self._snapshots[_LIFE] = self._spec.life
         for task in self._tasks.values():
             task.begin_batch(header)
         for task in self._tasks.values():

@@ -149,6 +149,11 @@ class StreamTask:
             records_in=self._records_in,
             records_out=sum(exchange.records for exchange in self.chain.exchanges),
             state_bytes=self.chain.state_bytes,
+            unions={
+                (operator.context.operator_id, name): elements
+                for operator in self.chain.operators
+                for name, elements in operator.context.operator_state.changed_unions.items()
+            },
         )
         for exchange in self.chain.exchanges:
             exchange.records = 0

@@ -7,17 +7,30 @@ a directory below, with another number of channels.
 from __future__ import annotations
 
 import json
+import zlib
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from penstock.common.errors import InvalidProgramError
+from penstock.common.errors import CheckpointError, InvalidProgramError
 from penstock.graph.job_graph import JobGraph
 from penstock.runtime.savepoint.restore import adopt_max_parallelism
+from penstock.runtime.union_states import UnionFiles
 
 _FILE = "penstock.json"
-_VERSION = 1
+_VERSION = 2
+_UNIONS = "unions"
+_RESCALED = "rescaled"
+_SIGNPOST = {"version", "continued_in", "parallelism"}
+# What Spark and the job master write into a checkpoint directory; whatever else is there belongs to somebody else.
+_OF_A_JOB = {
+    *("offsets", "commits", "state", "sources", "metadata", ".metadata.crc"),
+    *("committables", "received", "frames", _UNIONS),
+}
+_SEAL = "crc32"
+_ADVICE = "put it back as it was, or start from a savepoint with an empty checkpoint directory"
 
 
 @dataclass(slots=True)
@@ -56,6 +69,19 @@ class CheckpointDirectory:
         self._known = {**(self._known or {}), "continued_in": name, "parallelism": parallelism}
         self._write(self._known)
 
+    def tidy(self, newest: CheckpointDirectory, parallelism: int) -> None:
+        """Remove what a job has left behind that was rescaled, once it has committed a batch where it is now.
+
+        This directory, the first one, then leads straight there.
+        """
+        name = newest.location.rstrip("/").rpartition("/")[2]
+        if self._known is None or self._known.get("continued_in") != name or set(self._known) != _SIGNPOST:
+            self._known = {"version": _VERSION, "continued_in": name, "parallelism": parallelism}
+            self._write(self._known)
+        for left in self.names():
+            if left in _OF_A_JOB or (left.startswith(_RESCALED) and left != name):
+                self.delete(left)
+
     # -- starting -----------------------------------------------------------------------------------------------
 
     def claim(self, graph: JobGraph, savepoint: str | None, base: int, job_id: str) -> CheckpointRecord:
@@ -85,10 +111,35 @@ class CheckpointDirectory:
     @property
     def committed(self) -> bool:
         """Whether a batch was committed here."""
-        file_system, path = self._path("commits")
-        return bool(file_system.exists(path)) and any(
-            str(status.getPath().getName()).isdigit() for status in file_system.listStatus(path)
-        )
+        return self.last_batch is not None
+
+    @property
+    def last_batch(self) -> int | None:
+        """The number of the last batch that was committed here."""
+        return max((int(name) for name in self.names("commits") if name.isdigit()), default=None)
+
+    def check_logs(self, channels: int) -> None:
+        """Refuse what Spark would stumble over, or misread: its log of offsets has settings of the query in it."""
+        for folder in ("offsets", "commits"):
+            for number in sorted(int(name) for name in self.names(folder) if name.isdigit())[-2:]:
+                name = f"{folder}/{number}"
+                version, *lines = self.read(name).decode(errors="replace").splitlines() or [""]
+                try:
+                    entries = [json.loads(line) for line in lines if line != "-"]
+                except ValueError as error:
+                    raise self._damaged(name, str(error)) from None
+                if not version.startswith("v") or not entries:
+                    raise self._damaged(name, "it is not complete")
+                if folder == "offsets" and _partitions(entries[0]) not in (None, str(channels)):
+                    raise self._damaged(name, f"{_partitions(entries[0])} partitions instead of {channels}")
+
+    def _damaged(self, name: str, why: str) -> CheckpointError:
+        return CheckpointError(f"the file {name} in checkpoint {self.location} is damaged ({why}): {_ADVICE}")
+
+    @property
+    def union_files(self) -> UnionFiles:
+        """Where union list states are kept."""
+        return _UnionFiles(self)
 
     def remove(self) -> None:
         """Remove the checkpoint."""
@@ -121,6 +172,48 @@ class CheckpointDirectory:
                 "an empty checkpoint directory"
             )
 
+    # -- files --------------------------------------------------------------------------------------------------
+
+    def names(self, below: str = "") -> list[str]:
+        """What there is in the directory, or in one below."""
+        file_system, path = self._path(below)
+        if not file_system.exists(path):
+            return []
+        return [str(status.getPath().getName()) for status in file_system.listStatus(path)]
+
+    def read(self, name: str) -> bytes:
+        """A file's content."""
+        file_system, path = self._path(name)
+        try:
+            stream = file_system.open(path)
+            try:
+                return bytes(stream.readAllBytes())
+            finally:
+                stream.close()
+        except Py4JError as error:
+            reason = str(getattr(error, "java_exception", error))
+            raise CheckpointError(f"the file {name} in checkpoint {self.location} cannot be read: {reason}") from None
+
+    def write(self, name: str, content: bytes) -> None:
+        """In one step: a crash leaves the old file or the new one."""
+        file_system, path = self._path(name)
+        folder, _, last = name.rpartition("/")
+        _, temporary = self._path(f"{folder}/.{last}.tmp" if folder else f".{last}.tmp")
+        file_system.mkdirs(path.getParent())
+        stream = file_system.create(temporary, True)
+        try:
+            stream.write(bytearray(content))
+        finally:
+            stream.close()
+        if not file_system.rename(temporary, path):  # who cannot replace a file has to remove it first
+            file_system.delete(path, False)
+            file_system.rename(temporary, path)
+
+    def delete(self, name: str) -> None:
+        """Remove a file or a directory below; harmless if it is gone."""
+        file_system, path = self._path(name)
+        file_system.delete(path, True)
+
     # -- the file -----------------------------------------------------------------------------------------------
 
     def _path(self, name: str) -> tuple[Any, Any]:
@@ -135,30 +228,52 @@ class CheckpointDirectory:
         file_system, path = self._path(_FILE)
         if not file_system.exists(path):
             return None
-        stream = file_system.open(path)
-        try:
-            text = bytes(stream.readAllBytes()).decode()
-        finally:
-            stream.close()
-        try:
-            content: dict[str, Any] = json.loads(text)
-        except ValueError as error:
-            raise InvalidProgramError(f"the file {_FILE} in checkpoint {self.location} is damaged: {error}") from None
-        return content
+        return _unsealed(self.read(_FILE), f"the file {_FILE} in checkpoint {self.location}")
 
     def _write(self, content: dict[str, Any]) -> None:
-        """In one step: a crash leaves the old file or the new one."""
-        file_system, path = self._path(_FILE)
-        _, temporary = self._path(f".{_FILE}.tmp")
-        file_system.mkdirs(path.getParent())
-        stream = file_system.create(temporary, True)
-        try:
-            stream.write(bytearray(json.dumps(content, indent=2).encode()))
-        finally:
-            stream.close()
-        if not file_system.rename(temporary, path):  # who cannot replace a file has to remove it first
-            file_system.delete(path, False)
-            file_system.rename(temporary, path)
+        self.write(_FILE, json.dumps(_sealed(content), indent=2).encode())
+
+
+class _UnionFiles:
+    """One file for each checkpoint, beside those of Spark."""
+
+    def __init__(self, directory: CheckpointDirectory) -> None:
+        self._directory = directory
+
+    def checkpoints(self) -> list[int]:
+        return [int(name) for name in self._directory.names(_UNIONS) if name.isdigit()]
+
+    def read(self, checkpoint_id: int) -> bytes:
+        return self._directory.read(f"{_UNIONS}/{checkpoint_id}")
+
+    def write(self, checkpoint_id: int, content: bytes) -> None:
+        self._directory.write(f"{_UNIONS}/{checkpoint_id}", content)
+
+    def remove(self, checkpoint_id: int) -> None:
+        self._directory.delete(f"{_UNIONS}/{checkpoint_id}")
+
+
+def _partitions(metadata: Any) -> str | None:
+    conf = metadata.get("conf") if isinstance(metadata, dict) else None
+    value = conf.get("spark.sql.shuffle.partitions") if isinstance(conf, dict) else None
+    return None if value is None else str(value)
+
+
+def _sealed(content: dict[str, Any]) -> dict[str, Any]:
+    return {**content, _SEAL: zlib.crc32(json.dumps(content, sort_keys=True).encode())}
+
+
+def _unsealed(text: bytes, what: str) -> dict[str, Any]:
+    """What was written, with its checksum; the first version had none."""
+    try:
+        content: dict[str, Any] = json.loads(text)
+        checksum = content.pop(_SEAL, None)
+        fine = content["version"] == 1 if checksum is None else _sealed(content)[_SEAL] == checksum
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise CheckpointError(f"{what} is damaged ({error!r}): {_ADVICE}") from None
+    if not fine:
+        raise CheckpointError(f"{what} is damaged (it does not match its checksum): {_ADVICE}")
+    return content
 
 
 def _shape(graph: JobGraph) -> dict[str, Any]:

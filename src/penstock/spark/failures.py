@@ -7,10 +7,19 @@ import pickle
 import re
 from typing import NoReturn
 
-from penstock.common.errors import JobExecutionError, PenstockError
+from penstock.common.errors import CheckpointError, JobExecutionError, PenstockError
 from penstock.runtime.user_errors import user_traceback
 
 _MARK = "PENSTOCK-ERROR:"
+# How Spark and Hadoop say that a file of a checkpoint is not what was written.
+_DAMAGE = re.compile(
+    r"ChecksumException|Checksum error|CHECKSUM_VERIFICATION_FAILED|Incomplete log file|Log file was malformed|"
+    r"CANNOT_LOAD_STATE_STORE|FAILED_READ_STREAMING_STATE|RocksDBException: Corruption|Batch \d+ doesn't exist|"
+    r"(?:delta|snapshot|changelog) file .* does not exist"
+)
+_FILE = re.compile(r"[^\s'\"]*/(?:state|offsets|commits|sources)/[^\s'\",;)]+")
+# After these a file may be unreadable because its reader was ended.
+_KILLED = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure|InterruptedException|ClosedByInterrupt")
 _PATTERN = re.compile(_MARK + r"([A-Za-z0-9+/=]+):")
 
 
@@ -36,7 +45,20 @@ def decode_failure(text: str) -> PenstockError:
         error = pickle.loads(base64.b64decode(found.group(1)))
         if isinstance(error, PenstockError):
             return error
+    damage = _DAMAGE.search(text)
+    if damage and not _KILLED.search(text):
+        return CheckpointError(
+            f"the checkpoint is damaged: Spark cannot read what it has written there ({_line_of(text, damage)}). Put "
+            "the file back as it was, or start from a savepoint with an empty checkpoint directory"
+        )
     return JobExecutionError(_essence(text))
+
+
+def _line_of(text: str, found: re.Match[str]) -> str:
+    line = text[text.rfind("\n", 0, found.start()) + 1 :].partition("\n")[0].strip()
+    file = _FILE.search(text)
+    where = "" if file is None or file.group() in line else f", {file.group()}"
+    return line.removeprefix("Caused by: ")[:400] + where
 
 
 def _essence(text: str) -> str:

@@ -7,13 +7,16 @@ import shutil
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.common.errors import JobExecutionError, PenstockError
+from penstock.common.errors import CheckpointError, InvalidProgramError, JobExecutionError, PenstockError
 from penstock.common.job_status import JobStatus
 from penstock.graph.job_graph import JobGraph, job_spec
 from penstock.runtime.coordinator import BatchSizer, SourceCoordinator
@@ -24,6 +27,7 @@ from penstock.runtime.savepoint.restore import RestorePlan, plan_restore
 from penstock.runtime.savepoint.tickets import SavepointTicket, SavepointTickets
 from penstock.runtime.sink_committer import SinkCommitters
 from penstock.runtime.stage import decode_reports
+from penstock.runtime.union_states import UnionStates
 from penstock.spark.checkpoint_metadata import CheckpointDirectory
 from penstock.spark.compiler import compile_streaming
 from penstock.spark.failures import decode_failure
@@ -51,6 +55,8 @@ class JobMaster:
         )
         self.savepoints.on_request = self._wake
         self.stopped_with: SavepointTicket | None = None
+        self.on_first_commit: Callable[[], None] | None = None
+        """Called once, when a batch of this master or of one before in the same directory is durable."""
         self.queries = QueryBoard()
         self._checkpoint = checkpoint
         self._spark = spark
@@ -62,6 +68,10 @@ class JobMaster:
         self._temporary: str | None = None
         self._lasting_id = job_id
         self._base = 0
+        self._directory: CheckpointDirectory | None = None
+        self._unions = UnionStates(graph.vertices)
+        self._query_started = False
+        self._damage_seen_at: int | None = None
 
     # -- life cycle ---------------------------------------------------------------------------------------------
 
@@ -74,15 +84,19 @@ class JobMaster:
             checkpoint = self._checkpoint_directory()
             restore = self.prepare(checkpoint)
             self._start_committers(checkpoint.location)
+            self._directory = checkpoint
+            self._unions = UnionStates(self.graph.vertices, checkpoint.union_files)
             while True:
                 try:
                     self._run_attempt(attempt, checkpoint.location, restore)
                     break
                 except PenstockError as error:
-                    if backoff is None or self._cancelled.is_set():
+                    if backoff is None or self._cancelled.is_set() or self._is_hopeless(error):
                         raise
                     backoff.notify_failure(int(time.time() * 1000))
                     if not backoff.can_restart():
+                        if attempt:
+                            error.add_note(f"The job was restarted {attempt} times before. {strategy}")
                         raise
                     self.status = JobStatus.RESTARTING
                     self.progress.restarted(error)
@@ -100,6 +114,17 @@ class JobMaster:
             if self._temporary is not None:
                 shutil.rmtree(self._temporary, ignore_errors=True)
 
+    def _is_hopeless(self, error: PenstockError) -> bool:
+        """Whether the job would only fail again: its definition is wrong, or its checkpoint damaged.
+
+        A reader that was ended together with its process may look like a damaged file, so it gets a second chance.
+        """
+        seen, self._damage_seen_at = self._damage_seen_at, None
+        if isinstance(error, CheckpointError):
+            self._damage_seen_at = self.progress.checkpoint_id
+            return seen == self._damage_seen_at
+        return isinstance(error, InvalidProgramError)
+
     def cancel(self) -> None:
         """Stop after the running batch."""
         self._cancelled.set()
@@ -115,6 +140,7 @@ class JobMaster:
 
     def _checkpoint_directory(self) -> CheckpointDirectory:
         if self._checkpoint is None:
+            check_one_machine(self._spark)
             self._temporary = tempfile.mkdtemp(prefix="penstock-checkpoint-")
             return CheckpointDirectory(self._spark, self._temporary)
         return self._checkpoint
@@ -132,6 +158,7 @@ class JobMaster:
             )
         base = 0 if plan is None else plan.manifest.checkpoint_id
         record = checkpoint.claim(self.graph, settings.savepoint_path, base, self.job_id)
+        checkpoint.check_logs(self.graph.channels)
         self._base = record.base
         self._lasting_id = record.job_id
         if plan is None and record.savepoint is not None:  # it started there, but never got through its first batch
@@ -159,26 +186,40 @@ class JobMaster:
         )
         self._coordinator = coordinator
         self._commit_failure = None
+        self._query_started = False
         server = self._server = SourceServer(coordinator, self._spark.sparkContext.defaultParallelism)
-        server.on_committed = self._committers.checkpoint_complete
+        server.on_committed = self._on_committed
         try:
             coordinator.start(_directory_beside(checkpoint, "received"))
-            spec = job_spec(self.graph, self._lasting_id, attempt, batch=False, restore=restore)
-            frame = compile_streaming(self._spark, spec, server, self.graph.frames, checkpoint)
-            writer = (
-                frame.writeStream.outputMode("append")
-                .option("checkpointLocation", checkpoint)
-                .queryName(f"{settings.job_name} {self.job_id[:8]}-{attempt}")
-                .trigger(processingTime="0 seconds")
-            )
-            with start_query(self._spark, writer, self._on_batch) as query:
-                if self._cancelled.is_set() or self.stopped_with is not None:
-                    server.stop()
-                self.status = JobStatus.RUNNING
-                self._watch(query, server)
+            self._run_query(attempt, checkpoint, server, restore)
+        except (PySparkException, Py4JError) as error:
+            failure = decode_failure(str(error))
+            if not self._query_started and self._directory is not None and self._directory.committed:
+                raise CheckpointError(
+                    f"Spark cannot go on from the checkpoint in {checkpoint}, which may be damaged: {failure}"
+                ) from None
+            raise failure from None
         finally:
             server.close()
             coordinator.close()
+
+    def _run_query(self, attempt: int, checkpoint: str, server: SourceServer, restore: RestorePlan | None) -> None:
+        settings = self.graph.settings
+        spec = job_spec(self.graph, self._lasting_id, attempt, batch=False, restore=restore)
+        spec.unions, spec.life = self._unions.begin(self._committed_checkpoint()), self._unions.life
+        frame = compile_streaming(self._spark, spec, server, self.graph.frames, checkpoint)
+        writer = (
+            frame.writeStream.outputMode("append")
+            .option("checkpointLocation", checkpoint)
+            .queryName(f"{settings.job_name} {self.job_id[:8]}-{attempt}")
+            .trigger(processingTime="0 seconds")
+        )
+        with start_query(self._spark, writer, self._on_batch) as query:
+            self._query_started = True
+            if self._cancelled.is_set() or self.stopped_with is not None:
+                server.stop()
+            self.status = JobStatus.RUNNING
+            self._watch(query, server)
 
     def _watch(self, query: StreamingQuery, server: SourceServer) -> None:
         """Wait for the last commit, then stop the query; or for its failure."""
@@ -203,6 +244,18 @@ class JobMaster:
         if not self._cancelled.is_set():
             raise JobExecutionError("the Spark query stopped before the job was done")
 
+    def _committed_checkpoint(self) -> int:
+        assert self._directory is not None
+        last = self._directory.last_batch
+        return self._base if last is None else self._base + last + 1
+
+    def _on_committed(self, *, final: bool = False) -> None:
+        """Spark asks for a batch: all before are durable."""
+        self._committers.checkpoint_complete(final=final)
+        if self.on_first_commit is not None and self._directory is not None and self._directory.committed:
+            tell, self.on_first_commit = self.on_first_commit, None
+            tell()
+
     # -- batches ------------------------------------------------------------------------------------------------
 
     def _on_batch(self, frames: list[bytes], batch_id: int) -> None:
@@ -210,6 +263,7 @@ class JobMaster:
         reports = decode_all_reports(frames)
         checkpoint_id = self._base + batch_id + 1
         try:
+            self._unions.batch(reports, checkpoint_id)
             self._committers.commit(reports, checkpoint_id)
         except PenstockError as error:
             self._commit_failure = error
@@ -230,6 +284,21 @@ class JobMaster:
             self.stopped_with = ticket
             if self._server is not None:
                 self._server.stop()
+
+
+def check_one_machine(spark: SparkSession) -> None:
+    """A temporary checkpoint is on the driver's disk: executors on other machines would each write to their own."""
+    context = spark.sparkContext
+    if str(context.master).startswith("local"):
+        return
+    java_context: Any = context._jsc
+    here = {"localhost", "127.0.0.1", str(context.getConf().get("spark.driver.host"))}
+    elsewhere = {str(info.host()) for info in java_context.sc().statusTracker().getExecutorInfos()} - here
+    if elsewhere:
+        raise InvalidProgramError(
+            f"the job has no checkpoint directory, and executors on other machines ({', '.join(sorted(elsewhere))}): "
+            "name a directory that all of them share (execution.checkpointing.dir)"
+        )
 
 
 def decode_all_reports(frames: list[bytes]) -> list[TaskReport]:

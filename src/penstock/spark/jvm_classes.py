@@ -25,20 +25,40 @@ import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from pyspark.find_spark_home import _find_spark_home
 
-__all__ = ["LOCAL_FILE_SYSTEM", "REPORT_SINK", "cache_directory", "compiled_jar", "settings", "version"]
+__all__ = [
+    "LOCAL_FILE_SYSTEM",
+    "REPORT_SINK",
+    "cache_directory",
+    "cluster_settings",
+    "compiled_jar",
+    "local_settings",
+    "version",
+]
 
 LOCAL_FILE_SYSTEM = "penstock.spark.PlainLocalFileSystem"
 REPORT_SINK = "penstock.spark.ReportSink"
 _SOURCES = Path(__file__).parent / "jvm"
 
 
-def settings() -> dict[str, str]:
+def local_settings() -> dict[str, str]:
     """Spark settings that put the classes in place; none if they cannot be had, which costs time only."""
     try:
         jar = compiled_jar()
     except Exception:
         return {}
     return {"spark.driver.extraClassPath": str(jar), "spark.hadoop.fs.file.impl": LOCAL_FILE_SYSTEM}
+
+
+def cluster_settings() -> dict[str, str]:
+    """The same for a Spark with executors of its own, which fetch the classes from the driver.
+
+    Not the file system: executors open files before they have fetched anything.
+    """
+    try:
+        jar = compiled_jar()
+    except Exception:
+        return {}
+    return {"spark.driver.extraClassPath": str(jar), "spark.jars": jar.as_uri()}
 
 
 def compiled_jar() -> Path:

@@ -22,7 +22,7 @@ from pyspark.find_spark_home import _find_spark_home
 
 from penstock.spark import class_archive
 
-__all__ = ["LaunchCommand", "launch_command"]
+__all__ = ["LaunchCommand", "launch_command", "spark_home"]
 
 _SUBMIT = "org.apache.spark.deploy.SparkSubmit"
 _GATEWAY = "org.apache.spark.api.python.PythonGatewayServer"
@@ -31,6 +31,11 @@ _LAUNCHER_SECONDS = 30
 # What only SparkSubmit looks at.
 _SUBMITTED = ("spark.jars", "spark.files", "spark.archives", "spark.submit.", "spark.driver.userClassPathFirst")
 _OWN_CONFIGURATION = ("spark-defaults.conf", "spark-env.sh")
+
+
+def spark_home() -> str:
+    """Where Spark's programs and jars are."""
+    return str(_find_spark_home())
 
 
 @dataclass(slots=True)
@@ -43,7 +48,7 @@ class LaunchCommand:
 
 def launch_command(conf: Mapping[str, str]) -> LaunchCommand:
     """The quick way where it does the same as Spark's own, else Spark's own."""
-    home = Path(_find_spark_home())
+    home = Path(spark_home())
     if is_plain_local(conf, home):
         java = _java_command(conf, home)
         if java is not None:

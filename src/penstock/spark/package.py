@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import tempfile
 import zipfile
 from pathlib import Path
@@ -19,7 +21,9 @@ def ship_package(context: SparkContext) -> None:
     if str(context.master).startswith("local") or context.applicationId in _shipped:
         return
     _shipped.add(str(context.applicationId))
-    archive = Path(tempfile.mkdtemp(prefix="penstock-package-")) / "penstock.zip"
+    directory = tempfile.mkdtemp(prefix="penstock-package-")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)  # executors that join late fetch it, too
+    archive = Path(directory, "penstock.zip")
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as target:
         for module in (penstock, cloudpickle):
             root = Path(str(module.__file__)).parent

@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import pickle
 import struct
+import zlib
 from typing import Any
 
 import pyspark.sql.streaming.proto.StateMessage_pb2 as messages
 from pyspark.sql.types import BinaryType, StructField, StructType
+
+from penstock.common.errors import CheckpointError
 
 PAGE_SCHEMA = StructType([StructField("blob", BinaryType())])
 PAGES = "pages"
@@ -24,6 +27,7 @@ _FINE = 0
 _VERSION = 0
 _HEAD = struct.Struct(">ii")
 _LENGTH = struct.Struct(">i")
+_CHECKSUM = struct.Struct(">I")
 
 
 class SparkPageStore:
@@ -40,12 +44,12 @@ class SparkPageStore:
         self._pending -= 1
         self.flush()
         value = self._answer().value
-        return bytes(pickle.loads(value)[0]) if value else None
+        return _unsealed(bytes(pickle.loads(value)[0]), page_id) if value else None
 
     def put(self, page_id: str, blob: bytes) -> None:
         """Write a page."""
         self._address(page_id)
-        update = messages.ValueStateUpdate(value=pickle.dumps((blob,), 5))
+        update = messages.ValueStateUpdate(value=pickle.dumps((blob + _CHECKSUM.pack(zlib.crc32(blob)),), 5))
         self._request(messages.ValueStateCall(stateName=PAGES, valueStateUpdate=update))
 
     def remove(self, page_id: str) -> None:
@@ -83,3 +87,14 @@ class SparkPageStore:
         if response.statusCode != _FINE:
             raise RuntimeError(f"Spark's state store refused a page: {response.errorMessage}")
         return response
+
+
+def _unsealed(data: bytes, page_id: str) -> bytes:
+    """A page without its checksum. Not every storage tells when a file has changed: a wrong page must never be used."""
+    blob = data[: -_CHECKSUM.size]
+    if len(data) < _CHECKSUM.size or _CHECKSUM.pack(zlib.crc32(blob)) != data[-_CHECKSUM.size :]:
+        raise CheckpointError(
+            f"page '{page_id}' of the state in the checkpoint is damaged: it does not match its checksum. Start from a "
+            "savepoint with an empty checkpoint directory"
+        )
+    return blob

@@ -20,14 +20,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+import penstock
 from penstock.spark import jvm_classes
 from penstock.spark.gateway import JvmProcess, debugging
 from penstock.spark.java import ensure_java_home
-from penstock.spark.session_conf import local_settings, runtime_settings, static_settings
+from penstock.spark.session_conf import cluster_settings, local_settings, runtime_settings, static_settings
 
 __all__ = ["build_session", "session_for", "stop_session"]
 
@@ -62,7 +64,7 @@ def build_session(
     """
     global _embedded  # noqa: PLW0603 - one JVM a process, as pyspark has it
     with _lock:
-        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        _choose_python(master, conf or {})
         settings = static_settings() | runtime_settings(parallelism)
         if SparkContext._active_spark_context is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
             # Somebody else's JVM (a notebook, spark-submit): its master and its start are none of our business.
@@ -104,6 +106,21 @@ def stop_session(spark: SparkSession) -> None:
             shutil.rmtree(embedded.directory, ignore_errors=True)
 
 
+def _is_local(master: str) -> bool:
+    return master == "local" or master.startswith("local[")  # not local-cluster, which has executors of its own
+
+
+def _choose_python(master: str, conf: Mapping[str, str]) -> None:
+    """Workers have to be of this process's Python. On other machines only the user knows where that is."""
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if _is_local(master):
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    else:
+        os.environ["PYSPARK_PYTHON"] = conf.get("spark.pyspark.python") or os.environ.get(
+            "PYSPARK_PYTHON", sys.executable
+        )
+
+
 # -- start ------------------------------------------------------------------------------------------------------
 
 
@@ -112,16 +129,19 @@ def _start(master: str, app_name: str, settings: dict[str, str], wanted: dict[st
     directory = Path(tempfile.mkdtemp(prefix="penstock-spark-"))
     jvm = None
     try:
-        if master == "local" or master.startswith("local["):  # not local-cluster, which has executors of its own
+        if _is_local(master):
             settings |= local_settings(directory)
-            settings |= jvm_classes.settings()
-        sockets = directory if len(str(directory)) <= _MAX_SOCKET_DIRECTORY else Path("/tmp")  # noqa: S108
-        settings["spark.python.unix.domain.socket.dir"] = str(sockets)
+            settings |= jvm_classes.local_settings()
+            sockets = directory if len(str(directory)) <= _MAX_SOCKET_DIRECTORY else Path("/tmp")  # noqa: S108
+            settings["spark.python.unix.domain.socket.dir"] = str(sockets)
+        else:
+            settings |= cluster_settings()
+            settings |= jvm_classes.cluster_settings()
         settings["spark.driver.extraJavaOptions"] = " ".join(_java_options(wanted, directory))
         for key, value in wanted.items():
             settings[key] = _joined(key, settings.get(key), value)
         settings |= {"spark.master": master, "spark.app.name": app_name}
-        jvm = JvmProcess(settings, {})
+        jvm = JvmProcess(settings, {} if _is_local(master) else _planning_environment())
         session = _connect(jvm, settings)
         jvm.calm_compiler()
     except BaseException:
@@ -132,6 +152,13 @@ def _start(master: str, app_name: str, settings: dict[str, str], wanted: dict[st
         shutil.rmtree(directory, ignore_errors=True)
         raise
     return _Embedded(session, jvm, directory)
+
+
+def _planning_environment() -> dict[str, str]:
+    """Spark plans batches in a Python process on the driver, but of the executors' Python: it may not know us."""
+    inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    places = {str(Path(str(module.__file__)).parent.parent): None for module in (penstock, cloudpickle)}
+    return {"PYTHONPATH": os.pathsep.join([*filter(None, inherited), *places])}
 
 
 def _java_options(wanted: Mapping[str, str], directory: Path) -> Iterator[str]:
@@ -153,6 +180,8 @@ def _joined(key: str, ours: str | None, wanted: str) -> str:
         return f"{ours} {wanted}"
     if ours and key.endswith("ClassPath"):
         return f"{wanted}{os.pathsep}{ours}"
+    if ours and key == "spark.jars":
+        return f"{wanted},{ours}"
     return wanted
 
 

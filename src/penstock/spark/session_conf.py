@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["driver_memory", "local_settings", "runtime_settings", "static_settings"]
+__all__ = ["cluster_settings", "driver_memory", "local_settings", "runtime_settings", "static_settings"]
 
 _CHECKPOINT_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -89,6 +89,17 @@ def local_settings(directory: Path) -> dict[str, str]:
         "spark.broadcast.compress": "false",
         "spark.broadcast.checksum": "false",
         "spark.shuffle.compress": "false",
+    }
+
+
+def cluster_settings() -> dict[str, str]:
+    """What concerns a Spark with executors of its own."""
+    return {
+        # A task that is lost with its executor is run again. If it does not send what it sent before (a function that
+        # rolls dice), everything that has read from it must be run again, too, or a record would count twice or never.
+        # Spark compares what was sent; where it can no longer take something back, the batch fails as a whole.
+        "spark.sql.shuffle.orderIndependentChecksum.enabled": "true",
+        "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "true",
     }
 
 

@@ -7,17 +7,20 @@ coordinator, over a local socket: so offsets, timers, draining and stopping are 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pickle
 import tempfile
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Any
 
+from penstock.common.errors import CheckpointError
 from penstock.runtime.coordinator import Offset, SourceCoordinator
 from penstock.runtime.frames import BatchHeader
 from penstock.runtime.serialization import dumps
@@ -101,9 +104,10 @@ class SourceServer:
                 connection.send(answer)
 
     def _do_initial(self) -> Offset:
-        return self._coordinator.initial_offset()
+        return sealed(self._coordinator.initial_offset())
 
-    def _do_latest(self, start: Offset) -> Offset:
+    def _do_latest(self, sealed_start: Offset) -> Offset:
+        start = unsealed(sealed_start)
         last = self._stop.is_set() or start["end"]
         if self.on_committed is not None:
             self.on_committed(final=last)
@@ -112,12 +116,12 @@ class SourceServer:
             if self._stop.is_set() or start["end"]:
                 self._coordinator.commit(start)  # Spark tells of a commit with the next batch: there is none
                 self.boundary.set()
-                return start
+                return sealed_start
             end = self._coordinator.plan(start)
             if end is not None:
-                return end
+                return sealed(end)
             if time.monotonic() >= deadline:
-                return start
+                return sealed_start
             self._wait(start)
 
     def _wait(self, start: Offset) -> None:
@@ -127,6 +131,7 @@ class SourceServer:
     def _do_partitions(self, start: Offset, end: Offset) -> list[bytes]:
         if start == end:
             return []
+        start, end = unsealed(start), unsealed(end)
         header = self._coordinator.header(end)
         works = self._coordinator.works(start, end)
         # A subtask stays in the worker that reads it first, so the first batch is spread over all of them.
@@ -137,10 +142,37 @@ class SourceServer:
     def _do_everything(self) -> list[bytes]:
         """The one batch of a batch job."""
         start = self._coordinator.initial_offset()
-        return self._do_partitions(start, self._coordinator.plan_to_end(start))
+        return self._do_partitions(sealed(start), sealed(self._coordinator.plan_to_end(start)))
 
     def _do_commit(self, end: Offset) -> None:
-        self._coordinator.commit(end)
+        self._coordinator.commit(unsealed(end))
+
+
+_SEAL = "crc"
+
+
+def sealed(offset: Offset) -> Offset:
+    """An offset as Spark logs it: with a checksum, since a changed digit would be a position, too.
+
+    >>> unsealed(sealed({"n": 1}))
+    {'n': 1}
+    """
+    return {**offset, _SEAL: _checksum(offset)}
+
+
+def unsealed(offset: Offset) -> Offset:
+    """An offset from Spark's log; refuses one that has changed."""
+    content = {key: value for key, value in offset.items() if key != _SEAL}
+    if offset.get(_SEAL) != _checksum(content):
+        raise CheckpointError(
+            f"the offset of batch {offset.get('n')} in the checkpoint is damaged: it does not match its checksum. Put "
+            "the file back as it was, or start from a savepoint with an empty checkpoint directory"
+        )
+    return content
+
+
+def _checksum(offset: Offset) -> int:
+    return zlib.crc32(json.dumps(offset, sort_keys=True, separators=(",", ":")).encode())
 
 
 def split_works(works: list[SourceWork], limit: int, *, spread: bool) -> list[list[SourceWork]]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 import threading
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -17,7 +19,7 @@ from penstock.graph.job_graph import JobGraph, translate
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import Transformation
 from penstock.runtime.job_progress import JobProgress
-from penstock.runtime.savepoint.storage import join
+from penstock.runtime.savepoint.storage import directory_at, join
 from penstock.runtime.savepoint.tickets import savepoint_root
 from penstock.spark.checkpoint_metadata import CheckpointDirectory
 from penstock.spark.job_master import JobMaster
@@ -55,12 +57,25 @@ class StreamingJob:
     def _first_master(self) -> JobMaster:
         """The job as the program wrote it, or as it was rescaled to before this program was started."""
         checkpoint, settings = self._root, self._settings
+        parallelism: int | None = None
         if checkpoint is not None:
             checkpoint, parallelism = checkpoint.newest()
             if parallelism is not None:
                 settings = self._settings = replace(settings, parallelism=parallelism)
                 settings = replace(settings, savepoint_path=None)
-        return self._new_master(translate(self._sinks, settings), checkpoint)
+        master = self._new_master(translate(self._sinks, settings), checkpoint)
+        if checkpoint is not None and parallelism is not None:
+            master.on_first_commit = partial(self._tidy, checkpoint, parallelism, None)
+        return master
+
+    def _tidy(self, checkpoint: CheckpointDirectory | None, parallelism: int, savepoint: str | None) -> None:
+        """The job has committed a batch since it was rescaled: what it came from is not needed any more."""
+        if self._root is not None and checkpoint is not None:
+            self._root.tidy(checkpoint, parallelism)
+        elif savepoint is not None:
+            directory_at(savepoint).dispose()
+            with contextlib.suppress(OSError):  # made for this one; others may still need it
+                os.rmdir(savepoint.rpartition("/")[0])  # noqa: PTH106 - it may be an address
 
     def _new_master(
         self, graph: JobGraph, checkpoint: CheckpointDirectory | None, progress: JobProgress | None = None
@@ -190,6 +205,7 @@ class StreamingJob:
             current.continue_in(name, parallelism)
         else:
             master = self._new_master(graph, None, self._carried(graph))
+        master.on_first_commit = partial(self._tidy, checkpoint, parallelism, savepoint)
         self._master = master
 
     def _carried(self, graph: JobGraph) -> JobProgress:

@@ -33,6 +33,7 @@ from penstock.runtime.source_stage import SourceStage
 from penstock.runtime.stage import BatchClock, JobSpec, Row, StageChannel, decode_reports
 from penstock.runtime.state.pages import MemoryPageStore
 from penstock.runtime.task import TaskSnapshot
+from penstock.runtime.union_states import UnionStates
 
 _RECEIVING_SECONDS = 0.005
 
@@ -97,7 +98,11 @@ class MiniClusterJob:
         self.graph = graph
         self.progress = JobProgress(graph)
         self.committers = SinkCommitters(graph.vertices)
+        self._unions = UnionStates(graph.vertices)
         spec = job_spec(graph, self.job_id, 0, batch=batch, restore=restore)
+        if snapshot is not None:
+            self._unions.parts = pickle.loads(snapshot)[4]
+        spec.unions, spec.life = self._unions.restart(), self._unions.life
         self._blob = pack_job(spec)
         self._spec = spec
         self._cold = cold or batch
@@ -144,6 +149,7 @@ class MiniClusterJob:
         for _, frame in rows:
             if decode_frame(frame).edge == REPORT_EDGE:
                 reports += decode_reports(frame)
+        self._unions.batch(reports, end["n"])
         self.committers.commit(reports, end["n"])
         self.offset = end
         self.coordinator.commit(end)
@@ -194,7 +200,7 @@ class MiniClusterJob:
         """All state of the job: offsets, pages, clocks."""
         channels = {key: (state.store.blobs, state.snapshots) for key, state in self._channels.items()}
         splits = {v.operators[0].operator_id: v.source_parallelism for v in self.graph.source_vertices}
-        return pickle.dumps((self.offset, channels, splits, self.job_id))
+        return pickle.dumps((self.offset, channels, splits, self.job_id, self._unions.parts))
 
     def _restore(self, snapshot: bytes) -> None:
         self.offset, channels, *_ = pickle.loads(snapshot)

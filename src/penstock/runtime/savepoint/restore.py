@@ -21,7 +21,7 @@ from penstock.runtime.savepoint.manifest import Json, Manifest, OperatorManifest
 from penstock.runtime.savepoint.page_builder import PageBuilder
 from penstock.runtime.savepoint.storage import Directory, directory_at
 from penstock.runtime.serialization import dumps
-from penstock.runtime.state.operator_state import BROADCAST, RAW, SPLIT
+from penstock.runtime.state.operator_state import BROADCAST, RAW, SPLIT, operator_state_page
 from penstock.runtime.state.pages import PageDirectory, PageStore
 
 
@@ -148,7 +148,7 @@ class TaskRestorer:
             content = self._operator_state(known, name, mode, subtask, vertex.parallelism)
             if content is not None:
                 what = f"operator state '{name}' of operator '{chained.name}'"
-                self._store.put(f"{chained.operator_id}/o/{name}", dumps(content, what))
+                self._store.put(operator_state_page(chained.operator_id, name), dumps(content, what))
                 layout[name] = mode
         return OperatorSnapshot(directory, layout, MIN_WATERMARK if watermark is None else watermark)
 

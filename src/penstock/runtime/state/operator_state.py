@@ -17,6 +17,11 @@ from penstock.runtime.state.pages import PageStore
 SPLIT, UNION, BROADCAST, RAW = "split", "union", "broadcast", "raw"
 
 
+def operator_state_page(operator_id: str, name: str) -> str:
+    """Under which name an operator state is in the store."""
+    return f"{operator_id}/o/{name}"
+
+
 class _Slot:
     """One named operator state: its mode, its content, whether it changed."""
 
@@ -40,6 +45,8 @@ class OperatorStateBackend(OperatorStateStore):
         self._store = store
         self._layout: dict[str, str] = dict(layout or {})  # name -> mode of all states known to the store
         self._slots: dict[str, _Slot] = {}
+        self.changed_unions: dict[str, list[Any]] = {}
+        """Union list states that the last snapshot has written."""
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         """State whose elements are spread over all subtasks when the parallelism changes."""
@@ -80,7 +87,7 @@ class OperatorStateBackend(OperatorStateStore):
         return slot
 
     def _page_id(self, name: str) -> str:
-        return f"{self._prefix}/o/{name}"
+        return operator_state_page(self._prefix, name)
 
     def contents(self) -> dict[str, tuple[str, Any]]:
         """All states as {name: (mode, content)}, also those nobody has asked for since they were restored."""
@@ -104,11 +111,14 @@ class OperatorStateBackend(OperatorStateStore):
 
     def snapshot(self) -> dict[str, str]:
         """Write what changed; returns the layout for the task to keep."""
+        self.changed_unions = {}
         for name, slot in self._slots.items():
             if slot.dirty:
                 slot.dirty = False
                 self._store.put(self._page_id(name), dumps(slot.content, f"operator state '{name}'"))
                 self._layout[name] = slot.mode
+                if slot.mode == UNION:
+                    self.changed_unions[name] = list(slot.content)
         return self._layout
 
 

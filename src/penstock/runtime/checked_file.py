@@ -1,0 +1,73 @@
+"""Small files of a checkpoint that are written whole and come back whole, or not at all."""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from pathlib import Path
+
+from penstock.common.errors import CheckpointError
+
+__all__ = ["read_checked", "seal", "unseal", "write_checked"]
+
+_MAGIC = b"PNSTKF1\n"
+_HEAD = struct.Struct("<8sQI")  # magic, length, checksum
+
+
+def seal(content: bytes) -> bytes:
+    """The content with what is needed to see whether it has changed.
+
+    >>> unseal(seal(b"content"), "a file")
+    b'content'
+    """
+    return _HEAD.pack(_MAGIC, len(content), zlib.crc32(content)) + content
+
+
+def unseal(data: bytes, what: str) -> bytes:
+    """The content of sealed bytes; refuses bytes that are not as they were sealed."""
+    content = data[_HEAD.size :]
+    if len(data) < _HEAD.size or not data.startswith(_MAGIC):
+        raise _damaged(what, "its beginning is not that of such a file")
+    _, length, checksum = _HEAD.unpack_from(data)
+    if len(content) != length:
+        raise _damaged(what, f"it has {len(content)} bytes instead of {length}")
+    if zlib.crc32(content) != checksum:
+        raise _damaged(what, "it does not match its checksum")
+    return content
+
+
+def write_checked(path: Path, content: bytes) -> None:
+    """Write a file in one step, durably: after a crash there is the whole file, or what was there before."""
+    temporary = path.with_suffix(".tmp")
+    with temporary.open("wb") as file:
+        file.write(seal(content))
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    _sync_directory(path.parent)
+
+
+def read_checked(path: Path) -> bytes:
+    """What was written; refuses a file that has changed since."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"cannot read {path}: {error}") from error
+    return unseal(data, f"the file {path}")
+
+
+def _damaged(what: str, why: str) -> CheckpointError:
+    return CheckpointError(
+        f"{what} is damaged ({why}): put it back as it was, or start from a savepoint with an empty checkpoint "
+        "directory"
+    )
+
+
+def _sync_directory(directory: Path) -> None:
+    """A new name is durable only with its directory."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,109 @@
+"""Union list state over a failure: every subtask gets the elements of all of them back (spec: 3.8).
+
+In a savepoint the parts of all subtasks lie side by side. Between savepoints each part is in the pages of its own
+channel, where the others cannot see it. So tasks tell the driver about union state that has changed, the driver keeps
+all parts in a file for each checkpoint in which one has, and a job that is started again takes them along.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from typing import Any, Protocol
+
+from penstock.common.errors import CheckpointError
+from penstock.runtime.checked_file import seal, unseal
+from penstock.runtime.frames import TaskReport
+from penstock.runtime.job import JobVertex
+from penstock.runtime.serialization import dumps
+
+__all__ = ["UnionFiles", "UnionStates", "Unions"]
+
+_KEPT = 2  # the one of the last commit, and the one of the batch that is being committed
+
+Unions = dict[str, dict[str, list[Any]]]
+"""By operator id and state name: the elements of all subtasks."""
+
+
+class UnionFiles(Protocol):
+    """A place for the files, one for each checkpoint that has one."""
+
+    def checkpoints(self) -> list[int]:
+        """The checkpoint ids, in any order."""
+
+    def read(self, checkpoint_id: int) -> bytes:
+        """What was written."""
+
+    def write(self, checkpoint_id: int, content: bytes) -> None:
+        """In one step."""
+
+    def remove(self, checkpoint_id: int) -> None:
+        """Harmless if it is gone."""
+
+
+class UnionStates:
+    """The union list states of a job, as the driver knows them."""
+
+    def __init__(self, vertices: list[JobVertex], files: UnionFiles | None = None) -> None:
+        self._parallelism = {c.operator_id: vertex.parallelism for vertex in vertices for c in vertex.operators}
+        self._files = files
+        self._parts: dict[tuple[str, str], dict[int, list[Any]]] = {}
+        self._begun = False
+        self.life = ""
+        """Names one start of the job: tasks take the union over once in each."""
+
+    def begin(self, committed: int) -> Unions:
+        """The job starts (again) behind a checkpoint: what every subtask starts with."""
+        self._load(committed)
+        return self.restart()
+
+    def restart(self) -> Unions:
+        """The job starts again with what is known."""
+        self.life = os.urandom(8).hex()
+        unions: Unions = {}
+        for (operator_id, name), parts in self._parts.items():
+            together = [element for _, part in sorted(parts.items()) for element in part]
+            unions.setdefault(operator_id, {})[name] = together
+            for subtask in range(self._parallelism.get(operator_id, 0)):
+                parts[subtask] = together
+        self._begun = bool(unions)
+        return unions
+
+    def batch(self, reports: list[TaskReport], checkpoint_id: int) -> None:
+        """Take over what the tasks report, durably, before the batch is committed."""
+        changed, self._begun = self._begun, False
+        for report in reports:
+            for key, elements in report.unions.items():
+                self._parts.setdefault(key, {})[report.subtask] = elements
+                changed = True
+        if self._files is None:
+            return
+        if changed:
+            self._files.write(checkpoint_id, seal(dumps(self._parts, "union list state")))
+            for old in sorted(i for i in self._files.checkpoints() if i <= checkpoint_id)[:-_KEPT]:
+                self._files.remove(old)
+
+    @property
+    def parts(self) -> dict[tuple[str, str], dict[int, list[Any]]]:
+        """The parts of all subtasks, by operator id and state name."""
+        return self._parts
+
+    @parts.setter
+    def parts(self, parts: dict[tuple[str, str], dict[int, list[Any]]]) -> None:
+        self._parts = parts
+
+    def _load(self, committed: int) -> None:
+        if self._files is None:
+            return
+        self._parts = {}
+        known = self._files.checkpoints()
+        for uncommitted in [number for number in known if number > committed]:
+            self._files.remove(uncommitted)  # of a run of a batch that does not count
+        newest = max((number for number in known if number <= committed), default=None)
+        if newest is None:
+            return
+        data = unseal(self._files.read(newest), f"the file of union list states of checkpoint {newest}")
+        try:
+            self._parts = pickle.loads(data)
+        except Exception as error:
+            raise CheckpointError(f"the union list states of checkpoint {newest} cannot be read: {error}") from error

@@ -1,0 +1,208 @@
+"""A real Spark cluster for tests: a standalone master and its workers, as processes of this machine, gone at the end.
+
+Everything comes from the pyspark package. Workers start executors in JVMs of their own, so whatever a job needs on
+another machine (classes, files, this package) it needs here, too.
+
+>>> with SparkCluster(workers=2) as cluster:  # doctest: +SKIP
+...     env = StreamExecutionEnvironment(spark=build_session(cluster.master, conf=cluster.conf))
+...     cluster.kill(cluster.workers[0])
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from penstock.common.errors import PenstockError
+from penstock.spark.java import ensure_java_home
+from penstock.spark.launch import spark_home
+from penstock.testing.kafka_broker import _end_with_parent, _free_ports
+
+__all__ = ["ClusterUnavailableError", "SparkCluster"]
+
+_START_SECONDS = 120.0
+_SILENCE = "600s"
+_LOOPBACK = "127.0.0.1"
+_QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+
+
+class ClusterUnavailableError(PenstockError):
+    """The cluster did not start; the message has the last words of its processes."""
+
+
+class SparkCluster:
+    """A running standalone cluster; use it as a context manager.
+
+    :param workers: how many workers, each with one executor for a job
+    :param cores: of each worker
+    :param memory: of each executor's JVM
+    """
+
+    def __init__(self, *, workers: int = 2, cores: int = 1, memory: str = "512m") -> None:
+        self._wanted = workers
+        self._cores = cores
+        self._memory = memory
+        self._master: subprocess.Popen[bytes] | None = None
+        self._directory = Path()
+        self._port = self._web_port = 0
+        self.workers: list[subprocess.Popen[bytes]] = []
+
+    @property
+    def master(self) -> str:
+        """The master's address."""
+        return f"spark://{_LOOPBACK}:{self._port}"
+
+    @property
+    def conf(self) -> dict[str, str]:
+        """What a session on this cluster is started with."""
+        return {
+            "spark.driver.host": _LOOPBACK,
+            "spark.driver.bindAddress": _LOOPBACK,
+            "spark.executor.memory": self._memory,
+            "spark.executor.cores": str(self._cores),
+            "spark.executor.extraJavaOptions": _QUICK,
+            # The end of a process shows at once. On a busy machine, silence alone means nothing.
+            "spark.network.timeout": _SILENCE,
+        }
+
+    # -- life cycle ---------------------------------------------------------------------------------------------
+
+    def start(self) -> Self:
+        """Start master and workers, and wait until they know each other."""
+        ensure_java_home()
+        self._directory = Path(tempfile.mkdtemp(prefix="penstock-cluster-"))
+        self._port, self._web_port = _free_ports(2)
+        try:
+            address = ["--host", _LOOPBACK, "--port", str(self._port), "--webui-port", str(self._web_port)]
+            self._master = self._run("master", "org.apache.spark.deploy.master.Master", *address)
+            self._wait(lambda: self._status() is not None, self._master)
+            for _ in range(self._wanted):
+                self.add_worker(wait=False)
+            self._wait(lambda: self.registered >= self._wanted, *self.workers)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def add_worker(self, *, wait: bool = True) -> subprocess.Popen[bytes]:
+        """One more worker, as an operator would start it for one that has gone."""
+        before = self.registered
+        name = f"worker-{len(list(self._directory.glob('worker-*.log')))}"
+        options = ["--host", _LOOPBACK, "--cores", str(self._cores), "--memory", "2g", "--webui-port", "0"]
+        options += ["--work-dir", str(self._directory / name)]
+        worker = self._run(name, "org.apache.spark.deploy.worker.Worker", *options, self.master)
+        self.workers.append(worker)
+        if wait:
+            self._wait(lambda: self.registered > before, worker)
+        return worker
+
+    def stop(self) -> None:
+        """End all processes and remove what they have written."""
+        for worker in list(self.workers):
+            self.kill(worker)
+        if self._master is not None:
+            self._master.kill()
+            self._master.wait()
+            self._master = None
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    # -- what there is, and its end -----------------------------------------------------------------------------
+
+    @property
+    def registered(self) -> int:
+        """How many workers the master counts on."""
+        status = self._status()
+        return 0 if status is None else sum(worker["state"] == "ALIVE" for worker in status["workers"])
+
+    def executors(self) -> list[int]:
+        """The process ids of all executors."""
+        return [pid for worker in self.workers for pid, command in children(worker.pid) if "ExecutorBackend" in command]
+
+    def python_workers(self) -> list[int]:
+        """The process ids of all Python workers: the processes that Spark's daemons have forked."""
+        daemons = [pid for executor in self.executors() for pid, command in children(executor) if "python" in command]
+        return [pid for daemon in daemons for pid, _ in children(daemon)]
+
+    def kill(self, worker: subprocess.Popen[bytes]) -> None:
+        """End a worker and its executors at once, as a machine does that loses its power."""
+        executors = [pid for pid, _ in children(worker.pid)]
+        worker.kill()
+        worker.wait()
+        for pid in executors:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.workers.remove(worker)
+
+    # -- processes ----------------------------------------------------------------------------------------------
+
+    def _run(self, name: str, *program: str) -> subprocess.Popen[bytes]:
+        home = spark_home()
+        environment = {
+            **os.environ,
+            "SPARK_HOME": home,
+            "SPARK_LOCAL_IP": _LOOPBACK,
+            "SPARK_DAEMON_MEMORY": "128m",
+            # A master gives a job up whose executors die again and again. Here somebody kills them on purpose.
+            "SPARK_DAEMON_JAVA_OPTS": f"{_QUICK} -Dspark.deploy.maxExecutorRetries=-1 -Dspark.worker.timeout=600",
+        }
+        with (self._directory / f"{name}.log").open("wb") as log:
+            return subprocess.Popen(  # noqa: S603 - Spark's own launcher
+                [str(Path(home, "bin", "spark-class")), *program],
+                env=environment,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                preexec_fn=_end_with_parent,  # noqa: PLW1509
+            )
+
+    def _status(self) -> dict[str, Any] | None:
+        """What the master says about itself."""
+        address = f"http://{_LOOPBACK}:{self._web_port}/json/"
+        try:
+            with urllib.request.urlopen(address, timeout=10) as answer:
+                status: dict[str, Any] = json.load(answer)
+                return status
+        except (urllib.error.URLError, ValueError, OSError):
+            return None
+
+    def _wait(self, condition: Callable[[], bool], *processes: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + _START_SECONDS
+        while not condition():
+            if any(process.poll() is not None for process in processes) or time.monotonic() > deadline:
+                logs = sorted(self._directory.glob("*.log"))
+                said = "\n".join(f"{log.name}: {log.read_text(errors='replace')[-500:]}" for log in logs)
+                raise ClusterUnavailableError(f"the Spark cluster did not start.\n{said}")
+            time.sleep(0.05)
+
+
+def children(pid: int) -> list[tuple[int, str]]:
+    """The processes that a process has started: id and command line (Linux)."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                status = (entry / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+                if int(status[1]) == pid and status[0] != "Z":
+                    command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                    found.append((int(entry.name), command))
+    return found

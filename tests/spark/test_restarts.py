@@ -1,0 +1,159 @@
+"""Restart strategies on Spark, for each kind of failure: user code, a Python worker, the driver's query, a sink.
+
+Executors that fail are in test_cluster.py, the rules of each strategy in tests/common/test_restart_strategy.py.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+
+import pytest
+from chaos import Run, forked_workers, planners, undisturbed
+from chaos_job import build, environment
+from processes import wait_until
+from test_jobs import Kept
+
+from penstock.common import Configuration, JobStatus
+from penstock.common.errors import JobExecutionError, UserFunctionError
+from penstock.common.restart_strategy import RestartStrategies
+from penstock.datastream import CheckpointedFunction, MapFunction, StreamExecutionEnvironment
+from penstock.datastream.state import ListStateDescriptor
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc"),
+]
+
+STRATEGIES = {
+    "fixed delay": (lambda: RestartStrategies.fixed_delay_restart(2, 10), 2),
+    "failure rate": (lambda: RestartStrategies.failure_rate_restart(2, 3_600_000, 10), 2),
+    "exponential delay": (
+        lambda: RestartStrategies.exponential_delay_restart(10, 40, 2.0, 3_600_000, 0.1, attempts_before_reset=2),
+        2,
+    ),
+    "none": (RestartStrategies.no_restart, 0),
+    "Flink's default without checkpointing": (RestartStrategies.fall_back_restart, 0),
+}
+
+
+def poisoned(value):
+    if value == 77:
+        raise ValueError("poison")
+    return value
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_poisoned_record_ends_the_job_when_the_strategy_is_exhausted_and_is_named(name, spark):
+    make, restarts = STRATEGIES[name]
+    env = StreamExecutionEnvironment(Configuration.from_dict({"penstock.batch.max-records": "50"}), spark=spark)
+    env.set_parallelism(2).set_restart_strategy(make())
+    commits = {}
+    env.from_sequence(1, 200).map(poisoned).name("careful").key_by(lambda n: n % 3).map(lambda n: n).sink_to(
+        Kept(commits)
+    )
+    client = env.execute_async("poisoned")
+    with pytest.raises(UserFunctionError, match=r"(?s)'careful'.*record: 77.*ValueError: poison") as failure:
+        client.get_job_execution_result().result(200)
+    assert client.progress.restarts == restarts
+    assert client.get_job_status().result() is JobStatus.FAILED
+    notes = "".join(getattr(failure.value, "__notes__", []))
+    assert (f"restarted {restarts} times" in notes) == bool(restarts)
+    assert 77 not in [record for records in commits.values() for record in records]
+
+
+class FailsOnce(MapFunction):
+    """Once for the whole job, as the file knows."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def map(self, value):
+        if value == 120 and not os.path.exists(self.path):  # noqa: PTH110
+            with open(self.path, "x"):  # noqa: PTH123
+                pass
+            raise ValueError("once")
+        return value
+
+
+def test_with_checkpointing_a_job_is_restarted_by_default_as_in_flink(spark, tmp_path):
+    env = StreamExecutionEnvironment(Configuration.from_dict({"penstock.batch.max-records": "50"}), spark=spark)
+    env.set_parallelism(2).enable_checkpointing(1_000)
+    commits = {}
+    numbers = env.from_sequence(1, 200).map(FailsOnce(str(tmp_path / "failed")))
+    numbers.key_by(lambda n: n % 3).map(lambda n: n).sink_to(Kept(commits))
+    client = env.execute_async("default")
+    client.get_job_execution_result().result(200)
+    assert client.progress.restarts == 1
+    assert sorted(record for records in commits.values() for record in records) == list(range(1, 201))
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    return undisturbed(tmp_path_factory.mktemp("undisturbed"))
+
+
+@pytest.mark.parametrize("victims", [forked_workers, planners], ids=["a Python worker", "the query's planner"])
+def test_a_killed_process_is_a_failure_from_which_the_strategy_restarts(victims, spark, expected, tmp_path):
+    run = Run(spark, tmp_path, 5, victims, moments=[2, 5])
+    assert run.live() == expected
+    assert run.kills >= 2
+
+
+def test_a_killed_worker_ends_a_job_without_restarts_with_a_clear_error(spark, tmp_path):
+    (tmp_path / "output").mkdir()
+    env = environment(tmp_path / "checkpoint", spark=spark).set_restart_strategy(RestartStrategies.no_restart())
+    build(env, tmp_path / "output")
+    client = env.execute_async("killed")
+    result = client.get_job_execution_result()
+    wait_until(lambda: result.done() or client.progress.checkpoint_id >= 2, 200, "two commits")
+
+    def killed():
+        for pid in forked_workers():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return result.done()
+
+    wait_until(killed, 200, "the end of the job")
+    with pytest.raises(JobExecutionError, match=r"(?i)worker|connection"):
+        result.result(200)
+
+
+class Members(MapFunction, CheckpointedFunction):
+    """Each subtask writes what it has seen; when it starts it sees what all have written."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def initialize_state(self, context):
+        self.state = context.get_operator_state_store().get_union_list_state(ListStateDescriptor("seen"))
+        self.mine = []
+        self.found = sorted(self.state.get())
+
+    def snapshot_state(self, context):
+        self.state.update(self.mine)
+
+    def map(self, value):
+        self.mine.append(value)
+        if value == 160 and not os.path.exists(self.path):  # noqa: PTH110
+            with open(self.path, "x"):  # noqa: PTH123
+                pass
+            raise ValueError("once")
+        return value, self.found
+
+
+def test_every_subtask_gets_all_of_union_list_state_after_a_restart(spark, tmp_path):
+    env = StreamExecutionEnvironment(Configuration.from_dict({"penstock.batch.max-records": "40"}), spark=spark)
+    env.set_parallelism(2).set_restart_strategy(RestartStrategies.fixed_delay_restart(1, 10))
+    commits = {}
+    numbers = env.from_sequence(1, 200).partition_custom(lambda key, subtasks: key % subtasks, lambda n: n)
+    numbers.map(Members(str(tmp_path / "failed"))).uid("members").sink_to(Kept(commits))
+    client = env.execute_async("union")
+    client.get_job_execution_result().result(200)
+    assert client.progress.restarts == 1
+    records = [record for checkpoint_id in sorted(commits) for record in commits[checkpoint_id]]
+    assert sorted(value for value, _ in records) == list(range(1, 201))
+    before = sorted(value for value, found in records if not found)
+    after = {tuple(found) for _, found in records if found}
+    assert after == {tuple(before)}  # both subtasks, those of both
