@@ -12,7 +12,7 @@ from tests.runtime.savepoint.versions import Keeps, Program, restored, saved
 from penstock.common import Row, Time, Types, WatermarkStrategy
 from penstock.common.errors import InvalidProgramError, PenstockError, SavepointError
 from penstock.common.typeinfo import TypeInformation
-from penstock.datastream import WindowFunction
+from penstock.datastream import CheckpointedFunction, MapFunction, WindowFunction
 from penstock.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
@@ -298,3 +298,41 @@ def test_what_windows_hold_evolves(tmp_path, versions):
     assert sorted(r.unit for _, _, contents in held for r in contents) == ["C"] * 3
     found = windows(newer, path).feed(4, 20, 21)
     assert sorted(found) == [[(1, "C"), (3, "C")], [(2, "C"), (4, "C")]]
+
+
+class Seen(MapFunction, CheckpointedFunction):
+    """Keeps objects of a class in list state and in broadcast state, and emits what it was given at the start."""
+
+    def __init__(self, cls):
+        self.cls = cls
+
+    def initialize_state(self, context):
+        store = context.get_operator_state_store()
+        self.list = store.get_list_state(ListStateDescriptor("list"))
+        self.shared = store.get_broadcast_state(MapStateDescriptor("shared"))
+        self.given = list(self.list.get()), dict(self.shared.items())
+
+    def snapshot_state(self, context):
+        pass
+
+    def map(self, value):
+        self.list.add(self.cls(value))
+        self.shared.put("last", self.cls(value))
+        return self.given
+
+
+def test_what_operator_state_holds_evolves(tmp_path, versions):
+    old = dataclasses.make_dataclass("Held", [("x", int), ("gone", str, "old")])
+    new = dataclasses.make_dataclass("Held", [("x", int), ("added", str, "new")])
+
+    def program(cls, savepoint=None):
+        made = Program(1)
+        made.stream().rebalance().map(Seen(cls)).uid("seen").sink_to(made.sink)
+        return made.start(savepoint)
+
+    versions(Held=old)
+    first = program(old)
+    first.feed(1, 2)
+    path = first.stop(tmp_path)
+    versions(Held=new)
+    assert program(new, path).feed(3) == [([new(1), new(2)], {"last": new(2)})]
