@@ -185,3 +185,18 @@ def rabbitmq():
                         os.killpg(process.pid, 15)
         finally:  # Erlang's registry of nodes; it refuses while somebody else needs it
             subprocess.run(["epmd", "-kill"], capture_output=True, check=False)
+
+
+@contextlib.contextmanager
+def nats_server(directory, port=None):
+    """The port of a new NATS that keeps its streams in a directory."""
+    server, port = program("nats-server"), port or free_port()
+    command = [server, "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(directory)]
+    with running(command, cwd=directory) as process:
+
+        def answers():
+            socket.create_connection(("127.0.0.1", port)).close()
+            return True
+
+        wait_for(answers, process)
+        yield port
