@@ -8,7 +8,7 @@ import socket
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,15 @@ from penstock.datastream.connectors.base import (
     SplitEnumerator,
     WriterInitContext,
 )
-from penstock.datastream.functions import AsyncFunction, MapFunction, RuntimeContext, SinkFunction, SourceFunction
+from penstock.datastream.functions import (
+    AsyncFunction,
+    FileCheckpointCommitter,
+    GenericWriteAheadSink,
+    MapFunction,
+    RuntimeContext,
+    SinkFunction,
+    SourceFunction,
+)
 
 book = Showcase(__doc__)
 
@@ -110,15 +118,19 @@ class CrashOnce(MapFunction):
         return value
 
 
-@book.example("8-11", "A source that can go back", own_job=True)
-def resettable_count(env: StreamExecutionEnvironment) -> DataStream:
-    """Three numbers a batch, and a crash at 7: the job goes on behind the last checkpoint, and no number is missing."""
+def numbers_in_threes(env: StreamExecutionEnvironment) -> DataStream:
+    """Ten numbers, three a batch, in a job that is restarted after a failure."""
     settings = Configuration()
     settings.set_string("penstock.batch.max-records", "3")
     env.configure(settings)
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(restart_attempts=1, delay_between_attempts=100))
-    numbers = env.from_source(ResettableCount(10), WatermarkStrategy.no_watermarks(), "count").set_parallelism(1)
-    return numbers.map(CrashOnce(7)).set_parallelism(1)
+    return env.from_source(ResettableCount(10), WatermarkStrategy.no_watermarks(), "count").set_parallelism(1)
+
+
+@book.example("8-11", "A source that can go back", own_job=True)
+def resettable_count(env: StreamExecutionEnvironment) -> DataStream:
+    """Three numbers a batch, and a crash at 7: the job goes on behind the last checkpoint, and no number is missing."""
+    return numbers_in_threes(env).map(CrashOnce(7)).set_parallelism(1)
 
 
 READINGS = [
@@ -206,6 +218,53 @@ def upsert_sink(env: StreamExecutionEnvironment) -> dict[str, Callable[[], list[
         return found
 
     return {"table": rows}
+
+
+class PlainFileSink(SinkFunction):
+    """Writes lines at once: a batch that is repeated writes them again."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+    def invoke(self, value: Any, context: SinkFunction.Context) -> None:
+        with Path(self.file).open("a", encoding="utf-8") as lines:
+            lines.write(f"{value}\n")
+
+
+class WriteAheadFileSink(GenericWriteAheadSink):
+    """Writes lines when their checkpoint is complete; the committer remembers which were written."""
+
+    def __init__(self, file: str, committer: FileCheckpointCommitter) -> None:
+        super().__init__(committer, "write-ahead example")
+        self.file = file
+
+    def send_values(self, values: Sequence[Any], checkpoint_id: int, timestamp: int) -> bool:
+        with Path(self.file).open("a", encoding="utf-8") as lines:
+            lines.writelines(f"{value}\n" for value in values)
+        return True
+
+
+def write_both_ways(numbers: DataStream, crash_at: int) -> dict[str, Callable[[], list[Any]]]:
+    """The same numbers through both sinks, with a crash between them; what is in the files at the end."""
+    directory = Path(tempfile.mkdtemp(prefix="penstock-example-"))
+    plain, logged, committed = (str(directory / name) for name in ("plain", "logged", "committed"))
+    numbers.add_sink(PlainFileSink(plain)).set_parallelism(1)
+    behind = numbers.map(CrashOnce(crash_at)).set_parallelism(1)
+    behind.add_sink(WriteAheadFileSink(logged, FileCheckpointCommitter(committed))).set_parallelism(1)
+
+    def lines_of(file: str) -> list[Any]:
+        return [" ".join(Path(file).read_text(encoding="utf-8").split())]
+
+    return {"written at once": lambda: lines_of(plain), "written behind checkpoints": lambda: lines_of(logged)}
+
+
+@book.example("8-14", "A write-ahead sink", own_job=True)
+def write_ahead_sink(env: StreamExecutionEnvironment) -> dict[str, Callable[[], list[Any]]]:
+    """Three numbers a batch again, and a crash at 7: the batch with 6, 7 and 8 runs twice.
+
+    A plain sink writes them twice. The other one keeps a log of what is to be written and of what was: none is twice.
+    """
+    return write_both_ways(numbers_in_threes(env), crash_at=7)
 
 
 class TransactionalFileSink(Sink):

@@ -28,6 +28,12 @@ def test_nine_of_ten_names_of_the_programming_model_work():
     assert len(working) / len(counted) >= 0.9, names.share(INSIDE)
 
 
+def test_nine_of_ten_of_all_names_work_but_for_systems_without_a_client_here():
+    counted = [name for name in ALL if name.has_client and name.status != names.JAVA]
+    working = [name for name in counted if name.status == names.WORKS]
+    assert len(working) / len(counted) >= 0.9, names.share(counted)
+
+
 def test_the_page_is_up_to_date():
     assert names.TABLE.read_text(encoding="utf-8") == names.render(ALL), "run: make names"
 
@@ -93,6 +99,53 @@ def test_methods_of_the_bridge_to_java_say_that_there_is_none():
     for call in (OutputTag("late").get_java_output_tag, NumberSequenceSource(1, 2).get_java_function):
         with pytest.raises(UnsupportedFeatureError, match="has no Java object"):
             call()
+
+
+def test_every_method_that_gives_a_java_object_refuses_with_a_reason():
+    for name in ALL:
+        if ".get_java_" not in name.path:
+            continue
+        try:
+            method = names.lookup(name.module, name.path)
+        except UnsupportedFeatureError:
+            continue  # the class itself is refused
+        with pytest.raises(UnsupportedFeatureError, match=r"ha(s|ve) no Java"):
+            method(object())
+
+
+MISSING = sorted({(name.module, name.path.partition(".")[0]) for name in ALL if name.status == names.UNSUPPORTED})
+
+
+def test_a_missing_name_says_what_to_do_from_its_own_module_and_from_every_package_that_exports_it():
+    for module, name in MISSING:
+        exporters = [module] + [
+            package
+            for package, contents in names.json.loads(names.NAMES.read_text()).items()
+            if name in contents.get("_re_exports", ()) and module.startswith(package)
+        ]
+        for exporter in exporters:
+            with pytest.raises(UnsupportedFeatureError, match=rf"{name} is not supported: \w.{{10}}"):
+                getattr(names.our_module(exporter), name)
+
+
+PARAMETERS = [
+    (module, path, wanted)
+    for module, methods in names.json.loads((ROOT / "tests" / "api" / "pyflink_parameters.json").read_text()).items()
+    for path, wanted in methods.items()
+]
+
+
+def test_every_parameter_has_pyflinks_name_so_that_it_can_be_given_by_keyword():
+    different = []
+    for module, path, wanted in PARAMETERS:
+        try:
+            parameters = inspect.signature(names.lookup(module, path)).parameters
+        except UnsupportedFeatureError:
+            continue
+        if "kwargs" not in parameters and not set(wanted) <= set(parameters):  # a base class without one of its own
+            different.append((path, wanted, list(parameters)))
+    assert different == []
+    assert len(PARAMETERS) > 300
 
 
 def test_a_misspelt_name_stays_an_attribute_error():

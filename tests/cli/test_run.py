@@ -1,6 +1,7 @@
 """``penstock run``: programs, their arguments, settings, errors; detached ones."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.cli.job_records import JobRecords
 from penstock.cli.main import main
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.execution_defaults import current_defaults
@@ -105,7 +107,7 @@ for key in ("spark.master", "execution.savepoint.path", "execution.savepoint.ign
 
 
 def test_options_are_settings_by_key(program, capsys, monkeypatch):
-    monkeypatch.setattr("penstock.cli.run._check_savepoints", lambda: None)
+    monkeypatch.setattr("penstock.cli.run.read_manifest", lambda location: None)
     options = ["--master", "local[1]", "-s", "file:///savepoint-1", "-n", "--py-files", "a.py,b.py"]
     assert main(["run", *options, str(program(SHOW_KEYS))]) == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -116,19 +118,48 @@ def test_options_are_settings_by_key(program, capsys, monkeypatch):
     ]
 
 
-def test_a_version_without_savepoints_says_so(program, capsys, monkeypatch):
-    class Settings:
-        __dataclass_fields__ = ()
+def test_a_wrong_path_of_a_savepoint_is_said_before_anything_runs(program, tmp_path, capsys):
+    assert main(["run", "-s", str(tmp_path / "none"), str(program("print('never')"))]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith(f"error: there is no complete savepoint in {tmp_path / 'none'}")
 
-    monkeypatch.setattr("penstock.cli.run.JobSettings", Settings)
-    assert main(["run", "-s", "file:///savepoint-1", str(program(SUM))]) == 1
-    assert "cannot start from a savepoint" in capsys.readouterr().err
+
+def test_a_mistake_in_the_program_is_said_with_its_line(program, capsys):
+    path = program("x = 1\nfrom penstock.datastream.connectors.pulsar import PulsarSource\n")
+    assert main(["run", str(path)]) == 1
+    assert capsys.readouterr().err.endswith(f"\nin {path}, line 2\n")
+
+
+def test_a_file_that_is_not_python_is_shown_without_our_frames(program, capsys):
+    path = program("def f(:\n")
+    assert main(["run", str(path)]) == 1
+    assert capsys.readouterr().err.startswith(f'  File "{path}", line 1\n    def f(:\n')
+
+
+def test_a_directory_is_no_program(tmp_path, capsys):
+    assert main(["run", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == f"error: '{tmp_path}' is a directory: name a Python file in it\n"
+
+
+@pytest.mark.parametrize(
+    "options", [["run", "-p", "0", "job.py"], ["run", "-p", "x", "job.py"], ["run", "--nonsense", "j.py"]]
+)
+def test_a_wrong_option_is_exit_code_2(options, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(options)
+    assert "penstock run: error: " in capsys.readouterr().err
+
+
+def test_it_is_a_module_too():
+    done = subprocess.run([sys.executable, "-m", "penstock", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("penstock ")
 
 
 def test_without_a_command_there_is_help(capsys):
     assert main([]) == 0
     printed = capsys.readouterr().out
-    assert all(f"penstock {command}" in printed for command in ("run", "plan", "doctor"))
+    assert all(f"penstock {command}" in printed for command in ("run", "plan", "doctor", "list", "stop"))
 
 
 # -- detached ---------------------------------------------------------------------------------------------------------
@@ -147,23 +178,31 @@ threading.Event().wait()
 
 
 def command(*arguments, cwd):
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    whole = [sys.executable, "-m", "penstock.cli", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "PENSTOCK_JOBS": str(cwd / "jobs")}
+    whole = [sys.executable, "-m", "penstock", *arguments]
     return subprocess.run(whole, cwd=cwd, env=environment, capture_output=True, text=True, timeout=280, check=False)
 
 
-def test_detached_the_command_returns_and_the_job_goes_on_until_it_is_killed(program, tmp_path):
+@pytest.mark.parametrize("background", [False, True])
+def test_detached_the_command_returns_and_the_program_goes_on_until_it_is_killed(program, tmp_path, background):
+    """Also if it was started in the background of a script, where programs are made to ignore Ctrl-C."""
     path = program(WAITING)
-    done = command("run", "-d", "--log", "job.log", str(path), cwd=tmp_path)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if background else None
+    try:
+        done = command("run", "-d", "--log", "job.log", str(path), cwd=tmp_path)
+    finally:
+        if background:
+            signal.signal(signal.SIGINT, before)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("Job ")
+    job_id, pid = re.fullmatch(r"Job ([0-9a-f]{32}) runs in process (\d+)\.", lines[0]).groups()
     assert lines[1] == "Output: job.log"
-    pid = int(lines[2].removeprefix("To stop it: kill "))
-    os.kill(pid, signal.SIGTERM)
+    os.kill(int(pid), signal.SIGTERM)
     while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]:
         threading.Event().wait(0.01)
     assert "1\n" in (tmp_path / "job.log").read_text()
+    (listed,) = [line for line in command("list", "-a", cwd=tmp_path).stdout.splitlines() if line.startswith(job_id)]
+    assert re.fullmatch(rf"{job_id}  FINISHED  \d{{4}}-\d\d-\d\d [\d:]+  {pid} +short", listed)
 
 
 def test_detached_a_program_that_fails_is_told_about(program, tmp_path):
@@ -193,3 +232,58 @@ print(sorted(pairs.execute_and_collect()))
     done = command("run", "-p", "1", str(program(text)), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[Pair(key='a', value=-1), Pair(key='b', value=-2)]\n"
+
+
+COUNTING = """
+from penstock.common import Types
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors import DataGeneratorSource
+from penstock.common import WatermarkStrategy
+
+env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+numbers = env.from_source(DataGeneratorSource(lambda n: n, 10**9, 50), WatermarkStrategy.no_watermarks(), "numbers")
+numbers.key_by(lambda n: 0).map(lambda n: n).uid("one key").print()
+env.execute("counting for ever")
+"""
+
+
+@pytest.fixture
+def ended_jobs(tmp_path):
+    """Ends what a test has left running."""
+    yield
+    for record in JobRecords(tmp_path / "jobs").all():
+        if not record.is_over:
+            os.kill(record.process, signal.SIGTERM)
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("ended_jobs")
+def test_on_spark_a_detached_job_is_listed_saved_stopped_and_started_again(program, tmp_path):
+    path = str(program(COUNTING))
+    done = command("run", "-d", "--log", "first.log", path, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    job_id = done.stdout.split()[1]
+    listed = command("list", cwd=tmp_path).stdout
+    assert re.search(rf"^{job_id} +(CREATED|RUNNING) .* counting for ever$", listed, re.MULTILINE)
+    while " rows/s" not in command("status", job_id[:6], cwd=tmp_path).stdout:
+        threading.Event().wait(0.1)
+    assert f"{job_id}  RUNNING" in command("list", cwd=tmp_path).stdout
+    saved = command("savepoint", job_id, str(tmp_path / "saved"), cwd=tmp_path)
+    assert saved.returncode == 0, saved.stderr
+    command("savepoint", "--dispose", saved.stdout.split("Path: ")[1].strip(), cwd=tmp_path)
+    assert list((tmp_path / "saved").iterdir()) == []
+    stopped = command("stop", job_id, "-p", str(tmp_path / "saved"), cwd=tmp_path)
+    assert stopped.returncode == 0, stopped.stderr
+    savepoint = re.search(r"^Path: (.*)$", stopped.stdout, re.MULTILINE).group(1)
+    assert command("list", cwd=tmp_path).stdout.startswith("No jobs are running.")
+    again = command("run", "-d", "--log", "second.log", "-s", savepoint, path, cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    second = again.stdout.split()[1]
+    while not (tmp_path / "second.log").read_text().strip():
+        threading.Event().wait(0.1)
+    cancelled = command("cancel", second, cwd=tmp_path)
+    assert cancelled.stdout == f"Cancelled job {second}.\n", cancelled.stderr
+    numbers = [int(line) for log in ("first.log", "second.log") for line in (tmp_path / log).read_text().splitlines()]
+    assert numbers == list(range(len(numbers)))
+    assert command("cancel", second, cwd=tmp_path).returncode == 1

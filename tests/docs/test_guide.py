@@ -32,8 +32,9 @@ def test_links_and_pictures_lead_somewhere(page):
     assert [target for target in local if not (page.parent / target).exists()] == []
 
 
-def test_every_test_that_the_guarantees_name_exists():
-    text = (DOCS / "guarantees.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", ["guarantees.md", "rules.md"])
+def test_every_test_that_a_page_names_exists(page):
+    text = (DOCS / page).read_text(encoding="utf-8")
     named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", text)
     assert len(named) > 15
     missing = [

@@ -3,6 +3,7 @@
 import external_systems as program
 import pytest
 
+from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.base import WriterInitContext
 
 pytestmark = pytest.mark.variants(modes=("STREAMING",))
@@ -64,3 +65,22 @@ def test_8_16_results_keep_the_order_of_their_readings(results):
     found = results(program.sensor_locations)
     assert [temperature for _, _, temperature in found] == [68.0, 69.0, 70.5, 71.0, 74.0]
     assert {location for _, location, _ in found} == {"kitchen", "cellar"}
+
+
+@pytest.mark.variants(parallelism=(1,))
+def test_8_14_without_a_crash_both_sinks_write_the_same(env_factory):
+    env = env_factory()
+    files = program.write_both_ways(env.from_collection(range(10)).set_parallelism(1), crash_at=-1)
+    env.execute()
+    assert [read() for read in files.values()] == [["0 1 2 3 4 5 6 7 8 9"]] * 2
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_8_14_on_spark_a_crash_shows_in_the_plain_sink_only():
+    env = StreamExecutionEnvironment.get_execution_environment()
+    found = program.write_ahead_sink(env)
+    env.execute()
+    plain, logged = (read()[0] for read in found.values())
+    assert plain == "0 1 2 3 4 5 6 7 8 6 7 8 9"
+    assert logged == "0 1 2 3 4 5 6 7 8 9"

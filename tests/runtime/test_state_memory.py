@@ -19,7 +19,8 @@ from penstock.runtime.state.keyed_store import KeyedStateFactory
 from penstock.runtime.state.pages import MemoryPageStore
 from penstock.testing import ManualClock, MiniCluster
 
-BUDGET = 256 * 1024
+BUDGET = 64 * 1024
+PAGE = 8 * 1024
 
 
 def value_of(key, text="x"):
@@ -30,12 +31,12 @@ def resident(backend):
     return sum(page.size for page in backend.pages.values())
 
 
-@pytest.mark.parametrize("batch", [500, 8_000], ids=["batches within the budget", "batches beyond the budget"])
+@pytest.mark.parametrize("batch", [125, 2_000], ids=["batches within the budget", "batches beyond the budget"])
 def test_a_hundred_times_the_budget_in_state(batch):
     store = MemoryPageStore()
-    backend = KeyedStateBackend("op", "test", store, 128, memory_budget=BUDGET)
+    backend = KeyedStateBackend("op", "test", store, 128, page_bytes=PAGE, memory_budget=BUDGET)
     state = KeyedStateFactory(backend, lambda: 0).create(ValueStateDescriptor("state"))
-    keys = 26_000
+    keys = 6_500
     most = 0
     for low in range(0, keys, batch):
         for key in range(low, min(low + batch, keys)):
@@ -44,7 +45,7 @@ def test_a_hundred_times_the_budget_in_state(batch):
         backend.snapshot(0)
         assert resident(backend) <= BUDGET
     assert backend.directory.total_bytes > 100 * BUDGET
-    visits = random.Random(1).choices(range(keys), k=3_000)
+    visits = random.Random(1).choices(range(keys), k=1_500)
     for number, key in enumerate(visits):
         backend.set_current_key(key)
         assert state.value()[0] == key
@@ -53,7 +54,7 @@ def test_a_hundred_times_the_budget_in_state(batch):
         if number % batch == batch - 1:
             backend.snapshot(0)
     backend.snapshot(0)
-    assert most <= 2 * BUDGET + 256 * 1024  # and a page
+    assert most <= 2 * BUDGET + PAGE
     changed = set(visits)
     for key in (*visits[:300], *range(0, keys, 97)):
         backend.set_current_key(key)
@@ -94,13 +95,13 @@ class Passing(KeyedProcessFunction):
 
 def test_state_of_keys_that_never_come_again_goes_away():
     clock = ManualClock(0)
-    cluster = MiniCluster(clock=clock, max_records=100)
+    cluster = MiniCluster(clock=clock, max_records=40)
     env = StreamExecutionEnvironment(executor=cluster).set_parallelism(1)
-    env.from_sequence(1, 60_000).key_by(lambda n: n // 5).process(Passing()).print()
+    env.from_sequence(1, 24_000).key_by(lambda n: n // 5).process(Passing()).print()
     job = cluster.start(list(env._sinks), env._job_settings("job"))
     sizes, entries = [], []
     while job.run_batch() and not job.finished:
-        clock.advance(200)  # 50 batches of 20 keys live
+        clock.advance(200)  # 50 batches of 8 keys live
         (stage,) = [stage for stage in job._stages.values() if stage._tasks]
         (backend,) = [
             operator.context.keyed_backend
@@ -114,7 +115,7 @@ def test_state_of_keys_that_never_come_again_goes_away():
     assert len(sizes) > 500
     assert max(sizes[half:]) <= 1.5 * max(sizes[100:half])
     assert max(entries[half:]) <= 1.5 * max(entries[100:half])
-    assert max(entries) < 8_000  # of 12,000 keys, 1,000 live
+    assert max(entries) < 3_200  # of 4,800 keys, 400 live
 
 
 @pytest.mark.parametrize("budget", [None, 8 * 1024], ids=["hashmap", "rocksdb"])

@@ -10,21 +10,24 @@ import sys
 import time
 from pathlib import Path
 
+from penstock.cli.progress import ProgressLine
 from penstock.common.errors import JobExecutionError
 from penstock.common.job_client import JobClient
 
-__all__ = ["announce", "run_detached"]
+__all__ = ["LOG_OF_DETACHED", "announce", "run_detached"]
 
 _ANNOUNCE_TO = "PENSTOCK_ANNOUNCE_FD"
+LOG_OF_DETACHED = "PENSTOCK_LOG"
 _SHOWN_LINES = 20
+_SHORT_ID = 8
 
 
-def run_detached(options: argparse.Namespace) -> int:
+def run_detached(options: argparse.Namespace, progress: ProgressLine) -> int:
     """Start the program, wait until its first job runs, and say where to find it."""
     log: Path = options.log or Path(f"{options.program.stem}-{time.strftime('%Y%m%d-%H%M%S')}.log")
     reading, writing = os.pipe()
     command = [sys.executable, "-m", "penstock.cli", "run", *_same_options(options)]
-    environment = {**os.environ, _ANNOUNCE_TO: str(writing), "PYTHONUNBUFFERED": "1"}
+    ours = {_ANNOUNCE_TO: str(writing), LOG_OF_DETACHED: str(log.resolve()), "PYTHONUNBUFFERED": "1"}
     with log.open("ab") as output:
         process = subprocess.Popen(  # noqa: S603 - this program again
             command,
@@ -33,14 +36,17 @@ def run_detached(options: argparse.Namespace) -> int:
             stderr=subprocess.STDOUT,
             start_new_session=True,
             pass_fds=(writing,),
-            env=environment,
+            env={**os.environ, **ours},
         )
     os.close(writing)
     with os.fdopen(reading, encoding="utf-8") as announcements:
         announced = announcements.readline().strip()  # ends with the process, if it never gets that far
+    progress.erase()
     if announced:
-        print(f"Job {announced} runs in process {process.pid}.")
-        print(f"Output: {log}\nTo stop it: kill {process.pid}")
+        print(f"Job {announced} runs in process {process.pid}.\nOutput: {log}")
+        print(
+            f"penstock status|savepoint|stop|cancel {announced[:_SHORT_ID]} asks and tells it; penstock list shows all."
+        )
         process.returncode = 0  # it is not ours to wait for
         return 0
     code = process.wait()

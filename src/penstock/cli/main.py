@@ -1,14 +1,15 @@
-"""The command line."""
+"""The command line. What a command needs is imported when it is called: help and completion have to be quick."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from penstock import __version__
-from penstock.cli import doctor, plan, run
 from penstock.common.errors import PenstockError
 
 __all__ = ["main"]
@@ -21,42 +22,59 @@ examples:
   penstock plan job.py                              what would run, as text
   penstock plan -o job.svg job.py                   the same as a picture
   penstock doctor                                   is everything there that Penstock needs?
+  penstock list                                     jobs that penstock run has started on this machine
+  penstock stop 1a2b3c --savepoint-path /savepoints
 """
+
+PLAN_FORMATS = ("text", "json", "svg", "mermaid", "dot")
+
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Do what the command line says; returns the exit code."""
-    parser = _parser()
-    options = parser.parse_args(argv)
+    parser = build_parser()
+    options, unknown = parser.parse_known_args(argv)
+    if unknown:  # said by the command, whose options are to be looked up
+        getattr(options, "parser", parser).error(f"unrecognized arguments: {' '.join(unknown)}")
     if options.command is None:
         parser.print_help()
         return 0
     try:
-        code: int = options.do(options)
+        module, function = options.do
+        code: int = getattr(importlib.import_module(module), function)(options)
     except PenstockError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print("\n".join([f"error: {error}", *getattr(error, "__notes__", ())]), file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # somebody has read enough: penstock list | head -1
+        sys.stderr.close()
         return 1
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
+    """All commands and their options."""
     parser = argparse.ArgumentParser(
         prog="penstock",
         description="Flink's programming model for Python, on Apache Spark.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=16),
     )
     parser.add_argument("--version", action="version", version=f"penstock {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command")
     _add_run(commands)
     _add_plan(commands)
     _add_doctor(commands)
+    _add_list_and_status(commands)
+    _add_savepoint_and_stop(commands)
+    _add_cancel_and_rescale(commands)
+    _add_completion(commands)
     return parser
 
 
-def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_run(commands: _Commands) -> None:
     command = commands.add_parser("run", help="run a program", description="Run a program and wait for its end.")
-    command.add_argument("-p", "--parallelism", type=int, metavar="N", help="parallelism, unless the program sets one")
+    command.add_argument("-p", "--parallelism", type=_positive, metavar="N", help=_PARALLELISM)
     command.add_argument("-s", "--from-savepoint", metavar="PATH", help="continue from this savepoint")
     command.add_argument(
         "-n",
@@ -70,31 +88,100 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     command.add_argument("--log", type=Path, metavar="FILE", help="with -d: where output goes (default: beside here)")
     command.add_argument("--no-progress", action="store_true", help="no line of progress in the terminal")
     _add_program(command)
-    command.set_defaults(do=run.run)
+    command.set_defaults(parser=command, do=("penstock.cli.run", "run"))
 
 
-def _add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_plan(commands: _Commands) -> None:
     command = commands.add_parser(
         "plan",
         help="show what a program would run",
         description="Run a program up to its first execute(), and show the job instead of running it.",
     )
-    command.add_argument("-p", "--parallelism", type=int, metavar="N", help="parallelism, unless the program sets one")
+    command.add_argument("-p", "--parallelism", type=_positive, metavar="N", help=_PARALLELISM)
     _add_settings(command)
-    command.add_argument("-f", "--format", choices=list(plan.FORMATS), help="default: by the file's name, else text")
+    command.add_argument("-f", "--format", choices=PLAN_FORMATS, help="default: by the file's name, else text")
     command.add_argument("-o", "--output", type=Path, metavar="FILE", help="write to a file: plan.svg, plan.mmd, ...")
     _add_program(command)
-    command.set_defaults(do=plan.plan)
+    command.set_defaults(parser=command, do=("penstock.cli.plan", "plan"))
 
 
-def _add_doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_doctor(commands: _Commands) -> None:
     command = commands.add_parser(
         "doctor",
         help="look at this machine",
         description="What Penstock needs: what is there, what is missing, how to get it.",
     )
     command.add_argument("--run", action="store_true", help="also start Spark and run a small job")
-    command.set_defaults(do=doctor.doctor)
+    command.set_defaults(parser=command, do=("penstock.cli.doctor", "doctor"))
+
+
+# -- jobs that run ----------------------------------------------------------------------------------------------------
+
+
+def _add_list_and_status(commands: _Commands) -> None:
+    command = commands.add_parser(
+        "list", help="jobs on this machine", description="Jobs that penstock run has started on this machine."
+    )
+    command.add_argument("-a", "--all", action="store_true", help="also those that have ended")
+    command.set_defaults(parser=command, do=("penstock.cli.jobs", "list_jobs"))
+    command = commands.add_parser("status", help="how a job is doing", description="How a job is doing.")
+    _add_job(command)
+    command.set_defaults(parser=command, do=("penstock.cli.jobs", "status"))
+
+
+def _add_savepoint_and_stop(commands: _Commands) -> None:
+    command = commands.add_parser(
+        "savepoint", help="take a savepoint", description="Take a savepoint of a job, which runs on; or remove one."
+    )
+    _add_job(command, nargs="?")
+    command.add_argument("directory", nargs="?", help=_DIRECTORY)
+    command.add_argument("--dispose", metavar="PATH", help="remove this savepoint")
+    command.set_defaults(parser=command, do=("penstock.cli.jobs", "savepoint"))
+    command = commands.add_parser(
+        "stop", help="end a job with a savepoint", description="End a job with a savepoint, to go on later."
+    )
+    _add_job(command)
+    command.add_argument("-p", "--savepoint-path", metavar="DIRECTORY", help=_DIRECTORY)
+    command.add_argument(
+        "--drain", action="store_true", help="fire all windows and timers first: the job will not go on"
+    )
+    command.set_defaults(parser=command, do=("penstock.cli.jobs", "stop"))
+
+
+def _add_cancel_and_rescale(commands: _Commands) -> None:
+    command = commands.add_parser("cancel", help="end a job", description="End a job after its running batch.")
+    _add_job(command)
+    command.add_argument(
+        "-s",
+        "--with-savepoint",
+        nargs="?",
+        const="",
+        metavar="DIRECTORY",
+        help=f"take a savepoint; if that fails the job runs on ({_DIRECTORY})",
+    )
+    command.set_defaults(parser=command, do=("penstock.cli.jobs", "cancel"))
+    command = commands.add_parser(
+        "rescale", help="give a job another parallelism", description="Give a running job another parallelism."
+    )
+    _add_job(command)
+    command.add_argument("-p", "--parallelism", type=_positive, metavar="N", required=True, help="the new parallelism")
+    command.set_defaults(parser=command, do=("penstock.cli.jobs", "rescale"))
+
+
+def _add_completion(commands: _Commands) -> None:
+    command = commands.add_parser(
+        "completion",
+        help="completion for the shell",
+        description='Print what completes commands and options in the shell: eval "$(penstock completion bash)"',
+    )
+    command.add_argument("shell", choices=["bash", "zsh", "fish"])
+    command.set_defaults(parser=command, do=("penstock.cli.completion", "completion"))
+
+
+# -- what they have in common -----------------------------------------------------------------------------------------
+
+_PARALLELISM = "parallelism, unless the program sets one"
+_DIRECTORY = "where it goes (default: execution.checkpointing.savepoint-dir of the job)"
 
 
 def _add_settings(command: argparse.ArgumentParser) -> None:
@@ -114,3 +201,17 @@ def _add_settings(command: argparse.ArgumentParser) -> None:
 def _add_program(command: argparse.ArgumentParser) -> None:
     command.add_argument("program", type=Path, help="a Python file")
     command.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the program")
+
+
+def _add_job(command: argparse.ArgumentParser, nargs: str | None = None) -> None:
+    command.add_argument("job", nargs=nargs, help="the job's id, or how it begins (penstock list)")
+
+
+def _positive(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is no whole number above 0")
+    return number

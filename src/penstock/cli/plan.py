@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import NoReturn
 
+from penstock.cli.main import PLAN_FORMATS
 from penstock.cli.programs import configuration, run_program
 from penstock.common.errors import InvalidProgramError
 from penstock.datastream.execution_defaults import ExecutionDefaults
@@ -15,7 +16,7 @@ from penstock.graph.plan import execution_plan_json, plan_text
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import Transformation
 
-__all__ = ["FORMATS", "plan"]
+__all__ = ["plan"]
 
 
 class _PlanReached(BaseException):
@@ -39,13 +40,14 @@ class _PlanExecutor:
         raise _PlanReached(sinks, settings)
 
 
-FORMATS: dict[str, Callable[[_PlanReached], str]] = {
-    "text": lambda found: plan_text(found.graph),
-    "json": lambda found: execution_plan_json(found.sinks, found.settings),
-    "svg": lambda found: svg(found.graph),
-    "mermaid": lambda found: mermaid(found.graph),
-    "dot": lambda found: dot(found.graph),
-}
+_RENDERERS: tuple[Callable[[_PlanReached], str], ...] = (
+    lambda found: plan_text(found.graph),
+    lambda found: execution_plan_json(found.sinks, found.settings),
+    lambda found: svg(found.graph),
+    lambda found: mermaid(found.graph),
+    lambda found: dot(found.graph),
+)
+_FORMATS = dict(zip(PLAN_FORMATS, _RENDERERS, strict=True))
 
 _BY_SUFFIX = {".txt": "text", ".json": "json", ".svg": "svg", ".mmd": "mermaid", ".mermaid": "mermaid", ".dot": "dot"}
 
@@ -58,7 +60,7 @@ def plan(options: argparse.Namespace) -> int:
             options.program, options.arguments, ExecutionDefaults(configuration(options), executor=_PlanExecutor())
         )
     except _PlanReached as found:
-        shown = FORMATS[form](found)
+        shown = _FORMATS[form](found)
     else:
         if code != 0:
             return code

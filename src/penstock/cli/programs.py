@@ -12,10 +12,10 @@ from pathlib import Path
 from types import TracebackType
 
 from penstock.common.configuration import Configuration
-from penstock.common.errors import InvalidProgramError, PenstockError
+from penstock.common.errors import InvalidProgramError, PenstockError, UnsupportedFeatureError
 from penstock.datastream.execution_defaults import ExecutionDefaults, execution_defaults
 
-__all__ = ["configuration", "run_program"]
+__all__ = ["check_program", "configuration", "run_program"]
 
 
 def configuration(options: argparse.Namespace) -> Configuration:
@@ -38,19 +38,27 @@ def configuration(options: argparse.Namespace) -> Configuration:
     return result
 
 
+def check_program(path: Path) -> None:
+    """Raise if there is no such file, or one that cannot be a program."""
+    if path.is_dir():
+        raise InvalidProgramError(f"'{path}' is a directory: name a Python file in it")
+    if not path.is_file():
+        raise InvalidProgramError(f"there is no file '{path}'")
+
+
 def run_program(path: Path, arguments: list[str], defaults: ExecutionDefaults) -> int:
     """Run a file as ``python file arguments`` would; returns the exit code.
 
     An error of the program is shown with its own frames only, one of Penstock as a single message.
     """
-    if not path.is_file():
-        raise InvalidProgramError(f"there is no file '{path}'")
+    check_program(path)
     try:
         with execution_defaults(defaults), _as_main(path, arguments):
             runpy.run_path(str(path), run_name="__main__")
     except SystemExit as end:
         return _exit_code(end)
-    except PenstockError:
+    except PenstockError as error:
+        _note_line(error, path)
         raise
     except Exception as error:
         traceback.print_exception(type(error), error, _own_frames(error.__traceback__, path))
@@ -80,8 +88,15 @@ def _exit_code(end: SystemExit) -> int:
 
 
 def _own_frames(frames: TracebackType | None, path: Path) -> TracebackType | None:
-    """From the program's first frame on."""
+    """From the program's first frame on; none if it never got that far (a file that is not Python)."""
     here = frames
     while here is not None and here.tb_frame.f_code.co_filename != str(path):
         here = here.tb_next
-    return here or frames
+    return here
+
+
+def _note_line(error: PenstockError, path: Path) -> None:
+    """Say which line of the program it was, if the program is what is wrong and not its data."""
+    here = _own_frames(error.__traceback__, path)
+    if isinstance(error, (InvalidProgramError, UnsupportedFeatureError)) and here is not None:
+        error.add_note(f"in {path}, line {here.tb_lineno}")

@@ -33,12 +33,31 @@ class ProgressLine:
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._jobs: list[Any] = []
+        self._name = "job"
+        self._since = 0.0  # when the last job was submitted
+        self._starting: tuple[str, float] | None = None  # what is being waited for, since when
+
+    def submitting(self, job_name: str) -> None:
+        """Show that a job of this name is about to start: the first one has to wait for Spark."""
+        what = "the job" if self._jobs else "Spark, some seconds the first time"
+        self._name, self._since = job_name, time.time()
+        self.wait_for(f"{job_name}: starting {what}")
+
+    def wait_for(self, what: str) -> None:
+        """Show what is being waited for, and how long already."""
+        if self._enabled:
+            self._starting = what, time.time()
+            self._start()
 
     def follow(self, client: JobClient) -> None:
         """Show this job; called when it is submitted."""
+        self._starting = None
         if not self._enabled or getattr(client, "progress", None) is None:
             return
         self._jobs.append(client)
+        self._start()
+
+    def _start(self) -> None:
         if self._thread is None:
             self._thread = threading.Thread(target=self._redraw, name="penstock-progress", daemon=True)
             self._thread.start()
@@ -67,12 +86,18 @@ class ProgressLine:
                 self._terminal.flush()
 
     def draw(self, now: float) -> None:
-        """Show the last job that has not ended."""
+        """Show what is being waited for, else the last job that has not ended."""
         running = [job for job in self._jobs if not job.get_job_execution_result().done()]
-        if not running:
+        starting = self._starting
+        if starting is not None:
+            text = f"{starting[0]} ... {max(now - starting[1], 0):.0f} s"
+        elif running and running[-1].progress.checkpointed_at is None:
+            text = f"{self._name}: starting Python workers for the first batch ... {max(now - self._since, 0):.0f} s"
+        elif running:
+            text = describe(running[-1].progress, now)
+        else:
             self.erase()
             return
-        text = describe(running[-1].progress, now)
         width = shutil.get_terminal_size().columns - 1
         with self._lock:
             self._shown = True
@@ -80,6 +105,7 @@ class ProgressLine:
             self._terminal.flush()
 
     def _redraw(self) -> None:
+        self.draw(time.time())
         while not self._ended.wait(_REDRAW_SECONDS):
             self.draw(time.time())
 

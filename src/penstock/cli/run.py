@@ -9,12 +9,12 @@ import sys
 import threading
 from types import FrameType
 
-from penstock.cli.detached import announce, run_detached
-from penstock.cli.programs import configuration, run_program
+from penstock.cli.detached import LOG_OF_DETACHED, announce, run_detached
+from penstock.cli.job_server import JobServer
+from penstock.cli.programs import check_program, configuration, run_program
 from penstock.cli.progress import ProgressLine
-from penstock.common.errors import UnsupportedFeatureError
 from penstock.datastream.execution_defaults import ExecutionDefaults
-from penstock.graph.settings import JobSettings
+from penstock.runtime.savepoint.manifest import read_manifest
 
 __all__ = ["run"]
 
@@ -23,34 +23,35 @@ _INTERRUPTED = 130
 
 def run(options: argparse.Namespace) -> int:
     """Run the program and wait for its end; detached, until it runs."""
+    check_program(options.program)
     defaults = ExecutionDefaults(configuration(options))
     if options.master:
         defaults.configuration.set_string("spark.master", options.master)
     if options.from_savepoint:
-        _check_savepoints()
+        read_manifest(options.from_savepoint)  # says at once what is wrong with it: Spark takes a while to start
         defaults.configuration.set_string("execution.savepoint.path", options.from_savepoint)
     if options.allow_non_restored_state:
         defaults.configuration.set_boolean("execution.savepoint.ignore-unclaimed-state", value=True)
-    if options.detached:
-        return run_detached(options)
-    _stop_on_sigterm()
-    defaults.job_listeners.append(announce)
     wanted = not options.no_progress and sys.stderr.isatty()
     with ProgressLine(sys.stderr, enabled=wanted) as progress:
-        defaults.job_listeners.append(progress.follow)
-        try:
-            return run_program(options.program, options.arguments, defaults)
-        except KeyboardInterrupt:
-            print("\nstopped", file=sys.stderr)
-            return _INTERRUPTED
+        if options.detached:
+            progress.wait_for(f"starting {options.program}, with Spark some seconds")
+            return run_detached(options, progress)
+        return _run_here(options, defaults, progress)
 
 
-def _check_savepoints() -> None:
-    if "savepoint_path" not in JobSettings.__dataclass_fields__:
-        raise UnsupportedFeatureError(
-            "-s: this version cannot start from a savepoint; a job continues by itself from the checkpoint directory "
-            "it was given (-D execution.checkpointing.dir=file:///...)"
-        )
+def _run_here(options: argparse.Namespace, defaults: ExecutionDefaults, progress: ProgressLine) -> int:
+    _stop_on_sigterm()
+    server = JobServer(str(options.program.resolve()), log=os.environ.pop(LOG_OF_DETACHED, None))
+    defaults.submission_listeners += [server.submitting, progress.submitting]
+    defaults.job_listeners += [server.follow, announce, progress.follow]
+    try:
+        return run_program(options.program, options.arguments, defaults)
+    except KeyboardInterrupt:
+        print("\nstopped", file=sys.stderr)
+        return _INTERRUPTED
+    finally:
+        server.close()
 
 
 def _stop_on_sigterm() -> None:
@@ -60,4 +61,6 @@ def _stop_on_sigterm() -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what it runs in the background
+        raise KeyboardInterrupt
     os.kill(os.getpid(), signal.SIGINT)

@@ -25,10 +25,8 @@ _NO_JAVA = "it belongs to PyFlink's bridge to Java, and there is no Java object 
 # Modules of PyFlink that may be missing, and what to do instead.
 _MODULES = {
     "penstock.datastream.connectors.cassandra": _WRITE_ONE,
-    "penstock.datastream.connectors.dynamic_kafka": "use KafkaSource",
     "penstock.datastream.connectors.elasticsearch": _WRITE_ONE,
     "penstock.datastream.connectors.file_system": _SPARK,
-    "penstock.datastream.connectors.hybrid_source": "union the streams of both sources",
     "penstock.datastream.connectors.jdbc": _WRITE_ONE,
     "penstock.datastream.connectors.kafka": _SPARK,
     "penstock.datastream.connectors.kinesis": _WRITE_ONE,

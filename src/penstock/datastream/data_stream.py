@@ -6,6 +6,7 @@ The other kinds of streams live in modules of their own and can be imported from
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -445,6 +446,11 @@ setattr(DataStream, "global", DataStream.global_)
 
 def checked_function(func: Any, kind: type, method: str) -> Any:
     """The user's function, if the method can take it: an object of the right kind or a plain callable."""
+    if inspect.iscoroutinefunction(getattr(func, method, func)):
+        raise InvalidProgramError(
+            f"{method}() calls its function and takes what that returns, but {shorten(func)} is asynchronous: use "
+            "AsyncDataStream with an AsyncFunction"
+        )
     if isinstance(func, kind):
         return func
     takes_callables = kind is not ProcessFunction

@@ -17,11 +17,15 @@ __all__ = ["ExecutionDefaults", "current_defaults", "execution_defaults"]
 class ExecutionDefaults:
     """Settings by key, which the program's own win over; who is told of jobs; and who runs them.
 
+    Submission listeners get the name of a job before it starts (Spark may have to start first), job listeners its
+    client when it runs.
+
     An executor given here is used instead of any other: a command that only looks at a program runs nothing.
     """
 
     configuration: Configuration = field(default_factory=Configuration)
     job_listeners: list[Callable[[JobClient], None]] = field(default_factory=list)
+    submission_listeners: list[Callable[[str], None]] = field(default_factory=list)
     executor: Any = None
 
 

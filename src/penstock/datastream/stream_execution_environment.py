@@ -53,6 +53,7 @@ class StreamExecutionEnvironment(EnvironmentSources):
         self._sinks: list[Transformation] = []
         self._side_output_types: dict[tuple[int, str], TypeInformation | None] = {}
         self._job_listeners: list[Callable[[JobClient], None]] = list(defaults.job_listeners)
+        self._submission_listeners = list(defaults.submission_listeners)
         self._next_job_callbacks: list[Callable[[JobClient], None]] = []
         self.configure(defaults.configuration)
         if configuration is not None:
@@ -98,6 +99,8 @@ class StreamExecutionEnvironment(EnvironmentSources):
             check_uids(self._sinks)
         settings = self._job_settings(job_name)
         sinks, self._sinks = self._sinks, []
+        for announce in self._submission_listeners:
+            announce(settings.job_name)
         client = self._get_executor().submit(sinks, settings)
         callbacks, self._next_job_callbacks = self._next_job_callbacks, []
         for notify in [*callbacks, *self._job_listeners]:

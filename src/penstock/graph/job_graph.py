@@ -22,6 +22,9 @@ from penstock.runtime.partitioner import ForwardPartitioner
 from penstock.runtime.savepoint.restore import RestorePlan
 from penstock.runtime.stage import JobSpec
 
+# A chain is calls within calls, two for each operator, and Python allows some hundred of them.
+_LONGEST_CHAIN = 150
+
 
 @dataclass(slots=True)
 class JobGraph:
@@ -78,6 +81,7 @@ class JobGraphGenerator:
         self._ids = operator_ids(graph)
         self._vertex_of: dict[int, JobVertex] = {}
         self._position: dict[int, int] = {}
+        self._depth: dict[int, int] = {}
 
     def generate(self) -> JobGraph:
         """Build the job graph."""
@@ -118,6 +122,7 @@ class JobGraphGenerator:
             and node.chaining is ChainingStrategy.ALWAYS
             and upstream.chaining is not ChainingStrategy.NEVER
             and upstream.slot_sharing_group == node.slot_sharing_group
+            and self._depth[upstream.id] < _LONGEST_CHAIN
         )
         return edge if can_chain else None
 
@@ -132,6 +137,7 @@ class JobGraphGenerator:
         )
         self._vertex_of[node.id] = vertex
         self._position[node.id] = 0
+        self._depth[node.id] = 1
         return vertex
 
     def _append(self, node: StreamNode, edge: StreamEdge) -> None:
@@ -143,6 +149,7 @@ class JobGraphGenerator:
         vertex.operators[self._position[edge.source.id]].links.append(ChainLink(position, edge.tag_id))
         self._vertex_of[node.id] = vertex
         self._position[node.id] = position
+        self._depth[node.id] = self._depth[edge.source.id] + 1
 
     def _chained(self, node: StreamNode) -> ChainedOperator:
         source = node.source

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.errors import StateAccessError
@@ -27,7 +26,6 @@ class StreamingRuntimeContext(RuntimeContext):
         job: JobInfo,
         metrics: MetricGroup,
         states: KeyedStateFactory | None,
-        cached_file: Callable[[str], str] | None = None,
     ) -> None:
         self._operator_name = operator_name
         self._subtask = subtask
@@ -36,7 +34,6 @@ class StreamingRuntimeContext(RuntimeContext):
         self._job = job
         self._metrics = metrics
         self._states = states
-        self._cached_file = cached_file
 
     def get_task_name(self) -> str:
         """The operator's name."""

@@ -23,4 +23,5 @@ def dumps(value: Any, what: str) -> bytes:
         try:
             return bytes(cloudpickle.dumps(value, 5))
         except Exception as error:
-            raise SerializationError(f"{what} cannot be pickled ({error}): {shorten(value)}") from error
+            hint = "; to emit what a generator yields, use flat_map()" if "'generator'" in str(error) else ""
+            raise SerializationError(f"{what} cannot be pickled ({error}{hint}): {shorten(value)}") from error

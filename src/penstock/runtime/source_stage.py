@@ -20,7 +20,7 @@ from penstock.runtime.job import JobVertex
 from penstock.runtime.serialization import dumps
 from penstock.runtime.stage import JobSpec, Row, encode_header, encode_reports
 from penstock.runtime.task_metrics import MetricDeltas, collect_committables
-from penstock.runtime.user_errors import source_errors
+from penstock.runtime.user_errors import exits_are_errors, source_errors
 
 _ROWS_AHEAD = 8
 
@@ -196,7 +196,8 @@ class SourceStage:
         for work in works:
             task = self._task(work)
             try:
-                yield from task.run(work, header)
+                with exits_are_errors(task.vertex.name):
+                    yield from task.run(work, header)
             except BaseException:
                 self._abandon(work)
                 raise

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.common.errors import SerializationError
 from penstock.runtime.chain import TaskEnvironment
 from penstock.runtime.frames import HEADER_EDGE, REPORT_EDGE, BatchHeader, Frame, TaskReport, decode_frame, encode_frame
 from penstock.runtime.job import JobEdge, JobVertex
@@ -14,7 +15,9 @@ from penstock.runtime.operator import JobInfo
 from penstock.runtime.queries import answer_queries
 from penstock.runtime.savepoint.restore import RestorePlan, TaskRestorer
 from penstock.runtime.savepoint.task_savepoint import check_claimed, write_task
+from penstock.runtime.serialization import dumps
 from penstock.runtime.task import StreamTask
+from penstock.runtime.user_errors import exits_are_errors
 
 Row = tuple[int, bytes]
 """(channel, frame)"""
@@ -95,8 +98,9 @@ class StageChannel:
         for task in self._tasks.values():
             task.begin_batch(header)
         for task in self._tasks.values():
-            task.process_frames(sorted(inputs.get(task.vertex.id, ())))
-            task.end_batch(header)
+            with exits_are_errors(task.vertex.name):
+                task.process_frames(sorted(inputs.get(task.vertex.id, ())))
+                task.end_batch(header)
         reports: list[TaskReport] = []
         for task in self._tasks.values():
             snapshot, report = task.finish(header)
@@ -167,7 +171,12 @@ def encode_header(header: BatchHeader) -> bytes:
 
 def encode_reports(reports: list[TaskReport], origin: str) -> bytes:
     """Task reports as a frame."""
-    return encode_frame(REPORT_EDGE, 0, origin, 0, reports, "task report")
+    try:
+        return encode_frame(REPORT_EDGE, 0, origin, 0, reports, "task report")
+    except SerializationError:
+        for report in reports:  # nothing but what sinks send is the user's
+            dumps(report.committables, f"what '{report.name}' sends to the driver")
+        raise
 
 
 def decode_reports(data: bytes) -> list[TaskReport]:

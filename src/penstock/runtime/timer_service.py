@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
+from typing import Any
 
 from penstock.common.errors import InvalidProgramError, shorten
+from penstock.common.watermark import MAX_WATERMARK, MIN_WATERMARK
 from penstock.core.timerservice import TimerService
 from penstock.runtime.timers import InternalTimerService
 
 
-def _timestamp(value: object) -> int:
-    if type(value) is int:
-        return value
-    if isinstance(value, (int, float)) and int(value) == value:
-        return int(value)
-    raise InvalidProgramError(f"a timer needs a timestamp in milliseconds (an int), got {shorten(value)}")
+def _timestamp(value: Any) -> int:
+    """A timestamp of user code as an int; what is raised here gets the operator, the record and the user's line."""
+    if type(value) is not int:
+        try:
+            value = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)
+        except TypeError:
+            message = f"a timer needs a timestamp in milliseconds (an int), got {shorten(value)}"
+            raise TypeError(message) from None
+    if not MIN_WATERMARK <= value <= MAX_WATERMARK:
+        raise ValueError(f"a timer needs a timestamp of 64 bits, which event time can reach, got {shorten(value)}")
+    return value  # type: ignore[no-any-return]
 
 
 class KeyedTimerService(TimerService):

@@ -28,9 +28,20 @@ def user_error(context: OperatorContext, error: Exception, method: str) -> Penst
         operator_name=context.operator_name,
         subtask=context.subtask,
         record="(no record)" if record is _UNKNOWN else shorten(record),
-        user_traceback=user_traceback(error),
+        user_traceback=user_traceback(error) + _advice(error, method),
         method=method,
     )
+
+
+def _advice(error: Exception, method: str) -> str:
+    """Who forgot to yield reads of an object that is not iterable: say what it should have been."""
+    tb = error.__traceback__
+    while tb is not None and tb.tb_next is not None:
+        tb = tb.tb_next
+    in_our_loop = tb is not None and _is_ours(tb.tb_frame.f_code.co_filename)
+    if in_our_loop and isinstance(error, TypeError) and "object is not iterable" in str(error):
+        return f"{method} emits what it yields, or all that is in the iterable it returns\n"
+    return ""
 
 
 @contextmanager
@@ -44,6 +55,18 @@ def source_errors(name: str, doing: str) -> Iterator[None]:
         raise JobExecutionError(f"'{name}' failed {doing}\n{user_traceback(error)}") from None
 
 
+@contextmanager
+def exits_are_errors(task_name: str) -> Iterator[None]:
+    """Around the work of a task: ``sys.exit()`` in a function fails the job instead of ending a process."""
+    try:
+        yield
+    except SystemExit as error:
+        raise JobExecutionError(
+            f"a function in '{task_name}' called sys.exit({error.code!r}): raise an exception to fail the job\n"
+            + user_traceback(error)
+        ) from None
+
+
 def _is_ours(filename: str) -> bool:
     return filename.startswith(_PACKAGE)
 
@@ -52,7 +75,10 @@ def _record_in_flight(tb: TracebackType | None) -> object:
     found: object = _UNKNOWN
     while tb is not None:
         frame = tb.tb_frame
-        if _is_ours(frame.f_code.co_filename) and "value" in frame.f_locals:
+        if not _is_ours(frame.f_code.co_filename):
+            if found is not _UNKNOWN:
+                break  # user code: a `value` behind it is an argument of something that it called
+        elif "value" in frame.f_locals:
             found = frame.f_locals["value"]
         tb = tb.tb_next
     return found

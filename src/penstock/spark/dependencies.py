@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
 import subprocess
 import sys
@@ -47,20 +48,20 @@ def _existing(path: str, call: str) -> str:
     return path
 
 
+def _installer() -> list[str]:
+    """pip, or uv: an environment that uv has made has no pip."""
+    if importlib.util.find_spec("pip") is not None:
+        return [sys.executable, "-m", "pip", "install"]
+    uv = shutil.which("uv")
+    if uv is None:
+        raise InvalidProgramError("set_python_requirements() needs pip in this environment, or uv on the PATH")
+    return [uv, "pip", "install", "--python", sys.executable]
+
+
 def _installed(requirements: str, cache: str | None) -> str:
     """The required packages as one zip that Python can import from."""
     directory = Path(tempfile.mkdtemp(prefix="penstock-requirements-"))
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--target",
-        str(directory / "packages"),
-        "-r",
-        requirements,
-    ]
+    command = [*_installer(), "--quiet", "--target", str(directory / "packages"), "-r", requirements]
     if cache is not None:
         command += ["--no-index", "--find-links", cache]
     done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - the user's own file

@@ -6,8 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from penstock.core.state import AggregatingState, ListState, MapState, ReducingState, ValueState
+from penstock.runtime.isolation import copy_of, deeply_immutable
 from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.state.cells import Cell
+
+
+def fresh(default: Any) -> Any:
+    """The default value of a descriptor for one key: never an object that another key has, too."""
+    return default if deeply_immutable(default) else copy_of(default)
 
 
 class SlotValueState(ValueState[Any]):
@@ -38,6 +44,18 @@ class SlotValueState(ValueState[Any]):
         self.update(None)
 
 
+class SlotValueStateWithMutableDefault(SlotValueState):
+    """The same for a default value that user code can change."""
+
+    __slots__ = ()
+
+    def value(self) -> Any:
+        """The value of the current key, or a default of its own."""
+        self._backend.entry[0].lent = True
+        value = self._backend.entry[self._slot]
+        return copy_of(self._default) if value is None else value
+
+
 class CellValueState(ValueState[Any]):
     """Value state in any cell."""
 
@@ -48,7 +66,7 @@ class CellValueState(ValueState[Any]):
     def value(self) -> Any:
         """The value in scope."""
         value = self.cell.get()
-        return self._default if value is None else value
+        return fresh(self._default) if value is None else value
 
     def update(self, value: Any) -> None:
         """Replace the value in scope."""

@@ -14,6 +14,7 @@ from penstock.core.state import (
     StateDescriptor,
     ValueStateDescriptor,
 )
+from penstock.runtime.isolation import deeply_immutable
 from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.state.cells import Cell, NamespaceCell, SlotCell
 from penstock.runtime.state.keyed_states import (
@@ -23,6 +24,7 @@ from penstock.runtime.state.keyed_states import (
     CellReducingState,
     CellValueState,
     SlotValueState,
+    SlotValueStateWithMutableDefault,
 )
 from penstock.runtime.state.state_types import describe
 from penstock.runtime.state.ttl import (
@@ -71,7 +73,13 @@ class KeyedStateFactory:
         outside = descriptor.get_queryable_state_name()
         if outside is not None:
             self.backend.queryable[outside] = descriptor.name
-        slot = self.backend.register(descriptor.name, kind, sweep, describe(descriptor.type_info))
+        slot = self.backend.register(
+            descriptor.name,
+            kind,
+            sweep,
+            describe(descriptor.type_info),
+            sweep_in_background=ttl is not None and ttl.cleans_in_background,
+        )
         cell: Cell = NamespaceCell(self.backend, slot) if namespaced else SlotCell(self.backend, slot)
         return _plain(descriptor, cell) if ttl is None else _with_ttl(descriptor, cell, ttl)
 
@@ -83,7 +91,9 @@ class KeyedStateFactory:
 def _plain(descriptor: StateDescriptor, cell: Cell) -> Any:
     if isinstance(descriptor, ValueStateDescriptor):
         if isinstance(cell, SlotCell):
-            return SlotValueState(cell.backend, cell.slot, descriptor.default_value)
+            default = descriptor.default_value
+            kind = SlotValueState if deeply_immutable(default) else SlotValueStateWithMutableDefault
+            return kind(cell.backend, cell.slot, default)
         return CellValueState(cell, descriptor.default_value)
     if isinstance(descriptor, ListStateDescriptor):
         return CellListState(cell)

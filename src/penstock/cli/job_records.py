@@ -1,0 +1,113 @@
+"""Notes about the jobs that ``penstock run`` has started on this machine: one small file for each.
+
+The process of a job writes its file and keeps it up to date; other commands read it. It says where the process listens.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from penstock.common.errors import InvalidProgramError
+
+__all__ = ["JobRecord", "JobRecords"]
+
+_KEPT_ENDED = 100
+_RUNNING = ("CREATED", "RUNNING", "RESTARTING", "CANCELLING", "FAILING")
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """What is known about a job. Times are seconds as :func:`time.time` gives them."""
+
+    job_id: str
+    name: str
+    status: str
+    program: str
+    process: int
+    started: float
+    socket: str
+    log: str | None = None
+    ended: float | None = None
+    error: str | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the job has ended, one way or the other."""
+        return self.status not in _RUNNING
+
+    def as_found(self) -> JobRecord:
+        """As it is now: a process that was killed could not write down that its jobs have ended."""
+        if self.is_over or _is_alive(self.process):
+            return self
+        return replace(self, status="LOST", error="its process is gone: it was killed")
+
+
+class JobRecords:
+    """The files, in a directory of the user's."""
+
+    def __init__(self, directory: Path | None = None) -> None:
+        self._directory = directory or default_directory()
+
+    def write(self, record: JobRecord) -> None:
+        """Keep the record; readers see the old one or the new one."""
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self._directory / f"{record.job_id}.json"
+        hidden = path.with_suffix(f".{os.getpid()}.tmp")
+        hidden.write_text(json.dumps(asdict(record)), encoding="utf-8")
+        hidden.replace(path)
+
+    def all(self) -> list[JobRecord]:
+        """All that are known, the newest last."""
+        found = []
+        for path in self._directory.glob("*.json"):
+            # Removed meanwhile, or not ours: neither is worth an error.
+            with contextlib.suppress(OSError, ValueError, TypeError):
+                found.append(JobRecord(**json.loads(path.read_text(encoding="utf-8"))).as_found())
+        return sorted(found, key=lambda record: record.started)
+
+    def find(self, job_id: str) -> JobRecord:
+        """The job whose id begins like this."""
+        found = [record for record in self.all() if record.job_id.startswith(job_id.lower())] if job_id else []
+        if len(found) == 1:
+            return found[0]
+        if found:
+            names = ", ".join(record.job_id for record in found)
+            raise InvalidProgramError(f"the ids of several jobs begin with '{job_id}': {names}")
+        raise InvalidProgramError(f"there is no job '{job_id}' on this machine; penstock list -a shows all")
+
+    def forget_old(self) -> None:
+        """Keep the last of those that have ended."""
+        ended = [record for record in self.all() if record.is_over]
+        for record in ended[:-_KEPT_ENDED]:
+            (self._directory / f"{record.job_id}.json").unlink(missing_ok=True)
+
+    def ended(self, record: JobRecord, status: str, error: str | None = None) -> None:
+        """The job is over."""
+        self.write(replace(record, status=status, ended=time.time(), error=error))
+
+
+def default_directory() -> Path:
+    """``PENSTOCK_JOBS``, else the user's directory for such things."""
+    chosen = os.environ.get("PENSTOCK_JOBS")
+    if chosen:
+        return Path(chosen)
+    state = os.environ.get("XDG_STATE_HOME")
+    return (Path(state) if state else Path.home() / ".local" / "state") / "penstock" / "jobs"
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    try:  # a process that has ended but was not waited for is there, too
+        return Path(f"/proc/{process}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2][1] != "Z"
+    except (OSError, IndexError):
+        return True

@@ -1,0 +1,136 @@
+"""``penstock list``, ``status``, ``savepoint``, ``stop``, ``cancel``, ``rescale``: jobs that run on this machine."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from datetime import datetime
+
+from penstock.cli.job_records import JobRecord, JobRecords
+from penstock.cli.job_server import ask
+from penstock.common.errors import InvalidProgramError, JobExecutionError
+from penstock.runtime.savepoint.manifest import read_manifest
+from penstock.runtime.savepoint.storage import directory_at
+
+__all__ = ["cancel", "list_jobs", "rescale", "savepoint", "status", "stop"]
+
+_ANSWER_SECONDS = 5.0
+_HEADER = ("JOB", "STATUS", "STARTED", "PROCESS", "NAME")
+
+
+def list_jobs(options: argparse.Namespace) -> int:
+    """A table of the jobs that run; with ``-a`` also of those that have ended."""
+    records = [record for record in JobRecords().all() if options.all or not record.is_over]
+    if not records:
+        print("No jobs are known." if options.all else "No jobs are running. (penstock list -a: also ended ones)")
+        return 0
+    rows = [_HEADER, *(_row(_asked(record)) for record in records)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADER) - 1)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        print("  ".join([*cells, row[-1]]))
+    return 0
+
+
+def status(options: argparse.Namespace) -> int:
+    """All that is known about a job."""
+    record = JobRecords().find(options.job)
+    shown, progress = record.status, ""
+    if not record.is_over:
+        answer = ask(record, "status")
+        shown, progress = answer["status"], answer["progress"]
+    lines = [
+        ("job", record.job_id),
+        ("name", record.name),
+        ("status", shown),
+        ("progress", progress),
+        ("error", record.error),
+        ("program", record.program),
+        ("process", str(record.process)),
+        ("started", _moment(record.started)),
+        ("ended", None if record.ended is None else _moment(record.ended)),
+        ("output", record.log),
+    ]
+    for title, text in lines:
+        if text:
+            print(f"{title:9} {text}")
+    return 0
+
+
+def savepoint(options: argparse.Namespace) -> int:
+    """Take one while the job runs on, or remove one."""
+    if options.dispose:
+        return _dispose(options.dispose)
+    if options.job is None:
+        raise InvalidProgramError("which job? penstock savepoint JOB [DIRECTORY]; penstock list shows them")
+    record = _running(options.job)
+    print(f"Triggering a savepoint of job {record.job_id} ...", flush=True)
+    path = ask(record, "savepoint", directory=options.directory)
+    print(f"Savepoint completed.\nPath: {path}")
+    return 0
+
+
+def stop(options: argparse.Namespace) -> int:
+    """End a job with a savepoint."""
+    record = _running(options.job)
+    print(f"Stopping job {record.job_id} with a savepoint ...", flush=True)
+    path = ask(record, "stop", drain=options.drain, directory=options.savepoint_path)
+    print(f"Savepoint completed.\nPath: {path}")
+    if options.drain:
+        print("All windows and timers have fired: do not go on from this savepoint with the same input.")
+    else:
+        print(f"To go on: penstock run -s {path} {record.program}")
+    return 0
+
+
+def cancel(options: argparse.Namespace) -> int:
+    """End a job, perhaps with a savepoint."""
+    record = _running(options.job)
+    if options.with_savepoint is None:
+        ask(record, "cancel")
+        print(f"Cancelled job {record.job_id}.")
+        return 0
+    path = ask(record, "cancel-with-savepoint", directory=options.with_savepoint or None)
+    print(f"Cancelled job {record.job_id}.\nPath: {path}")
+    return 0
+
+
+def rescale(options: argparse.Namespace) -> int:
+    """Another parallelism."""
+    record = _running(options.job)
+    print(f"Rescaling job {record.job_id} ...", flush=True)
+    ask(record, "rescale", parallelism=options.parallelism)
+    print(f"Job {record.job_id} goes on with parallelism {options.parallelism}.")
+    return 0
+
+
+def _running(job: str) -> JobRecord:
+    record = JobRecords().find(job)
+    if record.is_over:
+        raise InvalidProgramError(f"job {record.job_id} ({record.name}) does not run any more: {record.status}")
+    return record
+
+
+def _asked(record: JobRecord) -> JobRecord:
+    """With the status the job has now; the one it was written down with if it does not answer."""
+    if record.is_over:
+        return record
+    try:
+        return replace(record, status=ask(record, "status", within=_ANSWER_SECONDS)["status"])
+    except JobExecutionError:
+        return record
+
+
+def _row(record: JobRecord) -> tuple[str, ...]:
+    return record.job_id, record.status, _moment(record.started), str(record.process), record.name
+
+
+def _moment(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+def _dispose(location: str) -> int:
+    read_manifest(location)  # raises if it is something else
+    directory_at(location).dispose()
+    print(f"Savepoint {location} disposed.")
+    return 0
