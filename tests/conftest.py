@@ -114,7 +114,9 @@ def kafka():
     from penstock.testing.kafka_broker import BrokerUnavailableError, KafkaBroker
 
     try:
-        broker = KafkaBroker().start()
+        # What a broker does now and then, it does often here: tests wait for it.
+        often = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200", "log.cleaner.backoff.ms": "200"}
+        broker = KafkaBroker(properties=often).start()
     except BrokerUnavailableError as error:
         pytest.skip(str(error))
     yield Kafka(broker)

@@ -57,7 +57,7 @@ class Kafka:
 
     def messages(self, topic, *, level="read_committed"):
         """All messages a consumer sees from the beginning to the end as it is now, when transactions have ended."""
-        self._wait_for_transactions(topic)
+        self.wait_for_transactions(topic)
         consumer = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": self.bootstrap_servers,
@@ -82,7 +82,7 @@ class Kafka:
         consumer.close()
         return found
 
-    def _wait_for_transactions(self, topic):
+    def wait_for_transactions(self, topic):
         """A commit returns before all partitions know of it: wait until none of them has an open transaction."""
         partitions = self.broker.admin.list_topics(topic, timeout=30).topics[topic].partitions
         asked = {confluent_kafka.TopicPartition(topic, number): OffsetSpec.latest() for number in partitions}

@@ -59,6 +59,18 @@ def test_rows_of_a_streaming_dataframe_beside_another_source(env, spark, tmp_pat
     assert sorted(found) == [("s0", 0), ("s1", 100), ("s2", 200), ("x", 1)]
 
 
+def test_the_rate_source_of_spark_is_a_source_without_gaps_or_duplicates(env, spark):
+    frame = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 7).option("numPartitions", 2).load()
+    values = env.from_dataframe(frame).map(lambda row: row.value).key_by(lambda n: n % 3).map(lambda n: n)
+    found = []
+    with values.execute_and_collect() as records:  # the rate never ends, so the job is cancelled
+        for record in records:
+            found.append(record)
+            if len(found) == 35:
+                break
+    assert sorted(found) == list(range(35))
+
+
 def test_a_stream_of_a_batch_job_becomes_a_batch_dataframe(env):
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     stream = env.from_sequence(1, 5).map(lambda n: (n, str(n)))

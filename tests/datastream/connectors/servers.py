@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pwd
+import random
 import shutil
 import socket
 import subprocess
@@ -14,8 +15,11 @@ import pytest
 
 
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
+    """Below the ports that the system gives to clients: a server that starts slowly would find one of those taken."""
+    while True:
+        port = random.randrange(15_000, 32_000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def program(name):
@@ -185,3 +189,18 @@ def rabbitmq():
                         os.killpg(process.pid, 15)
         finally:  # Erlang's registry of nodes; it refuses while somebody else needs it
             subprocess.run(["epmd", "-kill"], capture_output=True, check=False)
+
+
+@contextlib.contextmanager
+def nats_server(directory, port=None):
+    """The port of a new NATS that keeps its streams in a directory."""
+    server, port = program("nats-server"), port or free_port()
+    command = [server, "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(directory)]
+    with running(command, cwd=directory) as process:
+
+        def answers():
+            socket.create_connection(("127.0.0.1", port)).close()
+            return True
+
+        wait_for(answers, process)
+        yield port

@@ -253,6 +253,46 @@ def test_a_file_that_changes_is_read_again_only_if_asked_for(tmp_path, monitored
             path.unlink()
 
 
+def test_what_is_appended_to_a_file_while_it_is_read_is_not_half_read(tmp_path, monitored):
+    """A file has the length it was found with; a line that begins before that is read whole, and nothing twice."""
+    collected, crashing = monitored(parallelism=1)
+    crashing.max_records = 1
+    lines = [f"{n} {'x' * 50}" for n in range(8)]
+    file = write(tmp_path / "in" / "growing", "".join(f"{line}\n" for line in lines) + "torn", 1)
+    job = crashing.start()
+    seen = []
+    while len(seen) < 2:
+        assert job.run_batch()
+        seen += collected.records
+    assert len(seen) < 8
+    with file.open("a") as end:
+        end.write(" no more\n8\n9\n")
+    write(tmp_path / "in" / "stop", "stop\n", 3)
+    run_until(job, lambda: seen.extend(collected.records) or len(seen) > 9)
+    job.drain()
+    seen += collected.records
+    assert sorted(seen) == sorted([*lines, "torn no more", "stop"])
+
+
+def test_a_file_that_is_renamed_is_another_file_and_one_that_was_read_may_be_deleted(tmp_path, monitored):
+    collected, crashing = monitored()
+    first = write(tmp_path / "in" / "first", "one\n", 1)
+    job = crashing.start()
+    seen = []
+    run_until(job, lambda: seen.extend(collected.records) or seen)
+    first.rename(tmp_path / "in" / "second")
+    run_until(job, lambda: seen.extend(collected.records) or len(seen) > 1)
+    (tmp_path / "in" / "second").unlink()
+    write(tmp_path / "in" / "third", "three\n", 3)
+    run_until(job, lambda: seen.extend(collected.records) or len(seen) > 2)
+    crashing.snapshot = job.snapshot()
+    again = crashing.start()
+    write(tmp_path / "in" / "last", "last\n", 4)
+    run_until(again, lambda: seen.extend(collected.records) or len(seen) > 3)
+    again.drain()
+    assert seen == ["one", "one", "three", "last"]
+
+
 def test_the_checkpoint_and_the_clocks_do_not_grow_with_the_files_that_were_read(tmp_path, monitored):
     collected, crashing = monitored()
     job = crashing.start()

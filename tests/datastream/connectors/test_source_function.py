@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from crashing import CommittedSink, Crashing
 
+from penstock.common import Watermark
 from penstock.common.errors import JobExecutionError, PenstockError
 from penstock.core.functions import CheckpointedFunction, CheckpointListener, ListCheckpointed
 from penstock.core.state import ListStateDescriptor
 from penstock.datastream.connectors.source_function import SourceFunctionSource
-from penstock.datastream.functions import ParallelSourceFunction, SourceFunction
+from penstock.datastream.functions import KeyedProcessFunction, ParallelSourceFunction, SourceFunction
 from penstock.runtime.receive_log import ReceiveLog
 
 LOG = []
@@ -255,3 +256,62 @@ def test_keyed_state_in_a_source_function_is_refused(tmp_path):
     with pytest.raises(PenstockError, match="'Custom Source' asked for keyed state: use the operator state store"):
         wait_until(lambda: job.run_batch() and False)
     job.coordinator.close()
+
+
+# -- event time --------------------------------------------------------------------------------------------------------
+
+
+class Quiet(ParallelSourceFunction):
+    """The first instance has records and watermarks; the second one has none, and says so or not."""
+
+    release = threading.Event()
+
+    def __init__(self, says_so):
+        self.says_so, self.running = says_so, True
+
+    def run(self, ctx):
+        if self.get_runtime_context().get_index_of_this_subtask() == 0:
+            ctx.collect_with_timestamp("early", 10)
+            ctx.emit_watermark(Watermark(100))
+        elif self.says_so:
+            ctx.mark_as_temporarily_idle()
+        while self.running and not Quiet.release.wait(0.01):
+            pass
+        if self.running and self.get_runtime_context().get_index_of_this_subtask() == 1:
+            ctx.collect_with_timestamp("late riser", 50)  # active again: it counts from here on
+        elif self.running:
+            ctx.collect_with_timestamp("later", 190)
+            ctx.emit_watermark(Watermark(200))
+
+    def cancel(self):
+        self.running = False
+
+
+class AtOwnTime(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(ctx.timestamp())
+
+    def on_timer(self, timestamp, ctx):
+        yield timestamp
+
+
+@pytest.mark.parametrize("says_so", [True, False])
+def test_an_instance_that_is_idle_does_not_hold_time_back_and_one_that_is_silent_does(tmp_path, says_so):
+    Quiet.release.clear()
+    sink = CommittedSink("idle")
+
+    def build(env):
+        env.add_source(Quiet(says_so)).key_by(lambda value: value).process(AtOwnTime()).sink_to(sink)
+
+    job = Crashing(tmp_path, build, max_records=10, receiving=True).start()
+    enumerator = job.coordinator.sources[0].enumerator
+    wait_until(lambda: job.run_batch() or len(enumerator._receivers) == 2)
+    if says_so:
+        wait_until(lambda: not job.run_batch() and sink.records == [10])
+    else:
+        wait_until(lambda: not job.run_batch() and job.offset["s"] and enumerator._logs[0].end == 2)
+        assert sink.records == []
+    Quiet.release.set()
+    job.run_to_end()
+    job.close()
+    assert sorted(sink.records) == [10, 50, 190]

@@ -36,9 +36,11 @@ def serializer(topic):
     return builder.set_value_serialization_schema(SimpleStringSchema()).build()
 
 
-def sink_to(kafka, schema, guarantee=DeliveryGuarantee.AT_LEAST_ONCE, prefix=None):
+def sink_to(kafka, schema, guarantee=DeliveryGuarantee.AT_LEAST_ONCE, prefix=None, properties=None):
     builder = KafkaSink.builder().set_bootstrap_servers(kafka.bootstrap_servers).set_record_serializer(schema)
     builder.set_delivery_guarantee(guarantee)
+    for key, value in (properties or {}).items():
+        builder.set_property(key, value)
     if guarantee is DeliveryGuarantee.EXACTLY_ONCE:
         builder.set_transactional_id_prefix(prefix or f"prefix-{random.randrange(2**40)}")
     return builder.build()
@@ -209,6 +211,7 @@ class CountingJob:
         for partition in range(3):
             kafka.send(self.source, range(partition, records, 3), partition=partition)
         self.checkpoint = None
+        self.properties = {}
 
     def start(self):
         env = StreamExecutionEnvironment(executor=MiniCluster(max_records=30)).set_parallelism(self.parallelism)
@@ -216,7 +219,8 @@ class CountingJob:
         builder.set_bounded(KafkaOffsetsInitializer.latest()).set_value_only_deserializer(SimpleStringSchema())
         stream = env.from_source(builder.build(), WatermarkStrategy.no_watermarks(), "source").uid("source")
         counts = stream.key_by(lambda value: int(value) % 5).process(Count()).uid("count")
-        sink = sink_to(self.kafka, serializer(self.target), DeliveryGuarantee.EXACTLY_ONCE, self.prefix)
+        schema, once = serializer(self.target), DeliveryGuarantee.EXACTLY_ONCE
+        sink = sink_to(self.kafka, schema, once, self.prefix, self.properties)
         counts.sink_to(sink).uid("sink")
         return env._executor.start(env._sinks, env._job_settings("count"), snapshot=self.checkpoint)
 
