@@ -4,6 +4,8 @@ PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest
 # More processes than this cost more to start than they save.
 WORKERS ?= 4
+# Tests on Spark and Kafka wait more than they work: two at a time, each process with one Spark for all its tests.
+SPARK_WORKERS ?= 2
 # Extra arguments: make test-fast ARGS="-k timers -x"
 ARGS ?=
 
@@ -43,14 +45,14 @@ demo: java ## run the sensor-average job on an embedded Spark, with live output
 
 test: test-fast test-windows test-spark ## what CI runs: first without, then with Spark
 
-test-fast: setup ## tests and doctests that need no JVM
+test-fast: setup ## tests, and examples in docstrings, that need no JVM
 	@$(PYTEST) -m "not spark and not slow and not kafka and not server" -q -n logical --maxprocesses $(WORKERS) $(ARGS)
 
 test-windows: setup ## twelve thousand random streams through the window operators; no JVM
 	@$(PYTEST) tests/runtime/windows -m "slow and not spark" -q -n logical --maxprocesses $(WORKERS) $(ARGS)
 
 test-spark: fast-start ## tests on a local Spark, and with servers that take long to start (Kafka, ...)
-	@$(PYTEST) -m "(spark or kafka or server) and not slow" -q $(ARGS)
+	@$(PYTEST) -m "(spark or kafka or server) and not slow" -q -n $(SPARK_WORKERS) --dist loadgroup -o timeout=300 $(ARGS)
 
 test-slow: java ## tests that take long (kills, soaks, large state)
 	@$(PYTEST) -m slow -q $(ARGS)

@@ -11,6 +11,7 @@ and runtime mode. Executors without a JVM:
 which carry the marker ``spark``: all tests of a process share one session.
 """
 
+import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,10 @@ from hypothesis import HealthCheck, settings
 
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.testing import MiniCluster
+
+# A shell makes programs in the background ignore Ctrl-C, and with them all that they start: some tests press it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Spark's workers import test modules under the name pytest gave them; helpers are imported by their own.
 TESTS = Path(__file__).resolve().parent
@@ -40,6 +45,14 @@ PARALLELISMS = (1, 4)
 def pytest_configure(config):
     config.addinivalue_line("markers", "variants(executors, parallelism, modes): the variants a test runs in")
     config.addinivalue_line("markers", "on_spark(*(parallelism, mode)): also run on Spark, (4, STREAMING) unless told")
+
+
+def pytest_collection_modifyitems(config, items):
+    """For several processes: a file stays in one of them, and so does all that needs a broker, so that there is one."""
+    if config.getoption("dist", "no") == "loadgroup":
+        for item in items:
+            group = "kafka" if item.get_closest_marker("kafka") else item.path.name
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @dataclass(frozen=True)

@@ -183,8 +183,16 @@ def command(*arguments, cwd):
     return subprocess.run(whole, cwd=cwd, env=environment, capture_output=True, text=True, timeout=280, check=False)
 
 
-def test_detached_the_command_returns_and_the_program_goes_on_until_it_is_killed(program, tmp_path):
-    done = command("run", "-d", "--log", "job.log", str(program(WAITING)), cwd=tmp_path)
+@pytest.mark.parametrize("background", [False, True])
+def test_detached_the_command_returns_and_the_program_goes_on_until_it_is_killed(program, tmp_path, background):
+    """Also if it was started in the background of a script, where programs are made to ignore Ctrl-C."""
+    path = program(WAITING)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if background else None
+    try:
+        done = command("run", "-d", "--log", "job.log", str(path), cwd=tmp_path)
+    finally:
+        if background:
+            signal.signal(signal.SIGINT, before)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     job_id, pid = re.fullmatch(r"Job ([0-9a-f]{32}) runs in process (\d+)\.", lines[0]).groups()

@@ -181,7 +181,7 @@ class Job:
 
 
 @pytest.mark.parametrize("parallelism", [1, 3])
-@settings(max_examples=40)
+@settings(max_examples=2 * settings.default.max_examples // 5)
 @given(steps=STEPS, cuts=st.sets(st.integers(0, 25)), cold=st.booleans())
 def test_a_snapshot_between_any_two_records_changes_nothing(parallelism, steps, cuts, cold):
     undisturbed, disturbed = Job(parallelism), Job(parallelism, cold=cold)
@@ -195,7 +195,7 @@ def test_a_snapshot_between_any_two_records_changes_nothing(parallelism, steps, 
     assert disturbed.finish() == undisturbed.finish()
 
 
-@settings(max_examples=30)
+@settings(max_examples=2 * settings.default.max_examples // 5)
 @given(commands=st.lists(st.one_of(COMMANDS, st.builds(Wm, NUMBERS)), max_size=30), cut=st.integers(1, 30))
 def test_where_batches_are_cut_changes_nothing(commands, cut):
     """One split: its records and watermarks have one order, so keyed results are the same however they are batched."""

@@ -361,6 +361,20 @@ def test_the_record_is_named_whatever_is_raised(env, function, message):
         env.execute()
 
 
+class ForgotToYield(ProcessFunction):
+    def process_element(self, value, ctx):
+        return 5
+
+
+@ONE_WAY
+@pytest.mark.parametrize("method", ["process_element", "flat_map"])
+def test_who_forgot_to_yield_is_told(env, method):
+    stream = env.from_collection(["record"])
+    (stream.flat_map(lambda value: 5) if method == "flat_map" else stream.process(ForgotToYield())).print()
+    with pytest.raises(UserFunctionError, match=rf"(?s)record: 'record'.*not iterable\n{method} emits what it yields"):
+        env.execute()
+
+
 @pytest.mark.on_spark((4, "STREAMING"), (1, "BATCH"))
 @pytest.mark.variants(executors=["warm"])
 def test_sys_exit_in_a_function_fails_the_job_and_ends_no_process(env):

@@ -1,5 +1,6 @@
 """Killing the driver: state and output are exactly those of an undisturbed run, and no process is left behind."""
 
+import contextlib
 import json
 import os
 import random
@@ -94,11 +95,30 @@ def test_ctrl_c_ends_a_running_job_and_leaves_no_process(tmp_path):
         program.wait_for(2)
         program.note_children()
         program.signal(signal.SIGINT)
-        program.process.wait(timeout=120)
+        program.process.wait(timeout=300)
         assert alive(program.children) == {}  # gone already when the program returns
+    assert_interrupted(program, "java", "Py4J", "StreamingQueryException", "Exception in thread")
+
+
+def test_ctrl_c_pressed_twice_while_spark_starts_leaves_no_process(tmp_path):
+    moments = random.Random(seed := random.randrange(2**32))
+    print(f"seed {seed}")  # noqa: T201 - shown if the test fails
+    with Program(tmp_path, 10_000_000) as program:
+        wait_until(lambda: "java" in str(descendants(program.process.pid)), START_SECONDS, "the start of a JVM")
+        time.sleep(moments.uniform(0, 3))  # any moment of the start
+        program.note_children()
+        program.signal(signal.SIGINT)
+        time.sleep(moments.uniform(0, 0.2))
+        with contextlib.suppress(ProcessLookupError):  # gone already
+            program.signal(signal.SIGINT)
+        program.process.wait(timeout=300)
+        wait_until(lambda: not alive(program.children), 60, "the end of the JVM")
+    assert_interrupted(program, "Py4JError", "StreamingQueryException", "Exception in thread", "\tat ")
+
+
+def assert_interrupted(program, *noises):
     assert program.process.returncode != 0
     assert program.said.read_text() == ""
     complained = program.complained.read_text()
     assert "KeyboardInterrupt" in complained
-    for noise in ("java", "Py4J", "StreamingQueryException", "Exception in thread"):
-        assert noise not in complained
+    assert [noise for noise in noises if noise in complained] == []

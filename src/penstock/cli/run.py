@@ -61,4 +61,6 @@ def _stop_on_sigterm() -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what it runs in the background
+        raise KeyboardInterrupt
     os.kill(os.getpid(), signal.SIGINT)

@@ -28,9 +28,20 @@ def user_error(context: OperatorContext, error: Exception, method: str) -> Penst
         operator_name=context.operator_name,
         subtask=context.subtask,
         record="(no record)" if record is _UNKNOWN else shorten(record),
-        user_traceback=user_traceback(error),
+        user_traceback=user_traceback(error) + _advice(error, method),
         method=method,
     )
+
+
+def _advice(error: Exception, method: str) -> str:
+    """Who forgot to yield reads of an object that is not iterable: say what it should have been."""
+    tb = error.__traceback__
+    while tb is not None and tb.tb_next is not None:
+        tb = tb.tb_next
+    in_our_loop = tb is not None and _is_ours(tb.tb_frame.f_code.co_filename)
+    if in_our_loop and isinstance(error, TypeError) and "object is not iterable" in str(error):
+        return f"{method} emits what it yields, or all that is in the iterable it returns\n"
+    return ""
 
 
 @contextmanager

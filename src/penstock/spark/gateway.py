@@ -97,13 +97,12 @@ class JvmProcess:
                 )
                 self._drain.start()
             try:
-                port, secret = self._connection_info(process, connection)
+                self._connect(*self._connection_info(process, connection))
             except BaseException:
                 _end(process)
                 raise
         finally:
             shutil.rmtree(directory, ignore_errors=True)
-        self._connect(port, secret)
         return process
 
     def _connection_info(self, process: subprocess.Popen[bytes], connection: Path) -> tuple[int, str]:

@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from penstock.core.functions import CoProcessFunction
-from penstock.core.output_tag import OutputTag
-from penstock.core.timerservice import TimerService
 from penstock.runtime.collector import Collector
 from penstock.runtime.operator import OperatorContext, Output, Timestamps, Values
 from penstock.runtime.operators.function_operator import FunctionOperator
-from penstock.runtime.operators.process import process_records
+from penstock.runtime.operators.process import UnkeyedContext, process_records
 from penstock.runtime.timer_service import UnkeyedTimerService
 
 
-class CoProcessContext(CoProcessFunction.Context):
+class CoProcessContext(UnkeyedContext, CoProcessFunction.Context):
     """The `ctx` of process_element1 and process_element2."""
-
-    def __init__(self, collector: Collector, timer_service: UnkeyedTimerService) -> None:
-        self._collector = collector
-        self._timer_service = timer_service
-        self.current_timestamp: int | None = None
-
-    def timestamp(self) -> int | None:
-        """Timestamp of the current record; None if it has none."""
-        return self.current_timestamp
-
-    def timer_service(self) -> TimerService:
-        """Both clocks; timers are refused."""
-        return self._timer_service
-
-    def output(self, tag: OutputTag, value: Any) -> None:
-        """Emit to a side output."""
-        self._collector.side(tag, value, self.current_timestamp)
 
 
 class CoProcessOperator(FunctionOperator):

@@ -16,8 +16,8 @@ from penstock.runtime.timer_service import UnkeyedTimerService
 from penstock.runtime.user_errors import user_error
 
 
-class ProcessContext(ProcessFunction.Context):
-    """The `ctx` of process_element."""
+class UnkeyedContext:
+    """The `ctx` of functions on streams without keys."""
 
     def __init__(self, collector: Collector, timer_service: UnkeyedTimerService) -> None:
         self._collector = collector
@@ -35,6 +35,10 @@ class ProcessContext(ProcessFunction.Context):
     def output(self, tag: OutputTag, value: Any) -> None:
         """Emit to a side output."""
         self._collector.side(tag, value, self.current_timestamp)
+
+
+class ProcessContext(UnkeyedContext, ProcessFunction.Context):
+    """The `ctx` of process_element."""
 
 
 class ProcessOperator(FunctionOperator):
