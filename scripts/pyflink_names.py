@@ -32,6 +32,8 @@ STATUSES = (WORKS, ACCEPTED, UNSUPPORTED, JAVA)
 PACKAGES = ("pyflink.datastream", "pyflink.common")
 # Doors to other systems; everything else is the programming model.
 OUTSIDE = ("pyflink.datastream.connectors", "pyflink.datastream.formats")
+# Systems that there is no client for here.
+WITHOUT_CLIENT = ("Cassandra", "Kinesis", "Pulsar")
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,11 @@ class Name:
     def is_outside(self) -> bool:
         """Whether it belongs to a connector or a format."""
         return self.module.startswith(OUTSIDE)
+
+    @property
+    def has_client(self) -> bool:
+        """Whether it belongs to a system that is supported at all."""
+        return not self.module.endswith(tuple(f".{system.lower()}" for system in WITHOUT_CLIENT))
 
 
 def public_names(names: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -125,7 +132,7 @@ def render(names: list[Name]) -> str:
         "Every public name of `pyflink.datastream` and `pyflink.common` (PyFlink 2.3), and what it does here under",
         "`penstock.`. The page is generated (`make names`); a test holds it against the code.",
         "",
-        "- **works**: there is behaviour behind it;",
+        "- **works**: does what PyFlink's documentation says of it;",
         "- **accepted**: taken, checked and given back, so that programs run unchanged; nothing happens because of it;",
         "- **unsupported**: raises `UnsupportedFeatureError`, which says what to do instead;",
         "- **Java**: concerns Java objects, Java serializers or PyFlink's own inside: nothing it could do here;",
@@ -136,6 +143,7 @@ def render(names: list[Name]) -> str:
         summary_row("programming model", inside),
         summary_row("connectors and formats", outside),
         summary_row("all", names),
+        summary_row(f"all but {', '.join(WITHOUT_CLIENT)}", [name for name in names if name.has_client]),
         "",
     ]
     for module in dict.fromkeys(name.module for name in names):

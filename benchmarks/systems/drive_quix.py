@@ -63,6 +63,7 @@ def _averages(windows: Any) -> Any:
     folded = windows.reduce(
         initializer=lambda value: (1, float(value)),
         reducer=lambda acc, value: (acc[0] + 1, acc[1] + float(value)),
+        merger=lambda a, b: (a[0] + b[0], a[1] + b[1]),
     )
     return folded.final("partition").apply(lambda window: window["value"][1] / window["value"][0])
 

@@ -9,13 +9,14 @@ from typing import Any
 
 from showcase import Showcase
 
-from penstock.common import SimpleStringSchema
+from penstock.common import SimpleStringSchema, WatermarkStrategy
 from penstock.datastream import DataStream, StreamExecutionEnvironment
 from penstock.datastream.connectors.kafka import (
-    FlinkKafkaConsumer,
-    FlinkKafkaProducer,
+    DeliveryGuarantee,
     KafkaOffsetsInitializer,
-    Semantic,
+    KafkaRecordSerializationSchema,
+    KafkaSink,
+    KafkaSource,
 )
 
 book = Showcase(__doc__)
@@ -25,21 +26,32 @@ READINGS = ["sensor_1,68.5", "sensor_2,71.0", "sensor_1,69.0", "sensor_3,74.5"]
 
 def readings_from_kafka(env: StreamExecutionEnvironment, servers: str, topic: str) -> DataStream:
     """8-1: all partitions of a topic, each in its order, from the earliest message to the latest there is now."""
-    properties = {"bootstrap.servers": servers, "group.id": "examples"}
-    consumer = FlinkKafkaConsumer(topic, SimpleStringSchema(), properties)
-    consumer.set_start_from_earliest()
-    consumer.set_bounded(KafkaOffsetsInitializer.latest())
-    lines = env.add_source(consumer, "readings")
+    source = (
+        KafkaSource.builder()
+        .set_bootstrap_servers(servers)
+        .set_topics(topic)
+        .set_group_id("examples")
+        .set_starting_offsets(KafkaOffsetsInitializer.earliest())
+        .set_bounded(KafkaOffsetsInitializer.latest())  # without it the job goes on for ever
+        .set_value_only_deserializer(SimpleStringSchema())
+        .build()
+    )
+    lines = env.from_source(source, WatermarkStrategy.no_watermarks(), "readings")
     return lines.map(lambda line: (line.split(",")[0], float(line.split(",")[1])))
 
 
 def celsius_to_kafka(stream: DataStream, servers: str, topic: str) -> None:
     """8-2: one message a record; with transactions, so that readers with `read_committed` see each once."""
-    producer = FlinkKafkaProducer(
-        topic, SimpleStringSchema(), {"bootstrap.servers": servers}, semantic=Semantic.EXACTLY_ONCE
+    schema = KafkaRecordSerializationSchema.builder().set_topic(topic)
+    sink = (
+        KafkaSink.builder()
+        .set_bootstrap_servers(servers)
+        .set_record_serializer(schema.set_value_serialization_schema(SimpleStringSchema()).build())
+        .set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
+        .set_transactional_id_prefix("celsius")
+        .build()
     )
-    producer.set_transactional_id_prefix("celsius")
-    stream.map(lambda one: f"{one[0]} {(one[1] - 32) * 5 / 9:.1f} °C").add_sink(producer)
+    stream.map(lambda one: f"{one[0]} {(one[1] - 32) * 5 / 9:.1f} °C").sink_to(sink)
 
 
 def servers_of_broker() -> str:
@@ -80,7 +92,7 @@ def messages(servers: str, topic: str, count: int) -> list[str]:
 
 @book.example("8-2", "From Kafka to Kafka", own_job=True)
 def kafka_to_kafka(env: StreamExecutionEnvironment) -> dict[str, DataStream | Callable[[], list[Any]]]:
-    """8-1, a consumer, and 8-2, a producer: °F in one topic, °C in another, exactly once.
+    """8-1, a source, and 8-2, a sink: °F in one topic, °C in another, exactly once.
 
     Kafka's own consumer groups play no part in that: where to go on is in the checkpoint.
     """

@@ -133,7 +133,7 @@ def queryable_maximum(env: StreamExecutionEnvironment) -> dict[str, Callable[[],
 
 @book.example("7-16", "A dashboard", own_job=True)
 def dashboard(env: StreamExecutionEnvironment) -> dict[str, DataStream | Callable[[], list[Any]]]:
-    """Five questions at a time, five times. Answers come from the last checkpoint, so a row is of one moment."""
+    """Five questions at once, five times. Every answer is of a completed checkpoint, not always of the same one."""
     table = ask_while_it_runs(env, "lastTemperature", 5)
     return {"alerts": last_temperatures(readings(env, 60)), "dashboard": table}
 

@@ -28,6 +28,12 @@ def test_nine_of_ten_names_of_the_programming_model_work():
     assert len(working) / len(counted) >= 0.9, names.share(INSIDE)
 
 
+def test_nine_of_ten_of_all_names_work_but_for_systems_without_a_client_here():
+    counted = [name for name in ALL if name.has_client and name.status != names.JAVA]
+    working = [name for name in counted if name.status == names.WORKS]
+    assert len(working) / len(counted) >= 0.9, names.share(counted)
+
+
 def test_the_page_is_up_to_date():
     assert names.TABLE.read_text(encoding="utf-8") == names.render(ALL), "run: make names"
 
@@ -120,6 +126,26 @@ def test_a_missing_name_says_what_to_do_from_its_own_module_and_from_every_packa
         for exporter in exporters:
             with pytest.raises(UnsupportedFeatureError, match=rf"{name} is not supported: \w.{{10}}"):
                 getattr(names.our_module(exporter), name)
+
+
+PARAMETERS = [
+    (module, path, wanted)
+    for module, methods in names.json.loads((ROOT / "tests" / "api" / "pyflink_parameters.json").read_text()).items()
+    for path, wanted in methods.items()
+]
+
+
+def test_every_parameter_has_pyflinks_name_so_that_it_can_be_given_by_keyword():
+    different = []
+    for module, path, wanted in PARAMETERS:
+        try:
+            parameters = inspect.signature(names.lookup(module, path)).parameters
+        except UnsupportedFeatureError:
+            continue
+        if "kwargs" not in parameters and not set(wanted) <= set(parameters):  # a base class without one of its own
+            different.append((path, wanted, list(parameters)))
+    assert different == []
+    assert len(PARAMETERS) > 300
 
 
 def test_a_misspelt_name_stays_an_attribute_error():

@@ -1,10 +1,14 @@
 """``penstock doctor``: what it finds, and what it says when something is missing."""
 
 import re
+import tomllib
+from pathlib import Path
 
 from penstock.cli import doctor
 from penstock.cli.main import main
 from penstock.common.errors import JobExecutionError
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_with_everything_there_the_exit_code_is_0(capsys, monkeypatch, tmp_path):
@@ -50,4 +54,30 @@ def test_a_job_is_tried_and_its_failure_told():
         raise JobExecutionError("no luck\nand a long story")
 
     found = doctor.try_a_job(fail)
-    assert (found.state, found.text) == ("missing", "failed: no luck")
+    assert (found.state, found.text) == ("missing", f"failed: no luck\n{'':27}and a long story")
+
+    def break_down():
+        raise ConnectionError("nobody answers")
+
+    assert doctor.try_a_job(break_down).text == "failed: ConnectionError: nobody answers"
+
+
+def test_findings_are_shown_before_a_job_is_tried(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(doctor, "find_java", lambda: tmp_path)
+    monkeypatch.setattr(doctor, "java_version", lambda home: 21)
+    shown = []
+
+    def small_job():
+        shown.append(capsys.readouterr().out)
+        return [1, 4, 9]
+
+    monkeypatch.setattr(doctor, "_small_job", small_job)
+    assert main(["doctor", "--run"]) == 0
+    assert "Python" in shown[0]
+    assert re.search(r"^ok      job ", capsys.readouterr().out, flags=re.MULTILINE)
+
+
+def test_every_extra_for_a_connector_is_looked_at():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    looked_at = {extra for *_, extra in doctor._CONNECTORS if extra is not None}
+    assert looked_at == set(extras) - {"java", "bench", "docs", "dev"}

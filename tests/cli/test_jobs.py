@@ -100,6 +100,15 @@ def test_running_jobs_are_listed_and_ended_ones_with_all(jobs, capsys):
     assert [line.split()[1] for line in capsys.readouterr().out.splitlines()[1:]] == ["RUNNING", "FINISHED"]
 
 
+def test_the_list_asks_jobs_how_they_are(jobs, capsys):
+    client = Client("a" * 32)
+    client.status = JobStatus.CREATED
+    jobs(client)
+    client.status = JobStatus.RESTARTING
+    assert main(["list"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split()[1] == "RESTARTING"
+
+
 def test_the_status_of_a_running_job_has_its_progress(jobs, capsys):
     jobs(Client("c" * 32), "counting")
     assert main(["status", "ccc"]) == 0

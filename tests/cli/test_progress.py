@@ -119,3 +119,19 @@ def test_it_follows_a_job_until_it_has_ended():
         while "7 rows" not in terminal.getvalue():
             threading.Event().wait(0.01)
     assert terminal.getvalue().endswith("\r\x1b[K")
+
+
+def test_from_the_beginning_there_is_something_to_see():
+    terminal, client = io.StringIO(), Client()
+    client.progress = JobProgress(graph())
+    with ProgressLine(terminal, enabled=True) as line:
+        line.submitting("averages")
+        while "averages: starting Spark" not in terminal.getvalue():
+            threading.Event().wait(0.01)
+        line.follow(client)
+        while "averages: starting Python workers" not in terminal.getvalue():
+            threading.Event().wait(0.01)
+        line.submitting("more")
+        while "more: starting the job" not in terminal.getvalue():
+            threading.Event().wait(0.01)
+    assert terminal.getvalue().endswith("\r\x1b[K")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.cli.job_records import JobRecords
 from penstock.cli.main import main
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.execution_defaults import current_defaults
@@ -124,6 +125,18 @@ def test_a_wrong_path_of_a_savepoint_is_said_before_anything_runs(program, tmp_p
     assert printed.err.startswith(f"error: there is no complete savepoint in {tmp_path / 'none'}")
 
 
+def test_a_mistake_in_the_program_is_said_with_its_line(program, capsys):
+    path = program("x = 1\nfrom penstock.datastream.connectors.pulsar import PulsarSource\n")
+    assert main(["run", str(path)]) == 1
+    assert capsys.readouterr().err.endswith(f"\nin {path}, line 2\n")
+
+
+def test_a_file_that_is_not_python_is_shown_without_our_frames(program, capsys):
+    path = program("def f(:\n")
+    assert main(["run", str(path)]) == 1
+    assert capsys.readouterr().err.startswith(f'  File "{path}", line 1\n    def f(:\n')
+
+
 def test_a_directory_is_no_program(tmp_path, capsys):
     assert main(["run", str(tmp_path)]) == 1
     assert capsys.readouterr().err == f"error: '{tmp_path}' is a directory: name a Python file in it\n"
@@ -234,16 +247,28 @@ env.execute("counting for ever")
 """
 
 
+@pytest.fixture
+def ended_jobs(tmp_path):
+    """Ends what a test has left running."""
+    yield
+    for record in JobRecords(tmp_path / "jobs").all():
+        if not record.is_over:
+            os.kill(record.process, signal.SIGTERM)
+
+
 @pytest.mark.spark
 @pytest.mark.timeout(300)
+@pytest.mark.usefixtures("ended_jobs")
 def test_on_spark_a_detached_job_is_listed_saved_stopped_and_started_again(program, tmp_path):
     path = str(program(COUNTING))
     done = command("run", "-d", "--log", "first.log", path, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     job_id = done.stdout.split()[1]
-    assert re.search(rf"^{job_id} +RUNNING .* counting for ever$", command("list", cwd=tmp_path).stdout, re.MULTILINE)
+    listed = command("list", cwd=tmp_path).stdout
+    assert re.search(rf"^{job_id} +(CREATED|RUNNING) .* counting for ever$", listed, re.MULTILINE)
     while " rows/s" not in command("status", job_id[:6], cwd=tmp_path).stdout:
         threading.Event().wait(0.1)
+    assert f"{job_id}  RUNNING" in command("list", cwd=tmp_path).stdout
     saved = command("savepoint", job_id, str(tmp_path / "saved"), cwd=tmp_path)
     assert saved.returncode == 0, saved.stderr
     command("savepoint", "--dispose", saved.stdout.split("Path: ")[1].strip(), cwd=tmp_path)

@@ -1,5 +1,7 @@
 """Queryable state: one key of a running job, from outside, out of a completed checkpoint (spec: ch. 7 K)."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -127,6 +129,23 @@ def test_a_client_gets_a_read_only_state_of_the_queried_kind(served):
     assert list(by_uid.get()) == [1, 2, 6]
     with pytest.raises(StateAccessError, match="only be read"):
         by_uid.add(7)
+
+
+ASKS = """
+import sys
+from penstock.datastream.queryable_state import QueryableStateClient
+from penstock.datastream.state import ValueStateDescriptor
+
+with QueryableStateClient("127.0.0.1", int(sys.argv[1])) as client:
+    asked = [client.get_kv_state("the job", "latest", key, None, ValueStateDescriptor("any")) for key in "abc"]
+    print([state.result(60).value() for state in asked])
+"""
+
+
+def test_another_process_can_ask(served):
+    command = [sys.executable, "-c", ASKS, str(served._address[1])]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
+    assert answer.stdout.strip() == "[('a', 6), ('b', 6), ('c', 6)]"
 
 
 def test_what_cannot_be_answered_is_said(served):

@@ -154,3 +154,41 @@ def test_the_element_side_cannot_write_broadcast_state(hand):
         StateAccessError, match=r"broadcast state 'rules' can only be read here.*process_broadcast_element"
     ):
         hand.step()
+
+
+def test_keyed_state_cannot_be_touched_on_a_broadcast_element(hand):
+    class Touches(CountSinceRule):
+        def process_broadcast_element(self, value, ctx):
+            self.count.update(1)
+
+    data, control = script(hand.env, [], bounded=False), script(hand.env, ["rule"], bounded=False)
+    hand.watch(data.key_by(0).connect(control.broadcast(NAMES)).process(Touches()))
+    with pytest.raises(StateAccessError, match=r"accessed without a key in scope.*not in open.*broadcast element"):
+        hand.step()
+
+
+def test_a_function_without_keys_has_no_timers(hand):
+    class Timers(BroadcastProcessFunction):
+        def process_element(self, value, ctx):
+            yield hasattr(ctx, "timer_service")
+
+        def process_broadcast_element(self, value, ctx):
+            pass
+
+    data, control = script(hand.env, [1], bounded=False), script(hand.env, [], bounded=False)
+    hand.watch(data.connect(control.broadcast(RULES)).process(Timers()))
+    assert hand.step() == [False]
+
+
+def test_apply_to_keyed_state_reaches_every_key_also_those_that_are_not_in_memory(hand):
+    """And each of them once, whatever the function does to its state."""
+    numbers = script(hand.env, [At((n, n), 1) for n in range(500)], bounded=False)
+    rules = script(hand.env, [], bounded=False)
+    hand.watch(numbers.key_by(0).connect(rules.broadcast(NAMES)).process(CountSinceRule()))
+    assert hand.step() == []
+    numbers._source.source.add(*[At((n, n), 1) for n in range(0, 500, 5)])
+    assert hand.step() == []
+    rules._source.source.add("first")
+    assert sorted(hand.step()) == [("reset", "first", n, 2 if n % 5 == 0 else 1) for n in range(500)]
+    rules._source.source.add("second")
+    assert hand.step() == []

@@ -21,9 +21,11 @@ READ = StateTtlConfig.UpdateType.OnReadAndWrite
 class Commands(KeyedProcessFunction):
     """A record is (command, argument...); the result of the command on the state is emitted."""
 
-    def __init__(self, kind, update_type=WRITE, *, return_expired=False):
+    def __init__(self, kind, update_type=WRITE, *, return_expired=False, cleanup=None):
         self.kind = kind
         builder = StateTtlConfig.new_builder(Time.milliseconds(100)).set_update_type(update_type)
+        if cleanup is not None:
+            cleanup(builder)
         if return_expired:
             builder.return_expired_if_not_cleaned_up()
         self.config = builder.build()
@@ -152,3 +154,29 @@ def test_expired_state_is_removed_from_the_pages(hand):
     source._source.source.add(*[(n, ("update", n)) for n in range(1000, 1004)])
     hand.step()
     assert sum(hand.job.progress.vertices[1].state_bytes.values()) < before
+
+
+CLEANUPS = {
+    "default": (lambda builder: builder, True),
+    "none": (lambda builder: builder.disable_cleanup_in_background(), False),
+    "snapshots": (lambda builder: builder.disable_cleanup_in_background().cleanup_full_snapshot(), False),
+    "incremental": (lambda builder: builder.disable_cleanup_in_background().cleanup_incrementally(10, False), True),
+    "files": (lambda builder: builder.disable_cleanup_in_background().cleanup_in_rocksdb_compact_filter(1000), True),
+}
+
+
+@pytest.mark.parametrize(("cleanup", "removes"), CLEANUPS.values(), ids=CLEANUPS)
+def test_in_the_background_state_is_removed_unless_that_is_switched_off(hand, cleanup, removes):
+    source = script(hand.env, [(n, ("update", n)) for n in range(50)], bounded=False)
+
+    class PerKey(Commands):
+        def process_element(self, value, ctx):
+            return super().process_element(value[1], ctx)
+
+    hand.watch(source.key_by(0).process(PerKey("value", cleanup=cleanup)))
+    hand.step()
+    before = sum(hand.job.progress.vertices[1].state_bytes.values())
+    hand.clock.advance(1000)
+    source._source.source.add(*[(n, ("update", n)) for n in range(1000, 1004)])
+    hand.step()
+    assert (sum(hand.job.progress.vertices[1].state_bytes.values()) < before) is removes

@@ -15,6 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from penstock import __version__
+from penstock.cli.progress import ProgressLine
 from penstock.common.errors import PenstockError
 from penstock.spark.java import MINIMUM_JAVA_VERSION, find_java, java_version
 
@@ -24,6 +25,7 @@ _GIB = 1024**3
 _ENOUGH_MEMORY = 2 * _GIB
 _ENOUGH_DISK = 1 * _GIB
 _OLDEST_PYTHON = (3, 11)
+_SHOWN_LINES = 12
 
 _PACKAGES = ("pyspark", "pyarrow", "protobuf", "cloudpickle")
 
@@ -37,6 +39,8 @@ _CONNECTORS = (
     ("Kafka", "penstock.datastream.connectors.kafka", "confluent_kafka", "kafka"),
     ("PostgreSQL and other databases", "penstock.datastream.connectors.jdbc", "psycopg", "postgresql"),
     ("Redis", "penstock.datastream.connectors.redis", "redis", "redis"),
+    ("RabbitMQ", "penstock.datastream.connectors.rabbitmq", "pika", "rabbitmq"),
+    ("MQTT", "penstock.datastream.connectors.mqtt", "paho.mqtt", "mqtt"),
     ("Elasticsearch, OpenSearch", "penstock.datastream.connectors.elasticsearch", None, None),
     ("any Spark DataFrame (env.from_dataframe)", "penstock.spark.interop", "pyspark", None),
 )
@@ -59,18 +63,27 @@ class Finding:
 
 def doctor(options: argparse.Namespace) -> int:
     """Print the report; the exit code is 1 if something needed is missing."""
-    findings = list(examine())
-    if options.run and all(finding.state != "missing" for finding in findings):
-        findings.append(try_a_job())
     print(f"Penstock {__version__}\n")
-    for finding in findings:
-        print(finding)
+    findings = []
+    for finding in examine():
+        findings.append(finding)
+        print(finding, flush=True)
+    if options.run and all(finding.state != "missing" for finding in findings):
+        findings.append(_try_and_show())
+        print(findings[-1])
     missing = [finding.subject for finding in findings if finding.state == "missing"]
     if missing:
         print(f"\nMissing: {', '.join(missing)}.")
         return 1
     print("\nEverything that is needed is there." + ("" if options.run else " penstock doctor --run tries it."))
     return 0
+
+
+def _try_and_show() -> Finding:
+    """Spark takes some seconds to start: a terminal shows that something happens."""
+    with ProgressLine(sys.stderr, enabled=sys.stderr.isatty()) as progress:
+        progress.wait_for("trying a job: starting Spark")
+        return try_a_job()
 
 
 def examine() -> Iterator[Finding]:
@@ -90,10 +103,11 @@ def try_a_job(run: Callable[[], list[int]] | None = None) -> Finding:
     """Start Spark and run three records through it."""
     try:
         found = sorted((run or _small_job)())
-    except PenstockError as error:
-        return Finding(
-            "job", "missing", f"failed: {str(error).splitlines()[0]}", "PENSTOCK_DEBUG=1 shows what Spark says"
-        )
+    except Exception as error:  # whatever it is: finding out what is wrong is what this is for
+        said = str(error) if isinstance(error, PenstockError) else f"{type(error).__name__}: {error}"
+        lines = said.strip().splitlines()[:_SHOWN_LINES] or [type(error).__name__]
+        text = f"\n{'':27}".join([f"failed: {lines[0]}", *lines[1:]])
+        return Finding("job", "missing", text, "PENSTOCK_DEBUG=1 penstock doctor --run shows all that Spark says")
     if found != [1, 4, 9]:
         return Finding("job", "missing", f"gave {found} instead of [1, 4, 9]", "please report this as a bug")
     return Finding("job", "ok", "three records through an embedded Spark")

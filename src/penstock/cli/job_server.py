@@ -119,11 +119,15 @@ class JobServer:
             return {"error": f"{type(error).__name__}: {error}"}
 
 
-def ask(record: JobRecord, do: str, **details: Any) -> Any:
-    """Ask a job of another process for something, and wait for the answer; its error is raised here."""
+def ask(record: JobRecord, do: str, *, within: float | None = None, **details: Any) -> Any:
+    """Ask a job of another process for something, and wait for the answer; its error is raised here.
+
+    :param within: seconds to wait for the answer; None: as long as it takes
+    """
     request = json.dumps({"job": record.job_id, "do": do, **details})
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(within)
             connection.connect(record.socket)
             with connection.makefile("rw", encoding="utf-8") as lines:
                 lines.write(request + "\n")

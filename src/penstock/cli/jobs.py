@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from datetime import datetime
 
 from penstock.cli.job_records import JobRecord, JobRecords
 from penstock.cli.job_server import ask
-from penstock.common.errors import InvalidProgramError
+from penstock.common.errors import InvalidProgramError, JobExecutionError
 from penstock.runtime.savepoint.manifest import read_manifest
 from penstock.runtime.savepoint.storage import directory_at
 
 __all__ = ["cancel", "list_jobs", "rescale", "savepoint", "status", "stop"]
 
+_ANSWER_SECONDS = 5.0
 _HEADER = ("JOB", "STATUS", "STARTED", "PROCESS", "NAME")
 
 
@@ -22,7 +24,7 @@ def list_jobs(options: argparse.Namespace) -> int:
     if not records:
         print("No jobs are known." if options.all else "No jobs are running. (penstock list -a: also ended ones)")
         return 0
-    rows = [_HEADER, *(_row(record) for record in records)]
+    rows = [_HEADER, *(_row(_asked(record)) for record in records)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADER) - 1)]
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
@@ -107,6 +109,16 @@ def _running(job: str) -> JobRecord:
     if record.is_over:
         raise InvalidProgramError(f"job {record.job_id} ({record.name}) does not run any more: {record.status}")
     return record
+
+
+def _asked(record: JobRecord) -> JobRecord:
+    """With the status the job has now; the one it was written down with if it does not answer."""
+    if record.is_over:
+        return record
+    try:
+        return replace(record, status=ask(record, "status", within=_ANSWER_SECONDS)["status"])
+    except JobExecutionError:
+        return record
 
 
 def _row(record: JobRecord) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         module, function = options.do
         code: int = getattr(importlib.import_module(module), function)(options)
     except PenstockError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print("\n".join([f"error: {error}", *getattr(error, "__notes__", ())]), file=sys.stderr)
         return 1
     except BrokenPipeError:  # somebody has read enough: penstock list | head -1
         sys.stderr.close()

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 
 from penstock.common.configuration import Configuration
-from penstock.common.errors import InvalidProgramError, PenstockError
+from penstock.common.errors import InvalidProgramError, PenstockError, UnsupportedFeatureError
 from penstock.datastream.execution_defaults import ExecutionDefaults, execution_defaults
 
 __all__ = ["check_program", "configuration", "run_program"]
@@ -57,7 +57,8 @@ def run_program(path: Path, arguments: list[str], defaults: ExecutionDefaults) -
             runpy.run_path(str(path), run_name="__main__")
     except SystemExit as end:
         return _exit_code(end)
-    except PenstockError:
+    except PenstockError as error:
+        _note_line(error, path)
         raise
     except Exception as error:
         traceback.print_exception(type(error), error, _own_frames(error.__traceback__, path))
@@ -87,8 +88,15 @@ def _exit_code(end: SystemExit) -> int:
 
 
 def _own_frames(frames: TracebackType | None, path: Path) -> TracebackType | None:
-    """From the program's first frame on."""
+    """From the program's first frame on; none if it never got that far (a file that is not Python)."""
     here = frames
     while here is not None and here.tb_frame.f_code.co_filename != str(path):
         here = here.tb_next
-    return here or frames
+    return here
+
+
+def _note_line(error: PenstockError, path: Path) -> None:
+    """Say which line of the program it was, if the program is what is wrong and not its data."""
+    here = _own_frames(error.__traceback__, path)
+    if isinstance(error, (InvalidProgramError, UnsupportedFeatureError)) and here is not None:
+        error.add_note(f"in {path}, line {here.tb_lineno}")

@@ -33,11 +33,14 @@ class ProgressLine:
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._jobs: list[Any] = []
+        self._name = "job"
+        self._since = 0.0  # when the last job was submitted
         self._starting: tuple[str, float] | None = None  # what is being waited for, since when
 
     def submitting(self, job_name: str) -> None:
         """Show that a job of this name is about to start: the first one has to wait for Spark."""
         what = "the job" if self._jobs else "Spark, some seconds the first time"
+        self._name, self._since = job_name, time.time()
         self.wait_for(f"{job_name}: starting {what}")
 
     def wait_for(self, what: str) -> None:
@@ -88,6 +91,8 @@ class ProgressLine:
         starting = self._starting
         if starting is not None:
             text = f"{starting[0]} ... {max(now - starting[1], 0):.0f} s"
+        elif running and running[-1].progress.checkpointed_at is None:
+            text = f"{self._name}: starting Python workers for the first batch ... {max(now - self._since, 0):.0f} s"
         elif running:
             text = describe(running[-1].progress, now)
         else:

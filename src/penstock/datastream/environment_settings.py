@@ -166,10 +166,15 @@ class EnvironmentSettings:
         return self._state_backend
 
     def enable_changelog_state_backend(self, enabled: bool) -> Self:
-        """Spark's state store always writes a changelog, so this has no effect."""
+        """Whether a checkpoint writes only what has changed since the last one; it does, unless this says no."""
         self._check_open()
         self._changelog = enabled
         return self
+
+    def _state_store(self) -> dict[str, int | bool]:
+        """How the store between batches works: what the backend says, and whether it writes a changelog."""
+        wanted = {} if self._state_backend is None else self._state_backend.store_settings()
+        return wanted if self._changelog is None else {**wanted, "changelog": self._changelog}
 
     def is_changelog_state_backend_enabled(self) -> bool | None:
         return self._changelog
@@ -296,6 +301,7 @@ class EnvironmentSettings:
             restart_strategy=self._config.get_restart_strategy(),
             state_backend="hashmap" if self._state_backend is None else self._state_backend.type_name,
             state_memory_budget=self._state_memory_budget(),
+            state_store=self._state_store(),
             savepoint_dir=self._savepoint_dir,
             savepoint_path=self._savepoint_path,
             ignore_unclaimed_state=self._ignore_unclaimed_state,

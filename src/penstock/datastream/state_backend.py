@@ -29,6 +29,10 @@ class StateBackend:
     #: Bytes of encoded state that may stay decoded in memory, for each operator in each subtask.
     DEFAULT_MEMORY = 64 * 1024 * 1024
 
+    def store_settings(self) -> dict[str, int | bool]:
+        """What it wants of the store between batches."""
+        return {}
+
 
 class HashMapStateBackend(StateBackend):
     """All state a task has touched stays decoded in its worker's memory; the fastest, as long as it fits.
@@ -41,12 +45,31 @@ class HashMapStateBackend(StateBackend):
 
 
 class PredefinedOptions(Enum):
-    """Hints for RocksDB's files."""
+    """Settings of RocksDB for a kind of disk; those that Spark's state store has as well are used."""
 
     DEFAULT = 0
     SPINNING_DISK_OPTIMIZED = 1
     SPINNING_DISK_OPTIMIZED_HIGH_MEM = 2
     FLASH_SSD_OPTIMIZED = 3
+
+    @property
+    def store_settings(self) -> dict[str, int | bool]:
+        """Flink's values for what Spark's state store can be told."""
+        return dict(_PREDEFINED[self])
+
+
+_PREDEFINED: dict[PredefinedOptions, dict[str, int | bool]] = {
+    PredefinedOptions.DEFAULT: {},
+    PredefinedOptions.SPINNING_DISK_OPTIMIZED: {"max_open_files": -1},
+    PredefinedOptions.SPINNING_DISK_OPTIMIZED_HIGH_MEM: {
+        "max_open_files": -1,
+        "block_cache_mb": 256,
+        "block_size_kb": 128,
+        "write_buffer_mb": 64,
+        "write_buffers": 4,
+    },
+    PredefinedOptions.FLASH_SSD_OPTIMIZED: {"max_open_files": -1},
+}
 
 
 class EmbeddedRocksDBStateBackend(StateBackend):
@@ -64,14 +87,19 @@ class EmbeddedRocksDBStateBackend(StateBackend):
     spills = True
 
     def __init__(self, enable_incremental_checkpointing: bool | None = None) -> None:
-        self._incremental = bool(enable_incremental_checkpointing)
+        self._incremental = enable_incremental_checkpointing
         self._db_storage_paths: list[str] | None = None
         self._options: str | None = None
         self._predefined_options = PredefinedOptions.DEFAULT
         self._transfer_threads = 4
 
     def is_incremental_checkpoints_enabled(self) -> bool:
-        return self._incremental
+        """Whether a checkpoint writes only what has changed: yes, unless that was refused."""
+        return self._incremental is not False
+
+    def store_settings(self) -> dict[str, int | bool]:
+        wanted = self._predefined_options.store_settings
+        return wanted if self._incremental is None else {**wanted, "changelog": self._incremental}
 
     def set_db_storage_paths(self, *paths: str) -> None:
         self._db_storage_paths = list(paths) or None

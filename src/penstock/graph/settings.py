@@ -27,6 +27,7 @@ class JobSettings:
     restart_strategy: RestartStrategyConfiguration | None = None
     state_backend: str = "hashmap"
     state_memory_budget: int | None = None
+    state_store: dict[str, int | bool] = field(default_factory=dict)  # changelog, block_size_kb, block_cache_mb, ...
     savepoint_dir: str | None = None
     savepoint_path: str | None = None  # the savepoint to continue from
     ignore_unclaimed_state: bool = False

@@ -26,6 +26,16 @@ from penstock.spark.session import session_for
 
 DEFAULT_QUERY_PORT = "9069"
 
+_ROCKSDB = "spark.sql.streaming.stateStore.rocksdb."
+_STATE_STORE_KEYS = {
+    "changelog": _ROCKSDB + "changelogCheckpointing.enabled",
+    "block_size_kb": _ROCKSDB + "blockSizeKB",
+    "block_cache_mb": _ROCKSDB + "blockCacheSizeMB",
+    "write_buffer_mb": _ROCKSDB + "writeBufferSizeMB",
+    "write_buffers": _ROCKSDB + "maxWriteBufferNumber",
+    "max_open_files": _ROCKSDB + "maxOpenFiles",
+}
+
 
 class StreamingJob:
     """What the client of a streaming job drives."""
@@ -212,4 +222,6 @@ def _conf(settings: JobSettings) -> dict[str, str]:
     conf: dict[str, Any] = {}
     if settings.retained_checkpoints is not None:
         conf["spark.sql.streaming.minBatchesToRetain"] = str(max(2, settings.retained_checkpoints))
+    for name, value in settings.state_store.items():
+        conf[_STATE_STORE_KEYS[name]] = str(value).lower()
     return conf

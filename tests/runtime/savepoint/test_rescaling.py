@@ -284,3 +284,31 @@ def test_the_splits_of_a_source_stay_as_they_were(tmp_path):
     while not sink.records.empty():
         found += sink.records.get_nowait()
     assert sorted(found) == list(range(1, 501))
+
+
+@pytest.fixture(scope="module")
+def undisturbed_results():
+    """What a job that nobody stops gives, for some programs."""
+    results = {}
+    for program in (every_kind, sessions, tumbling_with_lateness, two_stages):
+        run = Run(program)
+        run.start(1)
+        for start in (0, 50, 100):
+            run.feed(start)
+        run.job.drain()
+        results[program] = run.records()
+    return results
+
+
+@pytest.mark.parametrize("parallelism", range(1, 9))
+def test_a_savepoint_is_restored_at_every_parallelism(parallelism, undisturbed_results, tmp_path):
+    for program, expected in undisturbed_results.items():
+        run = Run(program)
+        run.start(3)
+        run.feed(0)
+        run.start(parallelism, run.job.stop_with_savepoint(str(tmp_path)))
+        run.feed(50)
+        run.start(9 - parallelism, run.job.stop_with_savepoint(str(tmp_path)))
+        run.feed(100)
+        run.job.drain()
+        assert run.records() == expected

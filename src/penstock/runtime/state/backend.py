@@ -40,7 +40,7 @@ class _NoEntry:
 class KeyedStateBackend(PageTable):
     """All keyed states and timers of one operator instance."""
 
-    __slots__ = ("_blank", "_fresh", "_no_entry", "entry", "key", "queryable", "registered")
+    __slots__ = ("_blank", "_fresh", "_no_entry", "_savepoint_sweeps", "entry", "key", "queryable", "registered")
 
     def __init__(
         self,
@@ -58,6 +58,7 @@ class KeyedStateBackend(PageTable):
         self.entry: Entry = cast("Entry", self._no_entry)
         self._fresh: list[Any] = []
         self._blank: tuple[None, ...] = (None,) * (FIRST_SLOT - 1 + self._width)
+        self._savepoint_sweeps: dict[int, Sweep] = {}
         self.registered: set[str] = set()
         self.queryable: dict[str, str] = {}  # name for the outside -> state name
 
@@ -106,7 +107,7 @@ class KeyedStateBackend(PageTable):
         for index in range(self.directory.page_count):
             for key, entry in self._peek(index).entries.items():
                 values = entry[1:]
-                for slot, sweep in self._sweeps.items():
+                for slot, sweep in self._savepoint_sweeps.items():
                     if entry[slot] is not None:
                         values[slot - 1] = sweep(entry[slot], now)
                 if values.count(None) != len(values):
@@ -125,9 +126,18 @@ class KeyedStateBackend(PageTable):
     # -- slots --------------------------------------------------------------------------------------------------
 
     def register(
-        self, name: str, kind: str, sweep: Sweep | None = None, type_description: TypeDescription | None = None
+        self,
+        name: str,
+        kind: str,
+        sweep: Sweep | None = None,
+        type_description: TypeDescription | None = None,
+        *,
+        sweep_in_background: bool = True,
     ) -> int:
-        """The position in an entry of the named state; the same name always gets the same position."""
+        """The position in an entry of the named state; the same name always gets the same position.
+
+        `sweep` takes away what has expired: from savepoints, and (`sweep_in_background`) from pages.
+        """
         layout = self.directory.layout
         position = next((index for index, (known, _) in enumerate(layout) if known == name), len(layout))
         if position < len(layout):
@@ -147,7 +157,9 @@ class KeyedStateBackend(PageTable):
                 for entry in page.entries.values():
                     entry.append(None)
         if sweep is not None:
-            self._sweeps[FIRST_SLOT + position] = sweep
+            self._savepoint_sweeps[FIRST_SLOT + position] = sweep
+            if sweep_in_background:
+                self._sweeps[FIRST_SLOT + position] = sweep
         self.registered.add(name)
         return FIRST_SLOT + position
 

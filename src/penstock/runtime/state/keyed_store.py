@@ -73,7 +73,13 @@ class KeyedStateFactory:
         outside = descriptor.get_queryable_state_name()
         if outside is not None:
             self.backend.queryable[outside] = descriptor.name
-        slot = self.backend.register(descriptor.name, kind, sweep, describe(descriptor.type_info))
+        slot = self.backend.register(
+            descriptor.name,
+            kind,
+            sweep,
+            describe(descriptor.type_info),
+            sweep_in_background=ttl is not None and ttl.cleans_in_background,
+        )
         cell: Cell = NamespaceCell(self.backend, slot) if namespaced else SlotCell(self.backend, slot)
         return _plain(descriptor, cell) if ttl is None else _with_ttl(descriptor, cell, ttl)
 

@@ -1,7 +1,8 @@
 """Time-to-live: every stored element carries the processing time of its last touch (spec: ch. 7, state TTL).
 
-Expired elements are invisible at once (or, if so configured, until they are cleaned up) and are really removed
-whenever their page is written or swept.
+Expired elements are invisible at once (or, if so configured, until they are cleaned up). They are really removed when
+they are read, whenever their page is written, and page by page in the background; without cleanup in the background
+only when they are read. Savepoints leave them out.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Clock = Callable[[], int]
 class Ttl:
     """A TTL configuration bound to a clock."""
 
-    __slots__ = ("_clock", "_return_expired", "_ttl", "refresh_on_read")
+    __slots__ = ("_clock", "_return_expired", "_ttl", "cleans_in_background", "refresh_on_read")
 
     def __init__(self, config: StateTtlConfig, clock: Clock) -> None:
         self._ttl = config.get_ttl().to_milliseconds()
@@ -29,6 +30,11 @@ class Ttl:
             config.get_state_visibility() == StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp
         )
         self.refresh_on_read = config.get_update_type() == StateTtlConfig.UpdateType.OnReadAndWrite
+        cleanup = config.get_cleanup_strategies()
+        self.cleans_in_background = (
+            cleanup.get_incremental_cleanup_strategy() is not None
+            or cleanup.get_rocksdb_compact_filter_cleanup_strategy() is not None
+        )
 
     def stamp(self, value: Any) -> Stamped:
         """A value touched now."""
