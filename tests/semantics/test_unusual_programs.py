@@ -15,7 +15,13 @@ import pytest
 from support import BY_SECOND_FIELD
 
 from penstock.common import Row, Time
-from penstock.common.errors import InvalidProgramError, JobExecutionError, SerializationError, UserFunctionError
+from penstock.common.errors import (
+    InvalidProgramError,
+    JobExecutionError,
+    KeySelectorError,
+    SerializationError,
+    UserFunctionError,
+)
 from penstock.datastream import (
     KeyedBroadcastProcessFunction,
     KeyedProcessFunction,
@@ -315,6 +321,30 @@ def test_timers_at_the_ends_of_time_fire_in_order(env, run):
 def test_a_timer_at_no_time_is_refused_with_the_record(env, time, message):
     env.from_collection(["record"]).key_by(lambda value: value).process(Timers(time)).print()
     with pytest.raises(UserFunctionError, match=rf"(?s)'KeyedProcess'.*record: 'record'.*{message}"):
+        env.execute()
+
+
+class WrongDescriptor(CountKeys):
+    def open(self, runtime_context):
+        runtime_context.get_state(ListStateDescriptor("list"))
+
+
+@ONE_WAY
+def test_state_of_one_kind_with_a_descriptor_of_another_is_refused(env):
+    env.from_collection([1]).key_by(lambda value: value).process(WrongDescriptor()).print()
+    with pytest.raises(InvalidProgramError, match=r"'KeyedProcess' asked for .*which is no ValueStateDescriptor"):
+        env.execute()
+
+
+class OnlyItself:
+    def __init__(self, number):
+        self.number = number
+
+
+@ONE_WAY
+def test_a_key_that_is_equal_only_to_itself_is_refused(env):
+    env.from_collection([1]).key_by(OnlyItself).process(CountKeys()).print()
+    with pytest.raises(KeySelectorError, match="its class OnlyItself needs __eq__ and __hash__"):
         env.execute()
 
 

@@ -98,6 +98,7 @@ def _code_of_object(key: Any) -> int:
         key = key.astimezone(dt.UTC)  # equal in all time zones
     attributes = None if isinstance(key, (type, FunctionType)) else getattr(key, "__dict__", None)
     if attributes:  # one by one: a pickle of the whole tells equal from identical members
+        _check_equality(key)
         return _combine(stable_code(attributes[name]) for name in sorted(attributes))
     try:
         return crc32(pickle.dumps(key, 4))
@@ -106,6 +107,15 @@ def _code_of_object(key: Any) -> int:
             f"the key {shorten(key)} of type {type(key).__name__} cannot be hashed the same way in every process: "
             "return a string, number, tuple, Row, enum or frozen dataclass from the key selector"
         ) from error
+
+
+def _check_equality(key: Any) -> None:
+    kind: Any = type(key)
+    if kind.__eq__ is object.__eq__:
+        raise KeySelectorError(
+            f"the key {shorten(key)} is equal only to itself: its class {kind.__name__} needs __eq__ and __hash__ "
+            "(a frozen dataclass has both)"
+        )
 
 
 def spread(code: int) -> int:

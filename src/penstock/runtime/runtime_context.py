@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.errors import StateAccessError
+from penstock.common.errors import InvalidProgramError, StateAccessError, shorten
 from penstock.core.functions import DistributedCache, RuntimeContext
+from penstock.core.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    ValueStateDescriptor,
+)
 from penstock.metrics import MetricGroup
 
 if TYPE_CHECKING:
@@ -71,7 +79,12 @@ class StreamingRuntimeContext(RuntimeContext):
         """Registered files by name: path on this machine."""
         return DistributedCache(self._job.cached_files)
 
-    def _create(self, descriptor: Any) -> Any:
+    def _create(self, descriptor: Any, kind: type[StateDescriptor]) -> Any:
+        if not isinstance(descriptor, kind):
+            raise InvalidProgramError(
+                f"operator '{self._operator_name}' asked for state with {shorten(descriptor)}, which is no "
+                f"{kind.__name__}"
+            )
         if self._states is None:
             raise StateAccessError(
                 f"operator '{self._operator_name}' asked for keyed state '{descriptor.name}', but its stream "
@@ -81,20 +94,20 @@ class StreamingRuntimeContext(RuntimeContext):
 
     def get_state(self, state_descriptor: Any) -> Any:
         """Value state."""
-        return self._create(state_descriptor)
+        return self._create(state_descriptor, ValueStateDescriptor)
 
     def get_list_state(self, state_descriptor: Any) -> Any:
         """List state."""
-        return self._create(state_descriptor)
+        return self._create(state_descriptor, ListStateDescriptor)
 
     def get_map_state(self, state_descriptor: Any) -> Any:
         """Map state."""
-        return self._create(state_descriptor)
+        return self._create(state_descriptor, MapStateDescriptor)
 
     def get_reducing_state(self, state_descriptor: Any) -> Any:
         """Reducing state."""
-        return self._create(state_descriptor)
+        return self._create(state_descriptor, ReducingStateDescriptor)
 
     def get_aggregating_state(self, state_descriptor: Any) -> Any:
         """Aggregating state."""
-        return self._create(state_descriptor)
+        return self._create(state_descriptor, AggregatingStateDescriptor)
