@@ -41,6 +41,7 @@ _CONNECTORS = (
     ("Redis", "penstock.datastream.connectors.redis", "redis", "redis"),
     ("RabbitMQ", "penstock.datastream.connectors.rabbitmq", "pika", "rabbitmq"),
     ("MQTT", "penstock.datastream.connectors.mqtt", "paho.mqtt", "mqtt"),
+    ("NATS", "penstock.datastream.connectors.nats", "nats", "nats"),
     ("Elasticsearch, OpenSearch", "penstock.datastream.connectors.elasticsearch", None, None),
     ("any Spark DataFrame (env.from_dataframe)", "penstock.spark.interop", "pyspark", None),
 )
