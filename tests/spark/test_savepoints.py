@@ -171,8 +171,23 @@ def test_rescaling_a_running_job_is_not_seen_in_its_results(spark, tmp_path):
     assert all_counts(commits) == all_counts(undisturbed)
     # Nothing is left of where it came from: a pointer, and where it is.
     left = sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith("."))
-    assert left[0] == "penstock.json"
-    assert [name.partition("-")[0] for name in left[1:]] == ["rescaled"]
+    assert left[:2] == ["penstock.json", "rescaled"]
+    assert not list((tmp_path / "rescaled").iterdir())
+    assert len(left) == 3
+
+
+def test_a_job_may_be_rescaled_again_with_the_first_batch_after_a_rescaling(spark, tmp_path):
+    """The savepoint of the second rescaling is not taken for what the first one has left behind."""
+    commits = Commits()
+    env = environment(spark)
+    env.get_checkpoint_config().set_checkpoint_storage(tmp_path.as_uri())
+    client = counting(env, commits)
+    commits.wait_for(2)
+    for parallelism in (3, 1, 2):
+        client.rescale(parallelism).result(200)
+    client.get_job_execution_result().result(200)
+    assert client.job.graph.channels == 2
+    assert all_counts(commits) == expected_counts(RECORDS, KEYS)
 
 
 def test_a_used_checkpoint_directory_is_not_overwritten_by_a_savepoint(spark, tmp_path):

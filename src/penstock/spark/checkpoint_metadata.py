@@ -69,18 +69,24 @@ class CheckpointDirectory:
         self._known = {**(self._known or {}), "continued_in": name, "parallelism": parallelism}
         self._write(self._known)
 
-    def tidy(self, newest: CheckpointDirectory, parallelism: int) -> None:
-        """Remove what a job has left behind that was rescaled, once it has committed a batch where it is now.
+    def left_behind(self, newest: CheckpointDirectory) -> list[str]:
+        """What a job that was rescaled does not need any more when it has committed a batch where it is now.
 
-        This directory, the first one, then leads straight there.
+        To be asked before it runs there: it may be rescaled again with its first batch, by way of another savepoint.
         """
+        current = newest.location.rstrip("/").rpartition("/")[2]
+        names = self.names()
+        old = [name for name in names if name in _OF_A_JOB or (name.startswith(f"{_RESCALED}-") and name != current)]
+        return old + [f"{_RESCALED}/{name}" for name in self.names(_RESCALED)]
+
+    def tidy(self, newest: CheckpointDirectory, parallelism: int, left_behind: list[str]) -> None:
+        """Remove what a rescaled job has left behind. This directory, the first one, then leads straight to it."""
         name = newest.location.rstrip("/").rpartition("/")[2]
         if self._known is None or self._known.get("continued_in") != name or set(self._known) != _SIGNPOST:
             self._known = {"version": _VERSION, "continued_in": name, "parallelism": parallelism}
             self._write(self._known)
-        for left in self.names():
-            if left in _OF_A_JOB or (left.startswith(_RESCALED) and left != name):
-                self.delete(left)
+        for left in left_behind:
+            self.delete(left)
 
     # -- starting -----------------------------------------------------------------------------------------------
 

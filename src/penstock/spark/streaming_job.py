@@ -6,6 +6,7 @@ import contextlib
 import os
 import tempfile
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -65,17 +66,13 @@ class StreamingJob:
                 settings = replace(settings, savepoint_path=None)
         master = self._new_master(translate(self._sinks, settings), checkpoint)
         if checkpoint is not None and parallelism is not None:
-            master.on_first_commit = partial(self._tidy, checkpoint, parallelism, None)
+            master.on_first_commit = self._tidying(checkpoint, parallelism)
         return master
 
-    def _tidy(self, checkpoint: CheckpointDirectory | None, parallelism: int, savepoint: str | None) -> None:
-        """The job has committed a batch since it was rescaled: what it came from is not needed any more."""
-        if self._root is not None and checkpoint is not None:
-            self._root.tidy(checkpoint, parallelism)
-        elif savepoint is not None:
-            directory_at(savepoint).dispose()
-            with contextlib.suppress(OSError):  # made for this one; others may still need it
-                os.rmdir(savepoint.rpartition("/")[0])  # noqa: PTH106 - it may be an address
+    def _tidying(self, checkpoint: CheckpointDirectory, parallelism: int) -> Callable[[], None]:
+        """What to do when the job has committed a batch since it was rescaled: remove what it came from."""
+        assert self._root is not None
+        return partial(self._root.tidy, checkpoint, parallelism, self._root.left_behind(checkpoint))
 
     def _new_master(
         self, graph: JobGraph, checkpoint: CheckpointDirectory | None, progress: JobProgress | None = None
@@ -205,7 +202,9 @@ class StreamingJob:
             current.continue_in(name, parallelism)
         else:
             master = self._new_master(graph, None, self._carried(graph))
-        master.on_first_commit = partial(self._tidy, checkpoint, parallelism, savepoint)
+        master.on_first_commit = (
+            partial(_dispose, savepoint) if checkpoint is None else self._tidying(checkpoint, parallelism)
+        )
         self._master = master
 
     def _carried(self, graph: JobGraph) -> JobProgress:
@@ -214,6 +213,13 @@ class StreamingJob:
             vertex.watermarks.clear()
             vertex.state_bytes.clear()
         return progress
+
+
+def _dispose(savepoint: str) -> None:
+    """Remove the savepoint that a job without a checkpoint directory was rescaled by."""
+    directory_at(savepoint).dispose()
+    with contextlib.suppress(OSError):  # made for this one; another may have come since
+        os.rmdir(savepoint.rpartition("/")[0])  # noqa: PTH106 - it may be an address
 
 
 def is_disposable(retention: str | None, status: JobStatus) -> bool:
