@@ -81,3 +81,10 @@ def test_every_extra_for_a_connector_is_looked_at():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     looked_at = {extra for *_, extra in doctor._CONNECTORS if extra is not None}
     assert looked_at == set(extras) - {"java", "bench", "docs", "dev"}
+
+
+def test_a_machine_that_is_too_busy_is_told_as_such():
+    def fail():
+        raise JobExecutionError("Python worker failed to connect back.\n=== Streaming Query ===")
+
+    assert "too busy" in doctor.try_a_job(fail).remedy

@@ -26,6 +26,9 @@ _ENOUGH_MEMORY = 2 * _GIB
 _ENOUGH_DISK = 1 * _GIB
 _OLDEST_PYTHON = (3, 11)
 _SHOWN_LINES = 12
+_ASK_SPARK = "PENSTOCK_DEBUG=1 penstock doctor --run shows all that Spark says"
+# Seen when the Python process of the streaming source took 13 seconds to start.
+_TOO_BUSY = "this machine is too busy: Spark waits only some seconds for a Python process; try again when it is idle"
 
 _PACKAGES = ("pyspark", "pyarrow", "protobuf", "cloudpickle")
 
@@ -108,7 +111,8 @@ def try_a_job(run: Callable[[], list[int]] | None = None) -> Finding:
         said = str(error) if isinstance(error, PenstockError) else f"{type(error).__name__}: {error}"
         lines = said.strip().splitlines()[:_SHOWN_LINES] or [type(error).__name__]
         text = f"\n{'':27}".join([f"failed: {lines[0]}", *lines[1:]])
-        return Finding("job", "missing", text, "PENSTOCK_DEBUG=1 penstock doctor --run shows all that Spark says")
+        remedy = _TOO_BUSY if "failed to connect back" in said else _ASK_SPARK
+        return Finding("job", "missing", text, remedy)
     if found != [1, 4, 9]:
         return Finding("job", "missing", f"gave {found} instead of [1, 4, 9]", "please report this as a bug")
     return Finding("job", "ok", "three records through an embedded Spark")

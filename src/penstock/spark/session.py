@@ -70,10 +70,18 @@ def build_session(
             # Somebody else's JVM (a notebook, spark-submit): its master and its start are none of our business.
             everything: dict[str, Any] = {**settings, **(conf or {}), "spark.app.name": app_name}
             return SparkSession.builder.config(map=everything).getOrCreate()
+        _hush_py4j()
         with quiet_interrupts():
             _embedded = _start(master, app_name, settings, dict(conf or {}))
         atexit.register(stop_session, _embedded.session)
         return _embedded.session
+
+
+def _hush_py4j() -> None:
+    """A program that logs at INFO (``logging.basicConfig``) does not mean py4j's messages about its connections."""
+    logger = logging.getLogger("py4j")
+    if logger.level == logging.NOTSET:
+        logger.setLevel(logging.WARNING)
 
 
 def session_for(existing: SparkSession, shuffle_partitions: int, conf: Mapping[str, str] | None = None) -> SparkSession:
