@@ -100,12 +100,13 @@ def test_ctrl_c_ends_a_running_job_and_leaves_no_process(tmp_path):
     assert_interrupted(program, "java", "Py4J", "StreamingQueryException", "Exception in thread")
 
 
-def test_ctrl_c_pressed_twice_while_spark_starts_leaves_no_process(tmp_path):
+@pytest.mark.parametrize("second", [0.5, 1.5])  # before the JVM answers, and about then
+def test_ctrl_c_pressed_twice_while_spark_starts_leaves_no_process(tmp_path, second):
     moments = random.Random(seed := random.randrange(2**32))
     print(f"seed {seed}")  # noqa: T201 - shown if the test fails
     with Program(tmp_path, 10_000_000) as program:
         wait_until(lambda: "java" in str(descendants(program.process.pid)), START_SECONDS, "the start of a JVM")
-        time.sleep(moments.uniform(0, 3))  # any moment of the start
+        time.sleep(second + moments.uniform(-0.4, 0.4))
         program.note_children()
         program.signal(signal.SIGINT)
         time.sleep(moments.uniform(0, 0.2))

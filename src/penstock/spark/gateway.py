@@ -80,6 +80,7 @@ class JvmProcess:
         quiet = not debugging()
         if quiet:
             variables[RELAY_VARIABLE] = "1"
+        process: subprocess.Popen[bytes] | None = None
         try:
             process = subprocess.Popen(  # noqa: S603 - Spark's own launcher
                 launch.arguments,
@@ -96,11 +97,14 @@ class JvmProcess:
                     target=self._relay, args=(process,), name="penstock-jvm-output", daemon=True
                 )
                 self._drain.start()
-            try:
-                self._connect(*self._connection_info(process, connection))
-            except BaseException:
-                _end(process)
-                raise
+            self._connect(*self._connection_info(process, connection))
+        except BaseException:
+            # At once, before somebody presses Ctrl-C again: a JVM that finds its directory gone never ends by itself,
+            # and one that has not started has nothing to lose.
+            if process is not None:
+                process.kill()
+                process.wait()
+            raise
         finally:
             shutil.rmtree(directory, ignore_errors=True)
         return process
