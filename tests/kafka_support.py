@@ -33,7 +33,7 @@ class Kafka:
     def send(self, topic, values, partition=0, timestamps=None, keys=None, headers=None):
         """Records, acknowledged when this returns."""
         if self._producer is None:
-            self._producer = self.producer(linger_ms=1)
+            self._producer = self.producer(linger_ms=1, enable_idempotence=True)  # retries keep the order
         for index, value in enumerate(values):
             extra = {}
             if timestamps is not None:
