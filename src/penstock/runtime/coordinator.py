@@ -385,11 +385,13 @@ class SourceCoordinator:
                 if first != offset:
                     with source.asked(f"preparing split '{split_id}' from {shorten(first)} to {shorten(offset)}"):
                         prepared = source.enumerator.prepare(split, first, offset)
-                    for reader in range(source.vertex.parallelism) if source.vertex.spread else (subtask,):
-                        part = prepared
-                        if source.vertex.spread:
-                            part = prepared.part(reader, source.vertex.parallelism, first)
-                        ranges.setdefault(reader, []).append(SplitRange(part, first, offset))
+                    if source.vertex.spread:
+                        readers = source.vertex.parallelism
+                        for reader in range(readers):
+                            part = prepared.part(reader, readers, first)
+                            ranges.setdefault(reader, []).append(SplitRange(part, first, offset, readers))
+                    else:
+                        ranges.setdefault(subtask, []).append(SplitRange(prepared, first, offset))
             if end["end"]:  # the operators behind a source that had ended before want to be told, too
                 for subtask in range(source.vertex.parallelism):
                     ranges.setdefault(subtask, [])
