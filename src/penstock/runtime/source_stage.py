@@ -146,10 +146,7 @@ class SourceTask:
                 return
             if type(batch) is int and not awake:
                 yield False  # a watermark wakes an idle split up, as a record does
-            if isinstance(batch, tuple):
-                awake = awake or bool(batch[0])
-            else:
-                awake = batch is not True
+            awake = awake or bool(batch[0]) if isinstance(batch, tuple) else batch is not True
             yield batch
 
     def _open_reader(self) -> SourceReader:

@@ -122,11 +122,17 @@ class AsyncWaitOperator(FunctionOperator):
             raise user_error(self.context, error, "async_invoke") from None
         try:
             with exits_are_errors(self.context.operator_name):
-                results: Any = self.function.timeout(value)
-                instead: Results = await results if inspect.isawaitable(results) else results
-                return instead
+                return await self._timed_out(value)
         except Exception as error:
             raise user_error(self.context, error, "timeout") from None
+
+    async def _timed_out(self, value: Any) -> Results:
+        """What the function gives instead; it may have to ask somebody else, too."""
+        results: Any = self.function.timeout(value)
+        if inspect.isawaitable(results):
+            results = await results
+        found: Results = results
+        return found
 
     async def _with_retries(self, value: Any) -> Results:
         predicate = self._retries.get_retry_predicate()
