@@ -2,6 +2,7 @@
 
 import random
 import threading
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -210,6 +211,43 @@ def test_names_have_prefix_sink_subtask_number_and_suffix(tmp_path):
     for subtask in ("0", "1"):
         counts = sorted(int(part[3]) for part in parts if part[2] == subtask)
         assert counts == list(range(len(counts)))  # they only go up, and a replay would take the same ones
+
+
+class Watched(Crashing):
+    """Looks at the directory after every batch, and after every batch that failed."""
+
+    def __init__(self, tmp_path, out, build):
+        super().__init__(tmp_path, build)
+        self.out = out
+        self.seen = [{}]
+        self.discarded = set()
+
+    def step(self, job):
+        try:
+            super().step(job)
+        except PenstockError:
+            self.discarded.update(name for name in hidden(self.out) if ".pending." in name)
+            raise
+        finally:
+            self.seen.append(visible(self.out))
+
+
+def test_numbers_of_files_only_go_up_and_a_discarded_file_is_never_seen_under_one(tmp_path):
+    """Spec ch. 8, P06. A number whose file was discarded is taken again by the replay: no reader knows it yet."""
+    out = tmp_path / "out"
+    TROUBLE.update(dict.fromkeys((7, 8, 17, 18, 31, 32), True))
+    small_files = RollingPolicy.default_rolling_policy(3, 10**9, 10**9)
+    job = Watched(tmp_path, out, sequence_to(row_sink(out, small_files)))
+    assert job.run() >= 3
+    assert job.discarded  # complete files of a batch that failed
+    last = {}
+    for before, after in pairwise(job.seen):
+        assert after.items() >= before.items()  # a file that was seen stays as it is
+        for name in sorted(after.keys() - before.keys(), key=lambda name: int(name.rpartition("-")[2])):
+            subtask, number = name.split("-")[2:]
+            assert int(number) == last.get(subtask, -1) + 1
+            last[subtask] = int(number)
+    assert numbers(out) == list(range(1, 41))
 
 
 def test_two_sinks_and_two_jobs_can_share_a_directory(tmp_path):
