@@ -7,6 +7,7 @@ import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import sysconfig
 
@@ -14,7 +15,7 @@ import pytest
 from chaos import Run, say, seeds, undisturbed
 from chaos_job import build, committed, environment, state_in, stop
 from counting_job import FilesSink
-from processes import wait_until
+from processes import SOURCES, wait_until
 from pyspark import SparkContext
 
 from penstock.common import Configuration
@@ -82,6 +83,40 @@ def victims_of(cluster):
         return cluster.executors() if chance.random() < 0.5 else cluster.python_workers()
 
     return victims
+
+
+SQUARES = """
+from penstock.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+squares = env.from_collection(list(range(8))).key_by(lambda n: n % 2).map(lambda n: n * n)
+for n in sorted(squares.execute_and_collect("squares")):
+    print(n)
+"""
+
+
+def test_the_command_runs_a_program_on_a_cluster(cluster, tmp_path):
+    """First, while nobody else holds the executors."""
+    (tmp_path / "squares.py").write_text(SQUARES)
+    settings = [part for key, value in cluster.conf.items() for part in ("-D", f"{key}={value}")]
+    command = [sys.executable, "-m", "penstock", "run", "--master", cluster.master, "-p", "2", *settings, "squares.py"]
+    environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    seen = set()
+    try:
+        wait_until(
+            lambda: seen.update(cluster.executors()) or process.poll() is not None, WAIT_SECONDS, "the job's end"
+        )
+    finally:
+        process.kill()
+        output, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert errors == ""
+    assert [int(line) for line in output.splitlines()] == [n * n for n in range(8)]
+    assert len(seen) == 2
+    wait_until(lambda: not cluster.executors(), WAIT_SECONDS, "the end of the executors")
 
 
 def test_executors_get_everything_from_the_driver(spark, cluster, tmp_path, expected):

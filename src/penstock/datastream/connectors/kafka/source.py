@@ -72,6 +72,7 @@ class KafkaSource(Source):
         self._stopping = stopping
         self._boundedness = boundedness
         self._deserializer = deserializer
+        self._keep_restored: bool | None = None
 
     @staticmethod
     def builder() -> KafkaSourceBuilder:
@@ -99,6 +100,7 @@ class KafkaSource(Source):
             self._stopping,
             discovery_interval_ms=interval if self._stopping is None else 0,
             commit_group_offsets=wants_commits and "group.id" in self._properties,
+            keep_restored=self._keep_restored,
         )
 
     def create_reader(self) -> SourceReader:
