@@ -67,9 +67,10 @@ def test_a_call_that_fails_because_the_jvm_is_gone_is_no_failure_of_the_job(ours
 
 def test_somebody_elses_spark_that_does_not_answer_is_gone_as_well(ours):
     other = SimpleNamespace(sparkContext=object())
-    failure = failure_of(other, Py4JNetworkError("connection refused"))
-    assert isinstance(failure, SparkEndedError)
-    assert "does not answer" in str(failure)
+    for error in (Py4JNetworkError("connection refused"), ConnectionRefusedError(111, "connection refused")):
+        failure = failure_of(other, error)
+        assert isinstance(failure, SparkEndedError)
+        assert "does not answer" in str(failure)
     failure = failure_of(other, PySparkException("Python worker exited unexpectedly (crashed)"))
     assert isinstance(failure, JobExecutionError)
     assert not isinstance(failure, SparkEndedError)

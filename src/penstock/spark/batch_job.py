@@ -94,7 +94,7 @@ class BatchJob:
                     frame = compile_batch(self._spark, spec, server, self.graph.frames)
                 self._spark.sparkContext.setJobGroup(self.job_id, self.graph.name, interruptOnCancel=True)
                 reports = decode_all_reports([bytes(row.frame) for row in frame.collect()])
-            except (PySparkException, Py4JError) as error:
+            except (PySparkException, Py4JError, ConnectionError) as error:
                 raise failure_of(self._spark, error) from None
             self._committers.commit(reports, 1)
             self._committers.checkpoint_complete(final=True)

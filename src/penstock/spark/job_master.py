@@ -208,7 +208,7 @@ class JobMaster:
         try:
             coordinator.start(_directory_beside(checkpoint, "received"))
             self._run_query(attempt, checkpoint, server, restore)
-        except (PySparkException, Py4JError) as error:
+        except (PySparkException, Py4JError, ConnectionError) as error:
             failure = failure_of(self._spark, error)
             if isinstance(failure, (SparkEndedError, WorkerStartError)):
                 raise failure from None

@@ -111,12 +111,12 @@ def has_ended(spark: SparkSession) -> bool:
 def failure_of(spark: SparkSession, error: Exception) -> PenstockError:
     """What an error of a call to Spark means: the job's failure, or that Spark is gone."""
     embedded = _embedded
-    if isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError):
+    if isinstance(error, (Py4JError, ConnectionError)) and not isinstance(error, Py4JJavaError):
         if embedded is not None and embedded.session.sparkContext is spark.sparkContext:
             end = embedded.jvm.end_of()
             if end is not None:
                 return SparkEndedError(f"{end}\nStart the program again: it goes on from its last checkpoint")
-        if isinstance(error, Py4JNetworkError):
+        if isinstance(error, (Py4JNetworkError, ConnectionError)):
             return SparkEndedError(f"Spark does not answer any more: {error}")
     return decode_failure(str(error))
 
