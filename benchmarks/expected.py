@@ -20,6 +20,7 @@ _TABLE: dict[str, tuple[dict[str, float], float]] = {
     "pyflink": ({"a": 6e4, "b": 5e3, "c": 5e3, "e": 100, "q0": 2e4, "q1": 2e4, "q2": 2e4}, 3e3),
     "pyflink-process": ({"a": 1e5, "b": 3e4, "c": 2e4, "e": 300, "q0": 3e4, "q1": 3e4, "q2": 3e4}, 6e3),
     "pyflink-thread": ({"a": 1.2e5, "b": 1e4, "c": 1e4, "e": 300, "q0": 4e4, "q1": 4e4, "q2": 4e4}, 5e3),
+    "spark-calls": ({"c": 1e3}, 1e4),
     "spark": ({"c": 5e3}, 2.5e4),
     "spark-20k": ({"c": 2e3}, 5e3),
     "bytewax": ({"a": 1e6, "b": 2e5, "c": 2e5, "e": 5e3}, 4e4),

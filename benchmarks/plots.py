@@ -13,6 +13,7 @@ _COLOURS = {
     "pyflink": "#f2b134",
     "pyflink-process": "#e07b39",
     "pyflink-thread": "#a8442a",
+    "spark-calls": "#4a4a4a",
     "spark": "#7f7f7f",
     "spark-20k": "#b5b5b5",
     "bytewax": "#4d9221",

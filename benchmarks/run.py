@@ -27,7 +27,7 @@ from penstock.testing.kafka_broker import BrokerUnavailableError
 
 # A smoke run: every system once, every kind of job once, with runs too short for good figures.
 _QUICK = ("a", "b", "d", "l", "k", "n", "q0")
-_QUICK_JOB = {"spark": "b", "spark-20k": "b", "pyflink": "b", "pyflink-process": "b", "pyflink-thread": "b"}
+_QUICK_JOB = dict.fromkeys(("pyflink", "pyflink-process", "pyflink-thread", "spark-calls", "spark", "spark-20k"), "b")
 _QUICK_JOB |= {"bytewax": "b", "pathway": "d", "quix": "k"}
 
 

@@ -229,21 +229,23 @@ def measure_latency(
 
     reading = threading.Thread(target=read)
     reading.start()
-    producer = package.Producer({"bootstrap.servers": load.bootstrap_servers, "linger.ms": 0})
-    start = time.perf_counter()
-    for n in range(int(rate * seconds)):
-        wait = start + n / rate - time.perf_counter()
-        if wait > 0:
-            time.sleep(wait)
-        key = n * _SCATTER % keys
-        producer.produce(load.source, f"{key},{time.time_ns()}", key=str(key), partition=key % partitions)
-        producer.poll(0)
-        if n % rate == 0 and not is_running():
-            break
-    producer.flush()
-    time.sleep(5)  # the last answers
-    done.set()
-    reading.join()
+    try:
+        producer = package.Producer({"bootstrap.servers": load.bootstrap_servers, "linger.ms": 0})
+        start = time.perf_counter()
+        for n in range(int(rate * seconds)):
+            wait = start + n / rate - time.perf_counter()
+            if wait > 0:
+                time.sleep(wait)
+            key = n * _SCATTER % keys
+            producer.produce(load.source, f"{key},{time.time_ns()}", key=str(key), partition=key % partitions)
+            producer.poll(0)
+            if n % rate == 0 and not is_running():
+                break
+        producer.flush()
+        time.sleep(5)  # the last answers
+    finally:  # an interrupt must not leave the reader behind, which would keep the process alive
+        done.set()
+        reading.join()
 
 
 def main() -> None:

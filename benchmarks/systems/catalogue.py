@@ -74,6 +74,7 @@ SYSTEMS = {
         System("bytewax", "bytewax", "default", (*"abcdefgn", *_KAFKA), "drive_bytewax", BYTEWAX),
         System("quix", "quix", "default", (*"abcdef", *_KAFKA), "drive_quix", QUIX),
         System("pathway", "pathway", "default", tuple("adefgn"), "drive_pathway", PATHWAY),
+        System("spark-calls", "spark", "100000-calls", ("b", "c"), "drive_spark", SPARK),
         System("spark", "spark", "100000", ("b", "c"), "drive_spark", SPARK),
         System("spark-20k", "spark", "20000", ("b", "c"), "drive_spark", SPARK),
     )

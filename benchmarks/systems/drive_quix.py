@@ -9,6 +9,7 @@ python -m benchmarks.systems.drive_quix --job k --package quix
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -112,12 +113,19 @@ def work(job: str, mode: str, source: str, target: str, records: int) -> None:
             state_dir=state,
             loglevel="WARNING",
         )
-        frame = BUILDERS[job](app.dataframe(app.topic(source, value_deserializer="str")))
+        taken = itertools.count(1)
+
+        def stop_at_the_end(_value: str) -> None:  # run(count=...) would count what comes out
+            if next(taken) == records:
+                app.stop()
+
+        frame = app.dataframe(app.topic(source, value_deserializer="str"))
+        frame = BUILDERS[job](frame.update(stop_at_the_end) if records else frame)
         if job in "km":
             frame.to_topic(app.topic(target, value_serializer="str"))
         elif mode == "collect":
             frame.apply(repr).to_topic(app.topic(target, value_serializer="str"))
-        app.run(count=records)
+        app.run()
 
 
 class QuixDriver:

@@ -1,9 +1,13 @@
 """Runs the running-average job on plain PySpark, in its obvious way: the user's key is Spark's grouping key.
 
+Two programs: the job as it is written for Flink, where every record reads and writes the state, and the same with the
+state read and written once per key and micro-batch, as somebody would rewrite it who knows what a call costs.
+
 The input is a directory of Parquet files read one file per micro-batch, so that the run is bounded and every batch
 has the same number of rows. The files are written before the clock starts.
 
-python -m benchmarks.systems.drive_spark --job b --variant 100000
+python -m benchmarks.systems.drive_spark --job b --variant 100000          # the rewritten one
+python -m benchmarks.systems.drive_spark --job b --variant 100000-calls    # state calls for every record
 """
 
 from __future__ import annotations
@@ -51,12 +55,29 @@ class RunningAverage(StatefulProcessor):
         """Nothing to close."""
 
 
+class RunningAverageByCalls(RunningAverage):
+    """The same as Flink's function does it: the state is read and written for every record."""
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N803
+        """All rows of one key in one micro-batch."""
+        for frame in rows:
+            averages = []
+            for value in frame["value"].tolist():
+                count, total = self.state.get() or (0, 0.0)
+                count, total = count + 1, total + value
+                self.state.update((count, total))
+                averages.append(total / count)
+            yield pd.DataFrame({"key": key[0], "average": averages})
+
+
 class SparkDriver:
     """One process measuring the job at one size of micro-batch."""
 
     def __init__(self, options: Options, directory: Path) -> None:
         self.options = options
-        self.rows_per_batch = int(options.variant)
+        rows, _, calls = options.variant.partition("-")
+        self.rows_per_batch = int(rows)
+        self.processor = RunningAverageByCalls() if calls else RunningAverage()
         self.directory = directory
         self.runs = 0
         self.spark = (
@@ -107,7 +128,7 @@ class SparkDriver:
     def average(self, rows: DataFrame) -> DataFrame:
         """The job itself."""
         return rows.groupBy("key").transformWithStateInPandas(
-            RunningAverage(), "key long, average double", outputMode="Append", timeMode="None"
+            self.processor, "key long, average double", outputMode="Append", timeMode="None"
         )
 
     def run(self) -> dict[str, object]:

@@ -37,6 +37,13 @@ def test_the_best_latency_is_the_lowest():
     assert "10 / 20 (thread)" in summary
 
 
+def test_plain_spark_shows_the_same_program_and_the_rewritten_one():
+    cells = [Cell("b", "penstock", [repeat(900.0)]), Cell("b", "spark-calls", [repeat(5.0)])]
+    assert "| 5 " in Results(cells, {}).summary()
+    cells += [Cell("b", "spark", [repeat(40.0)]), Cell("b", "spark-20k", [repeat(15.0)])]
+    assert "| 5; rewritten 40 |" in Results(cells, {}).summary()
+
+
 def test_pyflink_has_no_figure_for_what_it_cannot_say():
     results = Results([Cell("g", "penstock", [repeat(5.0)])], {})
     assert results.ratio(results.cell("g", "penstock")) == ""

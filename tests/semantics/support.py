@@ -113,3 +113,18 @@ class _ScriptReader(SourceReader):
 def script(env, *splits, bounded=True, name="Script"):
     """A stream with exactly these elements, timestamps and watermarks; one split a list."""
     return env.from_source(Script(*splits, bounded=bounded), WatermarkStrategy.no_watermarks(), name)
+
+
+def assert_no_engine_in(text):
+    """No frame of ours, nothing of Spark or the JVM."""
+    for foreign in (
+        "penstock/runtime",
+        "penstock/spark",
+        "pyspark",
+        "py4j",
+        "java",
+        "scala",
+        "org.apache",
+        "Caused by",
+    ):
+        assert foreign not in text, foreign

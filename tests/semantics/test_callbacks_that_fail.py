@@ -1,13 +1,10 @@
 """Whatever callback of the user's raises, the error names it, its operator and the user's own line."""
 
 import pytest
-from support import BY_SECOND_FIELD, Script
+from support import BY_SECOND_FIELD
 
-from penstock.common import Time, WatermarkStrategy
+from penstock.common import Time
 from penstock.common.errors import PenstockError
-from penstock.common.watermark_strategy import WatermarkGenerator
-from penstock.core.sink import Committer, Sink, SinkWriter
-from penstock.core.source import Source, SourceReader, SourceSplit, SplitEnumerator
 from penstock.datastream import (
     AggregateFunction,
     AsyncDataStream,
@@ -200,107 +197,6 @@ class Listing(ProcessWindowFunction):
         return [len(list(elements))]
 
 
-class Writer(SinkWriter):
-    def __init__(self, method):
-        self.method = method
-
-    def _call(self, method):
-        if method == self.method:
-            boom()
-
-    def write_batch(self, values, timestamps):
-        self._call("write")
-
-    def flush(self, end_of_input):
-        self._call("flush")
-
-    def prepare_commit(self):
-        self._call("prepare_commit")
-        return [1]
-
-    def close(self):
-        self._call("close")
-
-
-class FailingCommitter(Committer):
-    def commit(self, committables, checkpoint_id):
-        boom()
-
-
-class FailingSink(Sink):
-    def __init__(self, method):
-        self.method = method
-
-    def create_writer(self, context):
-        if self.method == "create_writer":
-            boom()
-        return Writer(self.method)
-
-    def create_committer(self):
-        return FailingCommitter() if self.method == "commit" else None
-
-
-class FailingSource(Source):
-    def __init__(self, method):
-        self.method = method
-
-    def create_enumerator(self, parallelism):
-        return FailingEnumerator(self.method)
-
-    def create_reader(self):
-        if self.method == "create_reader":
-            boom()
-        return FailingReader(self.method)
-
-    def initial_offset(self, split):
-        return 0
-
-
-class FailingEnumerator(SplitEnumerator):
-    def __init__(self, method):
-        self.method = method
-
-    def discover_splits(self):
-        if self.method == "discover_splits":
-            boom()
-        return [SourceSplit("only")]
-
-    def latest_offset(self, split, start_offset, max_records):
-        if self.method == "latest_offset":
-            boom()
-        return 1
-
-    def is_finished(self, split, offset):
-        return offset == 1
-
-    def prepare(self, split, start_offset, end_offset):
-        if self.method == "prepare":
-            boom()
-        return split
-
-    def commit(self, offsets):
-        if self.method == "commit":
-            boom()
-
-
-class FailingReader(SourceReader):
-    def __init__(self, method):
-        self.method = method
-
-    def open(self, runtime_context):
-        if self.method == "open":
-            boom()
-
-    def read(self, split, start_offset, end_offset):
-        if self.method == "read":
-            boom()
-        yield [1], None
-
-    def close(self):
-        if self.method == "close":
-            boom()
-
-
 def both(env):
     return keyed(env).connect(keyed(env))
 
@@ -330,19 +226,6 @@ def joined(env):
     return numbers(env).join(numbers(env)).where(lambda r: r[0]).equal_to(lambda r: r[0])
 
 
-class FailingGenerator(WatermarkGenerator):
-    def __init__(self, method):
-        self.method = method
-
-    def on_event(self, event, event_timestamp, output):
-        if self.method == "on_event":
-            boom()
-
-    def on_periodic_emit(self, output):
-        if self.method == "on_periodic_emit":
-            boom()
-
-
 class Checkpointed(MapFunction, CheckpointedFunction):
     def __init__(self, method):
         self.method = method
@@ -357,10 +240,6 @@ class Checkpointed(MapFunction, CheckpointedFunction):
     def snapshot_state(self, context):
         if self.method == "snapshot_state":
             boom()
-
-
-def from_failing(env, method):
-    return env.from_source(FailingSource(method), WatermarkStrategy.no_watermarks(), "Broken")
 
 
 CASES = {
@@ -416,18 +295,6 @@ CASES = {
     "close": lambda env: numbers(env).map(failing(MapFunction, "close")),
     "initialize_state": lambda env: numbers(env).map(Checkpointed("initialize_state")),
     "snapshot_state": lambda env: numbers(env).map(Checkpointed("snapshot_state")),
-    "timestamp assigner": lambda env: env.from_collection([1]).assign_timestamps_and_watermarks(
-        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(boom)
-    ),
-    "on_event": lambda env: numbers(env).assign_timestamps_and_watermarks(
-        WatermarkStrategy.for_generator(lambda ctx: FailingGenerator("on_event"))
-    ),
-    "on_event of a split": lambda env: env.from_source(
-        Script([1]), WatermarkStrategy.for_generator(lambda ctx: FailingGenerator("on_event")), "script"
-    ),
-    "on_periodic_emit": lambda env: numbers(env).assign_timestamps_and_watermarks(
-        WatermarkStrategy.for_generator(lambda ctx: FailingGenerator("on_periodic_emit"))
-    ),
     "window process": lambda env: windowed(env).process(failing(ProcessWindowFunction, "process")),
     "window process generator": lambda env: windowed(env).process(
         failing(ProcessWindowFunction, "process", generator=True)
@@ -485,23 +352,9 @@ CASES = {
         f"evictor {method}": lambda env, method=method: windowed(env).evictor(FailingEvictor(method)).process(Listing())
         for method in ("evict_before", "evict_after")
     },
-    **{
-        f"source {method}": lambda env, method=method: from_failing(env, method)
-        for method in (
-            "discover_splits",
-            "latest_offset",
-            "prepare",
-            "create_reader",
-            "open",
-            "read",
-            "commit",
-            "close",
-        )
-    },
     "key selector": lambda env: numbers(env).key_by(boom).process(failing(KeyedProcessFunction)),
     "partitioner": lambda env: numbers(env).partition_custom(boom, lambda record: record).map(lambda v: v),
 }
-SINKS = ["create_writer", "write", "flush", "prepare_commit", "commit", "close"]
 NO_USER_CODE = {"sum of no numbers", "flat_map no iterable", "async no iterable"}
 
 
@@ -518,12 +371,3 @@ def test_a_failing_callback_is_named(env, name):
     assert "penstock/runtime" not in text
     if name not in NO_USER_CODE:
         assert "boom of the user" in text
-
-
-@pytest.mark.parametrize("method", SINKS)
-@pytest.mark.variants(modes=["STREAMING"])
-def test_a_failing_sink_is_named(env, method):
-    numbers(env).sink_to(FailingSink(method))
-    with pytest.raises(PenstockError, match="Sink: FailingSink") as caught:
-        env.execute()
-    assert "boom of the user" in str(caught.value)

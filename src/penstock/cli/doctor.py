@@ -45,6 +45,7 @@ _CONNECTORS = (
     ("RabbitMQ", "penstock.datastream.connectors.rabbitmq", "pika", "rabbitmq"),
     ("MQTT", "penstock.datastream.connectors.mqtt", "paho.mqtt", "mqtt"),
     ("NATS", "penstock.datastream.connectors.nats", "nats", "nats"),
+    ("Kinesis", "penstock.datastream.connectors.kinesis", "boto3", "kinesis"),
     ("Elasticsearch, OpenSearch", "penstock.datastream.connectors.elasticsearch", None, None),
     ("any Spark DataFrame (env.from_dataframe)", "penstock.spark.interop", "pyspark", None),
 )

@@ -29,7 +29,6 @@ _MODULES = {
     "penstock.datastream.connectors.file_system": _SPARK,
     "penstock.datastream.connectors.jdbc": _WRITE_ONE,
     "penstock.datastream.connectors.kafka": _SPARK,
-    "penstock.datastream.connectors.kinesis": _WRITE_ONE,
     "penstock.datastream.connectors.pulsar": _WRITE_ONE,
     "penstock.datastream.connectors.rabbitmq": _WRITE_ONE,
     "penstock.datastream.formats": _SPARK,

@@ -113,6 +113,10 @@ class SplitEnumerator(ABC):
     def is_finished(self, split: SourceSplit, offset: Any) -> bool:
         """Whether nothing can follow after ``offset``: the split is bounded and read to its end."""
 
+    def subtask_for(self, split_id: str, parallelism: int) -> int | None:
+        """The subtask that is to read a split; ``None`` for the one that has the fewest."""
+        return None
+
     def restore_split(self, split_id: str) -> SourceSplit:
         """The split of that name, for a batch that is read again after a restart: it may not be listed any more."""
         raise KeyError(f"split {split_id!r} of the checkpoint is gone from the source")

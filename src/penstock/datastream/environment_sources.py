@@ -97,7 +97,8 @@ class EnvironmentSources(EnvironmentSettings):
     ) -> DataStream:
         """The records of a SourceFunction."""
         if isinstance(source_func, Source):
-            return self._source(source_func, source_name, type_info)
+            strategy = getattr(source_func, "watermark_strategy", None)
+            return self._source(source_func, source_name, type_info, strategy)
         if not isinstance(source_func, SourceFunction):
             raise InvalidProgramError(f"add_source() takes a SourceFunction, got {shorten(source_func)}")
         from penstock.datastream.connectors.source_function import SourceFunctionSource

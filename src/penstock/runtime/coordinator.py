@@ -225,8 +225,8 @@ class SourceCoordinator:
         positions: dict[str, dict[str, Any]] = {}
         firsts: dict[str, dict[str, Any]] = {}
         for source in self.sources:
-            before = _with_subtasks(known.get(source.key, {}), source.vertex.parallelism)
             with source.asked("planning a batch"):
+                before = _with_subtasks(source, known.get(source.key, {}))
                 after, new = self._advance(source, before, now)
             positions[source.key] = after
             if new:
@@ -258,7 +258,7 @@ class SourceCoordinator:
             source.restored = True
             if before:
                 source.enumerator.restore({name: position[1] >= FINISHED for name, position in before.items()})
-        before = _with_subtasks(self._without_forgotten(source, before), source.vertex.parallelism)
+        before = _with_subtasks(source, self._without_forgotten(source, before))
         after: dict[str, Any] = {}
         splits = source.enumerator.discover_splits()
         for split in splits:
@@ -268,7 +268,7 @@ class SourceCoordinator:
         for split in splits:
             position = before.get(split.split_id)
             if position is None:
-                subtask = _subtask_for_new_split({**before, **after}, source.vertex.parallelism)
+                subtask = _subtask_for_new_split(source, split.split_id, {**before, **after})
                 firsts[split.split_id] = self._starting_offset(source, split, fresh=fresh)
                 position = (firsts[split.split_id], ACTIVE, subtask)
             offset, state, subtask = position
@@ -412,11 +412,13 @@ class SourceCoordinator:
                 if first != offset:
                     with source.asked(f"preparing split '{split_id}' from {shorten(first)} to {shorten(offset)}"):
                         prepared = source.enumerator.prepare(split, first, offset)
-                    for reader in range(source.vertex.parallelism) if source.vertex.spread else (subtask,):
-                        part = prepared
-                        if source.vertex.spread:
-                            part = prepared.part(reader, source.vertex.parallelism, first)
-                        ranges.setdefault(reader, []).append(SplitRange(part, first, offset))
+                    if source.vertex.spread:
+                        readers = source.vertex.parallelism
+                        for reader in range(readers):
+                            part = prepared.part(reader, readers, first)
+                            ranges.setdefault(reader, []).append(SplitRange(part, first, offset, readers))
+                    else:
+                        ranges.setdefault(subtask, []).append(SplitRange(prepared, first, offset))
             if end["end"]:  # the operators behind a source that had ended before want to be told, too
                 for subtask in range(source.vertex.parallelism):
                     ranges.setdefault(subtask, [])
@@ -450,19 +452,23 @@ def _readers(vertex: JobVertex, split_id: str, subtask: int) -> list[tuple[str, 
     return [(f"{split_id}/{reader}", reader) for reader in range(vertex.parallelism)]
 
 
-def _with_subtasks(positions: dict[str, Any], parallelism: int) -> dict[str, Any]:
+def _with_subtasks(source: CoordinatedSource, positions: dict[str, Any]) -> dict[str, Any]:
     """As it is here: positions of a savepoint name no subtask, those of another parallelism perhaps one too high."""
+    parallelism = source.vertex.parallelism
     if all(len(position) == 3 and position[2] < parallelism for position in positions.values()):
         return positions
     spread: dict[str, Any] = {}
     for split_id, (offset, state, *_) in positions.items():
-        spread[split_id] = [offset, state, _subtask_for_new_split(spread, parallelism)]
+        spread[split_id] = [offset, state, _subtask_for_new_split(source, split_id, spread)]
     return spread
 
 
-def _subtask_for_new_split(positions: dict[str, Any], parallelism: int) -> int:
-    """The subtask with the fewest splits to read, the first of them; a split stays where it is to its end."""
-    loads = [0] * parallelism
+def _subtask_for_new_split(source: CoordinatedSource, split_id: str, positions: dict[str, Any]) -> int:
+    """The one that the source wants, or that with the fewest splits to read; a split stays where it is to its end."""
+    wanted = source.enumerator.subtask_for(split_id, source.vertex.parallelism)
+    if wanted is not None:
+        return wanted
+    loads = [0] * source.vertex.parallelism
     for _, state, subtask in positions.values():
         if state != GONE:
             loads[subtask] += 1

@@ -37,6 +37,8 @@ class SplitRange:
     split: SourceSplit
     start: Any
     end: Any
+    readers: int = 1
+    """How many tasks share the range, each reading a part of its records."""
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -18,6 +19,7 @@ from penstock.spark.compiler import compile_batch
 from penstock.spark.failures import decode_failure
 from penstock.spark.job_master import decode_all_reports
 from penstock.spark.source_server import SourceServer
+from penstock.spark.start_failures import StartPatience
 
 _ALL = 1 << 60
 
@@ -38,6 +40,7 @@ class BatchJob:
         """Run to the end; raises the job's error."""
         strategy = self.graph.settings.restart_strategy
         backoff = strategy.create() if strategy is not None else None
+        patience = StartPatience()
         attempt = 0
         self.status = JobStatus.RUNNING
         try:
@@ -49,13 +52,16 @@ class BatchJob:
                 except PenstockError as error:
                     if self._cancelled.is_set():
                         break
-                    if backoff is None:
-                        raise
-                    backoff.notify_failure(int(time.time() * 1000))
-                    if not backoff.can_restart():
-                        raise
+                    delay = 0
+                    if not patience.lasts(error, None):
+                        if backoff is None:
+                            raise
+                        backoff.notify_failure(int(time.time() * 1000))
+                        if not backoff.can_restart():
+                            raise
+                        delay = backoff.delay_ms()
                     self.progress.restarted(error)
-                    self._cancelled.wait(backoff.delay_ms() / 1000)
+                    self._cancelled.wait(delay / 1000)
                     attempt += 1
             self.status = JobStatus.CANCELED if self._cancelled.is_set() else JobStatus.FINISHED
         except BaseException:
@@ -77,14 +83,12 @@ class BatchJob:
         try:
             coordinator.start()
             spec = job_spec(self.graph, self.job_id, attempt, batch=True)
-            frame = compile_batch(self._spark, spec, server, self.graph.frames)
             started = time.monotonic()
-            self._spark.sparkContext.setJobGroup(self.job_id, self.graph.name, interruptOnCancel=True)
             try:
+                frame = compile_batch(self._spark, spec, server, self.graph.frames)
+                self._spark.sparkContext.setJobGroup(self.job_id, self.graph.name, interruptOnCancel=True)
                 reports = decode_all_reports([bytes(row.frame) for row in frame.collect()])
-            except PySparkException as error:
-                raise decode_failure(str(error)) from None
-            except Exception as error:  # Py4J's own errors
+            except (PySparkException, Py4JError) as error:
                 raise decode_failure(str(error)) from None
             self._committers.commit(reports, 1)
             self._committers.checkpoint_complete(final=True)

@@ -16,6 +16,7 @@ from penstock.spark.dependencies import ship_dependencies
 from penstock.spark.job_client import SparkJobClient
 from penstock.spark.package import ship_package
 from penstock.spark.session import build_session, session_for, stop_session
+from penstock.spark.start_notice import start_notice
 from penstock.spark.streaming_job import StreamingJob
 
 _embedded: SparkSession | None = None
@@ -27,7 +28,8 @@ def embedded_session(settings: JobSettings) -> SparkSession:
     if _embedded is None:
         master = settings.configuration.get("spark.master", "local[*]")
         conf = {key: value for key, value in settings.configuration.items() if key.startswith("spark.")}
-        _embedded = build_session(master=master, app_name=settings.job_name, conf=conf)
+        with start_notice(master):
+            _embedded = build_session(master=master, app_name=settings.job_name, conf=conf)
         atexit.register(stop_embedded_session)
     return _embedded
 

@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from penstock.common.errors import CheckpointError, JobExecutionError, PenstockError
 from penstock.runtime.user_errors import user_traceback
+from penstock.spark.start_failures import WorkerStartError
 
 _MARK = "PENSTOCK-ERROR:"
 # How Spark and Hadoop say that a file of a checkpoint is not what was written.
@@ -21,6 +22,11 @@ _DAMAGE = re.compile(
 _FILE = re.compile(r"[^\s'\"]*/(?:state|offsets|commits|sources)/[^\s'\",;)]+")
 # After these a file may be unreadable because its reader was ended.
 _KILLED = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure|InterruptedException|ClosedByInterrupt")
+# In the planning process, in a task, and where the machine has no room for another process.
+_NOT_STARTED = re.compile(
+    r"Python worker failed to connect back|waiting for the Python worker to connect back|"
+    r"Python daemon failed to launch worker"
+)
 _PATTERN = re.compile(_MARK + r"([A-Za-z0-9+/=]+):")
 
 
@@ -46,6 +52,8 @@ def decode_failure(text: str) -> PenstockError:
         error = pickle.loads(base64.b64decode(found.group(1)))
         if isinstance(error, PenstockError):
             return error
+    if _NOT_STARTED.search(text):
+        return WorkerStartError(f"Spark could not start a Python process in time:\n{_essence(text)}")
     damage = _DAMAGE.search(text)
     if damage and not _KILLED.search(text):
         return CheckpointError(

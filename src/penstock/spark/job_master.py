@@ -33,6 +33,7 @@ from penstock.spark.compiler import compile_streaming
 from penstock.spark.failures import decode_failure
 from penstock.spark.report_sink import start_query
 from penstock.spark.source_server import SourceServer
+from penstock.spark.start_failures import StartPatience, WorkerStartError
 
 
 class JobMaster:
@@ -79,6 +80,7 @@ class JobMaster:
         """Run to the end, restarting as the restart strategy says; raises the job's error."""
         strategy = self.graph.settings.restart_strategy
         backoff = strategy.create() if strategy is not None else None
+        patience = StartPatience()
         attempt = 0
         try:
             checkpoint = self._checkpoint_directory()
@@ -91,16 +93,21 @@ class JobMaster:
                     self._run_attempt(attempt, checkpoint.location, restore)
                     break
                 except PenstockError as error:
-                    if backoff is None or self._cancelled.is_set() or self._is_hopeless(error):
+                    if self._cancelled.is_set() or self._is_hopeless(error):
                         raise
-                    backoff.notify_failure(int(time.time() * 1000))
-                    if not backoff.can_restart():
-                        if attempt:
-                            error.add_note(f"The job was restarted {attempt} times before. {strategy}")
-                        raise
+                    delay = 0
+                    if not patience.lasts(error, self.progress.checkpoint_id):
+                        if backoff is None:
+                            raise
+                        backoff.notify_failure(int(time.time() * 1000))
+                        if not backoff.can_restart():
+                            if attempt:
+                                error.add_note(f"The job was restarted {attempt} times before. {strategy}")
+                            raise
+                        delay = backoff.delay_ms()
                     self.status = JobStatus.RESTARTING
                     self.progress.restarted(error)
-                    if self._cancelled.wait(backoff.delay_ms() / 1000):
+                    if self._cancelled.wait(delay / 1000):
                         break
                     attempt += 1
             self.status = JobStatus.CANCELED if self._cancelled.is_set() else JobStatus.FINISHED
@@ -194,6 +201,8 @@ class JobMaster:
             self._run_query(attempt, checkpoint, server, restore)
         except (PySparkException, Py4JError) as error:
             failure = decode_failure(str(error))
+            if isinstance(failure, WorkerStartError):
+                raise failure from None
             if not self._query_started and self._directory is not None and self._directory.committed:
                 raise CheckpointError(
                     f"Spark cannot go on from the checkpoint in {checkpoint}, which may be damaged: {failure}"

@@ -177,7 +177,7 @@ def _checksum(offset: Offset) -> int:
 
 def split_works(works: list[SourceWork], limit: int, *, spread: bool) -> list[list[SourceWork]]:
     """Work for the tasks of one batch: a small batch is not worth more than one task, unless it is to be spread."""
-    if not spread and sum(_size(work) for work in works) <= _SMALL_BATCH:
+    if not spread and sum(map(_size, works)) <= _SMALL_BATCH:
         return [works]
     portions: list[list[SourceWork]] = [[] for _ in range(max(1, min(limit, len(works))))]
     for index, work in enumerate(works):
@@ -185,11 +185,12 @@ def split_works(works: list[SourceWork], limit: int, *, spread: bool) -> list[li
     return portions
 
 
-def _size(work: SourceWork) -> int:
-    total = 0
+def _size(work: SourceWork) -> float:
+    """About how many records a task reads; where offsets do not tell, many."""
+    total = 0.0
     for portion in work.ranges:
         if type(portion.start) is int and type(portion.end) is int:
-            total += portion.end - portion.start
+            total += (portion.end - portion.start) / portion.readers
         else:
             return _SMALL_BATCH + 1
     return total

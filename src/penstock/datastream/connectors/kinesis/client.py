@@ -1,0 +1,167 @@
+"""The link to boto3: imported when it is needed, configured with the properties that Flink programs use."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.common.errors import InvalidProgramError, PenstockError
+
+LOG = logging.getLogger("penstock.kinesis")
+
+_PROVIDER = "aws.credentials.provider"
+_ROLE_SESSION = "penstock"
+# A service that asks for patience. Everything else that is the caller's fault stays wrong however often it is tried.
+_BUSY = {
+    "ProvisionedThroughputExceededException",
+    "KMSThrottlingException",
+    "LimitExceededException",
+    "Throttling",
+    "ThrottlingException",
+    "RequestLimitExceeded",
+    "RequestTimeout",
+    "ServiceUnavailableException",
+    "InternalFailure",
+    "InternalFailureException",
+}
+
+
+class KinesisError(PenstockError):
+    """Kinesis refused something, or lost something; the message says what."""
+
+
+def boto3_package() -> Any:
+    """The package, or an error that says how to get it."""
+    try:
+        import boto3
+    except ImportError:
+        raise InvalidProgramError("Kinesis needs the package boto3: pip install 'penstock[kinesis]'") from None
+    return boto3
+
+
+def check_properties(properties: Mapping[str, Any]) -> dict[str, str]:
+    """The properties, or an error that says what is missing in them."""
+    known = {str(key): str(value) for key, value in properties.items()}
+    if "aws.region" not in known and "aws.endpoint" not in known:
+        raise InvalidProgramError("Kinesis needs the property aws.region, or aws.endpoint")
+    provider = known.get(_PROVIDER, "AUTO")
+    if provider not in _SESSIONS:
+        raise InvalidProgramError(f"{_PROVIDER} is one of {', '.join(_SESSIONS)}, not {provider!r}")
+    for key in _NEEDED.get(provider, ()):
+        if f"{_PROVIDER}.{key}" not in known:
+            raise InvalidProgramError(f"{_PROVIDER} is {provider}, so the property {_PROVIDER}.{key} is needed")
+    return known
+
+
+def new_client(service: str, properties: Mapping[str, str]) -> Any:
+    """A client of an AWS service; one serves any number of threads."""
+    package = boto3_package()
+    from botocore.config import Config
+
+    provider = properties.get(_PROVIDER)
+    if provider is None and f"{_PROVIDER}.basic.accesskeyid" in properties:
+        provider = "BASIC"
+    session = _SESSIONS[provider or "AUTO"](package, properties)
+    config = Config(connect_timeout=10, read_timeout=30, max_pool_connections=64, retries={"mode": "standard"})
+    return session.client(
+        service,
+        region_name=properties.get("aws.region", "us-east-1"),
+        endpoint_url=properties.get("aws.endpoint"),
+        verify=properties.get("aws.trust.all.certificates", "false").lower() != "true",
+        config=config,
+    )
+
+
+def _default(package: Any, properties: Mapping[str, str]) -> Any:
+    return package.Session()
+
+
+def _basic(package: Any, properties: Mapping[str, str]) -> Any:
+    return package.Session(
+        aws_access_key_id=properties[f"{_PROVIDER}.basic.accesskeyid"],
+        aws_secret_access_key=properties[f"{_PROVIDER}.basic.secretkey"],
+    )
+
+
+def _profile(package: Any, properties: Mapping[str, str]) -> Any:
+    path = properties.get(f"{_PROVIDER}.profile.path")
+    name = properties.get(f"{_PROVIDER}.profile.name", "default")
+    if path is None:
+        return package.Session(profile_name=name)
+    from botocore.session import Session
+
+    session = Session(profile=name)
+    session.set_config_variable("credentials_file", path)
+    return package.Session(botocore_session=session)
+
+
+def _role(package: Any, properties: Mapping[str, str]) -> Any:
+    """Credentials of a role, which are renewed before they run out."""
+    from botocore.credentials import RefreshableCredentials
+    from botocore.session import get_session
+
+    role = f"{_PROVIDER}.role"
+    arguments = {
+        "RoleArn": properties[f"{role}.arn"],
+        "RoleSessionName": properties.get(f"{role}.sessionName", _ROLE_SESSION),
+    }
+    if f"{role}.externalId" in properties:
+        arguments["ExternalId"] = properties[f"{role}.externalId"]
+
+    def renew() -> dict[str, str]:
+        token = package.client(
+            "sts",
+            region_name=properties.get("aws.region", "us-east-1"),
+            endpoint_url=properties.get(f"{role}.stsEndpoint"),
+        )
+        granted = token.assume_role(**arguments)["Credentials"]
+        return {
+            "access_key": granted["AccessKeyId"],
+            "secret_key": granted["SecretAccessKey"],
+            "token": granted["SessionToken"],
+            "expiry_time": granted["Expiration"].isoformat(),
+        }
+
+    session = get_session()
+    session._credentials = RefreshableCredentials.create_from_metadata(renew(), renew, "sts-assume-role")
+    return package.Session(botocore_session=session)
+
+
+# By the names of Flink's credential providers. boto3 looks for environment variables, web identity tokens and the
+# machine's role by itself.
+_SESSIONS = {
+    "AUTO": _default,
+    "BASIC": _basic,
+    "ENV_VAR": _default,
+    "PROFILE": _profile,
+    "ASSUME_ROLE": _role,
+    "WEB_IDENTITY_TOKEN": _default,
+}
+_NEEDED = {"BASIC": ("basic.accesskeyid", "basic.secretkey"), "ASSUME_ROLE": ("role.arn",)}
+
+
+def code_of(error: Exception) -> str:
+    """AWS's name for what went wrong; empty if the request did not get that far."""
+    answer: Any = getattr(error, "response", None) or {}
+    return str(answer.get("Error", {}).get("Code", ""))
+
+
+def is_busy(error: Exception) -> bool:
+    """Whether the service asks for patience."""
+    answer: Any = getattr(error, "response", None) or {}
+    status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return code_of(error) in _BUSY or status >= 500
+
+
+def is_away(error: Exception) -> bool:
+    """Whether the request did not reach the service, or its answer did not come back."""
+    from botocore.exceptions import ConnectionError as NoConnection
+    from botocore.exceptions import HTTPClientError
+
+    return isinstance(error, (NoConnection, HTTPClientError, OSError))
+
+
+def reason(error: Exception) -> str:
+    """In one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())

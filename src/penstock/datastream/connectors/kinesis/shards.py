@@ -1,0 +1,149 @@
+"""Shards are splits; an offset is a place within a shard.
+
+``TRIM_HORIZON`` is the oldest record there is, ``AT_TIMESTAMP:ms`` the first one not older, ``AFTER:sequence number``
+what follows a record, ``SHARD_END`` the end of a shard that was split or merged.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from penstock.common.errors import InvalidProgramError, shorten
+from penstock.core.source import SourceSplit
+
+__all__ = ["KinesisShard", "KinesisShardAssigner", "Record", "ShardSplit"]
+
+TRIM_HORIZON = "TRIM_HORIZON"
+SHARD_END = "SHARD_END"
+_AT, _AFTER = "AT_TIMESTAMP:", "AFTER:"
+_HASH_KEYS = 1 << 128
+
+Record = tuple[str, int, str, bytes]
+"""Sequence number, approximate time of arrival in milliseconds, partition key, data."""
+
+
+def at_timestamp(milliseconds: int) -> str:
+    """From this time on."""
+    return f"{_AT}{milliseconds}"
+
+
+def after(sequence_number: str) -> str:
+    """What follows a record."""
+    return f"{_AFTER}{sequence_number}"
+
+
+def sequence_number_of(offset: str) -> int | None:
+    """The record that an offset is behind.
+
+    >>> sequence_number_of("AFTER:49"), sequence_number_of("SHARD_END")
+    (49, None)
+    """
+    return int(offset.removeprefix(_AFTER)) if offset.startswith(_AFTER) else None
+
+
+def iterator_arguments(offset: str) -> dict[str, Any]:
+    """How to ask for an iterator that begins there.
+
+    >>> iterator_arguments("AFTER:49")
+    {'ShardIteratorType': 'AFTER_SEQUENCE_NUMBER', 'StartingSequenceNumber': '49'}
+    """
+    if offset.startswith(_AT):
+        moment = datetime.fromtimestamp(int(offset.removeprefix(_AT)) / 1000, UTC)
+        return {"ShardIteratorType": "AT_TIMESTAMP", "Timestamp": moment}
+    if offset.startswith(_AFTER):
+        number = offset.removeprefix(_AFTER)
+        return {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "StartingSequenceNumber": number}
+    return {"ShardIteratorType": offset}
+
+
+def stream_argument(stream: str) -> dict[str, str]:
+    """A stream by its name or by its ARN."""
+    return {"StreamARN" if stream.startswith("arn:") else "StreamName": stream}
+
+
+def record_of(answer: Mapping[str, Any]) -> Record:
+    """A record of GetRecords."""
+    arrival = round(answer["ApproximateArrivalTimestamp"].timestamp() * 1000)
+    return answer["SequenceNumber"], arrival, answer["PartitionKey"], answer["Data"]
+
+
+@dataclass(frozen=True)
+class KinesisShard:
+    """A shard as Kinesis lists it."""
+
+    stream: str
+    shard_id: str
+    starting_hash_key: int = 0
+    ending_hash_key: int = 0
+    parents: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(stream: str, answer: Mapping[str, Any]) -> KinesisShard:
+        """Of what ListShards says."""
+        parents = (answer.get("ParentShardId"), answer.get("AdjacentParentShardId"))
+        keys = answer["HashKeyRange"]
+        return KinesisShard(
+            stream,
+            answer["ShardId"],
+            int(keys["StartingHashKey"]),
+            int(keys["EndingHashKey"]),
+            tuple(f"{stream}/{parent}" for parent in parents if parent),
+        )
+
+    @property
+    def split_id(self) -> str:
+        """Its name in a checkpoint."""
+        return f"{self.stream}/{self.shard_id}"
+
+
+@dataclass(frozen=True)
+class ShardSplit(SourceSplit):
+    """A shard; for a task, with the records it is to read, if the driver has them."""
+
+    stream: str
+    shard_id: str
+    records: list[Record] | None = field(default=None, compare=False)
+
+    @staticmethod
+    def of(split_id: str) -> ShardSplit:
+        """The split of a shard."""
+        stream, _, shard_id = split_id.rpartition("/")
+        return ShardSplit(split_id, stream, shard_id)
+
+
+class KinesisShardAssigner:
+    """Says which subtask reads a shard: subclass it, or give it a function of a shard and the number of subtasks.
+
+    >>> by_number = KinesisShardAssigner(lambda shard, subtasks: int(shard.shard_id[-12:]))
+    >>> by_number.assign(KinesisShard("readings", "shardId-000000000003"), 2)
+    3
+    """
+
+    def __init__(self, function: Callable[[KinesisShard, int], int] | None = None) -> None:
+        if function is not None and not callable(function):
+            raise InvalidProgramError(f"a shard assigner is a function of a shard, got {shorten(function)}")
+        self._function = function
+
+    def assign(self, shard: KinesisShard, number_of_parallel_subtasks: int) -> int | None:
+        """The subtask, modulo the number of subtasks; ``None`` for the one that has the fewest shards."""
+        return None if self._function is None else self._function(shard, number_of_parallel_subtasks)
+
+    @staticmethod
+    def default_shard_assigner() -> KinesisShardAssigner:
+        """The subtask that has the fewest shards when a shard is found."""
+        return KinesisShardAssigner()
+
+    @staticmethod
+    def uniform_shard_assigner() -> KinesisShardAssigner:
+        """By the hash keys of a shard: subtasks get equal parts of the key space, whatever was split or merged."""
+        return KinesisShardAssigner(_by_hash_keys)
+
+
+def _by_hash_keys(shard: KinesisShard, subtasks: int) -> int:
+    middle = (shard.starting_hash_key + shard.ending_hash_key) // 2
+    # Another subtask first for every stream, so that one shard of each does not end up in the same subtask.
+    return middle * subtasks // _HASH_KEYS + zlib.crc32(shard.stream.encode())

@@ -1,0 +1,36 @@
+"""How the work of a batch is divided among Spark's tasks."""
+
+from penstock.core.source import SourceSplit
+from penstock.runtime.source_stage import SourceWork, SplitRange
+from penstock.spark.source_server import _SMALL_BATCH, split_works
+
+
+def work(subtask, start, end, readers=1):
+    return SourceWork(1, subtask, [SplitRange(SourceSplit(str(subtask)), start, end, readers)])
+
+
+def test_a_small_batch_is_read_by_one_task_unless_it_is_to_be_spread():
+    works = [work(0, 0, _SMALL_BATCH // 2), work(1, 10, 10 + _SMALL_BATCH // 2)]
+    assert split_works(works, 4, spread=False) == [works]
+    assert split_works(works, 4, spread=True) == [works[:1], works[1:]]
+
+
+def test_a_large_batch_has_as_many_tasks_as_may_run_at_once():
+    works = [work(subtask, 0, _SMALL_BATCH) for subtask in range(5)]
+    assert split_works(works, 2, spread=False) == [works[::2], works[1::2]]
+
+
+def test_a_range_that_is_read_in_parts_counts_once():
+    parts = [work(subtask, 100, 100 + _SMALL_BATCH, readers=3) for subtask in range(3)]
+    assert split_works(parts, 4, spread=False) == [parts]
+    parts = [work(subtask, 100, 103 + _SMALL_BATCH, readers=3) for subtask in range(3)]
+    assert len(split_works(parts, 4, spread=False)) == 3
+
+
+def test_where_offsets_are_no_numbers_a_batch_counts_as_large():
+    works = [work(0, "a", "b"), work(1, 0, 1)]
+    assert split_works(works, 4, spread=False) == [works[:1], works[1:]]
+
+
+def test_a_batch_without_work_is_one_task_that_carries_the_header():
+    assert split_works([], 4, spread=True) == [[]]
