@@ -86,7 +86,7 @@ bench: java $(VENV)/.bench ## compare with PyFlink, plain Spark, Bytewax, Pathwa
 	@$(PY) benchmarks/run.py $(ARGS)
 
 docs: $(VENV)/.docs ## build the guide as a site, in site/
-	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
 	@echo "site/index.html"
 
 clean: ## remove the environment and everything generated

@@ -56,7 +56,7 @@ class Plan:
             parallelism=self.parallelism,
             records=self.records,
             expected=expected_rate(system.name, job.letter),
-            seconds=self.seconds,
+            seconds=self.seconds * job.stretch,
             mode=mode,
             port=0,
             directory=".",

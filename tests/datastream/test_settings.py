@@ -179,3 +179,10 @@ def test_slot_sharing_groups_are_registered_once(env):
     assert stream.get_transformation().slot_sharing_group == "heavy"
     with pytest.raises(InvalidProgramError, match="heavy"):
         env.register_slot_sharing_group(SlotSharingGroup("heavy"))
+
+
+def test_a_checkpoint_storage_knows_where_savepoints_of_its_environment_go(env):
+    config = env.get_checkpoint_config().set_checkpoint_storage("file:///tmp/checkpoints")
+    assert config.get_checkpoint_storage().get_savepoint_path() is None
+    env.set_default_savepoint_directory("file:///tmp/savepoints")
+    assert config.get_checkpoint_storage().get_savepoint_path() == "file:///tmp/savepoints"

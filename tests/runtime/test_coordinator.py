@@ -415,3 +415,56 @@ def test_a_split_that_appears_later_is_known_as_such_and_moves_no_other(clock):
     assert log.asked == [("b", True), ("c", True), ("a", False)]
     before, after = (plan.header(offset).splits[0] for offset in (first, second))
     assert all(before[name].subtask == after[name].subtask for name in "bc")
+
+
+class TestBudgets:
+    """How the records that a batch may have are shared out."""
+
+    @staticmethod
+    def sizes(before, after):
+        return [positions(after)[split] - positions(before).get(split, 0) for split in positions(after)]
+
+    def test_splits_that_are_read_share_what_a_batch_may_have_evenly(self, clock):
+        plan = coordinator(clock, vertex(Script(*[["x"] * 1_000] * 4)), limit=100)
+        first = plan.plan(plan.initial_offset())
+        second = plan.plan(first)
+        assert [self.sizes(a, b) for a, b in ((EMPTY, first), (first, second))] == [[25] * 4] * 2
+
+    @pytest.mark.parametrize("quiet", [[], ["x"]], ids=["silent", "finished"])
+    def test_one_busy_split_among_many_is_not_held_back_by_the_others(self, clock, quiet):
+        source = Script(["x"] * 1_000, *[quiet] * 99, bounded=False)
+        source.ended = {str(split) for split in range(1, 100)} if quiet else set()
+        plan = coordinator(clock, vertex(source), limit=200)
+        first = plan.plan(plan.initial_offset())
+        second = plan.plan(first)
+        third = plan.plan(second)
+        assert self.sizes(EMPTY, first)[0] == 2
+        assert self.sizes(second, third)[0] >= 100
+
+    def test_a_batch_never_has_more_than_the_limit_whoever_wakes_up(self, clock):
+        source = Script(["x"] * 10_000, *[[] for _ in range(9)], bounded=False)
+        plan = coordinator(clock, vertex(source), limit=100)
+        before = plan.plan(plan.initial_offset())
+        for _ in range(5):
+            after = plan.plan(before)
+            assert 50 <= sum(self.sizes(before, after)) <= 100
+            before = after
+        for split in range(1, 10):
+            source.add(*["y"] * 10_000, split=split)
+        for _ in range(5):
+            after = plan.plan(before)
+            assert sum(self.sizes(before, after)) <= 100
+            before = after
+        assert self.sizes(before, plan.plan(before)) == [10] * 10
+
+    def test_a_source_that_is_silent_leaves_its_share_to_the_others(self, clock):
+        busy, silent = (Script(part, bounded=False) for part in (["x"] * 1_000_000, []))
+        plan = SourceCoordinator([vertex(busy, 0), vertex(silent, 1), vertex(silent, 2)], clock=clock)
+        plan.start()
+        first = plan.plan(plan.initial_offset())
+        assert positions(first) == {"0": FIRST_BATCH_RECORDS // 3}
+        second = plan.plan(first)
+        assert FIRST_BATCH_RECORDS // 2 <= self.sizes(first, second)[0] <= FIRST_BATCH_RECORDS
+
+
+EMPTY = {"s": {"source 0": {}}}

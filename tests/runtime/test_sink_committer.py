@@ -168,3 +168,79 @@ def test_a_log_that_would_not_survive_the_driver_is_refused(log, committers):
     with pytest.raises(InvalidProgramError, match=r"sink 'late'.*s3://bucket"):
         committers_of(log, Later)[0].check_durable("s3://bucket/dir")
     committers.check_durable("s3://bucket/dir")
+
+
+class Troublesome(Noting):
+    def open(self, job_id, sink_id):
+        if self.name == "cannot open":
+            raise OSError("no route")
+
+    def close(self):
+        super().close()
+        raise OSError(f"{self.name} is gone")
+
+
+def troublesome(log, *names, committer=Troublesome):
+    class OfThisKind(NotingSink):
+        def create_committer(self):
+            return committer(self.log, self.name)
+
+    chains = [[ChainedOperator(name, name, SinkOperator(OfThisKind(log, name)), None, None, 1)] for name in names]
+    return SinkCommitters([JobVertex(i, "", 1, 128, chain, True) for i, chain in enumerate(chains)])
+
+
+def test_a_committer_that_cannot_be_made_or_opened_names_its_sink(log):
+    def broken(log, name):
+        raise ValueError("no such cluster")
+
+    with pytest.raises(JobExecutionError, match="sink 'broken' failed to create its committer: ValueError"):
+        troublesome(log, "broken", committer=broken)
+    with pytest.raises(JobExecutionError, match="sink 'cannot open' failed to open its committer: OSError: no route"):
+        troublesome(log, "fine", "cannot open").start("job", None)
+
+
+def test_all_committers_are_closed_once_though_one_of_them_fails(log):
+    committers = troublesome(log, "first", "second")
+    with pytest.raises(JobExecutionError, match="sink 'first' failed to close its committer: OSError: first is gone"):
+        committers.close()
+    committers.close()
+    assert log == [("first", "closed"), ("second", "closed")]
+
+
+def test_what_a_failed_job_fails_with_is_not_hidden_by_its_committers(log):
+    troublesome(log, "first").close(failed=True)
+    assert log == [("first", "closed")]
+
+
+def test_a_commit_that_did_not_come_back_is_committed_again_as_such(tmp_path):
+    calls = []
+
+    class After(Committer):
+        after_checkpoint = True
+
+        def __init__(self, log, name):
+            pass
+
+        def commit(self, committables, checkpoint_id):
+            calls.append(("commit", checkpoint_id))
+            if committables == ["fails"]:
+                raise OSError("timed out")
+
+        def recommit(self, committables, checkpoint_id):
+            calls.append(("recommit", checkpoint_id))
+
+    def start():
+        made = troublesome([], "sink", committer=After)
+        made.start("job", str(tmp_path))
+        return made
+
+    committers = start()
+    committers.commit([TaskReport(0, 0, "", 0, None, [("sink", ["fails"])], {})], 1)
+    committers.commit([TaskReport(0, 0, "", 0, None, [("sink", ["fine"])], {})], 2)
+    with pytest.raises(JobExecutionError, match="timed out"):
+        committers.checkpoint_complete()
+    committers.checkpoint_complete()
+    assert calls == [("commit", 1), ("recommit", 1), ("commit", 2)]
+    committers.commit([TaskReport(0, 0, "", 0, None, [("sink", ["of a crashed driver"])], {})], 3)
+    start().checkpoint_complete()
+    assert calls[3:] == [("recommit", 3)]

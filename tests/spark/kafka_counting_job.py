@@ -1,9 +1,12 @@
 """A program to be killed: Kafka -> count by key -> Kafka, exactly once.
 
-python kafka_counting_job.py CHECKPOINT_DIRECTORY BOOTSTRAP_SERVERS SOURCE_TOPIC TARGET_TOPIC
+python kafka_counting_job.py CHECKPOINT_DIRECTORY BOOTSTRAP_SERVERS SOURCE_TOPIC TARGET_TOPIC PREFIX [STEP FILE]
+
+With a step of the transaction it stops behind that step of its second commit for ever, and says so by making the file.
 """
 
 import sys
+import threading
 from pathlib import Path
 
 from penstock.common import Configuration, SimpleStringSchema, WatermarkStrategy
@@ -15,6 +18,7 @@ from penstock.datastream.connectors.kafka import (
     KafkaSink,
     KafkaSource,
 )
+from penstock.datastream.connectors.kafka.committer import CheckpointTransaction
 from penstock.datastream.state import ValueStateDescriptor
 
 KEYS = 7
@@ -30,7 +34,40 @@ class Count(KeyedProcessFunction):
         yield f"{ctx.get_current_key()} {self.count.value()}"
 
 
-def main(checkpoint, bootstrap_servers, source_topic, target_topic):
+class Stopping:
+    """A client that stops behind a step."""
+
+    def __init__(self, client, step, file):
+        self._client, self._step, self._file = client, step, file
+
+    def __getattr__(self, name):
+        method = getattr(self._client, name)
+        if name != self._step:
+            return method
+
+        def stop(*arguments):
+            method(*arguments)
+            Path(self._file).touch()
+            threading.Event().wait()
+
+        return stop
+
+
+def stop_behind(step, file):
+    original, commits = CheckpointTransaction.write, []
+
+    def write(self, chunks, checkpoint_id):
+        commits.append(checkpoint_id)
+        if len(commits) == 2:
+            self.producer.client = Stopping(self.producer.client, step, file)
+        original(self, chunks, checkpoint_id)
+
+    CheckpointTransaction.write = write
+
+
+def main(checkpoint, bootstrap_servers, source_topic, target_topic, prefix, *stop):
+    if stop:
+        stop_behind(*stop)
     configuration = Configuration.from_dict({"penstock.batch.max-records": str(BATCH), "spark.master": "local[2]"})
     env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)
     env.get_checkpoint_config().set_checkpoint_storage(Path(checkpoint).as_uri())
@@ -49,7 +86,8 @@ def main(checkpoint, bootstrap_servers, source_topic, target_topic):
         .set_bootstrap_servers(bootstrap_servers)
         .set_record_serializer(schema.set_value_serialization_schema(SimpleStringSchema()).build())
         .set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
-        .set_transactional_id_prefix(f"count-{target_topic}")
+        .set_transactional_id_prefix(prefix)
+        .set_property("transaction.timeout.ms", "900000")
         .build()
     )
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")

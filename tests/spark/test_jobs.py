@@ -1,6 +1,7 @@
 """Jobs on Spark: clients, restarts, checkpoints, and what must not be seen of the engine."""
 
 import threading
+from pathlib import Path
 
 import pytest
 from support import script
@@ -10,6 +11,7 @@ from penstock.common.errors import InvalidProgramError, JobExecutionError, UserF
 from penstock.core.sink import Committer, Sink, SinkWriter
 from penstock.datastream import KeyedProcessFunction, MapFunction, RuntimeContext, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
+from penstock.spark.report_sink import _Listener
 
 pytestmark = pytest.mark.spark
 
@@ -225,6 +227,24 @@ def test_a_spark_without_our_sink_reports_through_foreach_batch(env, monkeypatch
     env.from_sequence(1, 100).key_by(lambda n: n % 3).process(Count()).sink_to(Kept(commits))
     env.execute()
     assert all_counts(commits) == expected_counts(100, 3)
+
+
+def test_what_a_batch_sends_to_the_driver_arrives_whole_also_if_it_is_large(spark, monkeypatch):
+    stored, original = [], _Listener.stored
+
+    def store(self, batch_id, path):
+        stored.append(Path(path))
+        assert Path(path).stat().st_size > 65_536
+        original(self, batch_id, path)
+
+    monkeypatch.setattr(_Listener, "stored", store)
+    commits = {}
+    env = StreamExecutionEnvironment(spark=spark).set_parallelism(2)
+    env.from_sequence(1, 3_000).map(lambda n: f"{n:0100d}").sink_to(Kept(commits))
+    env.execute()
+    assert sorted(int(value) for values in commits.values() for value in values) == list(range(1, 3_001))
+    assert stored
+    assert not any(path.parent.exists() for path in stored)
 
 
 class Diary(MapFunction):

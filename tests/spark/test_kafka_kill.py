@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import time
+from functools import partial
 
 import pytest
 from processes import alive, descendants, start, wait_until
@@ -18,7 +19,10 @@ pytestmark = [
 START_SECONDS = 240  # a busy machine starts a JVM slowly
 RECORDS = 1_800
 KEYS = 7
-KILLS = 3
+
+# Behind which step of a transaction the driver is killed, if not at any moment: the number of the checkpoint
+# with some of its records, all of them but no commit, a commit that Spark does not know of.
+KILLS = ("any", "send_offsets_to_transaction", "flush", "commit_transaction")
 
 
 def test_a_job_from_kafka_to_kafka_killed_again_and_again_delivers_every_record_once(kafka, tmp_path):
@@ -29,23 +33,27 @@ def test_a_job_from_kafka_to_kafka_killed_again_and_again_delivers_every_record_
     for partition in range(3):
         kafka.send(source, range(partition, RECORDS, 3), partition=partition)
     arguments = (tmp_path / "checkpoint", kafka.bootstrap_servers, source, target)
-    for _ in range(KILLS):
-        process, children = run(tmp_path, arguments), {}
+    prefix = f"count-{target}"
+    for step in KILLS:
+        reached = tmp_path / step
+        stop = () if step == "any" else (step, reached)
+        process, children = run(tmp_path, (*arguments, prefix, *stop)), {}
         try:
-            seen = len(kafka.values(target)) + 60 * moments.randint(1, 5)
-            wait_until(
-                lambda process=process, seen=seen: process.poll() is not None or len(kafka.values(target)) >= seen,
-                START_SECONDS,
-                "a commit",
-            )
+            if stop:
+                arrived = reached.exists
+            else:
+                arrived = partial(has_written, kafka, target, len(kafka.values(target)) + 60 * moments.randint(1, 5))
+            wait_until(partial(has_ended_or, process, arrived), START_SECONDS, "a commit")
             assert process.poll() is None, said(tmp_path)
-            time.sleep(moments.uniform(0, 0.4))  # any moment of a batch
+            if not stop:
+                time.sleep(moments.uniform(0, 0.4))  # any moment of a batch
             children = descendants(process.pid)
         finally:
             process.kill()
             process.wait()
         wait_until(lambda children=children: not alive(children), 60, "the end of the JVM and its workers")
-    process = run(tmp_path, arguments)
+        prefix = f"{step}-{target}"  # the next one goes on under another id
+    process = run(tmp_path, (*arguments, prefix))
     try:
         process.wait(timeout=400)
     finally:
@@ -58,6 +66,14 @@ def test_a_job_from_kafka_to_kafka_killed_again_and_again_delivers_every_record_
     expected = sorted(f"{key} {n}" for key, total in counts.items() for n in range(1, total + 1))
     assert sorted(kafka.values(target)) == expected
     assert kafka.committed(f"group-{source}", source, 3) == [RECORDS // 3] * 3
+
+
+def has_ended_or(process, condition):
+    return process.poll() is not None or condition()
+
+
+def has_written(kafka, topic, count):
+    return len(kafka.values(topic)) >= count
 
 
 def run(directory, arguments):

@@ -174,7 +174,9 @@ class Committer(ABC):
     log, because a second run of the batch takes the place of the first.
     """
     max_retries: int = 10
-    """How often a commit that asks for it is tried again before the job fails."""
+    """How often a commit that asks for it is tried again before the job fails. One that follows the checkpoint is tried
+    again with the next batches instead, as often as there are any, and so often at the end of the job.
+    """
     retry_backoff_ms: int = 50
     """The wait before the first retry; doubled for each one after it, up to 100 times as long."""
 
@@ -193,6 +195,12 @@ class Committer(ABC):
         """Commits what all tasks prepared in a micro-batch. Must be idempotent: after a failure it is called again
         with the same arguments, even if everything was committed.
         """
+
+    def recommit(self, committables: list[Any], checkpoint_id: int) -> None:
+        """:meth:`commit` of what a job that starts again finds in the log: it may have been committed before the
+        crash. Only for those that commit after the checkpoint.
+        """
+        self.commit(committables, checkpoint_id)
 
     def close(self) -> None:
         """Called once at the end of the job."""

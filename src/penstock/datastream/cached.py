@@ -1,19 +1,179 @@
-"""Streams that a later job reads again."""
+"""Streams whose records are kept, so that a later job reads them instead of computing them again."""
 
 from __future__ import annotations
 
-from penstock.datastream.data_stream import DataStream
+import contextlib
+import pickle
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["CachedDataStream"]
+from penstock.core.sink import Committer, Sink, SinkWriter, WriterInitContext
+from penstock.core.source import Source, SourceReader, SourceSplit, SplitEnumerator
+from penstock.datastream.connectors.ranges import RangeEnumerator, RangeSplit
+from penstock.datastream.data_stream import DataStream
+from penstock.graph.job_graph import translate
+from penstock.graph.settings import JobSettings
+from penstock.graph.transformation import SinkTransformation, SourceTransformation, Transformation
+from penstock.runtime.operators.sink import SinkOperator
+from penstock.runtime.serialization import dumps
+
+if TYPE_CHECKING:
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+__all__ = ["CachedDataStream", "sinks_of_caches"]
+
+_RECORDS = "records"
 
 
 class CachedDataStream(DataStream):
-    """A bounded stream whose records may be read by several jobs.
+    """A bounded stream whose records are kept by the first job in BATCH mode that computes it to its end.
 
-    Sources here give the same records whenever they are read, so a later job that uses the stream computes it anew and
-    gets the same result; nothing needs to be stored, and nothing can go stale.
+    Streams made of it later, and jobs they belong to, read what was kept: on the driver's disk, until the program ends
+    or :meth:`invalidate` is called. As in Flink, only batch jobs keep records; in STREAMING mode a stream is computed
+    again, with the same result.
     """
 
+    def __init__(self, env: StreamExecutionEnvironment, transformation: Transformation) -> None:
+        self._directory = tempfile.mkdtemp(prefix="penstock-cache-")
+        weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
+        self._kept: SourceTransformation | None = None
+        super().__init__(env, transformation)
+        env._caches.append(self)
+
+    @property
+    def _transformation(self) -> Transformation:
+        """What the stream is computed by or, once there is something kept, a source that reads it."""
+        if self._kept is None and self.is_kept:
+            self._kept = SourceTransformation(
+                name=f"Cache: {self._computed.name}",
+                source=_CacheSource(self._directory),
+                output_type=self._computed.output_type,
+            )
+        return self._computed if self._kept is None else self._kept
+
+    @_transformation.setter
+    def _transformation(self, transformation: Transformation) -> None:
+        self._computed = transformation
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether a job has kept the records."""
+        return Path(self._directory, _RECORDS).exists()
+
     def invalidate(self) -> None:
-        """Forget what is cached; harmless, since the stream can always be computed again."""
+        """Forget what is kept: the next job computes the stream again, and keeps it again."""
         self._env._check_open()
+        Path(self._directory, _RECORDS).unlink(missing_ok=True)
+        self._kept = None
+
+
+def sinks_of_caches(
+    caches: Sequence[CachedDataStream], sinks: list[Transformation], settings: JobSettings
+) -> list[Transformation]:
+    """What a job must write besides its own sinks so that streams which it computes anyway are kept."""
+    missing = [stream for stream in caches if not stream.is_kept]
+    if not missing or not translate(sinks, settings).runs_as_batch:
+        return []
+    computed: set[int] = set()
+    waiting = list(sinks)
+    while waiting:
+        transformation = waiting.pop()
+        if transformation.id not in computed:
+            computed.add(transformation.id)
+            waiting += transformation.inputs
+    return [
+        SinkTransformation(
+            name=f"Sink: Cache of {stream._computed.name}",
+            input=stream._computed,
+            operator=SinkOperator(_CacheSink(stream._directory)),
+        )
+        for stream in missing
+        if stream._computed.id in computed
+    ]
+
+
+class _CacheSink(Sink):
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+
+    def create_writer(self, context: WriterInitContext) -> SinkWriter:
+        return _CacheWriter(context.subtask_id)
+
+    def create_committer(self) -> Committer:
+        return _CacheCommitter(self._directory)
+
+
+class _CacheWriter(SinkWriter):
+    def __init__(self, subtask: int) -> None:
+        self._subtask = subtask
+        self._chunks: list[bytes] = []
+
+    def write_batch(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
+        self._chunks.append(dumps((list(values), None if timestamps is None else list(timestamps)), "a cached record"))
+
+    def prepare_commit(self) -> list[Any]:
+        chunks, self._chunks = self._chunks, []
+        return [(self._subtask, chunks)]
+
+
+class _CacheCommitter(Committer):
+    """A batch job commits once, with everything."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = Path(directory)
+
+    def commit(self, committables: list[Any], checkpoint_id: int) -> None:
+        parts: dict[int, list[bytes]] = {}
+        for subtask, chunks in committables:
+            parts.setdefault(subtask, []).extend(chunks)
+        with contextlib.suppress(FileNotFoundError):  # nobody has the stream any more
+            temporary = self._directory / f"{_RECORDS}.tmp"
+            temporary.write_bytes(pickle.dumps([parts[subtask] for subtask in sorted(parts)]))
+            temporary.replace(self._directory / _RECORDS)
+
+
+@dataclass(frozen=True)
+class _CacheSplit(RangeSplit):
+    """What one task has written; for a task that reads it, with the records."""
+
+    chunks: tuple[bytes, ...] = ()
+
+
+class _CacheSource(Source):
+    """Offsets are chunks as they were written."""
+
+    def __init__(self, directory: str) -> None:
+        self._path = Path(directory, _RECORDS)
+
+    def create_enumerator(self, parallelism: int) -> SplitEnumerator:
+        return _CacheEnumerator(pickle.loads(self._path.read_bytes()))
+
+    def create_reader(self) -> SourceReader:
+        return _CacheReader()
+
+    def initial_offset(self, split: SourceSplit) -> int:
+        return 0
+
+
+class _CacheEnumerator(RangeEnumerator):
+    def __init__(self, parts: list[list[bytes]]) -> None:
+        super().__init__([_CacheSplit(str(number), 0, len(part)) for number, part in enumerate(parts)])
+        self._parts = parts
+
+    def prepare(self, split: SourceSplit, start_offset: Any, end_offset: Any) -> SourceSplit:
+        assert isinstance(split, _CacheSplit)
+        return replace(split, chunks=tuple(self._parts[int(split.split_id)][start_offset:end_offset]))
+
+
+class _CacheReader(SourceReader):
+    def read(
+        self, split: SourceSplit, start_offset: Any, end_offset: Any
+    ) -> Iterator[tuple[list[Any], list[int] | None]]:
+        assert isinstance(split, _CacheSplit)
+        for chunk in split.chunks:
+            yield pickle.loads(chunk)

@@ -46,6 +46,7 @@ class CheckpointConfig:
         self._force_unaligned = False
         self._alignment_timeout = Duration.of_millis(0)
         self._storage: CheckpointStorage | None = None
+        self._savepoint_dir: str | None = None
 
     def is_checkpointing_enabled(self) -> bool:
         return self._interval > 0
@@ -122,6 +123,8 @@ class CheckpointConfig:
         return self
 
     def get_checkpoint_storage(self) -> CheckpointStorage | None:
+        if self._storage is not None:
+            self._storage._savepoint_path = self._savepoint_dir
         return self._storage
 
     def set_checkpoint_storage(self, storage: CheckpointStorage | str) -> CheckpointConfig:

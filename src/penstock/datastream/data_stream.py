@@ -390,7 +390,7 @@ class DataStream(StreamSettings):
         return stream_to_dataframe(self._env._session(settings), self._transformation, settings, schema)
 
     def cache(self) -> CachedDataStream:
-        """Says that the records will be read again by a later job; see CachedDataStream."""
+        """Keeps the records of this stream for later jobs; see CachedDataStream."""
         from penstock.datastream.cached import CachedDataStream
 
         self._operators("cache")

@@ -193,6 +193,7 @@ class EnvironmentSettings:
     def set_default_savepoint_directory(self, directory: str) -> Self:
         self._check_open()
         self._savepoint_dir = require_name(directory, "the savepoint directory")
+        self._checkpoint_config._savepoint_dir = self._savepoint_dir
         return self
 
     def _set_state_memory(self, budget: int) -> None:

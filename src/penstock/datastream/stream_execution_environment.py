@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from penstock.common.configuration import Configuration
 from penstock.common.errors import InvalidProgramError, PenstockError
@@ -16,6 +16,9 @@ from penstock.datastream.execution_defaults import current_defaults
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import SinkTransformation, Transformation
 from penstock.graph.uids import check_uids
+
+if TYPE_CHECKING:
+    from penstock.datastream.cached import CachedDataStream
 
 __all__ = ["Executor", "StreamExecutionEnvironment"]
 
@@ -51,6 +54,7 @@ class StreamExecutionEnvironment(EnvironmentSources):
         self._executor = executor if defaults.executor is None else defaults.executor
         self._spark = spark
         self._sinks: list[Transformation] = []
+        self._caches: list[CachedDataStream] = []
         self._side_output_types: dict[tuple[int, str], TypeInformation | None] = {}
         self._job_listeners: list[Callable[[JobClient], None]] = list(defaults.job_listeners)
         self._submission_listeners = list(defaults.submission_listeners)
@@ -99,6 +103,10 @@ class StreamExecutionEnvironment(EnvironmentSources):
             check_uids(self._sinks)
         settings = self._job_settings(job_name)
         sinks, self._sinks = self._sinks, []
+        if self._caches:
+            from penstock.datastream.cached import sinks_of_caches
+
+            sinks += sinks_of_caches(self._caches, sinks, settings)
         for announce in self._submission_listeners:
             announce(settings.job_name)
         client = self._get_executor().submit(sinks, settings)

@@ -31,16 +31,20 @@ class CommitLog:
     def __init__(self, directory: str | None) -> None:
         self._directory = None if directory is None else Path(directory)
         self._entries: dict[int, list[Any]] = {}
+        self.uncertain: set[int] = set()
+        """Entries that may be committed: somebody was at it, another process or this one, and did not come back."""
         if self._directory is not None:
             self._directory.mkdir(parents=True, exist_ok=True)
             for path in self._directory.glob("*.log"):
                 self._entries[int(path.stem)] = pickle.loads(read_checked(path))
+            self.uncertain.update(self._entries)
 
     def put(self, checkpoint_id: int, committables: list[Any]) -> None:
         """Keep what is to be committed with a checkpoint, instead of anything kept for it before."""
         if self._directory is not None:
             write_checked(self._path(checkpoint_id), dumps(committables, "a committable"))
         self._entries[checkpoint_id] = committables
+        self.uncertain.discard(checkpoint_id)
 
     def entries(self) -> list[tuple[int, list[Any]]]:
         """What is not committed yet, oldest first."""

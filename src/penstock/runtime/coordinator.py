@@ -30,6 +30,7 @@ Offset = dict[str, Any]
 
 ACTIVE, IDLE, FINISHED, GONE = 0, 1, 2, 3
 """States of a split. It is FINISHED in the batch that reads it to its end, and GONE afterwards."""
+_NEW = (None, ACTIVE)
 
 MIN_BATCH_RECORDS = 1_000
 FIRST_BATCH_RECORDS = 50_000
@@ -52,6 +53,8 @@ class CoordinatedSource:
     splits: dict[str, SourceSplit] = field(default_factory=dict)
     last_active: dict[str, int] = field(default_factory=dict)
     restored: bool = False
+    unfinished: int = 1  # splits, when a batch was planned last
+    busy: set[str] = field(default_factory=set)  # those of them that had something to read
 
     @property
     def key(self) -> str:
@@ -79,7 +82,7 @@ class BatchSizer:
     """
 
     def __init__(self, fixed: int | None = None, target_seconds: float = TARGET_BATCH_SECONDS) -> None:
-        self._fixed = fixed
+        self.fixed = fixed is not None
         self._target = target_seconds
         self._seen = 0
         self._rates: list[float] = []  # of full batches since the size was changed
@@ -90,7 +93,7 @@ class BatchSizer:
     def observe(self, records: int, seconds: float) -> None:
         """Learn from a batch; one that was not full says nothing about full ones."""
         self._seen += 1
-        if self._fixed is not None or self._seen <= 2 or records < self.limit // 2:
+        if self.fixed or self._seen <= 2 or records < self.limit // 2:
             return
         self._rates.append(records / max(seconds, 1e-6))
         if seconds > 5 * self._target:
@@ -260,7 +263,8 @@ class SourceCoordinator:
         splits = source.enumerator.discover_splits()
         for split in splits:
             source.splits[split.split_id] = split
-        budget = max(1, self.sizer.limit // max(1, len(splits) * len(self.sources)))
+        open_splits = [split.split_id for split in splits if before.get(split.split_id, _NEW)[1] < FINISHED]
+        budgets = self._budgets(source, open_splits)
         for split in splits:
             position = before.get(split.split_id)
             if position is None:
@@ -269,13 +273,35 @@ class SourceCoordinator:
                 position = (firsts[split.split_id], ACTIVE, subtask)
             offset, state, subtask = position
             if state < FINISHED:
-                offset, state = self._advance_split(source, split, offset, state, budget, now)
+                offset, state = self._advance_split(source, split, offset, state, budgets[split.split_id], now)
             else:
                 state = GONE
             after[split.split_id] = [offset, state, subtask]
         for split_id, (offset, state, subtask) in before.items():  # a split that is no longer listed stays
             after.setdefault(split_id, [offset, GONE if state >= FINISHED else state, subtask])
         return after, firsts
+
+    def _budgets(self, source: CoordinatedSource, open_splits: list[str]) -> dict[str, int]:
+        """How many records each split may contribute to the next batch.
+
+        Splits that had something to read when the last batch was planned share what is allowed, so that one of many is
+        read as fast as an only one. The others together may take up to half of it, should they wake up: a batch is
+        never larger than the limit.
+        """
+        was_busy = source.busy & set(open_splits)
+        busy, total = len(was_busy), len(open_splits)
+        limit = self.sizer.limit
+        if self.sizer.fixed:  # one limit for each source
+            limit //= len(self.sources)
+        else:
+            others = [other for other in self.sources if other is not source]
+            busy += sum(len(other.busy) for other in others)
+            total += sum(other.unfinished for other in others)
+        source.unfinished, source.busy = len(open_splits), set()
+        fair = limit // max(1, total)
+        quiet = max(1, fair // 2 if busy else fair)
+        share = max(1, (limit - quiet * (total - busy)) // busy) if busy else quiet
+        return {split_id: share if split_id in was_busy else quiet for split_id in open_splits}
 
     def _starting_offset(self, source: CoordinatedSource, split: SourceSplit, *, fresh: bool) -> Any:
         offset = source.enumerator.starting_offset(split, fresh=fresh)
@@ -304,6 +330,7 @@ class SourceCoordinator:
         moved = latest is not None and latest != offset
         if moved:
             offset, state = latest, ACTIVE
+            source.busy.add(split.split_id)
         if moved or split.split_id not in source.last_active:
             source.last_active[split.split_id] = now
         elif source.idle_timeout is not None and now >= source.last_active[split.split_id] + source.idle_timeout:

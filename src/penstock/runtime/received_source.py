@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 from penstock.common.errors import JobExecutionError, PenstockError
 from penstock.core.source import SourceReader, SourceSplit, SplitEnumerator
 from penstock.runtime.receive_log import CAPACITY, ReceiveLog
-from penstock.runtime.user_errors import user_traceback
+from penstock.runtime.user_errors import exits_are_errors, user_traceback
 
 RECORD, WATERMARK, IDLE = 0, 1, 2
 Received = tuple[int, Any, int | None]
@@ -129,7 +130,8 @@ class ReceiverEnumerator(SplitEnumerator):
 
     def _run(self, index: int, receiver: Receiver, restored: ReceiverSnapshot | None) -> None:
         try:
-            receiver.run(self._logs[index], self._stop, restored)
+            with exits_are_errors(self._name):  # in a thread, an exit would look like the end of the stream
+                receiver.run(self._logs[index], self._stop, restored)
         except PenstockError as error:
             self._failure = error
         except Exception as error:
@@ -183,14 +185,16 @@ class ReceiverEnumerator(SplitEnumerator):
         self._stop.set()
         for log in self._logs:
             log.release()
-        for receiver in self._receivers.values():
-            receiver.cancel()
-        for thread in self._threads:
-            thread.join(_STOP_SECONDS)
-        for receiver in self._receivers.values():
-            receiver.close()
-        for log in self._logs:
-            log.close()
+        with ExitStack() as stack:  # everything below is done, last line first, whatever fails
+            for log in self._logs:
+                stack.callback(log.close)
+            for receiver in self._receivers.values():
+                stack.callback(receiver.close)
+            for thread in self._threads:
+                stack.callback(thread.join, _STOP_SECONDS)
+            for index, receiver in self._receivers.items():
+                if not self._done[index]:
+                    stack.callback(receiver.cancel)
 
 
 def _parts(offset: Any) -> tuple[int, ReceiverSnapshot | None]:

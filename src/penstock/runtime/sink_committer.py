@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from penstock.common.errors import InvalidProgramError, JobExecutionError, PenstockError, RetryCommitError
 from penstock.core.sink import Committer
@@ -15,6 +15,8 @@ from penstock.runtime.frames import TaskReport
 from penstock.runtime.job import JobVertex
 from penstock.runtime.operators.sink import SinkOperator
 from penstock.runtime.user_errors import user_traceback
+
+T = TypeVar("T")
 
 _LONGEST_BACKOFF = 100  # times the first wait
 
@@ -35,15 +37,16 @@ class SinkCommitters:
         for vertex in vertices:
             for chained in vertex.operators:
                 if isinstance(chained.operator, SinkOperator):
-                    committer = chained.operator.sink.create_committer()
+                    self._names[chained.operator_id] = chained.name
+                    create = chained.operator.sink.create_committer
+                    committer = self._guarded(chained.operator_id, "create its committer", create)
                     if committer is not None:
                         self._committers[chained.operator_id] = committer
-                        self._names[chained.operator_id] = chained.name
 
     def start(self, job_id: str, directory: str | None) -> None:
         """Called before the first batch: the job's lasting id, and a directory that survives a crash of the driver."""
         for sink_id, committer in self._committers.items():
-            committer.open(job_id, sink_id)
+            self._guarded(sink_id, "open its committer", partial(committer.open, job_id, sink_id))
             if committer.after_checkpoint and sink_id not in self._early:
                 self._logs[sink_id] = CommitLog(None if directory is None else str(Path(directory) / sink_id))
 
@@ -74,7 +77,7 @@ class SinkCommitters:
             elif committer.after_checkpoint and sink_id not in self._early:
                 raise RuntimeError("SinkCommitters.start() was not called")
             else:
-                self._commit(sink_id, committer, prepared[sink_id], checkpoint_id)
+                self._commit(sink_id, committer, committer.commit, prepared[sink_id], checkpoint_id)
 
     def checkpoint_complete(self, up_to: int | None = None, *, final: bool = False) -> None:
         """The batches whose committables are in the logs, or those up to an id, are durable: commit them, oldest first
@@ -86,17 +89,21 @@ class SinkCommitters:
             for checkpoint_id, committables in log.entries():
                 if up_to is not None and checkpoint_id > up_to:
                     break
+                commit = committer.recommit if checkpoint_id in log.uncertain else committer.commit
                 try:
-                    self._commit(sink_id, committer, committables, checkpoint_id, retry=final)
+                    self._commit(sink_id, committer, commit, committables, checkpoint_id, retry=final)
                 except RetryCommitError:
                     break  # in order: what is younger waits, too
+                except PenstockError:
+                    log.uncertain.add(checkpoint_id)
+                    raise
                 log.remove(checkpoint_id)
         for sink_id, committer in self._committers.items():
             self._guarded(sink_id, "clean up", partial(committer.checkpoint_complete, final=final))
 
-    def _guarded(self, sink_id: str, what: str, call: Callable[[], None]) -> None:
+    def _guarded(self, sink_id: str, what: str, call: Callable[[], T]) -> T:
         try:
-            call()
+            return call()
         except PenstockError:
             raise
         except Exception as error:
@@ -106,13 +113,19 @@ class SinkCommitters:
             ) from error
 
     def _commit(
-        self, sink_id: str, committer: Committer, committables: list[Any], checkpoint_id: int, *, retry: bool = True
+        self,
+        sink_id: str,
+        committer: Committer,
+        commit: Callable[[list[Any], int], None],
+        committables: list[Any],
+        checkpoint_id: int,
+        *,
+        retry: bool = True,
     ) -> None:
         failures = 0
         while True:
             try:
-                commit = partial(committer.commit, committables, checkpoint_id)
-                self._guarded(sink_id, f"commit batch {checkpoint_id}", commit)
+                self._guarded(sink_id, f"commit batch {checkpoint_id}", partial(commit, committables, checkpoint_id))
             except RetryCommitError as error:
                 failures += 1
                 if not retry:
@@ -127,7 +140,14 @@ class SinkCommitters:
             else:
                 return
 
-    def close(self) -> None:
-        """Close all committers."""
-        for committer in self._committers.values():
-            committer.close()
+    def close(self, *, failed: bool = False) -> None:
+        """Close all committers, also if one of them fails; that of a job that has failed is the error that counts."""
+        errors: list[PenstockError] = []
+        committers, self._committers = self._committers, {}
+        for sink_id, committer in committers.items():
+            try:
+                self._guarded(sink_id, "close its committer", committer.close)
+            except PenstockError as error:
+                errors.append(error)
+        if errors and not failed:
+            raise errors[0]

@@ -138,11 +138,15 @@ class SourceTask:
         where = f"split '{portion.split.split_id}' from {shorten(portion.start)} to {shorten(portion.end)}"
         with source_errors(self.name, f"reading {where}"):
             batches = self._reader.read(portion.split, portion.start, portion.end)
+        awake = False  # as far as is known here: the range before may have ended idle
         while True:
             with source_errors(self.name, f"reading {where}"):  # not around the yield: others' errors are not its own
                 batch = next(batches, None)
             if batch is None:
                 return
+            if type(batch) is int and not awake:
+                yield False  # a watermark wakes an idle split up, as a record does
+            awake = awake or bool(batch[0]) if isinstance(batch, tuple) else batch is not True
             yield batch
 
     def _open_reader(self) -> SourceReader:

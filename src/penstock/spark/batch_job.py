@@ -68,7 +68,7 @@ class BatchJob:
             self.status = JobStatus.FAILED
             raise
         finally:
-            self._committers.close()
+            self._committers.close(failed=self.status is JobStatus.FAILED)
 
     def cancel(self) -> None:
         """Stop the running Spark job."""

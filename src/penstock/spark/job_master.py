@@ -117,9 +117,9 @@ class JobMaster:
         finally:
             self.queries.end(f"job '{self.graph.name}' is not running: its state cannot be queried")
             self.savepoints.end(f"job '{self.graph.name}' has ended: there is nothing to take a savepoint of")
-            self._committers.close()
             if self._temporary is not None:
                 shutil.rmtree(self._temporary, ignore_errors=True)
+            self._committers.close(failed=self.status is JobStatus.FAILED)
 
     def _is_hopeless(self, error: PenstockError) -> bool:
         """Whether the job would only fail again: its definition is wrong, or its checkpoint damaged.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import struct
+import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -34,12 +36,13 @@ def start_query(spark: SparkSession, writer: DataStreamWriter, on_batch: OnBatch
     gateway = spark.sparkContext._gateway
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     name = uuid4().hex
-    sink.register(name, _Listener(on_batch))
-    try:
-        yield writer.format(REPORT_SINK).option("listener", name).start()
-    finally:
-        with contextlib.suppress(Py4JError, OSError):
-            sink.forget(name)
+    with tempfile.TemporaryDirectory(prefix="penstock-batches-", ignore_cleanup_errors=True) as directory:
+        sink.register(name, _Listener(on_batch), directory)
+        try:
+            yield writer.format(REPORT_SINK).option("listener", name).start()
+        finally:
+            with contextlib.suppress(Py4JError, OSError):
+                sink.forget(name)
 
 
 class _Listener:
@@ -47,6 +50,10 @@ class _Listener:
 
     def __init__(self, on_batch: OnBatch) -> None:
         self._on_batch = on_batch
+
+    def stored(self, batch_id: int, path: str) -> None:
+        """Called by Spark's stream thread, for a large batch."""
+        self.batch(batch_id, Path(path).read_bytes())
 
     def batch(self, batch_id: int, data: bytes) -> None:
         """Called by Spark's stream thread."""

@@ -8,7 +8,8 @@ the user's functions always see the same thread.
 
 A live stage may only be used if the state it was left with is the state in the store. Every batch writes a random
 token with its state, and the host compares. A retried, speculative or lost attempt can therefore never leave a wrong
-cache behind; a host that is gone costs a reload.
+cache behind. A host may go at any time: Spark ends workers that it thinks idle, and knows nothing of those that run a
+batch for another. What it writes is therefore held back until its batch is done, and the batch is run here instead.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
 from typing import Any, Protocol
@@ -39,6 +40,7 @@ _META = "meta"
 _TOKEN_BYTES = 12
 _GET, _PUT, _REMOVE, _DONE, _FAILED, _STALE = range(6)
 _MAX_CONNECTIONS = 64
+_HELD_BYTES = 128 * 1024 * 1024
 _BIND_ATTEMPTS = 20
 _BIND_PAUSE = 0.002
 
@@ -136,6 +138,8 @@ class Hosted(ABC):
                 raise result
             if self.closed:
                 self.drop()
+            elif self._listener is None:  # the name was taken
+                self._listen(attempts=1)
             return result
 
     def _attempt(self, store: StageStore, frames: list[bytes]) -> list[Row] | BaseException:
@@ -167,21 +171,22 @@ class Hosted(ABC):
 
     # -- for other workers --------------------------------------------------------------------------------------
 
-    def _listen(self) -> None:
+    def _listen(self, attempts: int = _BIND_ATTEMPTS) -> None:
         if sys.platform != "linux":  # only Linux has socket names that vanish with their process
             return
         listener = socket.socket(socket.AF_UNIX)
-        for _ in range(_BIND_ATTEMPTS):
+        for left in reversed(range(attempts)):
             try:
                 listener.bind(_address(self._key))
             except OSError:  # a host that gave up a moment ago
-                time.sleep(_BIND_PAUSE)
+                if left:
+                    time.sleep(_BIND_PAUSE)
                 continue
             listener.listen()
             self._listener = listener
             threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
             return
-        listener.close()  # the stage works without; other workers will not find it
+        listener.close()  # the stage works without; other workers do not find it before it has tried again
 
     def _accept(self, listener: socket.socket) -> None:
         with contextlib.suppress(OSError):
@@ -308,43 +313,76 @@ _connections: dict[StageKey, Connection] = {}
 
 def _relay(key: StageKey, token: bytes, store: StageStore, frames: list[bytes]) -> list[Row] | None:
     """Let the stage's host run a batch; None if there is none, or not with this state."""
-    connection = _connections.pop(key, None) or _connect(key)
-    if connection is None:
-        return None
-    observed = _ObservedStore(store)
-    try:
-        connection.send_bytes(token)
-        connection.send_bytes(pickle.dumps(frames, 5))
-        rows = _answer(connection, observed)
-    except (EOFError, OSError):  # the host is gone
-        connection.close()
-        if observed.changed:  # half a batch is in the store: it must not be committed
-            raise_encoded(ConnectionError(f"the worker that hosts stage {key[1]}, channel {key[2]} has ended"))
-        return None
-    if rows is None:
-        connection.close()
-    else:
-        if len(_connections) >= _MAX_CONNECTIONS:
-            _connections.pop(next(iter(_connections))).close()
-        _connections[key] = connection
-    return rows
+    for connection in _ways_to(key):
+        held = HeldStore(store)
+        try:
+            connection.send_bytes(token)
+            connection.send_bytes(pickle.dumps(frames, 5))
+            rows = _answer(connection, held)
+        except (EOFError, OSError):  # the host is gone
+            connection.close()
+            if held.changed:  # half a batch is in the store: it must not be committed
+                raise_encoded(ConnectionError(f"the worker that hosts stage {key[1]}, channel {key[2]} has ended"))
+            continue
+        if rows is None:
+            connection.close()
+        else:
+            held.release()
+            if len(_connections) >= _MAX_CONNECTIONS:
+                _connections.pop(next(iter(_connections))).close()
+            _connections[key] = connection
+        return rows
+    return None
 
 
-class _ObservedStore:
-    """Remembers whether anything was written."""
+def _ways_to(key: StageKey) -> Iterator[Connection]:
+    """The connection to the host, and if that has ended, one to the host there may be instead."""
+    known = _connections.pop(key, None)
+    if known is not None:
+        yield known
+    new = _connect(key)
+    if new is not None:
+        yield new
+
+
+class HeldStore:
+    """Holds back what is written, so that the store is as it was if the writer does not come to an end."""
 
     def __init__(self, store: StageStore) -> None:
-        self.get = store.get
         self._store = store
+        self._held: dict[str, bytes | None] = {}
+        self._bytes = 0
         self.changed = False
+        """Whether something had to be let through: there is a limit to what is held."""
+
+    def get(self, page_id: str) -> bytes | None:
+        """Read a page as the writer has left it."""
+        return self._held[page_id] if page_id in self._held else self._store.get(page_id)
 
     def put(self, page_id: str, blob: bytes) -> None:
-        self.changed = True
-        self._store.put(page_id, blob)
+        """Write a page."""
+        self._hold(page_id, blob)
 
     def remove(self, page_id: str) -> None:
-        self.changed = True
-        self._store.remove(page_id)
+        """Remove a page."""
+        self._hold(page_id, None)
+
+    def _hold(self, page_id: str, blob: bytes | None) -> None:
+        self._bytes += len(blob or b"") - len(self._held.get(page_id) or b"")
+        self._held[page_id] = blob
+        if self._bytes > _HELD_BYTES:
+            self.release()
+
+    def release(self) -> None:
+        """Let everything through."""
+        for page_id, blob in self._held.items():
+            self.changed = True
+            if blob is None:
+                self._store.remove(page_id)
+            else:
+                self._store.put(page_id, blob)
+        self._held.clear()
+        self._bytes = 0
 
 
 def _connect(key: StageKey) -> Connection | None:
@@ -356,7 +394,7 @@ def _connect(key: StageKey) -> Connection | None:
         return None
 
 
-def _answer(connection: Connection, store: _ObservedStore) -> list[Row] | None:
+def _answer(connection: Connection, store: HeldStore) -> list[Row] | None:
     while True:
         kind, content = connection.recv()
         if kind == _GET:

@@ -1,6 +1,8 @@
 """FileSink: what is visible when, names, rolling, compaction, and exactly once whatever crashes when."""
 
 import random
+import threading
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -55,7 +57,9 @@ def row_sink(directory, policy=None, assigner=FLAT, **options):
     builder = FileSink.for_row_format(directory, LINES).with_bucket_assigner(assigner)
     if policy is not None:
         builder.with_rolling_policy(policy)
-    if options:
+    if "check_interval" in options:
+        builder.with_bucket_check_interval(options["check_interval"])
+    if "strategy" in options:
         builder.enable_compact(options["strategy"], options["compactor"])
     return builder.build()
 
@@ -144,9 +148,13 @@ def test_files_roll_by_size_age_and_inactivity(tmp_path, kind):
         assert len(files) == {"age": 2, "inactivity": 1}[kind]
 
 
-def test_a_file_is_completed_in_time_though_no_record_comes(tmp_path):
-    out, clock = tmp_path / "out", ManualClock(HOUR)
-    sink = row_sink(out, RollingPolicy.default_rolling_policy(1 << 20, 60_000, 5_000))
+@pytest.mark.parametrize(("interval", "late"), [(None, 0), (2_000, 1_000), (5_000, 0), (7_000, 2_000)])
+def test_a_file_is_completed_in_time_though_no_record_comes(tmp_path, interval, late):
+    """When its time is over or, if there is a check interval, with the next check: at whole multiples of it."""
+    out, clock = tmp_path / "out", ManualClock(HOUR - HOUR % 70_000)
+    policy = RollingPolicy.default_rolling_policy(1 << 20, 60_000, 5_000)
+    options = {} if interval is None else {"check_interval": interval}
+    sink = row_sink(out, policy, **options)
 
     def build(env):
         from penstock.common import WatermarkStrategy
@@ -168,6 +176,9 @@ def test_a_file_is_completed_in_time_though_no_record_comes(tmp_path):
     job.run()
     assert visible(out) == {}
     clock.advance(4_999)
+    job.run()
+    assert visible(out) == {}
+    clock.advance(late)
     job.run()
     assert visible(out) == {}
     clock.advance(1)
@@ -200,6 +211,43 @@ def test_names_have_prefix_sink_subtask_number_and_suffix(tmp_path):
     for subtask in ("0", "1"):
         counts = sorted(int(part[3]) for part in parts if part[2] == subtask)
         assert counts == list(range(len(counts)))  # they only go up, and a replay would take the same ones
+
+
+class Watched(Crashing):
+    """Looks at the directory after every batch, and after every batch that failed."""
+
+    def __init__(self, tmp_path, out, build):
+        super().__init__(tmp_path, build)
+        self.out = out
+        self.seen = [{}]
+        self.discarded = set()
+
+    def step(self, job):
+        try:
+            super().step(job)
+        except PenstockError:
+            self.discarded.update(name for name in hidden(self.out) if ".pending." in name)
+            raise
+        finally:
+            self.seen.append(visible(self.out))
+
+
+def test_numbers_of_files_only_go_up_and_a_discarded_file_is_never_seen_under_one(tmp_path):
+    """Spec ch. 8, P06. A number whose file was discarded is taken again by the replay: no reader knows it yet."""
+    out = tmp_path / "out"
+    TROUBLE.update(dict.fromkeys((7, 8, 17, 18, 31, 32), True))
+    small_files = RollingPolicy.default_rolling_policy(3, 10**9, 10**9)
+    job = Watched(tmp_path, out, sequence_to(row_sink(out, small_files)))
+    assert job.run() >= 3
+    assert job.discarded  # complete files of a batch that failed
+    last = {}
+    for before, after in pairwise(job.seen):
+        assert after.items() >= before.items()  # a file that was seen stays as it is
+        for name in sorted(after.keys() - before.keys(), key=lambda name: int(name.rpartition("-")[2])):
+            subtask, number = name.split("-")[2:]
+            assert int(number) == last.get(subtask, -1) + 1
+            last[subtask] = int(number)
+    assert numbers(out) == list(range(1, 41))
 
 
 def test_two_sinks_and_two_jobs_can_share_a_directory(tmp_path):
@@ -319,6 +367,32 @@ def test_small_files_are_compacted_by_checkpoints_and_by_size(tmp_path):
         assert hidden(out) == []
         assert 1 < len(visible(out)) < job.offset["n"]
         assert most_hidden <= 3
+
+
+class MeetsAnother(FileCompactor):
+    """Compacts only while somebody else does."""
+
+    def compact(self, inputs, output):
+        BOTH.wait(60)
+        FileCompactor.concat_file_compactor().compact(inputs, output)
+
+
+class TwoBuckets(BucketAssigner):
+    def get_bucket_id(self, element, context):
+        return f"by={element % 2}"
+
+
+BOTH = threading.Barrier(2)
+
+
+def test_as_many_buckets_are_compacted_at_once_as_there_are_threads(tmp_path):
+    out = tmp_path / "out"
+    strategy = FileCompactStrategy.builder().enable_compaction_on_checkpoint(100).set_num_compact_threads(2).build()
+    rolling = RollingPolicy.on_checkpoint_rolling_policy()
+    sink = row_sink(out, rolling, TwoBuckets(), strategy=strategy, compactor=MeetsAnother())
+    Crashing(tmp_path, sequence_to(sink, 40, 1)).start().run()
+    assert numbers(out) == list(range(1, 41))
+    assert {Path(path).parent.name for path in visible(out)} == {"by=0", "by=1"}
 
 
 def test_concatenated_files_can_have_a_delimiter_and_identical_ones_stay_apart(tmp_path):

@@ -10,6 +10,8 @@ from tests.datastream.connectors.servers import postgresql
 
 from penstock.common import Types
 from penstock.common.errors import InvalidProgramError, PenstockError
+from penstock.core.sink import WriterInitContext
+from penstock.datastream.connectors import jdbc
 from penstock.datastream.connectors.dbapi import open_database, to_paramstyle
 from penstock.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions, JdbcSink
 
@@ -67,6 +69,21 @@ def _troublesome(row):
 @pytest.fixture(autouse=True)
 def _clean():
     TROUBLE.clear()
+
+
+def test_rows_that_have_waited_long_enough_are_written_before_the_batch_ends(url, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(jdbc.time, "monotonic", lambda: now[0])
+    execution = JdbcExecutionOptions.builder().with_batch_interval_ms(100).build()
+    sink = JdbcSink.sink("INSERT INTO t VALUES (?, ?)", ROW, options(url), execution)
+    writer = sink.create_writer(WriterInitContext(subtask_id=0, parallelism=1, checkpoint_id=1))
+    written = []
+    for moment in (0.0, 0.099, 0.1, 0.15, 0.25):
+        now[0] = moment
+        writer.write_batch([("k", int(1_000 * moment))], None)
+        written.append(len(execute(url, "SELECT * FROM t")))
+    assert written == [0, 0, 3, 3, 5]
+    writer.close()
 
 
 @pytest.mark.parametrize("cold", [False, True])

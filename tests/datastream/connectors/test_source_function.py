@@ -1,5 +1,6 @@
 """Source functions: state, the checkpoint lock, what happens when the job is slower, and the end."""
 
+import sys
 import threading
 import time
 from pathlib import Path
@@ -9,9 +10,10 @@ from crashing import CommittedSink, Crashing
 
 from penstock.common import Watermark
 from penstock.common.errors import JobExecutionError, PenstockError
+from penstock.common.watermark import MIN_WATERMARK
 from penstock.core.functions import CheckpointedFunction, CheckpointListener, ListCheckpointed
 from penstock.core.state import ListStateDescriptor
-from penstock.datastream.connectors.source_function import SourceFunctionSource
+from penstock.datastream.connectors.source_function import FunctionReceiver, SourceFunctionSource
 from penstock.datastream.functions import KeyedProcessFunction, ParallelSourceFunction, SourceFunction
 from penstock.runtime.receive_log import ReceiveLog
 
@@ -315,3 +317,98 @@ def test_an_instance_that_is_idle_does_not_hold_time_back_and_one_that_is_silent
     job.run_to_end()
     job.close()
     assert sorted(sink.records) == [10, 50, 190]
+
+
+class Misbehaving(SourceFunction):
+    """Does what its name in TROUBLE says."""
+
+    def run(self, ctx):
+        ctx.collect("a record")
+        if "exit" in TROUBLE:
+            sys.exit(3)
+
+    def cancel(self):
+        LOG.append("cancel")
+        raise OSError("there is nothing to cancel")
+
+    def close(self):
+        LOG.append("close")
+
+
+def test_sys_exit_in_run_fails_the_job_and_is_not_the_end_of_the_stream(tmp_path):
+    TROUBLE["exit"] = True
+    job = Crashing(tmp_path, counting(CommittedSink("exit"), Misbehaving()), receiving=True).start()
+    with pytest.raises(PenstockError, match=r"called sys\.exit\(3\)"):
+        job.run_to_end()
+    job.close()
+    assert LOG == ["close"]
+
+
+def test_a_function_that_has_come_to_its_end_is_closed_and_not_cancelled(tmp_path):
+    assert Crashing(tmp_path, counting(CommittedSink("ended"), Misbehaving()), receiving=True).run() == 0
+    assert LOG == ["close"]
+
+
+def test_a_function_that_fails_when_it_is_cancelled_is_closed_all_the_same(tmp_path):
+    class Endless(Misbehaving):
+        def run(self, ctx):
+            started.set()
+            stop.wait()
+
+    started, stop = threading.Event(), threading.Event()
+    enumerator = SourceFunctionSource(Endless()).create_enumerator(1)
+    enumerator._make_receiver = lambda index: FunctionReceiver("endless", Endless(), 0, 1)
+    enumerator.start()
+    enumerator.latest_offset(*enumerator.discover_splits(), 0, 10)
+    started.wait()
+    threading.Timer(0, stop.set).start()
+    with pytest.raises(OSError, match="nothing to cancel"):
+        enumerator.close()
+    assert LOG == ["cancel", "close"]
+
+
+def test_a_function_that_never_lets_go_of_its_lock_can_be_closed(monkeypatch):
+    monkeypatch.setattr("penstock.datastream.connectors.source_function._CLOSE_SECONDS", 0.01)
+    monkeypatch.setattr("penstock.runtime.received_source._STOP_SECONDS", 0.01)
+    held = threading.Event()
+
+    class Holding(ResettableCount):
+        def run(self, ctx):
+            with ctx.get_checkpoint_lock():
+                held.set()
+                threading.Event().wait()
+
+    enumerator = SourceFunctionSource(ResettableCount(1)).create_enumerator(1)
+    enumerator._make_receiver = lambda index: FunctionReceiver("holding", Holding(1), 0, 1)
+    enumerator.start()
+    enumerator.latest_offset(*enumerator.discover_splits(), 0, 10)
+    held.wait()
+    enumerator.close()
+    assert LOG[-1] == ("close", -1)
+
+
+class IdleThenWatermark(SourceFunction):
+    def run(self, ctx):
+        ctx.collect_with_timestamp("before", 1)
+        ctx.mark_as_temporarily_idle()
+        ctx.emit_watermark(Watermark(5))
+        ctx.collect_with_timestamp("behind", 7)
+
+    def cancel(self):
+        pass
+
+
+class WithClock(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        yield value, ctx.timer_service().current_watermark()
+
+
+@pytest.mark.parametrize("max_records", [1, 100])
+def test_a_watermark_ends_idleness_as_a_record_does(tmp_path, max_records):
+    sink = CommittedSink("awake")
+
+    def build(env):
+        env.add_source(IdleThenWatermark()).key_by(lambda value: 0).process(WithClock()).sink_to(sink)
+
+    Crashing(tmp_path, build, max_records=max_records, receiving=True, parallelism=1).run()
+    assert sink.records == [("before", MIN_WATERMARK), ("behind", 5)]

@@ -13,6 +13,7 @@ from tests.datastream.connectors.servers import redis_server
 from penstock.common import Row
 from penstock.common.errors import InvalidProgramError, PenstockError
 from penstock.core.sink import DeliveryGuarantee, WriterInitContext
+from penstock.datastream.connectors import upsert
 from penstock.datastream.connectors.elasticsearch import (
     Elasticsearch6SinkBuilder,
     Elasticsearch7SinkBuilder,
@@ -75,6 +76,18 @@ def test_each_key_is_sent_once_per_group_with_its_last_value():
     writer.flush(end_of_input=False)
     writer.flush(end_of_input=True)
     assert store.applied == [[Change("a", 2), Change("b", 3)], [Change("a", 4)]]
+
+
+def test_changes_that_have_waited_long_enough_are_sent_with_the_next_one(monkeypatch):
+    store, now = Store(), [0.0]
+    monkeypatch.setattr(upsert.time, "monotonic", lambda: now[0])
+    writer = StoreSink(store, flush_interval_ms=50).create_writer(context())
+    for moment in (0.0, 0.049, 0.05, 0.06, 0.1):
+        now[0] = moment
+        writer.write_batch([(moment, "x")], None)
+    assert [[change.key for change in group] for group in store.applied] == [[0.0, 0.049, 0.05]]
+    writer.flush(end_of_input=False)
+    assert len(store.applied) == 2
 
 
 def test_what_the_store_wants_later_is_sent_again_and_then_the_job_fails():
@@ -217,6 +230,19 @@ def test_every_document_is_there_once_with_or_without_a_key_of_its_own(tmp_path,
     assert sorted(document["id"] for document in found.values()) == list(range(1, 31))
     if key_field:
         assert found["7"] == {"id": 7, "text": "ä7"}
+
+
+@pytest.mark.parametrize(("interval", "requests"), [(0, 3), (-1, 1), (3_600_000, 1)])
+def test_documents_are_sent_after_the_flush_interval(server, interval, requests):
+    builder = Elasticsearch7SinkBuilder().set_hosts(server.url).set_bulk_flush_interval(interval)
+    writer = builder.set_emitter(ElasticsearchEmitter.static_index("i", "id")).build().create_writer(context())
+    for number in range(3):
+        writer.write_batch([{"id": number}], None)
+    writer.flush(end_of_input=True)
+    assert set(server.indices["i"]) == {"0", "1", "2"}
+    assert len(server.requests) == requests
+    with pytest.raises(InvalidProgramError, match="or -1 for none, got -2"):
+        builder.set_bulk_flush_interval(-2)
 
 
 def test_the_index_can_be_a_field_and_rows_are_documents(server):

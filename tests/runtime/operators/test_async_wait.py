@@ -1,13 +1,16 @@
 import asyncio
+import gc
+import sys
 import threading
 
 import pytest
 from crashing import Crashing
 
 from penstock.common import WatermarkStrategy
-from penstock.common.errors import UserFunctionError
+from penstock.common.errors import JobExecutionError, UserFunctionError
 from penstock.common.time import Time
 from penstock.core.functions import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy
+from penstock.core.functions.async_io import empty_result_predicate, exception_type_predicate
 from penstock.datastream import AsyncDataStream, KeyedProcessFunction
 from penstock.datastream.connectors import CollectSink
 from penstock.runtime.operators.async_wait import AsyncWaitOperator
@@ -224,3 +227,106 @@ class Unreliable(AsyncFunction):
 class Lateness(KeyedProcessFunction):
     def process_element(self, value, ctx):
         yield value, ctx.timestamp() <= ctx.timer_service().current_watermark()
+
+
+def test_a_call_that_is_cancelled_from_within_fails_and_names_its_record(run):
+    class Cancelled(AsyncFunction):
+        async def async_invoke(self, value):
+            waited_for = asyncio.ensure_future(asyncio.Event().wait())
+            waited_for.cancel()
+            await waited_for
+
+    with pytest.raises(UserFunctionError, match="was cancelled") as caught:
+        run(Cancelled()).send("a")
+    assert caught.value.record == "'a'"
+
+
+@pytest.mark.parametrize("error", ["not an exception", StopIteration()])
+def test_whatever_completes_a_call_exceptionally_completes_it(run, error):
+    class Odd(AsyncFunction):
+        def async_invoke(self, value, result_future):
+            result_future.complete_exceptionally(error)
+
+    with pytest.raises(UserFunctionError, match="completed exceptionally with"):
+        run(Odd(), timeout=0).send("a")
+
+
+def test_timeout_may_be_a_coroutine_and_its_errors_are_its_own(run):
+    class Asking(Hanging):
+        async def timeout(self, value):
+            await asyncio.sleep(0)
+            if value == "bad":
+                raise KeyError("nothing to fall back on")
+            return [f"instead of {value}"]
+
+    driver = run(Asking(), timeout=1)
+    assert driver.send("a") == ["instead of a"]
+    with pytest.raises(UserFunctionError, match="method timeout") as caught:
+        driver.send("bad")
+    assert caught.value.record == "'bad'"
+
+
+def test_a_method_that_is_not_asynchronous_is_told_so(run):
+    class Plain(AsyncFunction):
+        def async_invoke(self, value):
+            return [value]
+
+    with pytest.raises(UserFunctionError, match="make it an async def"):
+        run(Plain()).send("a")
+
+
+def test_sys_exit_in_a_call_fails_the_job_and_leaves_nothing_behind(run, capfd):
+    class Exiting(AsyncFunction):
+        async def async_invoke(self, value):
+            if value == 3:
+                sys.exit(3)
+            await asyncio.sleep(0)
+
+    with pytest.raises(JobExecutionError, match=r"called sys\.exit\(3\)"):
+        run(Exiting()).send(1, 2, 3, 4)
+    gc.collect()
+    assert capfd.readouterr().err == ""
+
+
+def test_only_errors_that_the_predicate_names_are_tried_again(run):
+    class Choosy(AsyncFunction):
+        def __init__(self):
+            self.calls = []
+
+        async def async_invoke(self, value):
+            self.calls.append(value)
+            raise ConnectionError(value) if value == "again" else KeyError(value)
+
+    retries = AsyncRetryStrategy.exponential_backoff(2, 1, 4, 2.0, None, exception_type_predicate(OSError))
+    function = Choosy()
+    for value in ("again", "not again"):
+        with pytest.raises(UserFunctionError, match=value):
+            run(function, retries=retries).send(value)
+    assert function.calls == ["again"] * 3 + ["not again"]
+
+
+def test_results_that_stay_unwanted_are_taken_when_the_retries_are_used_up(run):
+    class Empty(AsyncFunction):
+        calls = 0
+
+        async def async_invoke(self, value):
+            self.calls += 1
+            return []
+
+    function = Empty()
+    assert run(function, retries=AsyncRetryStrategy.fixed_delay(2, 1, empty_result_predicate)).send("a") == []
+    assert function.calls == 3
+
+
+def test_async_invoke_is_called_by_one_thread_in_the_order_of_the_records(run):
+    class Noting(AsyncFunction):
+        def __init__(self):
+            self.calls = []
+
+        async def async_invoke(self, value):
+            self.calls.append((value, threading.get_ident()))
+            return await asyncio.to_thread(lambda: [value])
+
+    function = Noting()
+    assert run(function, capacity=3).send(*range(10)) == list(range(10))
+    assert function.calls == [(value, threading.get_ident()) for value in range(10)]

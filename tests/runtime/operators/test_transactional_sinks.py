@@ -121,6 +121,44 @@ def test_a_batch_without_records_leaves_its_transaction_open(tmp_path, transacti
     assert all((transactions / name).read_text() for name in commits)
 
 
+class WithFooter(Transactional):
+    def finish_processing(self, transaction):
+        self.invoke(transaction, -1, None)
+
+
+def test_what_is_written_at_the_end_is_committed_though_the_last_batch_has_no_records(tmp_path, transactions):
+    def build(env):
+        numbers(env).filter(lambda value: value < 3).add_sink(WithFooter(transactions)).set_parallelism(1)
+
+    Crashing(tmp_path, build, max_records=2).run()
+    assert visible(transactions) == [-1, 1, 2]
+
+
+class Recovering(Transactional):
+    """Forgives what may have been committed before, and only that."""
+
+    def commit(self, transaction):
+        super().commit(transaction)
+        trouble("after commit")
+
+    def recover_and_commit(self, transaction):
+        LOG.append(("recover", transaction))
+        super().commit(transaction)
+
+
+def test_recover_and_commit_is_for_transactions_that_may_be_committed_and_commit_for_all_others(tmp_path, transactions):
+    def build(env):
+        numbers(env).add_sink(Recovering(transactions)).set_parallelism(1)
+
+    TROUBLE["after commit"] = 1
+    assert Crashing(tmp_path, build).run() == 1
+    recovered = [name for what, name in LOG if what == "recover"]
+    commits = [name for what, name in LOG if what == "commit"]
+    assert recovered == commits[:1]
+    assert commits.count(recovered[0]) == 2
+    assert visible(transactions) == list(range(1, 13))
+
+
 @pytest.mark.parametrize("cold", [False, True])
 @pytest.mark.parametrize("when", ["invoke", "pre_commit", "commit"])
 @pytest.mark.parametrize("times", [1, 3])

@@ -72,6 +72,7 @@ class ElasticsearchSink(UpsertSink):
             max_retries=settings["max_retries"],
             retry_backoff_ms=settings["backoff_ms"],
             backoff_growth=settings["backoff_growth"],
+            flush_interval_ms=settings["flush_interval_ms"],
         )
         self.emitter = emitter
         self._hosts = hosts
@@ -208,6 +209,7 @@ class ElasticsearchSinkBuilderBase:
             "max_retries": 5,
             "backoff_ms": 100,
             "backoff_growth": 2,
+            "flush_interval_ms": None,
             "user": None,
             "password": None,
             "path_prefix": "",
@@ -244,8 +246,10 @@ class ElasticsearchSinkBuilderBase:
         return self._with(max_bytes=max_size_mb << 20)
 
     def set_bulk_flush_interval(self, interval_millis: int) -> Self:
-        """Accepted for compatibility: documents are sent with every micro-batch at the latest."""
-        return self
+        """Send documents that have waited so long; all of them at the end of a micro-batch in any case."""
+        if interval_millis < -1:
+            raise InvalidProgramError(f"the flush interval is milliseconds, or -1 for none, got {interval_millis}")
+        return self._with(flush_interval_ms=None if interval_millis == -1 else interval_millis)
 
     def set_bulk_flush_backoff_strategy(
         self, flush_backoff_type: FlushBackoffType, max_retries: int, delay_millis: int

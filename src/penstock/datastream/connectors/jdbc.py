@@ -114,7 +114,10 @@ class JdbcExecutionOptions:
             self._options = JdbcExecutionOptions()
 
         def with_batch_interval_ms(self, batch_interval_ms: int) -> JdbcExecutionOptions.Builder:
-            """Accepted for compatibility: rows are written with every micro-batch at the latest."""
+            """Write rows that have waited so long, 0 for no limit; all of them at the end of a micro-batch in any case.
+
+            An exactly-once sink writes once for each micro-batch.
+            """
             self._options = replace(self._options, batch_interval_ms=_at_least(0, batch_interval_ms, "batch interval"))
             return self
 
@@ -226,10 +229,14 @@ class _JdbcWriter(SinkWriter):
         self._row_type = sink._row_type
         self._size = sink._execution.batch_size
         self._retries = sink._execution.max_retries
+        self._interval = sink._execution.batch_interval_ms / 1000
         self._rows: list[Sequence[Any]] = []
+        self._since = 0.0
         self._connected: Any = None
 
     def write_batch(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
+        if not self._rows:
+            self._since = time.monotonic()
         for value in values:
             fields = self._fields(value)
             if fields is None:
@@ -238,7 +245,8 @@ class _JdbcWriter(SinkWriter):
         self._rows_added()
 
     def _rows_added(self) -> None:
-        if len(self._rows) >= self._size:
+        overdue = self._interval > 0 and time.monotonic() - self._since >= self._interval
+        if overdue or len(self._rows) >= self._size:
             self._write_out()
 
     def flush(self, end_of_input: bool) -> None:

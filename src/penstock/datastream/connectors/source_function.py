@@ -44,6 +44,7 @@ from penstock.runtime.state.pages import MemoryPageStore
 
 _LOCK_SECONDS = 0.05
 _HELD_TOO_LONG = 20
+_CLOSE_SECONDS = 1.0
 
 
 class SourceFunctionSource(Source):
@@ -184,10 +185,15 @@ class FunctionReceiver(Receiver):
         self._function.cancel()
 
     def close(self) -> None:
-        with self._lock:
+        # A function that does not return from run() may hold the lock for ever: it is closed all the same.
+        held = self._lock.acquire(timeout=_CLOSE_SECONDS)
+        try:
             if self._opened and not self._closed:
                 self._closed = True
                 self._function.close()
+        finally:
+            if held:
+                self._lock.release()
 
 
 class _InitializationContext(FunctionInitializationContext):

@@ -74,6 +74,7 @@ class UpsertSink(Sink):
         max_retries: int = 5,
         retry_backoff_ms: int = 100,
         backoff_growth: int = 2,
+        flush_interval_ms: int | None = None,
     ) -> None:
         if batch_size <= 0 or max_retries < 0 or retry_backoff_ms < 0 or backoff_growth < 1:
             raise InvalidProgramError("an upsert sink needs a batch size above 0, and retries and waits not below 0")
@@ -83,6 +84,7 @@ class UpsertSink(Sink):
         self.max_retries = max_retries
         self.retry_backoff_ms = retry_backoff_ms
         self.backoff_growth = backoff_growth
+        self.flush_interval_ms = flush_interval_ms
 
     @abstractmethod
     def connect(self, context: WriterInitContext) -> UpsertClient:
@@ -99,6 +101,7 @@ class UpsertWriter(SinkWriter):
         self._sink = sink
         self._client = client
         self._changes: dict[Any, Any] = {}
+        self._since = 0.0
 
     def write_batch(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
         key, value = self._sink.key, self._sink.value
@@ -107,8 +110,12 @@ class UpsertWriter(SinkWriter):
 
     def put(self, key: Any, value: Any) -> None:
         """A key's new value."""
+        if not self._changes:
+            self._since = time.monotonic()
         self._changes[key] = value
-        if len(self._changes) >= self._sink.batch_size:
+        interval = self._sink.flush_interval_ms
+        overdue = interval is not None and time.monotonic() - self._since >= interval / 1000
+        if overdue or len(self._changes) >= self._sink.batch_size:
             self._apply()
 
     def flush(self, end_of_input: bool) -> None:

@@ -15,8 +15,9 @@ from penstock.common.io import InputFormat
 from penstock.common.serialization import BulkWriter, BulkWriterFactory, DeserializationSchema, SerializationSchema
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from penstock.common.typeinfo.avro import AvroSchema, GenericRecordAvroTypeInfo, fastavro_module
-from penstock.common.types import Row, RowKind, _make_row
+from penstock.common.types import Row
 from penstock.datastream.connectors.file_system.formats import StreamFormat
+from penstock.datastream.formats.avro_records import avro_record, avro_row
 
 __all__ = [
     "AvroBulkWriters",
@@ -53,11 +54,11 @@ _LOGICAL = {
 }
 
 
-def _arrow_type(kind: Any) -> Any:
+def _arrow_type(kind: Any, named: dict[str, Any]) -> Any:
     if isinstance(kind, list):  # a union: one type and null
         kinds = [part for part in kind if part != "null"]
         if len(kinds) == 1:
-            return _arrow_type(kinds[0])
+            return _arrow_type(kinds[0], named)
         raise InvalidProgramError(f"a union of {kinds} has no column type")
     name = kind if isinstance(kind, str) else kind["type"]
     if isinstance(kind, dict):
@@ -66,21 +67,28 @@ def _arrow_type(kind: Any) -> Any:
         if kind.get("logicalType") == "decimal":
             return pa.decimal128(kind["precision"], kind.get("scale", 0))
         if name == "record":
-            return pa.struct([pa.field(field["name"], _arrow_type(field["type"])) for field in kind["fields"]])
+            return named.setdefault(kind["name"], pa.struct(_arrow_fields(kind, named)))
         if name == "array":
-            return pa.list_(_arrow_type(kind["items"]))
+            return pa.list_(_arrow_type(kind["items"], named))
         if name == "map":
-            return pa.map_(pa.string(), _arrow_type(kind["values"]))
+            return pa.map_(pa.string(), _arrow_type(kind["values"], named))
         if name == "fixed":
-            return pa.binary(kind["size"])
-    if name not in _ARROW:
+            return named.setdefault(kind["name"], pa.binary(kind["size"]))
+        if name == "enum":
+            named[kind["name"]] = _ARROW[name]
+    found = named.get(name, _ARROW.get(name))
+    if found is None:
         raise InvalidProgramError(f"the Avro type {kind!r} has no column type")
-    return _ARROW[name]
+    return found
+
+
+def _arrow_fields(record: dict[str, Any], named: dict[str, Any]) -> list[Any]:
+    return [pa.field(field["name"], _arrow_type(field["type"], named)) for field in record["fields"]]
 
 
 def arrow_schema_of(schema: AvroSchema) -> Any:
     """The columns of the records of a schema."""
-    return pa.schema([pa.field(field["name"], _arrow_type(field["type"])) for field in schema.parsed["fields"]])
+    return pa.schema(_arrow_fields(schema.parsed, {}))
 
 
 def row_type_of_avro(schema: AvroSchema) -> RowTypeInfo:
@@ -141,21 +149,6 @@ def _only_by_schema(record_class: str | None, avro_schema_string: str | None) ->
     if avro_schema_string is None:
         raise InvalidProgramError("Avro needs avro_schema_string: there are no generated classes in Python")
     return AvroSchema.parse_string(avro_schema_string)
-
-
-def avro_row(schema: AvroSchema, record: dict[str, Any]) -> Row:
-    """A decoded record as a row."""
-    names = schema.names
-    return _make_row(names, [record.get(name) for name in names], RowKind.INSERT)
-
-
-def avro_record(value: Any, schema: AvroSchema) -> Any:
-    """A row, a tuple or a dict as what fastavro takes."""
-    if isinstance(value, Row):
-        return value.as_dict(True) if value._fields is not None else dict(zip(schema.names, value, strict=True))
-    if isinstance(value, (tuple, list)):
-        return dict(zip(schema.names, value, strict=True))
-    return value
 
 
 class AvroReaderFormat(StreamFormat):

@@ -19,6 +19,9 @@ from penstock.common.types import Row, RowKind, _make_row, _share
 
 Convert = Callable[[Any], Any]
 
+POISON = (ValueError, TypeError, OverflowError, RecursionError)
+"""What reading a text that is not what it should be may raise."""
+
 _INTEGERS = {BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG, BasicType.BIG_INT}
 _FLOATS = {BasicType.FLOAT, BasicType.DOUBLE}
 
@@ -166,7 +169,7 @@ def row_reader(kind: RowTypeInfo, *, fail_on_missing_field: bool) -> Convert:
             try:
                 get = value.get
                 row = _make_row(names, [convert(get(name)) for name, convert in quick], insert)
-            except (ValueError, TypeError):
+            except POISON:
                 pass
             else:
                 if not fail_on_missing_field or all(name in value for name in names):
@@ -181,7 +184,7 @@ def row_reader(kind: RowTypeInfo, *, fail_on_missing_field: bool) -> Convert:
                 raise ValueError(f"field {name!r} is missing")
             try:
                 values.append(convert(found.get(name)))
-            except (ValueError, TypeError) as error:
+            except POISON as error:
                 raise ValueError(f"field {name!r}: {error}") from None
         return _make_row(names, values, insert)
 

@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,7 +24,7 @@ from penstock.common.typeinfo.basic import BasicType, BasicTypeInfo
 from penstock.common.typeinfo.collections import _ElementsTypeInfo
 from penstock.common.types import Row, RowKind, _make_row, _share
 from penstock.datastream.connectors.file_system.formats import LineFormat, open_file
-from penstock.datastream.formats.conversion import Convert, plain_value, reader_of
+from penstock.datastream.formats.conversion import POISON, Convert, plain_value, reader_of
 from penstock.datastream.formats.csv_schema import CsvSchema, CsvSchemaBuilder, Dialect
 
 __all__ = [
@@ -34,6 +35,10 @@ __all__ = [
     "CsvSchema",
     "CsvSchemaBuilder",
 ]
+
+
+_LONGEST_FIELD = (1 << 31) - 1  # Python's module stops at 128 KB unless told otherwise
+_ROWS_AT_ONCE = 4_096
 
 
 def _options(dialect: Dialect) -> dict[str, Any]:
@@ -47,6 +52,7 @@ class _LineParser:
     """Fields of lines to rows."""
 
     def __init__(self, row_type: RowTypeInfo, dialect: Dialect, order: list[int] | None = None) -> None:
+        csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
         self._dialect = dialect
         self._options = _options(dialect)
         self._names = _share(row_type.get_field_names())
@@ -80,7 +86,7 @@ class _LineParser:
             ]
             names, insert = self._names, RowKind.INSERT
             return [_make_row(names, values, insert) for values in zip(*columns, strict=True)]
-        except (ValueError, TypeError, IndexError, csv.Error):
+        except (*POISON, IndexError, csv.Error):
             return None
 
     def row(self, fields: list[str]) -> Row:
@@ -95,7 +101,7 @@ class _LineParser:
         for name, read, field in zip(self._names, self._readers, fields, strict=True):
             try:
                 values.append(read(field))
-            except (ValueError, TypeError) as error:
+            except POISON as error:
                 raise ValueError(f"field {name!r}: {error}") from None
         return _make_row(self._names, values, RowKind.INSERT)
 
@@ -219,9 +225,12 @@ class CsvRowSerializationSchema(SerializationSchema):
         fields = self._row_type._fields(value)
         if fields is None:
             raise RecordFormatError(str(self._row_type.validate(value)), message=value)
+        texts = [self._text(field) for field in fields]
+        options = _options(self._dialect)
+        if self._dialect.quote is not None and any(isinstance(text, str) and "\r" in text for text in texts):
+            options["quoting"] = csv.QUOTE_ALL  # the writer has an eye on its own line ends only
         line = io.StringIO()
-        writer = csv.writer(line, lineterminator=self._dialect.line_separator, **_options(self._dialect))
-        writer.writerow([self._text(field) for field in fields])
+        csv.writer(line, lineterminator=self._dialect.line_separator, **options).writerow(texts)
         return line.getvalue().encode()
 
     def _text(self, value: Any) -> Any:
@@ -277,12 +286,17 @@ def _checked(type_info: Any) -> RowTypeInfo:
 
 
 class CsvReaderFormat(LineFormat):
-    """CSV files, for a FileSource. A record is a line: a quoted field must not span lines."""
+    """CSV files, for a FileSource. A record is a line, so that a file can be read in parts, unless ``multiline`` says
+    that a quoted field may go on in the next line: then it is read as a whole.
+    """
 
-    def __init__(self, schema: CsvSchema, *, ignore_parse_errors: bool = False) -> None:
+    def __init__(self, schema: CsvSchema, *, ignore_parse_errors: bool = False, multiline: bool = False) -> None:
         super().__init__()
         self._schema = schema
         self._ignore_parse_errors = ignore_parse_errors
+        self._multiline = multiline
+        if multiline:
+            self.split_units = None
         self._parser: _LineParser | None = None
         self.lines_to_skip = int(schema.use_header) + int(schema.skip_first_data_row)
 
@@ -290,19 +304,51 @@ class CsvReaderFormat(LineFormat):
         return {**self.__dict__, "_parser": None}
 
     @staticmethod
-    def for_schema(schema: CsvSchema, *, ignore_parse_errors: bool = False) -> CsvReaderFormat:
+    def for_schema(schema: CsvSchema, *, ignore_parse_errors: bool = False, multiline: bool = False) -> CsvReaderFormat:
         """The format of files with these columns.
 
         :param ignore_parse_errors: leave out lines that cannot be read. To keep them, read the lines as text and use
             ``decode(..., on_error=OutputTag(...))``.
+        :param multiline: quoted fields may have line ends; a file is then read by one task, in one batch.
         """
-        return CsvReaderFormat(schema, ignore_parse_errors=ignore_parse_errors)
+        return CsvReaderFormat(schema, ignore_parse_errors=ignore_parse_errors, multiline=multiline)
+
+    def length(self, path: str) -> int:
+        return 1 if self._multiline else super().length(path)
+
+    def advance(self, path: str, start: int, end: int, max_records: int) -> int:
+        return end if self._multiline else super().advance(path, start, end, max_records)
 
     def read(self, path: str, start: int, end: int) -> Iterator[list[Any]]:
         """The header may name the columns in another order."""
         order = self._header_order(path) if self._schema.use_header else None
         self._parser = _LineParser(self._schema.row_type, self._schema.dialect, order)
-        yield from super().read(path, start, end)
+        yield from self._read_whole(path) if self._multiline else super().read(path, start, end)
+
+    def _read_whole(self, path: str) -> Iterator[list[Any]]:
+        parser, comments = self._parser, self._schema.dialect.comments
+        assert parser is not None
+        records: list[Any] = []
+        with io.TextIOWrapper(open_file(Path(path)), self.charset, newline="") as file:
+            lines = (line for line in file if not (comments and line.startswith("#")))
+            rows = csv.reader(islice(lines, self.lines_to_skip, None), strict=True, **_options(self._schema.dialect))
+            while True:
+                fields: Any = None
+                try:
+                    fields = next(rows, None)
+                    if fields is None:
+                        break
+                    if fields:
+                        records.append(parser.row(fields))
+                except (ValueError, csv.Error) as error:
+                    if not self._ignore_parse_errors:
+                        where = f"{path}, before line {rows.line_num + self.lines_to_skip + 1}"
+                        raise RecordFormatError(f"{where}: not of the CSV schema: {error}", message=fields) from None
+                if len(records) >= _ROWS_AT_ONCE:
+                    yield records
+                    records = []
+        if records:
+            yield records
 
     def _header_order(self, path: str) -> list[int]:
         with open_file(Path(path)) as file:
@@ -332,7 +378,9 @@ class CsvReaderFormat(LineFormat):
                     records.append(parser.row(parser.fields(text)))
             except (ValueError, csv.Error) as error:
                 if not self._ignore_parse_errors:
-                    raise RecordFormatError(f"{path}: not a line of the CSV schema: {error}", message=line) from None
+                    advice = " (multiline=True reads fields that span lines)" if isinstance(error, csv.Error) else ""
+                    reason = f"{path}: not a line of the CSV schema: {error}{advice}"
+                    raise RecordFormatError(reason, message=line) from None
         return records
 
     def get_produced_type(self) -> TypeInformation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from contextlib import suppress
 from typing import Any, BinaryIO
 
@@ -10,7 +11,7 @@ from penstock.common.errors import InvalidProgramError, RecordFormatError, short
 from penstock.common.serialization import DeserializationSchema, Encoder, SerializationSchema
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from penstock.datastream.connectors.file_system.formats import LineFormat
-from penstock.datastream.formats.conversion import Convert, plain_value, row_reader, row_writer
+from penstock.datastream.formats.conversion import POISON, Convert, plain_value, row_reader, row_writer
 from penstock.datastream.formats.json_schema import row_type_of
 
 __all__ = ["JsonLinesEncoder", "JsonReaderFormat", "JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
@@ -22,6 +23,24 @@ _decode = json.JSONDecoder().decode
 def _from_bytes(message: bytes) -> Any:
     """What json.loads does, without guessing at the encoding, which would take longer than all the rest."""
     return _decode(message.decode())
+
+
+def _to_bytes(value: Any) -> bytes:
+    """A value as JSON, which has no numbers for NaN and infinity: they become texts."""
+    try:
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return json.dumps(value, separators=(",", ":")).encode()
+    except ValueError:
+        return json.dumps(_finite(value), separators=(",", ":")).encode()
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    return [_finite(part) for part in value] if isinstance(value, list) else value
 
 
 class JsonRowDeserializationSchema(DeserializationSchema):
@@ -56,7 +75,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
             self._read = row_reader(self._row_type, fail_on_missing_field=self._fail_on_missing_field)
         try:
             return self._read(_decode(message.decode()))
-        except (ValueError, TypeError) as error:
+        except POISON as error:
             if self._ignore_parse_errors:
                 return None
             raise RecordFormatError(f"not the JSON of a {self._row_type!r}: {error}", message=message) from None
@@ -124,7 +143,7 @@ class JsonRowSerializationSchema(SerializationSchema):
     def serialize(self, value: Any) -> bytes:
         if self._write is None:
             self._write = row_writer(self._row_type)
-        return json.dumps(self._write(value), separators=(",", ":"), ensure_ascii=False).encode()
+        return _to_bytes(self._write(value))
 
     class Builder:
         """Collects the settings."""
@@ -163,7 +182,7 @@ class JsonReaderFormat(LineFormat):
 
     def decode_lines(self, lines: list[bytes], path: str) -> list[Any]:
         read = _from_bytes if self._schema is None else self._schema.deserialize
-        with suppress(ValueError):  # a broken line is looked for below
+        with suppress(*POISON):  # a broken line is looked for below
             whole = [line for line in lines if line.strip()]
             return [read(line) for line in whole]
         records: list[Any] = []
@@ -171,7 +190,7 @@ class JsonReaderFormat(LineFormat):
             if line.strip():
                 try:
                     records.append(read(line))
-                except ValueError as error:
+                except POISON as error:
                     if not self._ignore_parse_errors:
                         raise RecordFormatError(f"{path}: {error}", message=line) from None
         return records
@@ -191,5 +210,4 @@ class JsonLinesEncoder(Encoder):
     """
 
     def encode(self, value: Any, stream: BinaryIO) -> None:
-        text = json.dumps(plain_value(value), separators=(",", ":"), ensure_ascii=False)
-        stream.write(text.encode() + b"\n")
+        stream.write(_to_bytes(plain_value(value)) + b"\n")

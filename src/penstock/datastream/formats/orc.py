@@ -54,7 +54,7 @@ class OrcColumnarRowInputFormat(BulkFormat):
         columns = None if self._row_type is None else self._row_type.get_field_names()
         for stripe in range(start, end):
             batch = file.read_stripe(stripe, columns)
-            yield list(rows_from_arrow(batch if columns is None else batch.select(columns)))
+            yield list(rows_from_arrow(batch if columns is None else batch.select(columns), self._row_type))
 
     def get_produced_type(self) -> TypeInformation:
         return self._row_type or Types.PICKLED_BYTE_ARRAY()

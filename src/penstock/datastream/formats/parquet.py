@@ -100,7 +100,7 @@ class ParquetColumnarRowInputFormat(_ParquetReading, BulkFormat):
 
     def read(self, path: str, start: int, end: int) -> Iterator[list[Any]]:
         for batch in self.batches(path, start, end):
-            yield list(rows_from_arrow(batch))
+            yield list(rows_from_arrow(batch, self._row_type))
 
     def get_produced_type(self) -> TypeInformation:
         return self._row_type or Types.PICKLED_BYTE_ARRAY()

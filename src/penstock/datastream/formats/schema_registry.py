@@ -20,7 +20,7 @@ from penstock.common.serialization import DeserializationSchema, SerializationSc
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.typeinfo.avro import AvroSchema, fastavro_module
 from penstock.common.types import Row
-from penstock.datastream.formats.avro import avro_record, avro_row
+from penstock.datastream.formats.avro_records import avro_record, avro_row
 
 __all__ = [
     "ConfluentRegistryAvroDeserializationSchema",

@@ -15,7 +15,7 @@ from penstock.runtime.collector import Collector
 from penstock.runtime.operator import OperatorContext, Output, Timestamps, Values
 from penstock.runtime.operators.emission import collect_results
 from penstock.runtime.operators.function_operator import FunctionOperator
-from penstock.runtime.user_errors import user_error
+from penstock.runtime.user_errors import exits_are_errors, user_error
 
 Results = Iterable[Any] | None
 
@@ -30,12 +30,19 @@ class _ResultFuture(ResultFuture[Any]):
         self._settle(self._future.set_result, result)
 
     def complete_exceptionally(self, error: Exception) -> None:
-        self._settle(self._future.set_exception, error)
+        self._settle(self._future.set_exception, _raisable(error))
 
     def _settle(self, settle: Any, outcome: Any) -> None:
         loop = self._future.get_loop()
         if not loop.is_closed():  # an answer that comes after everything is over
             loop.call_soon_threadsafe(lambda: None if self._future.done() else settle(outcome))
+
+
+def _raisable(error: Any) -> Exception:
+    """What a future takes as an error; anything else would leave the call open until its timeout."""
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    return RuntimeError(f"the call was completed exceptionally with {error!r}")
 
 
 def _takes_a_future(method: Any) -> bool:
@@ -89,11 +96,7 @@ class AsyncWaitOperator(FunctionOperator):
 
         async def calls_in_turn() -> None:
             for position, value in waiting:
-                try:
-                    results = await self._with_timeout(value)
-                except Exception as error:
-                    raise user_error(self.context, error, "async_invoke") from None
-                completed.append((position, results))
+                completed.append((position, await self._one_call(value)))
 
         loops = [asyncio.ensure_future(calls_in_turn()) for _ in range(min(self._capacity, len(values)))]
         try:
@@ -105,16 +108,31 @@ class AsyncWaitOperator(FunctionOperator):
             raise
         return sorted(completed, key=lambda pair: pair[0]) if self._ordered else completed
 
-    async def _with_timeout(self, value: Any) -> Results:
-        if self._timeout is None:
-            return await self._with_retries(value)
+    async def _one_call(self, value: Any) -> Results:
+        """The results for a record, with all retries; what goes wrong names the record."""
+        limit = asyncio.timeout(self._timeout)
         try:
-            async with asyncio.timeout(self._timeout) as limit:
-                return await self._with_retries(value)
-        except TimeoutError:
-            if not limit.expired():
-                raise  # the function's own
-        return self.function.timeout(value)
+            async with limit:
+                with exits_are_errors(self.context.operator_name):  # an exit would leave the event loop as it stands
+                    return await self._with_retries(value)
+        except TimeoutError as error:
+            if not limit.expired():  # the function's own
+                raise user_error(self.context, error, "async_invoke") from None
+        except Exception as error:
+            raise user_error(self.context, error, "async_invoke") from None
+        try:
+            with exits_are_errors(self.context.operator_name):
+                return await self._timed_out(value)
+        except Exception as error:
+            raise user_error(self.context, error, "timeout") from None
+
+    async def _timed_out(self, value: Any) -> Results:
+        """What the function gives instead; it may have to ask somebody else, too."""
+        results: Any = self.function.timeout(value)
+        if inspect.isawaitable(results):
+            results = await results
+        found: Results = results
+        return found
 
     async def _with_retries(self, value: Any) -> Results:
         predicate = self._retries.get_retry_predicate()
@@ -135,12 +153,24 @@ class AsyncWaitOperator(FunctionOperator):
             attempts += 1
 
     async def _invoke(self, value: Any) -> Any:
-        if not self._by_callback:
-            return await self.function.async_invoke(value)
-        future: asyncio.Future[Any] = self._loop.create_future()
         invoke: Any = self.function.async_invoke
-        invoke(value, _ResultFuture(future))
-        return await future
+        try:
+            if not self._by_callback:
+                call = invoke(value)
+                if not inspect.isawaitable(call):
+                    raise TypeError(
+                        f"async_invoke() returned {type(call).__name__}, nothing to wait for: make it an async def, or "
+                        "give it a second parameter, the ResultFuture"
+                    )
+                return await call
+            future: asyncio.Future[Any] = self._loop.create_future()
+            invoke(value, _ResultFuture(future))
+            return await future
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise  # by the timeout, or because another call failed
+            raise RuntimeError("the call was cancelled by what it was waiting for") from error
 
     def flush(self) -> None:
         """Emit what was collected."""

@@ -101,6 +101,8 @@ class _TwoPhaseWriter(SinkWriter):
     def flush(self, end_of_input: bool) -> None:
         if end_of_input:
             self._function.finish_processing(self._transaction)
+            # What it wrote counts as records do, also if the last of those are in a batch before.
+            self._written |= type(self._function).finish_processing is not TwoPhaseCommitSinkFunction.finish_processing
 
     def prepare_commit(self) -> list[Any]:
         """A transaction without records is kept for the next batch: an idle sink commits nothing."""
@@ -132,11 +134,17 @@ class _TwoPhaseCommitter(Committer):
         self._job_id = job_id
 
     def commit(self, committables: list[Any], checkpoint_id: int) -> None:
+        self._commit_all(committables, self._function.commit)
+
+    def recommit(self, committables: list[Any], checkpoint_id: int) -> None:
+        self._commit_all(committables, self._function.recover_and_commit)
+
+    def _commit_all(self, transactions: list[Any], commit: Callable[[Any], None]) -> None:
         if not self._opened:  # the driver's copy is needed only now
             _open_on_driver(self._function, self._job_id, type(self._function).__name__)
             self._opened = True
-        for transaction in committables:
-            self._function.recover_and_commit(transaction)
+        for transaction in transactions:
+            commit(transaction)
 
     def close(self) -> None:
         if self._opened:

@@ -2,6 +2,8 @@ package penstock.spark;
 
 import java.io.ByteArrayOutputStream;
 import java.io.DataOutputStream;
+import java.io.File;
+import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.Serializable;
 import java.nio.ByteBuffer;
@@ -36,16 +38,25 @@ public final class ReportSink implements StreamSinkProvider {
   public interface Listener {
     /** Rows of a batch: for each the length of its frame (4 bytes) and the frame. */
     void batch(long batchId, byte[] frames);
+
+    /** The same in a file, which is gone when the call returns. */
+    void stored(long batchId, String path);
   }
 
-  private static final Map LISTENERS = new ConcurrentHashMap();
+  /** What is larger goes through a file: a call would send it as one line of base 64. */
+  private static final int LARGEST_CALL = 65536;
 
-  public static void register(String name, Listener listener) {
+  private static final Map LISTENERS = new ConcurrentHashMap();
+  private static final Map DIRECTORIES = new ConcurrentHashMap();
+
+  public static void register(String name, Listener listener, String directory) {
+    DIRECTORIES.put(name, directory);
     LISTENERS.put(name, listener);
   }
 
   public static void forget(String name) {
     LISTENERS.remove(name);
+    DIRECTORIES.remove(name);
   }
 
   public Sink createSink(
@@ -53,18 +64,21 @@ public final class ReportSink implements StreamSinkProvider {
       scala.collection.immutable.Map parameters,
       scala.collection.immutable.Seq partitionColumns,
       OutputMode mode) {
-    Object listener = LISTENERS.get(parameters.apply("listener"));
+    Object name = parameters.apply("listener");
+    Object listener = LISTENERS.get(name);
     if (listener == null) {
       throw new IllegalStateException("the job of this query is not running in this process");
     }
-    return new Reports((Listener) listener);
+    return new Reports((Listener) listener, new File((String) DIRECTORIES.get(name)));
   }
 
   static final class Reports implements Sink {
     private final Listener listener;
+    private final File directory;
 
-    Reports(Listener listener) {
+    Reports(Listener listener, File directory) {
       this.listener = listener;
+      this.directory = directory;
     }
 
     public void addBatch(long batchId, Dataset data) {
@@ -73,15 +87,41 @@ public final class ReportSink implements StreamSinkProvider {
       RDD rdd = data.queryExecution().toRdd();
       Object[] parts =
           (Object[]) rdd.sparkContext().runJob(rdd, new Gather(), ClassTag$.MODULE$.apply(byte[].class));
-      int size = 0;
+      long size = 0;
       for (int i = 0; i < parts.length; i++) {
         size += ((byte[]) parts[i]).length;
       }
-      ByteBuffer buffer = ByteBuffer.allocate(size);
+      if (size > LARGEST_CALL) {
+        store(batchId, parts);
+        return;
+      }
+      ByteBuffer buffer = ByteBuffer.allocate((int) size);
       for (int i = 0; i < parts.length; i++) {
         buffer.put((byte[]) parts[i]);
       }
       this.listener.batch(batchId, buffer.array());
+    }
+
+    private void store(long batchId, Object[] parts) {
+      File file = null;
+      try {
+        file = File.createTempFile("batch", ".frames", this.directory);
+        FileOutputStream out = new FileOutputStream(file);
+        try {
+          for (int i = 0; i < parts.length; i++) {
+            out.write((byte[]) parts[i]);
+          }
+        } finally {
+          out.close();
+        }
+        this.listener.stored(batchId, file.getPath());
+      } catch (IOException error) {
+        throw new IllegalStateException("a batch cannot be handed over in " + this.directory, error);
+      } finally {
+        if (file != null) {
+          file.delete();
+        }
+      }
     }
   }
 

@@ -2,10 +2,10 @@
 
 import pytest
 from processes import wait_until
-from tests.datastream.connectors.kafka.test_sink import CountingJob
+from tests.datastream.connectors.kafka.test_sink import CountingJob, Crashing, SimulatedCrashError
 from tests.datastream.connectors.kafka.test_source import Program, take
 
-from penstock.datastream.connectors.kafka import KafkaError
+from penstock.datastream.connectors.kafka import KafkaError, committer
 from penstock.datastream.connectors.kafka.committer import CheckpointTransaction
 
 pytestmark = pytest.mark.kafka
@@ -56,6 +56,66 @@ def test_a_job_that_is_restarted_with_another_transactional_id_prefix_goes_on_ex
     program.check()
 
 
+def test_a_batch_replayed_after_its_commit_under_another_prefix_is_not_written_again(kafka):
+    program = CountingJob(kafka)
+    for number in range(3):
+        job = program.start()
+        job.run_batch()
+        program.checkpoint = job.snapshot()
+        job.run_batch()  # committed in Kafka, and then the driver is gone before Spark knows
+        program.prefix = f"another-{number}-{program.target}"
+    program.start().run()
+    program.check()
+
+
+@pytest.mark.parametrize("step", ["send_offsets_to_transaction", "flush", "commit_transaction"])
+def test_an_open_transaction_under_a_former_prefix_is_ended_before_anything_is_written(kafka, monkeypatch, step):
+    program = CountingJob(kafka)
+    program.properties = {"transaction.timeout.ms": "600000"}  # the broker would wait longer than the test
+    job = program.start()
+    job.run_batch()
+    program.checkpoint = job.snapshot()
+    original = CheckpointTransaction.write
+
+    def crash_in(self, chunks, checkpoint_id):
+        self.producer.client = Crashing(self.producer.client, step, "before" if step.startswith("commit") else "after")
+        original(self, chunks, checkpoint_id)
+
+    monkeypatch.setattr(CheckpointTransaction, "write", crash_in)
+    with pytest.raises(SimulatedCrashError):
+        job.run_batch()
+    monkeypatch.undo()
+    program.prefix = f"another-{program.target}"
+    program.start().run()
+    program.check()
+
+
+def test_a_first_commit_left_open_under_a_former_prefix_is_an_error_that_says_what_to_do(kafka, monkeypatch):
+    """Nothing tells the former prefix, and whether it wrote the checkpoint is open until its transaction is."""
+    program = CountingJob(kafka)
+    program.properties = {"transaction.timeout.ms": "600000"}
+    job = program.start()
+    program.checkpoint = job.snapshot()
+    original, former = CheckpointTransaction.write, program.prefix
+
+    def crash_in(self, chunks, checkpoint_id):
+        self.producer.client = Crashing(self.producer.client, "commit_transaction", "before")
+        original(self, chunks, checkpoint_id)
+
+    monkeypatch.setattr(CheckpointTransaction, "write", crash_in)
+    with pytest.raises(SimulatedCrashError):
+        job.run_batch()
+    monkeypatch.undo()
+    monkeypatch.setattr(committer, "_ANSWER_SECONDS", 2)
+    program.prefix = f"another-{program.target}"
+    with pytest.raises(KafkaError, match=r"a transaction of the former one may still be open: go back to that prefix"):
+        program.start().run()
+    monkeypatch.undo()
+    program.prefix = former
+    program.start().run()
+    program.check()
+
+
 def test_a_compacted_topic_has_gaps_and_every_record_that_is_left_is_read_once(kafka):
     topic = kafka.topic(
         1,
@@ -70,15 +130,14 @@ def test_a_compacted_topic_has_gaps_and_every_record_that_is_left_is_read_once(k
 
     def compacted():
         kafka.send(topic, ["more"], keys=["more"])  # only segments that are complete are compacted
-        return len(kafka.values(topic)) < 20
+        return [value for value in kafka.values(topic) if value != "more"] == [f"{key}-5" for key in range(4)]
 
     wait_until(compacted, 90, "compaction")
     left = kafka.values(topic)
-    assert left.count("0-0") == 0
     for max_records in (1, 3, None):
         program = Program(kafka, max_records=max_records)
         program.builder.set_topics(topic)
         program.run()
         found = take()
         assert [value for value in found if value != "more"] == [f"{key}-5" for key in range(4)]
-        assert len(found) == len(left)
+        assert 0 < found.count("more") <= left.count("more")  # they may be compacted meanwhile

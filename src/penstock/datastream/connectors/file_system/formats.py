@@ -100,7 +100,7 @@ class BulkFormat(FileFormat):
 class LineFormat(StreamFormat):
     """Formats whose records are lines. Any byte will do as a boundary: a range has the lines that begin in it."""
 
-    split_units = _SPLIT_BYTES
+    split_units: int | None = _SPLIT_BYTES
     lines_to_skip: int = 0
 
     def __init__(self, charset: str = "UTF-8") -> None:

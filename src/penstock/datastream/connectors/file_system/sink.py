@@ -85,9 +85,10 @@ class FileSink(Sink):
             self._settings = settings
 
         def with_bucket_check_interval(self, interval: int) -> Self:
-            """Accepted for compatibility: files are looked at with every checkpoint, and when one is due."""
+            """How often to look for files whose time is over, in milliseconds; at once when it is, unless told."""
             if interval <= 0:
                 raise InvalidProgramError(f"the interval must be positive, got {interval}")
+            self._settings = replace(self._settings, check_interval=interval)
             return self
 
         def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> Self:
@@ -134,6 +135,7 @@ class FileSink(Sink):
                 settings.policy,
                 settings.names,
                 compacted=settings.strategy is not None,
+                check_interval=settings.check_interval,
             )
             return FileSink(options, settings.strategy, settings.compactor)
 
@@ -156,6 +158,7 @@ class FileSinkSettings:
     names: OutputFileConfig = field(default_factory=OutputFileConfig)
     strategy: FileCompactStrategy | None = None
     compactor: FileCompactor | None = None
+    check_interval: int = 1
 
 
 Builder = TypeVar("Builder", bound=FileSink.BaseBuilder)

@@ -7,6 +7,7 @@ so a crash can neither lose a file nor show its records twice.
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -71,13 +72,17 @@ class FileSinkCommitter(Committer):
             return
         if due:
             self._commits = 0
+        chosen: list[tuple[Path, list[Path]]] = []
         for directory in sorted(self._changed):
             files = self._uncompacted(directory)
             size = sum(path.stat().st_size for path in files)
             if files and (due or size >= (self._strategy.size_threshold or size + 1)):
-                self._compact(directory, files)
-            if due:
-                self._changed.discard(directory)
+                chosen.append((directory, files))
+        if chosen:
+            with ThreadPoolExecutor(self._strategy.threads) as pool:
+                list(pool.map(lambda one: self._compact(*one), chosen))
+        if due:
+            self._changed.clear()
 
     def _after_restart(self) -> None:
         """Carry unfinished compactions through; find the buckets that have files to compact."""

@@ -205,6 +205,7 @@ class FileCompactStrategy:
 
     checkpoints: int | None = None
     size_threshold: int | None = None
+    threads: int = 1
 
     get_java_object = no_java_object
 
@@ -218,6 +219,7 @@ class FileCompactStrategy:
         def __init__(self) -> None:
             self._checkpoints: int | None = None
             self._size: int | None = None
+            self._threads = 1
 
         def enable_compaction_on_checkpoint(
             self, num_checkpoints_before_compaction: int
@@ -236,15 +238,16 @@ class FileCompactStrategy:
             return self
 
         def set_num_compact_threads(self, num_compact_threads: int) -> FileCompactStrategy.Builder:
-            """Accepted for compatibility: the driver compacts, one bucket after the other."""
+            """How many buckets the driver compacts at once; one unless told."""
             if num_compact_threads <= 0:
                 raise InvalidProgramError("compaction needs at least one thread")
+            self._threads = num_compact_threads
             return self
 
         def build(self) -> FileCompactStrategy:
             if self._checkpoints is None and self._size is None:
                 raise InvalidProgramError("a compaction strategy needs a number of checkpoints or a size threshold")
-            return FileCompactStrategy(self._checkpoints, self._size)
+            return FileCompactStrategy(self._checkpoints, self._size, self._threads)
 
 
 class FileCompactor(ABC):

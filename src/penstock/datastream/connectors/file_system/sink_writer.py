@@ -43,6 +43,7 @@ class FileSinkOptions:
     policy: RollingPolicy
     names: OutputFileConfig
     compacted: bool = False
+    check_interval: int = 1
 
 
 class _Bucket:
@@ -180,6 +181,7 @@ class FileSinkWriter(SinkWriter):
 
     def _is_complete(self, bucket: _Bucket) -> bool:
         policy, now = self._options.policy, self.current_processing_time
+        now -= now % self._options.check_interval  # when it was last looked
         return (
             policy.on_checkpoint
             or (policy.max_part_size is not None and bucket.stream.tell() >= policy.max_part_size)
@@ -204,7 +206,10 @@ class FileSinkWriter(SinkWriter):
             min(bucket.created + policy.rollover_interval, bucket.modified + policy.inactivity_interval)
             for bucket in self._buckets.values()
         ]
-        return min(times, default=None)
+        if not times:
+            return None
+        interval = self._options.check_interval
+        return -(-min(times) // interval) * interval
 
     def prepare_commit(self) -> list[Any]:
         pending, self._pending = self._pending, []

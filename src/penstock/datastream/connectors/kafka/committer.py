@@ -15,8 +15,10 @@ After a crash at any moment, the next driver first takes over the transactional 
 predecessor, one way or the other, and fences it off if it should still be alive. Then it reads the number: if the
 crash came between the commit to Kafka and Spark's own, the replayed batch is recognised and skipped.
 
-Numbers count within one line of checkpoints, so the name of the line is part of the group's name: a job that starts
-anew in an empty checkpoint directory is not taken for the one before.
+Numbers count within one line of checkpoints and belong to one sink, so the group is named after both: a job that starts
+anew in an empty checkpoint directory is not taken for the one before. It is not named after the transactional id, which
+the user may change while the job is down. The id that wrote a number stands beside it, so that a job with another id
+can first take over the one before.
 
 What follows from this: readers see all tasks' output of a checkpoint or nothing; a job may be down for longer than any
 transaction timeout; the number of tasks may change. The price: output passes through the driver. One producer writes
@@ -26,9 +28,11 @@ about a million small records a second, and a micro-batch's output has to fit in
 
 from __future__ import annotations
 
+import io
+import pickle
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.core.sink import Committer
@@ -52,10 +56,31 @@ _MARKER_PARTITION = 0
 
 @dataclass(slots=True)
 class KafkaCommittable:
-    """What one task wrote in a micro-batch."""
+    """What one task wrote in a micro-batch.
 
-    job_id: str
-    chunks: list[RecordChunk] = field(default_factory=list)
+    >>> KafkaCommittable.of("job-sink", [RecordChunk("t", [b"a", None]), RecordChunk("t", [])]).chunks
+    [RecordChunk(topics='t', values=[b'a', None], keys=None, timestamps=None, partitions=None, headers=None)]
+
+    :param line: the sink and its line of checkpoints
+    """
+
+    line: str
+    data: bytes
+
+    @classmethod
+    def of(cls, line: str, chunks: list[RecordChunk]) -> KafkaCommittable:
+        """Pack chunks."""
+        packed = io.BytesIO()
+        pickler = pickle.Pickler(packed, 5)
+        pickler.fast = True  # no record refers to another, and looking for it would take two thirds of the time
+        pickler.dump([chunk for chunk in chunks if chunk.values])
+        return cls(line, packed.getvalue())
+
+    @property
+    def chunks(self) -> list[RecordChunk]:
+        """The chunks, unpacked."""
+        chunks: list[RecordChunk] = pickle.loads(self.data)
+        return chunks
 
 
 class KafkaCommitter(Committer):
@@ -67,12 +92,12 @@ class KafkaCommitter(Committer):
         self._transaction: CheckpointTransaction | None = None
 
     def commit(self, committables: list[Any], checkpoint_id: int) -> None:
-        chunks = [chunk for committable in committables for chunk in committable.chunks if chunk.values]
+        chunks = [chunk for committable in committables for chunk in committable.chunks]
         if not chunks:
             return
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                self._open(committables[0].job_id).write(chunks, checkpoint_id)
+                self._open(committables[0].line).write(chunks, checkpoint_id)
             except confluent_kafka().KafkaException as error:
                 # Whatever happened, a new producer with the same id brings clarity: the transaction is over, and
                 # the checkpoint's number says which way.
@@ -92,9 +117,9 @@ class KafkaCommitter(Committer):
     def close(self) -> None:
         self._transaction = None
 
-    def _open(self, job_id: str) -> CheckpointTransaction:
-        if self._transaction is None or self._transaction.job_id != job_id:
-            self._transaction = CheckpointTransaction(self._settings, self._transactional_id, job_id)
+    def _open(self, line: str) -> CheckpointTransaction:
+        if self._transaction is None or self._transaction.line != line:
+            self._transaction = CheckpointTransaction(self._settings, self._transactional_id, line)
         return self._transaction
 
     def _check_fenced(self, error: Any) -> None:
@@ -109,17 +134,33 @@ class KafkaCommitter(Committer):
 class CheckpointTransaction:
     """A transactional producer that knows the last checkpoint it, or one before it, has committed."""
 
-    def __init__(self, settings: Mapping[str, Any], transactional_id: str, job_id: str) -> None:
-        self.job_id = job_id
-        self.producer = RecordProducer({**settings, "transactional.id": transactional_id}, reports=False)
+    def __init__(self, settings: Mapping[str, Any], transactional_id: str, line: str) -> None:
+        self.line = line
+        self.transactional_id = transactional_id
+        self.producer = _take_over(settings, transactional_id)
         self._known_topics: set[str] = set()
-        self.producer.client.init_transactions(_ANSWER_SECONDS)
+        group = {**connection_settings(settings), "group.id": f"penstock-{line}"}
+        former = _last_marker(group, "read_uncommitted").transactional_id
+        if former not in ("", transactional_id):
+            _take_over(settings, former)
         # Only now: nobody else can change it from here on.
-        group = {"group.id": f"{transactional_id}-{job_id}", "isolation.level": "read_committed"}
-        consumer = new_consumer({**connection_settings(settings), **group})
-        self._committed = _last_checkpoint(consumer)
+        self._committed = self._stable_checkpoint(group)
+        consumer = new_consumer(group)
         self._group_metadata = consumer.consumer_group_metadata()
         consumer.close()
+
+    def _stable_checkpoint(self, group: Mapping[str, Any]) -> int:
+        package = confluent_kafka()
+        try:
+            return _last_marker(group, "read_committed").checkpoint_id
+        except package.KafkaException as error:
+            if error.args[0].code() not in (package.KafkaError._TIMED_OUT, package.KafkaError.UNSTABLE_OFFSET_COMMIT):
+                raise
+            raise KafkaError(
+                f"Kafka does not tell which checkpoint was written last ({reason(error)}). If the transactional id "
+                f"prefix is '{self.transactional_id}' since a crash only, a transaction of the former one may still be "
+                "open: go back to that prefix, or wait until the transaction has timed out (transaction.timeout.ms)"
+            ) from None
 
     def write(self, chunks: list[RecordChunk], checkpoint_id: int) -> None:
         """Write and commit, unless the checkpoint is committed."""
@@ -133,10 +174,13 @@ class CheckpointTransaction:
         # Any partition that exists will do; the first topic's exists, or writing to it fails anyway.
         topics = chunks[0].topics
         topic = topics if isinstance(topics, str) else topics[0]
-        marker = confluent_kafka().TopicPartition(topic, _MARKER_PARTITION, checkpoint_id)
-        client.flush()  # a record that was not delivered makes the commit fail
+        marker = confluent_kafka().TopicPartition(
+            topic, _MARKER_PARTITION, checkpoint_id, metadata=self.transactional_id
+        )
+        # While the records are under way: the number's two questions to the broker then cost no time of their own.
         client.send_offsets_to_transaction([marker], self._group_metadata, _ANSWER_SECONDS)
-        client.commit_transaction(_ANSWER_SECONDS)
+        client.flush()
+        client.commit_transaction(_ANSWER_SECONDS)  # fails if a record was not delivered
         self._committed = checkpoint_id
 
     def _check_topics(self, chunks: list[RecordChunk]) -> None:
@@ -153,22 +197,42 @@ class CheckpointTransaction:
             self._known_topics.add(topic)
 
 
-def _last_checkpoint(consumer: Any) -> int:
-    """The last checkpoint committed under the consumer's group; 0 if there is none."""
+def _take_over(settings: Mapping[str, Any], transactional_id: str) -> RecordProducer:
+    """A producer with an id: the transaction that another one has left open is over, and the other one fenced off."""
+    producer = RecordProducer({**settings, "transactional.id": transactional_id}, only_commits=True)
+    producer.client.init_transactions(_ANSWER_SECONDS)
+    return producer
+
+
+@dataclass(slots=True)
+class _Marker:
+    """The last checkpoint that was committed, and under which id."""
+
+    checkpoint_id: int = 0
+    transactional_id: str = ""
+
+
+def _last_marker(group: Mapping[str, Any], level: str) -> _Marker:
+    """The marker of a group. At the level ``read_committed`` it waits for open transactions that would set it."""
     package = confluent_kafka()
+    consumer = new_consumer({**group, "isolation.level": level})
     topics = consumer.list_topics(timeout=_ANSWER_SECONDS).topics
     asked = [package.TopicPartition(name, _MARKER_PARTITION) for name in topics if not name.startswith("__")]
     deadline = time.monotonic() + _ANSWER_SECONDS
-    while True:
-        try:
-            found = consumer.committed(asked, timeout=_ANSWER_SECONDS)
-        except package.KafkaException:
-            if time.monotonic() > deadline:
-                raise
-        else:
-            failed = [partition.error for partition in found if partition.error is not None]
-            if not failed:
-                return max(0, max((partition.offset for partition in found), default=0))
-            if time.monotonic() > deadline:
-                raise package.KafkaException(failed[0])
-        time.sleep(_RETRY_SECONDS)  # a coordinator that has just started, or an old transaction that is being ended
+    try:
+        while True:
+            try:
+                found = consumer.committed(asked, timeout=_ANSWER_SECONDS)
+            except package.KafkaException:
+                if time.monotonic() > deadline:
+                    raise
+            else:
+                failed = [partition.error for partition in found if partition.error is not None]
+                if not failed:
+                    last = max(found, key=lambda partition: partition.offset, default=None)
+                    return _Marker() if last is None or last.offset < 0 else _Marker(last.offset, last.metadata or "")
+                if time.monotonic() > deadline:
+                    raise package.KafkaException(failed[0])
+            time.sleep(_RETRY_SECONDS)  # a coordinator that has just started, or an old transaction being ended
+    finally:
+        consumer.close()

@@ -117,29 +117,30 @@ class ValueOnlyDeserializer(KafkaRecordDeserializationSchema):
         return () if value is None else (value,)
 
     def deserialize_messages(self, messages: Sequence[Any]) -> _Batch:
-        raw = [message.value() for message in messages]
         timestamps: list[Any] = [message.timestamp()[1] for message in messages]
         try:
-            values = self._decode(raw)
+            values = self._decode(messages)
         except Exception:
             return super().deserialize_messages(messages)  # finds the one to blame, or the one without a value
-        if None in values:
-            return super().deserialize_messages(messages)
         if min(timestamps) < 0:  # of the days before Kafka had timestamps
             timestamps = [None if timestamp < 0 else timestamp for timestamp in timestamps]
         return values, timestamps
 
-    def _decode(self, raw: list[bytes]) -> list[Any]:
+    def _decode(self, messages: Sequence[Any]) -> list[Any]:
+        """All values; raises if one of them needs a closer look."""
         schema = self._schema
         if type(schema) is SimpleStringSchema:
             charset = schema._charset
-            return [value.decode(charset) for value in raw]
-        if type(schema) is ByteArraySchema:
-            return raw
+            return [message.value().decode(charset) for message in messages]
+        raw = [message.value() for message in messages]
         if None in raw:
             raise ValueError("a record without a value")
-        deserialize = schema.deserialize
-        return [deserialize(value) for value in raw]
+        if type(schema) is ByteArraySchema:
+            return raw
+        values = list(map(schema.deserialize, raw))
+        if None in values:
+            raise ValueError("a record that the schema leaves out")
+        return values
 
 
 def deserialization_error(message: Any, error: Exception) -> KafkaError:

@@ -176,14 +176,23 @@ class KafkaEnumerator(SplitEnumerator):
     def _refresh(self, now: float) -> None:
         """Learn how far the partitions reach by now. If no broker answers there is simply nothing new."""
         self._next_refresh = now + _REFRESH_SECONDS
-        names = [split.name for split in self._splits.values()]
+        package = confluent_kafka()
+        splits = self._splits.values()
+        asked = [package.TopicPartition(split.topic, split.partition, package.OFFSET_END) for split in splits]
+        if not asked:
+            return
         try:
-            ends = self._list_offsets(names, latest=True, seconds=_ANSWER_SECONDS)
+            # The consumer asks each broker once; an admin client asks who leads the partitions first, every time. That
+            # is needed for those that the consumer has not heard of yet, or whose leader is another one now.
+            answers = self._ask(lambda: self._consumer.offsets_for_times(asked, timeout=_ANSWER_SECONDS))
+            found = {KafkaTopicPartition(one.topic, one.partition): one.offset for one in answers if one.error is None}
+            missing = [split.name for split in splits if found.get(split.name, -1) < 0]
+            found |= self._list_offsets(missing, latest=True, seconds=_ANSWER_SECONDS)
         except KafkaError as error:
             LOG.warning("%s", error)
             self._next_refresh = time.monotonic() + _PROBLEM_PAUSE_SECONDS
             return
-        self._ends.update({str(name): offset for name, offset in ends.items()})
+        self._ends.update({str(name): offset for name, offset in found.items()})
 
     # -- the questions of offsets initializers --------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ _WAIT_SECONDS = 0.05
 _DEFAULTS = {
     "enable.idempotence": True,  # retries keep the order and write nothing twice
     "partitioner": "murmur2_random",  # as Java has it: the same key goes to the same partition from either side
-    "linger.ms": 10,
+    "linger.ms": 5,  # whoever waits for the records flushes, which does not linger
     "queue.buffering.max.messages": 1_000_000,
 }
 
@@ -24,18 +24,20 @@ _DEFAULTS = {
 class RecordProducer:
     """A producer of confluent-kafka that notices when a record was not delivered.
 
-    :param reports: whether to; a transaction notices by itself
+    :param only_commits: it need not, since everything is written in transactions, whose commits notice
     :param only_log_failures: it is not an error
     """
 
-    def __init__(self, settings: Mapping[str, Any], *, reports: bool = True, only_log_failures: bool = False) -> None:
+    def __init__(
+        self, settings: Mapping[str, Any], *, only_commits: bool = False, only_log_failures: bool = False
+    ) -> None:
         self._failure: str | None = None
         self._only_log_failures = only_log_failures
-        callbacks: dict[str, Any] = {}
-        if reports:
-            # Of failures only: a call for every record that went well would take half of the time.
-            callbacks = {"delivery.report.only.error": True, "on_delivery": self._not_delivered}
-        self.client = new_producer({**_DEFAULTS, **settings, **callbacks})
+        # Of failures only: a call for every record that went well would take half of the time.
+        reports: dict[str, Any] = {"delivery.report.only.error": True}
+        if not only_commits:
+            reports["on_delivery"] = self._not_delivered
+        self.client = new_producer({**_DEFAULTS, **settings, **reports})
 
     def _not_delivered(self, error: Any, message: Any) -> None:
         if error is None:
@@ -49,20 +51,18 @@ class RecordProducer:
     def produce(self, chunk: RecordChunk) -> None:
         """Queue records; waits when the queue is full."""
         topics = repeat(chunk.topics) if isinstance(chunk.topics, str) else chunk.topics
+        stamps = repeat(_NOW) if chunk.timestamps is None else _stamps(chunk.timestamps)
         produce = self.client.produce
         if chunk.partitions is None and chunk.headers is None:
-            columns = (chunk.keys or repeat(None), chunk.timestamps or repeat(None))
-            for topic, value, key, timestamp in zip(topics, chunk.values, *columns, strict=False):
-                at = timestamp if timestamp is not None and timestamp > 0 else _NOW
+            for topic, value, key, at in zip(topics, chunk.values, chunk.keys or repeat(None), stamps, strict=False):
                 try:
                     produce(topic, value, key, _ANY_PARTITION, None, None, at)  # by position: it is called so often
                 except BufferError:
                     self._insist(topic, value, key, _ANY_PARTITION, None, None, at)
         else:
-            given = (chunk.keys, chunk.timestamps, chunk.partitions, chunk.headers)
-            rows = zip(topics, chunk.values, *(column or repeat(None) for column in given), strict=False)
-            for topic, value, key, timestamp, partition, headers in rows:
-                at = timestamp if timestamp is not None and timestamp > 0 else _NOW
+            given = (chunk.keys, chunk.partitions, chunk.headers)
+            rows = zip(topics, chunk.values, stamps, *(column or repeat(None) for column in given), strict=False)
+            for topic, value, at, key, partition, headers in rows:
                 where = _ANY_PARTITION if partition is None else partition
                 named = list(headers.items() if isinstance(headers, Mapping) else headers or ())
                 self._insist(topic, value, key, where, None, None, at, named)
@@ -87,3 +87,17 @@ class RecordProducer:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise KafkaError(failure)
+
+
+def _stamps(timestamps: list[Any]) -> list[int]:
+    """As the client wants them: 0 is the clock's.
+
+    >>> _stamps([5, None, -1]), _stamps([5, 6])
+    ([5, 0, 0], [5, 6])
+    """
+    try:
+        if min(timestamps, default=_NOW) > _NOW:
+            return timestamps
+    except TypeError:  # a record without one
+        pass
+    return [timestamp if timestamp is not None and timestamp > 0 else _NOW for timestamp in timestamps]

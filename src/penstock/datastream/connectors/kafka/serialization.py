@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 from penstock.common.errors import InvalidProgramError, shorten
-from penstock.common.serialization import SerializationSchema
+from penstock.common.serialization import SerializationSchema, SimpleStringSchema
 from penstock.datastream.connectors.kafka.client import KafkaError
 from penstock.runtime.user_errors import user_traceback
 
@@ -271,15 +271,18 @@ class _BuiltSchema(KafkaRecordSerializationSchema):
         if self._partitioner is not None or self._headers is not None or not isinstance(self._topic, str):
             return super().serialize_batch(elements, timestamps, context)
         try:  # one topic, key and value: the common case, column by column
-            value = self._value.serialize
-            values: list[bytes | None] = [value(element) for element in elements]
-            keys: list[bytes | None] | None = None
-            if self._key is not None:
-                key = self._key.serialize
-                keys = [key(element) for element in elements]
+            values = _serialize_all(self._value, elements)
+            keys = None if self._key is None else _serialize_all(self._key, elements)
         except Exception:
             return super().serialize_batch(elements, timestamps, context)  # finds the one to blame
         return RecordChunk(self._topic, values, keys, None if timestamps is None else list(timestamps))
+
+
+def _serialize_all(schema: SerializationSchema, elements: Sequence[Any]) -> list[bytes | None]:
+    if type(schema) is SimpleStringSchema:
+        charset = schema._charset
+        return [str(element).encode(charset) for element in elements]
+    return list(map(schema.serialize, elements))
 
 
 def serialization_error(element: Any, error: Exception) -> KafkaError:

@@ -75,7 +75,7 @@ class KafkaSink(Sink):
         sink_context = KafkaSinkContext(context.subtask_id, context.parallelism, _Partitions(self._settings))
         self._serializer.open(sink_context)
         if self._guarantee is DeliveryGuarantee.EXACTLY_ONCE:
-            return _CollectingWriter(self._serializer, sink_context, context.job_id)
+            return _CollectingWriter(self._serializer, sink_context, f"{context.job_id}-{context.sink_id}")
         wait = self._guarantee is DeliveryGuarantee.AT_LEAST_ONCE
         return _ProducingWriter(self._serializer, sink_context, self._new_producer(), wait=wait)
 
@@ -149,10 +149,10 @@ class _ProducingWriter(SinkWriter):
 class _CollectingWriter(SinkWriter):
     """Serializes; the committer writes."""
 
-    def __init__(self, serializer: KafkaRecordSerializationSchema, context: KafkaSinkContext, job_id: str) -> None:
+    def __init__(self, serializer: KafkaRecordSerializationSchema, context: KafkaSinkContext, line: str) -> None:
         self._serializer = serializer
         self._context = context
-        self._job_id = job_id
+        self._line = line
         self._chunks: list[RecordChunk] = []
 
     def begin(self, checkpoint_id: int) -> None:
@@ -163,7 +163,7 @@ class _CollectingWriter(SinkWriter):
 
     def prepare_commit(self) -> list[Any]:
         chunks, self._chunks = self._chunks, []
-        return [KafkaCommittable(self._job_id, chunks)] if chunks else []
+        return [KafkaCommittable.of(self._line, chunks)] if chunks else []
 
 
 class KafkaSinkBuilder:
