@@ -8,7 +8,7 @@ from tests.runtime.savepoint.versions import Keeps, Program, restored, saved
 from penstock.common import Row, Time, Types
 from penstock.common.errors import InvalidProgramError, PenstockError, SavepointError
 from penstock.datastream import AggregateFunction, MapFunction, WindowFunction
-from penstock.datastream.functions import CheckpointedFunction, ListCheckpointed
+from penstock.datastream.functions import CheckpointedFunction, CheckpointListener, ListCheckpointed
 from penstock.datastream.state import (
     ListStateDescriptor,
     MapStateDescriptor,
@@ -17,6 +17,7 @@ from penstock.datastream.state import (
     ValueStateDescriptor,
 )
 from penstock.datastream.window import TumblingProcessingTimeWindows
+from penstock.runtime.savepoint.manifest import verify
 
 LAST = ValueStateDescriptor("last", Types.LONG())
 
@@ -415,3 +416,23 @@ def test_what_list_checkpointed_functions_keep_is_dealt_out(tmp_path):
     assert program.feed(*range(7)) == [()] * 7
     given = counting(3).start(program.stop(tmp_path)).feed(*range(3))
     assert sorted(map(len, given)) == [2, 2, 3]
+
+
+class Hears(MapFunction, CheckpointListener):
+    def open(self, runtime_context):
+        self.heard = []
+
+    def notify_checkpoint_complete(self, checkpoint_id):
+        self.heard.append(checkpoint_id)
+
+    def map(self, value):
+        return tuple(self.heard)
+
+
+def test_a_savepoint_is_a_checkpoint_that_functions_and_sinks_hear_of(tmp_path):
+    program = Program(1)
+    program.stream().rebalance().map(Hears()).uid("hears").sink_to(program.sink)
+    program.start()
+    assert program.feed(1) == [()]
+    saved_as = verify(program.job.savepoint(str(tmp_path))).checkpoint_id
+    assert program.feed(2)[0][-1] == saved_as  # the last one that is complete
