@@ -1,7 +1,7 @@
 """Makes a session's results those of the documentation: `python benchmarks/publish.py --name 2026-11-16`.
 
 Copies results.json and results.md to benchmarks/results/, the picture to docs/pictures/, and writes the tables into
-docs/performance.md between its two marks. Nothing there is typed by hand.
+docs/performance.md, and a few of their lines into README.md, between two marks. Nothing there is typed by hand.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from benchmarks.results_table import Results
 from benchmarks.systems.environment import CACHE, ROOT
 
 PAGE = ROOT / "docs" / "performance.md"
+FRONT = ROOT / "README.md"
+FRONT_JOBS = ("a", "b", "c", "d", "e", "f", "k", "n", "q5", "q8")
 PICTURE = ROOT / "docs" / "pictures" / "benchmarks.png"
 KEPT = ROOT / "benchmarks" / "results"
 _MARKED = re.compile(r"(<!-- measured tables begin: )(.*?)( -->\n)(.*?)(<!-- measured tables end -->)", re.DOTALL)
@@ -30,6 +32,20 @@ def measured(results: Results, *, picture: bool) -> str:
     if picture:
         parts += ["![The same figures as bars](pictures/benchmarks.png)", ""]
     return "\n".join(parts) + "\n"
+
+
+def front(results: Results) -> str:
+    """The part of the README between the marks."""
+    parts = [results.short(FRONT_JOBS)]
+    cell = results.measured("l").get("penstock")
+    if cell is not None:
+        half, most = cell.median("p50_ms"), cell.median("p99_ms")
+        parts.append(
+            f"At 1,000 records/s a record takes {half:.0f} ms (p50; p99: {most:.0f} ms) from a socket "
+            "through keyed state to a committed sink.\nWhere single milliseconds count, Flink's own engine, "
+            "record by record, is the better choice."
+        )
+    return "\n" + "\n\n".join(parts) + "\n\n"
 
 
 def source_of(page: str) -> str:
@@ -65,8 +81,9 @@ def main() -> None:
     if drawn.exists():
         shutil.copyfile(drawn, PICTURE)
     text = measured(results, picture=PICTURE.exists())
-    PAGE.write_text(with_tables(PAGE.read_text(), f"benchmarks/results/{args.name}.json", text))
-    print(f"written: {PAGE}, {KEPT / args.name}.json and .md")
+    for page, tables in ((PAGE, text), (FRONT, front(results))):
+        page.write_text(with_tables(page.read_text(), f"benchmarks/results/{args.name}.json", tables))
+    print(f"written: {PAGE}, {FRONT}, {KEPT / args.name}.json and .md")
 
 
 if __name__ == "__main__":

@@ -97,7 +97,7 @@ class Results:
         if all(cell.job not in SYSTEMS[name].jobs for name in _PYFLINK):
             return ""
         best = self.best_pyflink(cell.job)
-        return best if isinstance(best, str) else f"{cell.figure / best.figure:.3g}"
+        return best if isinstance(best, str) else times(cell.figure / best.figure)
 
     # -- tables -------------------------------------------------------------------------------------------------------
 
@@ -110,8 +110,14 @@ class Results:
         if rates:
             parts.append("Records per second:\n\n" + _markdown(head, map(self._summary_row, rates)))
         if latencies:
+            head[3] = "p50's ratio"
             parts.append("Latency, p50 / p99 in milliseconds:\n\n" + _markdown(head, map(self._summary_row, latencies)))
         return "\n\n".join(parts)
+
+    def short(self, jobs: Iterable[str]) -> str:
+        """Markdown: some throughputs beside PyFlink's."""
+        rows = [self._summary_row(job)[:4] for job in jobs if job in self._jobs()]
+        return _markdown(["records per second", "Penstock", "PyFlink's best", "ratio"], rows)
 
     def _jobs(self) -> list[str]:
         return list(dict.fromkeys(cell.job for cell in self.cells if cell.repeats or cell.error))
@@ -124,7 +130,7 @@ class Results:
         if isinstance(pyflink, str):
             row += [pyflink if can else "-", ""]
         else:
-            ratio = f"{measured['penstock'].figure / pyflink.figure:.3g}" if "penstock" in measured else ""
+            ratio = times(measured["penstock"].figure / pyflink.figure) if "penstock" in measured else ""
             row += [f"{_text(pyflink)} ({_variant(pyflink.system)})", ratio]
         for package in _OTHERS:
             if package == "spark" and "spark-calls" in measured:
@@ -245,6 +251,15 @@ def _text(cell: Cell) -> str:
     if JOBS[cell.job].measures_latency:
         return f"{cell.median('p50_ms'):,.0f} / {cell.median('p99_ms'):,.0f}"
     return f"{cell.figure:,.0f}"
+
+
+def times(ratio: float) -> str:
+    """A ratio with three digits that mean something.
+
+    >>> times(2318.4), times(21.65), times(0.0344)
+    ('2,318', '21.7', '0.0344')
+    """
+    return f"{ratio:,.0f}" if ratio >= 1_000 else f"{ratio:.3g}"
 
 
 def _variant(system: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks.publish import PAGE, PICTURE, measured, source_of, with_tables
+from benchmarks.publish import FRONT, PAGE, PICTURE, front, measured, source_of, with_tables
 from benchmarks.results_table import Results
 from benchmarks.systems.environment import ROOT
 
@@ -13,6 +13,13 @@ def test_the_tables_of_the_page_are_those_of_their_results_file():
     source = source_of(page)
     text = measured(Results.read(ROOT / source), picture=PICTURE.exists())
     assert with_tables(page, source, text) == page
+
+
+def test_the_lines_of_the_readme_are_those_of_the_same_results_file():
+    page = FRONT.read_text()
+    source = source_of(page)
+    assert source == source_of(PAGE.read_text())
+    assert with_tables(page, source, front(Results.read(ROOT / source))) == page
 
 
 def test_new_tables_leave_the_rest_of_the_page_alone():
