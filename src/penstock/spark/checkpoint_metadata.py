@@ -182,6 +182,19 @@ class CheckpointDirectory:
                 "an empty checkpoint directory"
             )
 
+    # -- positions of DataFrames --------------------------------------------------------------------------------
+
+    @property
+    def started_from(self) -> str | None:
+        """The savepoint the job started from, as long as positions of DataFrames have to be taken from there."""
+        known = self._known or {}
+        return None if known.get("frames_placed") else known.get("savepoint")
+
+    def frames_placed(self) -> None:
+        """From now on the positions of DataFrames are in Spark's log."""
+        self._known = {**(self._known or {}), "frames_placed": True}
+        self._write(self._known)
+
     # -- files --------------------------------------------------------------------------------------------------
 
     def names(self, below: str = "") -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from penstock.common.completable_future import CompletableFuture
-from penstock.common.errors import JobExecutionError, UnsupportedFeatureError
+from penstock.common.errors import JobExecutionError
 from penstock.common.job_status import JobStatus
 from penstock.graph.job_graph import JobGraph, translate
 from penstock.graph.settings import JobSettings
@@ -23,6 +23,7 @@ from penstock.runtime.job_progress import JobProgress
 from penstock.runtime.savepoint.storage import directory_at, join
 from penstock.runtime.savepoint.tickets import savepoint_root
 from penstock.spark.checkpoint_metadata import CheckpointDirectory
+from penstock.spark.frame_positions import check_stateless
 from penstock.spark.job_master import JobMaster
 from penstock.spark.query_server import QueryServer
 from penstock.spark.session import session_for
@@ -155,10 +156,7 @@ class StreamingJob:
     ) -> CompletableFuture[str]:
         """Take a savepoint, perhaps as the last act."""
         root = savepoint_root(directory, self._settings.savepoint_dir)
-        if self._master.graph.frames:
-            raise UnsupportedFeatureError(
-                "a job that reads streaming DataFrames takes no savepoints: only Spark knows where it is in them"
-            )
+        check_stateless(self._master.graph)
         self._cancel_after_savepoint = cancel
         return self._master.savepoints.submit(root, stop=stop or cancel, drain=drain).future
 
