@@ -83,8 +83,8 @@ def test_the_same_name_is_the_same_state(store):
     backend = OperatorStateBackend("op", store)
     backend.get_list_state(NUMBERS).add(1)
     assert list(backend.get_list_state(ListStateDescriptor("numbers"))) == [1]
-    with pytest.raises(InvalidProgramError, match="'numbers' is split state and cannot be used as union state"):
+    with pytest.raises(InvalidProgramError, match="'numbers' is list state and cannot be used as union list state"):
         backend.get_union_list_state(NUMBERS)
     again = restored(backend, store)
-    with pytest.raises(InvalidProgramError, match="'numbers' is split state and cannot be used as broadcast state"):
+    with pytest.raises(InvalidProgramError, match="'numbers' is list state and cannot be used as broadcast state"):
         again.get_broadcast_state(MapStateDescriptor("numbers"))

@@ -54,6 +54,52 @@ def test_every_subtask_gets_the_elements_of_all_after_a_failure():
     sink.release()
 
 
+class Additions(MapFunction, CheckpointedFunction):
+    """Adds to what it was given; a subtask that sees no record leaves it as it is."""
+
+    def initialize_state(self, context):
+        self.state = context.get_operator_state_store().get_union_list_state(ListStateDescriptor("all", Types.INT()))
+        self.found = sorted(self.state.get())
+
+    def snapshot_state(self, context):
+        """Everything was written before."""
+
+    def map(self, value):
+        self.state.add(value)
+        return self.found
+
+
+def test_what_a_savepoint_gave_to_a_subtask_that_left_it_as_it_is_survives_a_failure(tmp_path):
+    sink = CollectSink()
+
+    def start_additions(divisor, **origin):
+        cluster = MiniCluster(max_records=1)
+        env = StreamExecutionEnvironment(executor=cluster).set_parallelism(2)
+        numbers = env.from_collection([0, 1, 2, 4, 6, 8]).uid("numbers")
+        parted = numbers.partition_custom(lambda n, subtasks: n % divisor % subtasks, lambda n: n)
+        parted.map(Additions()).uid("additions").sink_to(sink)
+        return cluster.start(list(env._sinks), env._job_settings(None), **origin)
+
+    def records():
+        return [record for _ in range(sink.records.qsize()) for record in sink.records.get_nowait()]
+
+    job = start_additions(2)
+    job.run_batch()
+    job.run_batch()
+    path = job.stop_with_savepoint(str(tmp_path))
+    seen = records()
+    assert seen == [[]] * len(seen)
+    job = start_additions(1, savepoint=path)  # from here on subtask 0 has all records
+    job.run_batch()
+    assert records() == [[0, 1, 2]]
+    job = start_additions(1, snapshot=job.snapshot())
+    job.run_batch()
+    job.close()
+    # Both subtasks held 0, 1, 2; the first one has added 4.
+    assert records() == [[0, 0, 1, 1, 2, 2, 4]]
+    sink.release()
+
+
 class Files(dict):
     """In memory."""
 

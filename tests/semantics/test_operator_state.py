@@ -1,5 +1,7 @@
 """Functions that keep operator state: CheckpointedFunction (spec: 3.7, ch. 7)."""
 
+from itertools import pairwise
+
 import pytest
 from support import script
 
@@ -95,3 +97,31 @@ def test_restore_state_is_called_with_nothing_at_the_first_start_and_splits_are_
     assert (function.count, function.parts) == (0, 0)
     function.count = 23
     assert function.snapshot_state(1, 0) == [3, 3, 3, 2, 2, 2, 2, 2, 2, 2]
+
+
+class Told(MapFunction, ListCheckpointed):
+    """Emits what it was told at the checkpoints so far."""
+
+    def restore_state(self, state):
+        self.told = list(state)
+
+    def snapshot_state(self, checkpoint_id, timestamp):
+        self.told.append((checkpoint_id, timestamp))
+        return self.told
+
+    def map(self, value):
+        return tuple(self.told)
+
+
+def test_checkpoint_ids_increase_and_every_subtask_hears_when_the_driver_began(hand):
+    source = script(hand.env, [0, 1], bounded=False)
+    hand.watch(source.partition_custom(lambda key, n: key % n, lambda v: v).map(Told()).set_parallelism(2))
+    assert hand.step() == [(), ()]
+    for _ in range(3):
+        hand.clock.advance(100)
+        source._source.source.add(0, 1)
+        found = hand.step()
+        assert len(set(found)) == 1  # all subtasks have the same ids, and the same times
+    ids, times = zip(*found[0], strict=True)
+    assert list(ids) == list(range(ids[0], ids[0] + 3))
+    assert [after - before for before, after in pairwise(times)] == [100, 100]

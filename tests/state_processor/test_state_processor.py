@@ -8,12 +8,19 @@ from support import At, Script, Wm
 from penstock.common import Row, Time, WatermarkStrategy
 from penstock.common.errors import InvalidProgramError, SavepointError
 from penstock.core.window import CountTrigger, GlobalWindow, GlobalWindows, TimeWindow
-from penstock.datastream import KeyedProcessFunction, ProcessWindowFunction, StreamExecutionEnvironment
+from penstock.datastream import (
+    AggregateFunction,
+    KeyedProcessFunction,
+    ProcessWindowFunction,
+    StreamExecutionEnvironment,
+)
 from penstock.datastream.connectors.sinks import CollectSink
 from penstock.datastream.functions import BroadcastProcessFunction
 from penstock.datastream.state import (
+    AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
+    ReducingStateDescriptor,
     StateTtlConfig,
     ValueStateDescriptor,
 )
@@ -296,3 +303,37 @@ def test_functions_of_the_wrong_kind_are_refused():
         data.key_by(by_key).transform(Totals())
     with pytest.raises(InvalidProgramError, match="takes a StateBootstrapFunction"):
         data.transform(Fill())
+
+
+class Mean(AggregateFunction):
+    def create_accumulator(self):
+        return 0, 0
+
+    def add(self, value, accumulator):
+        return accumulator[0] + value, accumulator[1] + 1
+
+    def get_result(self, accumulator):
+        raise AssertionError("nobody has asked for it")
+
+    def merge(self, a, b):
+        return a[0] + b[0], a[1] + b[1]
+
+
+class Folds(KeyedProcessFunction):
+    """Adds, and never asks."""
+
+    def open(self, runtime_context):
+        self.sum = runtime_context.get_reducing_state(ReducingStateDescriptor("sum", lambda a, b: a + b))
+        self.mean = runtime_context.get_aggregating_state(AggregatingStateDescriptor("mean", Mean()))
+
+    def process_element(self, value, ctx):
+        self.sum.add(value[1])
+        self.mean.add(value[1])
+        yield value
+
+
+def test_only_the_aggregate_is_kept_and_the_result_made_when_somebody_asks(tmp_path):
+    job = Job(lambda numbers: numbers.key_by(by_key).process(Folds()).uid("folds"), ("a", 1), ("a", 2), ("b", 5))
+    reader = job.save(tmp_path)
+    assert dict(reader.read_keyed_state("folds", "sum")) == {"a": 3, "b": 5}
+    assert dict(reader.read_keyed_state("folds", "mean")) == {"a": (3, 2), "b": (5, 1)}

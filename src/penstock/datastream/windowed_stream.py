@@ -129,11 +129,13 @@ class _Windowed(WindowParts):
         reduce_function: Any = None,
         aggregate_function: Any = None,
         window_function: Any = None,
+        accumulator_type: TypeInformation | None = None,
         output_type: TypeInformation | None = None,
         keeps_type: bool = False,
     ) -> DataStream:
         env = self.get_execution_environment()
         env._check_open()
+        source = self._stream.get_transformation()
         operator = build_window_operator(
             self._assigner,
             key_selector=self._key_selector(),
@@ -145,9 +147,9 @@ class _Windowed(WindowParts):
             allowed_lateness_ms=self._allowed_lateness,
             late_tag=self._late_tag,
             all_window=self._key_selector() is None,
+            held_type=source.output_type if aggregate_function is None else accumulator_type,
         )
         declare_output_type(operator, output_type)
-        source = self._stream.get_transformation()
         transformation = OneInputTransformation(
             name=f"{self._kind}({self._assigner!r}, {what})",
             input=source,
@@ -199,6 +201,7 @@ class WindowedStream(_Windowed):
             "Aggregate",
             aggregate_function=aggregate_function,
             window_function=window_function,
+            accumulator_type=accumulator_type,
             output_type=output_type,
         )
 
@@ -255,6 +258,7 @@ class AllWindowedStream(_Windowed):
             "Aggregate",
             aggregate_function=aggregate_function,
             window_function=window_function,
+            accumulator_type=accumulator_type,
             output_type=output_type,
         )
 

@@ -26,6 +26,7 @@ class OperatorSnapshot:
     directory: PageDirectory | None = None
     operator_state: dict[str, str] = field(default_factory=dict)
     watermark: int = MIN_WATERMARK
+    operator_types: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -115,7 +116,12 @@ class OperatorChain:
             metrics=metrics,
             keyed_backend=backend,
             operator_state=OperatorStateBackend(
-                chained.operator_id, environment.store, snapshot.operator_state, restored=known is not None
+                chained.operator_id,
+                environment.store,
+                snapshot.operator_state,
+                restored=known is not None,
+                operator_name=chained.name,
+                types=getattr(snapshot, "operator_types", None),  # one that was written before there were any has none
             ),
             side_outputs=sides,
             job=environment.job,
@@ -162,7 +168,10 @@ class OperatorChain:
             for service in context.timer_services:
                 service.compact()
             result[context.operator_id] = OperatorSnapshot(
-                directory, context.operator_state.snapshot(), operator.current_watermark
+                directory,
+                context.operator_state.snapshot(),
+                operator.current_watermark,
+                context.operator_state.types,
             )
         return result
 

@@ -151,6 +151,7 @@ class SourceCoordinator:
         self._draining = False
         self._planned_at = time.monotonic()
         self._closed = False
+        self.last_checkpoint = 0  # the engine may have batches that nobody here has planned: of DataFrames alone
         self._lock = threading.Lock()
         self.changed = threading.Condition()
 
@@ -245,7 +246,7 @@ class SourceCoordinator:
             self._recall_forgotten(positions)
         if woken:
             self._wakeup = None  # the tasks' reports on this batch say when the next one is due
-        planned = {"n": start["n"] + 1, "t": now, "end": end, "s": positions}
+        planned = {"n": max(start["n"], self.last_checkpoint) + 1, "t": now, "end": end, "s": positions}
         return {**planned, **({"more": more} if more else {}), **({"f": firsts} if firsts else {})}
 
     def _advance(

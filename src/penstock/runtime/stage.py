@@ -75,7 +75,7 @@ class StageChannel:
 
     def _open_tasks(self) -> None:
         """Tasks open with the first batch, when processing time is known."""
-        restored = self._restore() if not self._tasks and not self._snapshots else None
+        restored = self._restore() if not self._tasks and self._snapshots.keys() <= {_LAST_HEADER} else None
         if restored is None and self._spec.life and self._snapshots.get(_LIFE) != self._spec.life:
             self._unite()
         for vertex in self._spec.tasks_in(self._level, self._channel):
@@ -86,6 +86,8 @@ class StageChannel:
         if restored is not None:
             for task in self._tasks.values():
                 check_claimed(task, ignore=restored.ignore_unclaimed)
+                for operator in task.chain.operators:
+                    operator.context.operator_state.tell_unions()
 
     def _restore(self) -> RestorePlan | None:
         """The first batch of a job that continues from a savepoint: load what belongs to the tasks of this channel."""

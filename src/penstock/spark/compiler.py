@@ -71,6 +71,7 @@ def compile_streaming(
     server: SourceServer,
     frames: dict[int, DataFrame] | None = None,
     directory: str | None = None,
+    base: int = 0,
 ) -> DataFrame:
     """The streaming DataFrame of a job; its rows are task reports. Batch DataFrames are kept in ``directory``."""
     spark.dataSource.register(PenstockSource)
@@ -78,8 +79,11 @@ def compile_streaming(
     keys = channel_keys(spark, spec.channels)
     frame = spark.readStream.format(FORMAT).options(**_source_options(server, job_file, keys, spec.levels)).load()
     for vertex_id, outside in (frames or {}).items():
-        stream = outside if outside.isStreaming else _snapshot(spark, outside, _place(spec, vertex_id, directory))
-        frame = frame.union(_adopted(spark, map_in_arrow(stream, FrameStage(job_file, vertex_id, keys))))
+        stream = outside
+        if not outside.isStreaming:
+            source = next(vertex for vertex in spec.vertices if vertex.id == vertex_id).operators[0]
+            stream = snapshot(spark, outside, source.operator_id, directory or mkdtemp(prefix="penstock-frames-"))
+        frame = frame.union(_adopted(spark, map_in_arrow(stream, FrameStage(job_file, vertex_id, keys, base))))
     for level in range(1, spec.levels + 1):
         frame = transform_with_state(frame.groupBy("channel"), StageProcessor(job_file, level, keys))
     return frame
@@ -102,13 +106,9 @@ def compile_batch(
     return frame
 
 
-def _place(spec: JobSpec, vertex_id: int, directory: str | None) -> str:
-    source = next(vertex for vertex in spec.vertices if vertex.id == vertex_id)
-    return f"{directory or mkdtemp(prefix='penstock-frames-')}/frames/{source.operators[0].operator_id}"
-
-
-def _snapshot(spark: SparkSession, frame: DataFrame, path: str) -> DataFrame:
+def snapshot(spark: SparkSession, frame: DataFrame, operator_id: str, directory: str) -> DataFrame:
     """A batch DataFrame as a stream: written once, so that every attempt of the job reads the same rows."""
+    path = f"{directory}/frames/{operator_id}"
     jvm: Any = spark.sparkContext._jvm
     written = jvm.org.apache.hadoop.fs.Path(f"{path}/_SUCCESS")
     if not written.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).exists(written):

@@ -19,10 +19,11 @@ from penstock.spark.worker_tuning import tune_worker
 class FrameStage:
     """The function of mapInArrow over a DataFrame."""
 
-    def __init__(self, job_file: str, vertex_id: int, keys: list[str]) -> None:
+    def __init__(self, job_file: str, vertex_id: int, keys: list[str], base: int = 0) -> None:
         self._job_file = job_file
         self._vertex_id = vertex_id
         self._keys = keys
+        self._base = base  # checkpoint ids go on from here
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the source chain over one partition."""
@@ -32,7 +33,7 @@ class FrameStage:
             assert context is not None
             batch_id = context.getLocalProperty("streaming.sql.batchId")
             header = BatchHeader(
-                checkpoint_id=int(batch_id or 0) + 1,
+                checkpoint_id=self._base + int(batch_id or 0) + 1,
                 now=int(time.time() * 1000),
                 splits={self._vertex_id: {FRAME_SPLIT: SplitStatus(0)}},
                 secondary=True,

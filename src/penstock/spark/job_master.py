@@ -23,17 +23,24 @@ from penstock.runtime.coordinator import BatchSizer, SourceCoordinator
 from penstock.runtime.frames import REPORT_EDGE, TaskReport, decode_frame
 from penstock.runtime.job_progress import JobProgress
 from penstock.runtime.queries import QueryBoard
+from penstock.runtime.savepoint.manifest import read_manifest
 from penstock.runtime.savepoint.restore import RestorePlan, plan_restore
 from penstock.runtime.savepoint.tickets import SavepointTicket, SavepointTickets
 from penstock.runtime.sink_committer import SinkCommitters
 from penstock.runtime.stage import decode_reports
 from penstock.runtime.union_states import UnionStates
 from penstock.spark.checkpoint_metadata import CheckpointDirectory
-from penstock.spark.compiler import compile_streaming
+from penstock.spark.compiler import compile_streaming, snapshot
+from penstock.spark.dependencies import working_directory
 from penstock.spark.failures import decode_failure
+from penstock.spark.frame_positions import FramePositions
 from penstock.spark.report_sink import start_query
+from penstock.spark.session import SparkEndedError, failure_of
 from penstock.spark.source_server import SourceServer
 from penstock.spark.start_failures import StartPatience, WorkerStartError
+
+# How long the running batch of a cancelled job may take. What it has done is done again if the job goes on.
+_CANCEL_SECONDS = 3.0
 
 
 class JobMaster:
@@ -61,14 +68,18 @@ class JobMaster:
         self.queries = QueryBoard()
         self._checkpoint = checkpoint
         self._spark = spark
+        self._parallelism = spark.sparkContext.defaultParallelism
         self._committers = SinkCommitters(graph.vertices)
         self._cancelled = threading.Event()
+        self._cancelled_at = 0.0
         self._server: SourceServer | None = None
         self._coordinator: SourceCoordinator | None = None
         self._commit_failure: PenstockError | None = None
         self._temporary: str | None = None
         self._lasting_id = job_id
         self._base = 0
+        self._first_batch_only = False
+        self._stopped_at = 0
         self._directory: CheckpointDirectory | None = None
         self._unions = UnionStates(graph.vertices)
         self._query_started = False
@@ -90,7 +101,9 @@ class JobMaster:
             self._unions = UnionStates(self.graph.vertices, checkpoint.union_files)
             while True:
                 try:
-                    self._run_attempt(attempt, checkpoint.location, restore)
+                    self._place_frames(attempt, checkpoint, restore)
+                    if not self._cancelled.is_set():
+                        self._run_attempt(attempt, checkpoint, restore)
                     break
                 except PenstockError as error:
                     if self._cancelled.is_set() or self._is_hopeless(error):
@@ -122,7 +135,7 @@ class JobMaster:
             self._committers.close(failed=self.status is JobStatus.FAILED)
 
     def _is_hopeless(self, error: PenstockError) -> bool:
-        """Whether the job would only fail again: its definition is wrong, or its checkpoint damaged.
+        """Whether the job would only fail again: its definition is wrong, its checkpoint damaged, Spark gone.
 
         A reader that was ended together with its process may look like a damaged file, so it gets a second chance.
         """
@@ -130,11 +143,13 @@ class JobMaster:
         if isinstance(error, CheckpointError):
             self._damage_seen_at = self.progress.checkpoint_id
             return seen == self._damage_seen_at
-        return isinstance(error, InvalidProgramError)
+        return isinstance(error, (InvalidProgramError, SparkEndedError))
 
     def cancel(self) -> None:
-        """Stop after the running batch."""
-        self._cancelled.set()
+        """Stop after the running batch, or without it if it takes long."""
+        if not self._cancelled.is_set():
+            self._cancelled_at = time.monotonic()
+            self._cancelled.set()
         self.status = JobStatus.CANCELLING if not self.status.is_terminal_state() else self.status
         if self._server is not None:
             self._server.stop()
@@ -163,14 +178,41 @@ class JobMaster:
                 self.graph.edges,
                 ignore_unclaimed=settings.ignore_unclaimed_state,
             )
+        if plan is not None:
+            FramePositions(self.graph, checkpoint).check(plan.manifest, plan.location)
         base = 0 if plan is None else plan.manifest.checkpoint_id
         record = checkpoint.claim(self.graph, settings.savepoint_path, base, self.job_id)
         checkpoint.check_logs(self.graph.channels)
         self._base = record.base
+        if self.graph.frames:
+            positions = FramePositions(self.graph, checkpoint)
+            self.savepoints.outside = lambda checkpoint_id, directory: positions.save(
+                checkpoint_id - record.base - 1, directory, compress=settings.snapshot_compression
+            )
         self._lasting_id = record.job_id
         if plan is None and record.savepoint is not None:  # it started there, but never got through its first batch
             plan = plan_restore(record.savepoint, self.graph.vertices, self.graph.edges, ignore_unclaimed=True)
         return plan
+
+    def _place_frames(self, attempt: int, checkpoint: CheckpointDirectory, restore: RestorePlan | None) -> None:
+        """A job that continues from a savepoint reads DataFrames from where they were then: see `FramePositions`."""
+        location = checkpoint.started_from
+        if not self.graph.frames or location is None:
+            return
+        manifest = read_manifest(location)
+        positions = FramePositions(self.graph, checkpoint)
+        read = positions.is_read(manifest)
+        for vertex in self.graph.source_vertices:
+            if vertex.operators[0].operator_id in read:
+                nothing = self.graph.frames[vertex.id].limit(0)
+                snapshot(self._spark, nothing, vertex.operators[0].operator_id, checkpoint.location)
+        if positions.needs_placing(manifest):
+            if not checkpoint.committed:
+                self._run_attempt(attempt, checkpoint, restore, first_batch_only=True)
+            if not checkpoint.committed:
+                return  # cancelled before it began
+            positions.place(manifest, location)
+        checkpoint.frames_placed()
 
     def _wake(self) -> None:
         coordinator = self._coordinator
@@ -180,32 +222,44 @@ class JobMaster:
 
     # -- one attempt --------------------------------------------------------------------------------------------
 
-    def _run_attempt(self, attempt: int, checkpoint: str, restore: RestorePlan | None) -> None:
+    def _run_attempt(
+        self,
+        attempt: int,
+        checkpoint: CheckpointDirectory,
+        restore: RestorePlan | None,
+        *,
+        first_batch_only: bool = False,
+    ) -> None:
+        """Run the query; or only the first batch of it, without DataFrames, in which tasks load their state."""
         settings = self.graph.settings
+        self._first_batch_only = first_batch_only
+        location = checkpoint.location
         fixed = settings.configuration.get("penstock.batch.max-records")
         coordinator = SourceCoordinator(
             self.graph.source_vertices,
             external=self.graph.external_sources,
             sizer=BatchSizer(int(fixed) if fixed else None),
             initial=None if restore is None else restore.initial_offset(),
-            savepoints=self.savepoints,
+            savepoints=None if first_batch_only else self.savepoints,
             queries=self.queries,
         )
+        last = checkpoint.last_batch if self.graph.frames else None
+        coordinator.last_checkpoint = 0 if last is None else self._base + last + 1
         self._coordinator = coordinator
         self._commit_failure = None
         self._query_started = False
-        server = self._server = SourceServer(coordinator, self._spark.sparkContext.defaultParallelism)
+        server = self._server = SourceServer(coordinator, self._parallelism)
         server.on_committed = self._on_committed
         try:
-            coordinator.start(_directory_beside(checkpoint, "received"))
-            self._run_query(attempt, checkpoint, server, restore)
-        except (PySparkException, Py4JError) as error:
-            failure = decode_failure(str(error))
-            if isinstance(failure, WorkerStartError):
+            coordinator.start(_directory_beside(location, "received"))
+            self._run_query(attempt, location, server, restore)
+        except (PySparkException, Py4JError, ConnectionError) as error:
+            failure = failure_of(self._spark, error)
+            if isinstance(failure, (SparkEndedError, WorkerStartError)):
                 raise failure from None
             if not self._query_started and self._directory is not None and self._directory.committed:
                 raise CheckpointError(
-                    f"Spark cannot go on from the checkpoint in {checkpoint}, which may be damaged: {failure}"
+                    f"Spark cannot go on from the checkpoint in {location}, which may be damaged: {failure}"
                 ) from None
             raise failure from None
         finally:
@@ -216,7 +270,9 @@ class JobMaster:
         settings = self.graph.settings
         spec = job_spec(self.graph, self._lasting_id, attempt, batch=False, restore=restore)
         spec.unions, spec.life = self._unions.begin(self._committed_checkpoint()), self._unions.life
-        frame = compile_streaming(self._spark, spec, server, self.graph.frames, checkpoint)
+        frames = {} if self._first_batch_only else self.graph.frames
+        with working_directory(self._spark.sparkContext, settings):
+            frame = compile_streaming(self._spark, spec, server, frames, checkpoint, self._base)
         writer = (
             frame.writeStream.outputMode("append")
             .option("checkpointLocation", checkpoint)
@@ -233,14 +289,18 @@ class JobMaster:
     def _watch(self, query: StreamingQuery, server: SourceServer) -> None:
         """Wait for the last commit, then stop the query; or for its failure."""
         try:
-            while not server.boundary.wait(0.1):
-                if not query.isActive:
+            while not server.boundary.wait(0.1) and not self._cannot_wait:
+                if not query.isActive and not server.boundary.is_set():
                     self._raise_failure(query, server)
                     return
             query.stop()
         except BaseException:
             _stop_quietly(query)
             raise
+
+    @property
+    def _cannot_wait(self) -> bool:
+        return self._cancelled.is_set() and time.monotonic() - self._cancelled_at > _CANCEL_SECONDS
 
     def _raise_failure(self, query: StreamingQuery, server: SourceServer) -> None:
         if self._commit_failure is not None:
@@ -261,6 +321,8 @@ class JobMaster:
     def _on_committed(self, *, final: bool = False) -> None:
         """Spark asks for a batch: all before are durable."""
         self._committers.checkpoint_complete(final=final)
+        if self._first_batch_only:  # the savepoint is needed until the positions of DataFrames were taken from it
+            return
         if self.on_first_commit is not None and self._directory is not None and self._directory.committed:
             tell, self.on_first_commit = self.on_first_commit, None
             tell()
@@ -269,8 +331,10 @@ class JobMaster:
 
     def _on_batch(self, frames: list[bytes], batch_id: int) -> None:
         """Spark calls this for every batch, when its tasks are done: the commit."""
-        reports = decode_all_reports(frames)
         checkpoint_id = self._base + batch_id + 1
+        if self.stopped_with is not None and checkpoint_id > self._stopped_at:
+            self._refuse_batch()
+        reports = decode_all_reports(frames)
         try:
             self._unions.batch(reports, checkpoint_id)
             self._committers.commit(reports, checkpoint_id)
@@ -279,20 +343,29 @@ class JobMaster:
             raise
         self._after_commit(reports, checkpoint_id)
 
+    def _refuse_batch(self) -> None:
+        """DataFrames had more when the job stopped with a savepoint: it belongs to whoever continues from there."""
+        self._on_committed(final=True)
+        if self._server is not None:
+            self._server.boundary.set()
+        raise JobExecutionError("the job has stopped with a savepoint")
+
     def _after_commit(self, reports: list[TaskReport], checkpoint_id: int) -> None:
         coordinator = self._coordinator
         assert coordinator is not None
         seconds = coordinator.seconds_since_plan()
         wakeups = [report.next_wakeup for report in reports if report.next_wakeup is not None]
         coordinator.wake_at(min(wakeups, default=None))
+        if self.graph.frames:
+            coordinator.last_checkpoint = checkpoint_id
         self.progress.batch(reports, checkpoint_id, seconds)
         coordinator.sizer.observe(self.progress.last_source_records, seconds)
         self.queries.batch_done(reports, checkpoint_id)
         ticket = self.savepoints.batch_done(reports, checkpoint_id)
         if ticket is not None and ticket.stop:
-            self.stopped_with = ticket
-            if self._server is not None:
-                self._server.stop()
+            self.stopped_with, self._stopped_at = ticket, checkpoint_id
+        if self._server is not None and (self.stopped_with is not None or self._first_batch_only):
+            self._server.stop()
 
 
 def check_one_machine(spark: SparkSession) -> None:
@@ -320,7 +393,7 @@ def decode_all_reports(frames: list[bytes]) -> list[TaskReport]:
 
 
 def _stop_quietly(query: StreamingQuery) -> None:
-    with contextlib.suppress(PySparkException, OSError):
+    with contextlib.suppress(PySparkException, Py4JError, OSError):
         query.stop()
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from penstock.common.completable_future import CompletableFuture
-from penstock.common.errors import JobExecutionError, UnsupportedFeatureError
+from penstock.common.errors import JobExecutionError
 from penstock.common.job_status import JobStatus
 from penstock.graph.job_graph import JobGraph, translate
 from penstock.graph.settings import JobSettings
@@ -23,6 +23,7 @@ from penstock.runtime.job_progress import JobProgress
 from penstock.runtime.savepoint.storage import directory_at, join
 from penstock.runtime.savepoint.tickets import savepoint_root
 from penstock.spark.checkpoint_metadata import CheckpointDirectory
+from penstock.spark.frame_positions import check_stateless
 from penstock.spark.job_master import JobMaster
 from penstock.spark.query_server import QueryServer
 from penstock.spark.session import session_for
@@ -52,6 +53,7 @@ class StreamingJob:
         self._lock = threading.RLock()
         self._rescaling: tuple[int, CompletableFuture[None]] | None = None
         self._cancel_after_savepoint = False
+        self._cancelled = False
         self._query_server = _query_server(settings)
         self._master = self._first_master()
 
@@ -108,8 +110,10 @@ class StreamingJob:
         return self._master.graph
 
     def cancel(self) -> None:
-        """Stop after the running batch."""
-        self._master.cancel()
+        """Stop after the running batch; a job that is being rescaled stops as well."""
+        with self._lock:
+            self._cancelled = True
+            self._master.cancel()
 
     def run(self) -> None:
         """Run to the end, through all rescalings; raises the job's error."""
@@ -121,7 +125,8 @@ class StreamingJob:
                 error = failure
             with self._lock:
                 ticket, rescaling = self._master.stopped_with, self._rescaling
-                if error is None and ticket is not None and rescaling is not None:
+                cancelled = self._cancelled and rescaling is not None
+                if error is None and ticket is not None and rescaling is not None and not cancelled:
                     try:
                         self._restart(rescaling[0], ticket.request.location)
                     except Exception as failure:
@@ -129,9 +134,10 @@ class StreamingJob:
                     else:
                         ticket.future.complete(ticket.request.location)
                         continue
-            if error is not None and rescaling is not None:
-                rescaling[1].complete_exceptionally(error)
-            if self._cancel_after_savepoint and ticket is not None:
+            if rescaling is not None and (cancelled or error is not None):
+                reason = error or JobExecutionError("the job was cancelled while it was rescaled")
+                rescaling[1].complete_exceptionally(reason)
+            if ticket is not None and (cancelled or self._cancel_after_savepoint):
                 self._master.status = JobStatus.CANCELED
             if ticket is not None:
                 ticket.future.complete(ticket.request.location)
@@ -150,10 +156,7 @@ class StreamingJob:
     ) -> CompletableFuture[str]:
         """Take a savepoint, perhaps as the last act."""
         root = savepoint_root(directory, self._settings.savepoint_dir)
-        if self._master.graph.frames:
-            raise UnsupportedFeatureError(
-                "a job that reads streaming DataFrames takes no savepoints: only Spark knows where it is in them"
-            )
+        check_stateless(self._master.graph)
         self._cancel_after_savepoint = cancel
         return self._master.savepoints.submit(root, stop=stop or cancel, drain=drain).future
 

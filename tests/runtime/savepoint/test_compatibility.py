@@ -7,8 +7,8 @@ from tests.runtime.savepoint.versions import Keeps, Program, restored, saved
 
 from penstock.common import Row, Time, Types
 from penstock.common.errors import InvalidProgramError, PenstockError, SavepointError
-from penstock.datastream import MapFunction
-from penstock.datastream.functions import CheckpointedFunction, ListCheckpointed
+from penstock.datastream import AggregateFunction, MapFunction, WindowFunction
+from penstock.datastream.functions import CheckpointedFunction, CheckpointListener, ListCheckpointed
 from penstock.datastream.state import (
     ListStateDescriptor,
     MapStateDescriptor,
@@ -16,6 +16,8 @@ from penstock.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
+from penstock.datastream.window import TumblingProcessingTimeWindows
+from penstock.runtime.savepoint.manifest import verify
 
 LAST = ValueStateDescriptor("last", Types.LONG())
 
@@ -128,6 +130,55 @@ def test_rows_may_get_fields_and_lose_others(tmp_path, names):
         restored(path, ValueStateDescriptor("last", Types.ROW_NAMED(["a"], [Types.STRING()])), allow=True).job.run()
 
 
+def joined(stream, way, type_info):
+    """Windows that hold elements, or what was made of them."""
+    windows = (
+        stream.map(lambda v: v, type_info).key_by(lambda v: 0).window(TumblingProcessingTimeWindows.of(Time.days(1)))
+    )
+    if way == "reduce":
+        return windows.reduce(lambda a, b: a + b)
+    if way == "aggregate":
+        return windows.aggregate(Joined(), accumulator_type=type_info)
+    return windows.apply(AllElements())
+
+
+class Joined(AggregateFunction):
+    def create_accumulator(self):
+        return ""
+
+    def add(self, value, accumulator):
+        return accumulator + str(value)
+
+    def get_result(self, accumulator):
+        return accumulator
+
+    def merge(self, a, b):
+        return a + b
+
+
+class AllElements(WindowFunction):
+    def apply(self, key, window, inputs):
+        yield from inputs
+
+
+@pytest.mark.parametrize("way", ["reduce", "aggregate", "apply"])
+def test_windows_over_records_of_another_type_are_refused(tmp_path, way):
+    def program(type_info):
+        made = Program(1)
+        joined(made.stream(), way, type_info).uid("windows").name("windows").sink_to(made.sink)
+        return made
+
+    first = program(Types.STRING()).start()
+    first.feed("a")
+    path = first.stop(tmp_path)
+    with pytest.raises(InvalidProgramError, match=r"of operator 'windows' was stored .*: STRING cannot become LONG"):
+        program(Types.LONG()).start(path).feed(1)
+    again = program(Types.STRING()).start(path)
+    again.feed("b")
+    again.cluster.clock.advance(86_400_000)
+    assert sorted("".join(again.feed("c"))) == ["a", "b"]
+
+
 def test_max_parallelism_is_fixed_by_the_savepoint(tmp_path):
     path = saved(tmp_path, LAST)
     program = Program(max_parallelism=64).keeping(LAST)
@@ -230,8 +281,101 @@ def test_operator_state_of_another_mode_is_refused(tmp_path):
     program = listing(2).start()
     program.feed(1)
     path = program.stop(tmp_path)
-    with pytest.raises(PenstockError, match="split state and cannot be used as union state"):
+    with pytest.raises(
+        PenstockError, match=r"'seen' of operator .* is list state and cannot be used as union list state"
+    ):
         listing(2, union=True).start(path).feed(1)
+
+
+@dataclass
+class Typed(MapFunction, CheckpointedFunction):
+    """Operator state of any kind, with a declared type or without."""
+
+    mode: str
+    types: tuple
+
+    def initialize_state(self, context):
+        store = context.get_operator_state_store()
+        if self.mode == "broadcast":
+            self.state = store.get_broadcast_state(MapStateDescriptor("kept", *self.types))
+            self.given = sorted(self.state.items())
+        else:
+            get = store.get_list_state if self.mode == "list" else store.get_union_list_state
+            self.state = get(ListStateDescriptor("kept", *self.types))
+            self.given = list(self.state.get())
+
+    def snapshot_state(self, context):
+        """Everything is in the state."""
+
+    def map(self, value):
+        if self.mode == "broadcast":
+            self.state.put(*value)
+        else:
+            self.state.add(value)
+        return self.given
+
+
+def typed(mode, *types, parallelism=1):
+    program = Program(parallelism)
+    program.stream().broadcast().map(Typed(mode, types)).uid("typed").name("typed").sink_to(program.sink)
+    return program
+
+
+@pytest.mark.parametrize("declared", [True, False], ids=["declared", "seen"])
+@pytest.mark.parametrize(
+    ("mode", "before", "after", "value"),
+    [
+        ("list", [Types.STRING()], [Types.LONG()], "a"),
+        ("union", [Types.STRING()], [Types.LONG()], "a"),
+        ("broadcast", [Types.STRING(), Types.STRING()], [Types.STRING(), Types.LONG()], ("a", "b")),
+        ("broadcast", [Types.STRING(), Types.STRING()], [Types.LONG(), Types.STRING()], ("a", "b")),
+    ],
+)
+def test_operator_state_of_another_type_is_refused_when_the_job_starts(tmp_path, mode, before, after, value, declared):
+    program = typed(mode, *(before if declared else ())).start()
+    program.feed(value)
+    path = program.stop(tmp_path)
+    reason = "STRING cannot become LONG" if declared else "it has values of type str, which cannot become LONG"
+    with pytest.raises(InvalidProgramError, match=f"operator state 'kept' of operator 'typed' was stored .*: {reason}"):
+        typed(mode, *after).start(path).feed(value)
+    assert typed(mode, *before).start(path).feed(value) == [[value]]
+
+
+def test_operator_state_may_get_a_wider_type_but_not_a_narrower_one_also_later(tmp_path):
+    program = typed("list", Types.INT()).start()
+    program.feed(1)
+    program = typed("list", Types.LONG()).start(program.stop(tmp_path))
+    assert program.feed(2) == [[1]]
+    path = program.stop(tmp_path)
+    with pytest.raises(InvalidProgramError, match="LONG cannot become INT"):
+        typed("list", Types.INT()).start(path).feed(3)
+    assert typed("list").start(path).feed(3) == [[1, 2]]  # whoever declares nothing takes what there is
+
+
+def test_rows_in_operator_state_get_fields_and_lose_others(tmp_path):
+    program = typed("union", Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.INT()])).start()
+    program.feed(Row(a=1, b=2))
+    path = program.stop(tmp_path)
+    changed = typed("union", Types.ROW_NAMED(["b", "c"], [Types.INT(), Types.STRING()])).start(path)
+    assert changed.feed(Row(b=3, c="x")) == [[Row(b=2, c=None)]]
+
+
+@pytest.mark.parametrize(("before", "after"), [("list", "broadcast"), ("broadcast", "union"), ("union", "list")])
+def test_operator_state_of_another_kind_is_refused_whatever_its_type(tmp_path, before, after):
+    program = typed(before).start()
+    program.feed(("a", "b"))
+    path = program.stop(tmp_path)
+    with pytest.raises(InvalidProgramError, match=r"'kept' of operator 'typed' is .* and cannot be used as .*new name"):
+        typed(after).start(path).feed(("a", "b"))
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 5])
+def test_broadcast_state_is_copied_to_new_tasks_and_survives_fewer(tmp_path, parallelism):
+    program = typed("broadcast", parallelism=2).start()
+    program.feed(("a", 1), ("b", 2))
+    path = program.stop(tmp_path)
+    found = typed("broadcast", parallelism=parallelism).start(path).feed(("c", 3))
+    assert found == [[("a", 1), ("b", 2)]] * parallelism
 
 
 def test_unclaimed_operator_state_is_refused_unless_allowed(tmp_path):
@@ -272,3 +416,23 @@ def test_what_list_checkpointed_functions_keep_is_dealt_out(tmp_path):
     assert program.feed(*range(7)) == [()] * 7
     given = counting(3).start(program.stop(tmp_path)).feed(*range(3))
     assert sorted(map(len, given)) == [2, 2, 3]
+
+
+class Hears(MapFunction, CheckpointListener):
+    def open(self, runtime_context):
+        self.heard = []
+
+    def notify_checkpoint_complete(self, checkpoint_id):
+        self.heard.append(checkpoint_id)
+
+    def map(self, value):
+        return tuple(self.heard)
+
+
+def test_a_savepoint_is_a_checkpoint_that_functions_and_sinks_hear_of(tmp_path):
+    program = Program(1)
+    program.stream().rebalance().map(Hears()).uid("hears").sink_to(program.sink)
+    program.start()
+    assert program.feed(1) == [()]
+    saved_as = verify(program.job.savepoint(str(tmp_path))).checkpoint_id
+    assert program.feed(2)[0][-1] == saved_as  # the last one that is complete

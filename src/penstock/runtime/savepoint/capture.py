@@ -19,8 +19,9 @@ from penstock.runtime.savepoint.codec import encode
 from penstock.runtime.savepoint.manifest import Json, Manifest, OperatorManifest
 from penstock.runtime.savepoint.storage import Directory, directory_at
 from penstock.runtime.state.backend import DROPPED, KeyedStateBackend
-from penstock.runtime.state.operator_state import OperatorStateBackend
+from penstock.runtime.state.operator_state import RAW, OperatorStateBackend
 from penstock.runtime.state.pages import PageDirectory
+from penstock.runtime.state.state_types import TypeDescription, seen_in
 
 BUFFERED_ENTRIES = 20_000
 """Entries that wait for others of their key group, so that blocks have a good size."""
@@ -180,14 +181,22 @@ def write_operator(
     if contents:
         name = f"{chained.operator_id}/operator-{subtask}-{unique}.data"
         part["operator_file"] = {
-            **write_operator_file(directory, name, contents, chained.name, compress=request.compress),
+            **write_operator_file(
+                directory, name, contents, operator_state.types, chained.name, compress=request.compress
+            ),
             "subtask": subtask,
         }
     return part
 
 
 def write_operator_file(
-    directory: Directory, name: str, contents: dict[str, tuple[str, Any]], operator_name: str, *, compress: bool
+    directory: Directory,
+    name: str,
+    contents: dict[str, tuple[str, Any]],
+    types: dict[str, TypeDescription],
+    operator_name: str,
+    *,
+    compress: bool,
 ) -> Json:
     """An operator state file: one block for each state of the subtask."""
     states: list[Json] = []
@@ -196,7 +205,8 @@ def write_operator_file(
         for tag, (state, (mode, content)) in enumerate(sorted(contents.items())):
             count = len(content) if isinstance(content, (list, dict)) else 1
             blocks.add(tag, encode(content, f"operator state '{state}' of operator '{operator_name}'"), count)
-            states.append({"name": state, "mode": mode, "count": count})
+            described = seen_in(content, types.get(state)) if mode != RAW else None
+            states.append({"name": state, "mode": mode, "count": count, "type": described})
         description: Json = {"path": name, **blocks.finish(), "states": states}
     return description
 
@@ -288,7 +298,7 @@ def _add_clocks(operator: OperatorManifest, inputs: list[Json]) -> None:
 
 def remove_strays(directory: Directory, manifest: Manifest) -> None:
     """Remove what attempts that failed have left behind."""
-    wanted = {file["path"] for o in manifest.operators.values() for file in [*o.keyed_files, *o.operator_files]}
+    wanted = {file["path"] for file in manifest.files()}
     for name in directory.files():
         if name.endswith((".data", ".tmp")) and name not in wanted:
             directory.remove(name)

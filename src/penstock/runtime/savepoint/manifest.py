@@ -10,6 +10,7 @@ from typing import Any
 from penstock.common.errors import SavepointError
 from penstock.runtime.savepoint.blocks import BlockFile
 from penstock.runtime.savepoint.storage import Directory, directory_at
+from penstock.runtime.state.state_types import merged
 
 METADATA = "_metadata"
 FORMAT = "penstock-savepoint"
@@ -30,7 +31,7 @@ class OperatorManifest:
     keyed_states: list[Json] = field(default_factory=list)  # name, kind, type
     keyed_files: list[Json] = field(default_factory=list)  # path, size, crc32, blocks, subtask, keys, bytes
     operator_states: dict[str, str] = field(default_factory=dict)  # name -> mode
-    operator_files: list[Json] = field(default_factory=list)  # ..., states: [[name, mode, count]] by tag
+    operator_files: list[Json] = field(default_factory=list)  # ..., states: [name, mode, count, type] by tag
     watermarks: dict[str, int] = field(default_factory=dict)  # subtask -> event time
     event_times: dict[str, int] = field(default_factory=dict)  # subtask -> event time of its task, for heads of chains
     inputs: list[Json] = field(default_factory=list)  # from, tag, index, clocks: {channel: [watermark, idle]}
@@ -46,6 +47,17 @@ class OperatorManifest:
         return any(file["keys"] for file in self.keyed_files) or any(
             mode != "raw" for mode in self.operator_states.values()
         )
+
+    @property
+    def operator_types(self) -> dict[str, Json]:
+        """The types of operator states; what was written before they were remembered has none."""
+        types: dict[str, Json] = {}
+        for file in self.operator_files:
+            for state in file["states"]:
+                if state.get("type") is not None:
+                    known = types.get(state["name"])
+                    types[state["name"]] = state["type"] if known is None else merged(known, state["type"])
+        return types
 
     @property
     def title(self) -> str:
@@ -82,6 +94,13 @@ class Manifest:
             return named[0]
         known = ", ".join(sorted(operator.title for operator in self.operators.values())) or "none"
         raise SavepointError(f"the savepoint has no operator with uid '{uid}'; it has: {known}")
+
+    def files(self) -> list[Json]:
+        """Descriptions of all data files."""
+        found = [
+            file for operator in self.operators.values() for file in (*operator.keyed_files, *operator.operator_files)
+        ]
+        return found + [s["spark"]["file"] for s in self.sources.values() if "file" in (s.get("spark") or {})]
 
     # -- as JSON ------------------------------------------------------------------------------------------------
 
@@ -183,7 +202,6 @@ def verify(location: str) -> Manifest:
     """Read all of a savepoint and compare every checksum."""
     manifest = read_manifest(location)
     directory = directory_at(location)
-    for operator in manifest.operators.values():
-        for description in [*operator.keyed_files, *operator.operator_files]:
-            BlockFile(directory, description).verify()
+    for description in manifest.files():
+        BlockFile(directory, description).verify()
     return manifest

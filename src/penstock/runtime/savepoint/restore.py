@@ -65,7 +65,7 @@ def plan_restore(
                 for index, (split, position) in enumerate(source["splits"].items())
             }
             continue
-        if source["splits"] and not ignore_unclaimed:
+        if (source["splits"] or source.get("spark")) and not ignore_unclaimed:
             title = f"source '{source['name']}'" + (f" (uid {source['uid']!r})" if source["uid"] else "")
             raise _unclaimed(location, title)
         del manifest.sources[source_id]
@@ -150,7 +150,8 @@ class TaskRestorer:
                 what = f"operator state '{name}' of operator '{chained.name}'"
                 self._store.put(operator_state_page(chained.operator_id, name), dumps(content, what))
                 layout[name] = mode
-        return OperatorSnapshot(directory, layout, MIN_WATERMARK if watermark is None else watermark)
+        types = {name: known_type for name, known_type in known.operator_types.items() if name in layout}
+        return OperatorSnapshot(directory, layout, MIN_WATERMARK if watermark is None else watermark, types)
 
     def _keyed(self, known: OperatorManifest, chained: ChainedOperator, groups: range) -> PageDirectory:
         layout = [(state["name"], state["kind"]) for state in known.keyed_states]

@@ -17,7 +17,7 @@ from penstock.runtime.frames import TaskReport
 from penstock.runtime.job import JobVertex
 from penstock.runtime.savepoint.capture import SavepointRequest, assemble, remove_strays
 from penstock.runtime.savepoint.manifest import Json
-from penstock.runtime.savepoint.storage import directory_at, join
+from penstock.runtime.savepoint.storage import Directory, directory_at, join
 
 
 class SavepointTicket:
@@ -42,6 +42,8 @@ class SavepointTickets:
         self._lock = threading.Lock()
         self._ended: str | None = None
         self._offsets: dict[int, tuple[SavepointTicket, Json]] = {}  # by checkpoint id
+        self.outside: Callable[[int, Directory], dict[str, Json]] = lambda checkpoint_id, directory: {}
+        """Where the engine's own sources are at a checkpoint, by operator id."""
         self.on_request: Callable[[], None] = lambda: None
 
     def submit(self, root: str, *, stop: bool = False, drain: bool = False) -> SavepointTicket:
@@ -109,6 +111,8 @@ class SavepointTickets:
             raise SavepointError(failed)
         manifest = assemble(request, self._vertices, parts, job_id=self._job_id, job_name=self._job_name, offset=offset)
         directory = directory_at(request.location)
+        for operator_id, position in self.outside(offset["n"], directory).items():
+            manifest.sources[operator_id]["spark"] = position
         remove_strays(directory, manifest)
         manifest.write(directory)
 

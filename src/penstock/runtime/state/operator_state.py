@@ -10,11 +10,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from penstock.common.errors import InvalidProgramError
-from penstock.core.state import BroadcastState, ListState, ListStateDescriptor, MapStateDescriptor, OperatorStateStore
+from penstock.core.state import (
+    BroadcastState,
+    ListState,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    OperatorStateStore,
+    StateDescriptor,
+)
 from penstock.runtime.serialization import dumps
 from penstock.runtime.state.pages import PageStore
+from penstock.runtime.state.state_types import TypeDescription, describe, mismatch, slot_adapter
 
 SPLIT, UNION, BROADCAST, RAW = "split", "union", "broadcast", "raw"
+_KINDS = {SPLIT: "list state", UNION: "union list state", BROADCAST: "broadcast state", RAW: "an operator's own state"}
 
 
 def operator_state_page(operator_id: str, name: str) -> str:
@@ -37,28 +46,39 @@ class OperatorStateBackend(OperatorStateStore):
     """The operator states of one operator in one subtask."""
 
     def __init__(
-        self, operator_id: str, store: PageStore, layout: dict[str, str] | None = None, *, restored: bool = False
+        self,
+        operator_id: str,
+        store: PageStore,
+        layout: dict[str, str] | None = None,
+        *,
+        restored: bool = False,
+        operator_name: str | None = None,
+        types: dict[str, TypeDescription] | None = None,
     ) -> None:
         self.restored = restored or bool(layout)
         """Whether the operator continues from an earlier run."""
         self._prefix = operator_id
+        self._whose = f" of operator '{operator_name}'" if operator_name else ""
         self._store = store
+        self.types: dict[str, TypeDescription] = dict(types or {})
+        """The declared types of states, by name."""
         self._layout: dict[str, str] = dict(layout or {})  # name -> mode of all states known to the store
         self._slots: dict[str, _Slot] = {}
         self.changed_unions: dict[str, list[Any]] = {}
         """Union list states that the last snapshot has written."""
+        self._untold = False
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         """State whose elements are spread over all subtasks when the parallelism changes."""
-        return OperatorListState(self._slot(state_descriptor.name, SPLIT, list))
+        return OperatorListState(self._typed_slot(state_descriptor, SPLIT, list))
 
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         """State of which every subtask gets all elements when the job is restored."""
-        return OperatorListState(self._slot(state_descriptor.name, UNION, list))
+        return OperatorListState(self._typed_slot(state_descriptor, UNION, list))
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
         """A map that is the same in all subtasks."""
-        return OperatorBroadcastState(self._slot(state_descriptor.name, BROADCAST, dict))
+        return OperatorBroadcastState(self._typed_slot(state_descriptor, BROADCAST, dict))
 
     def get_raw(self, name: str) -> Any:
         """An operator's own private object (a watermark generator, for instance), None at first."""
@@ -70,20 +90,39 @@ class OperatorStateBackend(OperatorStateStore):
         slot.content = value
         slot.dirty = True
 
+    def _typed_slot(self, descriptor: StateDescriptor, mode: str, empty: Any) -> _Slot:
+        """A state is refused when it is asked for, and not when an element is used (spec: ch. 7, J08 to J10)."""
+        name, known, wanted = descriptor.name, self.types.get(descriptor.name), describe(descriptor.type_info)
+        asked_before = name in self._slots
+        slot = self._slot(name, mode, empty)
+        reason = mismatch(known, wanted)
+        if reason is not None:
+            raise InvalidProgramError(
+                f"operator state '{name}'{self._whose} was stored with another type: {reason}. Use a new name for "
+                "state of another type"
+            )
+        if asked_before:  # another descriptor of the same program
+            return slot
+        adapt = slot_adapter("map state" if mode == BROADCAST else "list state", known, wanted)
+        if adapt is not None:
+            slot.content, slot.dirty = adapt(slot.content), True
+        if wanted is not None:
+            self.types[name] = wanted
+        else:
+            self.types.pop(name, None)  # from here on it can be anything
+        return slot
+
     def _slot(self, name: str, mode: str, empty: Any) -> _Slot:
         slot = self._slots.get(name)
+        known = self._layout.get(name) if slot is None else slot.mode
+        if known not in (None, mode):
+            raise InvalidProgramError(
+                f"operator state '{name}'{self._whose} is {_KINDS[known]} and cannot be used as {_KINDS[mode]}: use a "
+                "new name for state of another kind"
+            )
         if slot is None:
-            known = self._layout.get(name)
-            if known not in (None, mode):
-                raise InvalidProgramError(
-                    f"operator state '{name}' is {known} state and cannot be used as {mode} state"
-                )
             blob = self._store.get(self._page_id(name)) if known else None
             slot = self._slots[name] = _Slot(mode, empty() if blob is None else pickle.loads(blob))
-        elif slot.mode != mode:
-            raise InvalidProgramError(
-                f"operator state '{name}' is {slot.mode} state and cannot be used as {mode} state"
-            )
         return slot
 
     def _page_id(self, name: str) -> str:
@@ -107,11 +146,20 @@ class OperatorStateBackend(OperatorStateStore):
         """Forget states for good."""
         for name in names:
             self._layout.pop(name, None)
+            self.types.pop(name, None)
             self._store.remove(self._page_id(name))
+
+    def tell_unions(self) -> None:
+        """The driver does not know what this subtask was given: the next snapshot tells of all union list states."""
+        self._untold = True
 
     def snapshot(self) -> dict[str, str]:
         """Write what changed; returns the layout for the task to keep."""
         self.changed_unions = {}
+        if self._untold:
+            self._untold = False
+            held = self.contents().items()
+            self.changed_unions = {name: list(content) for name, (mode, content) in held if mode == UNION}
         for name, slot in self._slots.items():
             if slot.dirty:
                 slot.dirty = False

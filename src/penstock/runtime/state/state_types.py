@@ -6,7 +6,7 @@ decided here, at registration and not when a value happens to be read, whether t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.common.typeinfo import (
@@ -69,6 +69,33 @@ def describe(type_info: TypeInformation | None) -> TypeDescription | None:
     if isinstance(type_info, MapTypeInfo):
         return {"type": "MAP", "key": describe(type_info.key_type), "value": describe(type_info.value_type)}
     return {"type": repr(type_info)}
+
+
+def seen_in(content: list[Any] | dict[Any, Any], declared: TypeDescription | None) -> TypeDescription:
+    """The type of what a list or a map holds: as far as none was declared, the Python types that are in it.
+
+    >>> seen_in([1, "a"], None)
+    {'type': 'LIST', 'element': {'type': 'PYTHON', 'seen': ['int', 'str']}}
+    """
+    parts = declared or {}
+    if isinstance(content, dict):
+        key, value = parts.get("key") or _seen(content), parts.get("value") or _seen(content.values())
+        return {"type": "MAP", "key": key, "value": value}
+    return {"type": "LIST", "element": parts.get("element") or _seen(content)}
+
+
+def _seen(values: Iterable[Any]) -> TypeDescription:
+    return {"type": PYTHON, "seen": sorted(kind.__name__ for kind in set(map(type, values)) if kind is not type(None))}
+
+
+def merged(one: TypeDescription, other: TypeDescription) -> TypeDescription:
+    """What two subtasks know of the same state."""
+    if one["type"] == PYTHON == other["type"]:
+        return {"type": PYTHON, "seen": sorted({*one["seen"], *other["seen"]})}
+    if one["type"] in ("LIST", "MAP") and one["type"] == other["type"]:
+        both = {part: (one[part], other[part]) for part in ("element", "key", "value") if part in one}
+        return {**one, **{part: merged(a, b) if a and b else a or b for part, (a, b) in both.items()}}
+    return one
 
 
 def mismatch(known: TypeDescription | None, wanted: TypeDescription | None) -> str | None:

@@ -77,7 +77,9 @@ class WindowedOperator(StreamOperator):
     def _register_windows(self, kind: str, contents_kind: str | None = None) -> int:
         """The slot of the windows; the kind says how they are represented."""
         held = self.definition.contents.kind if contents_kind is None else contents_kind
-        return self.backend.register(CONTENTS_STATE, f"{kind} with {held}")
+        held_type = self.definition.held_type  # of another one than the savepoint has is refused (spec: ch. 7, J05)
+        type_description = None if held_type is None else {"type": "WINDOW", "element": held_type}
+        return self.backend.register(CONTENTS_STATE, f"{kind} with {held}", type_description=type_description)
 
     def open(self) -> None:
         """Open the functions; one that is checkpointed gets its state back first."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from penstock.common.checks import is_int
 from penstock.common.errors import InvalidProgramError, shorten
+from penstock.common.typeinfo import TypeInformation
 from penstock.core.functions import (
     AggregateFunction,
     AllWindowFunction,
@@ -47,6 +48,7 @@ from penstock.core.window import (
 )
 from penstock.core.window.session import SessionWindows
 from penstock.runtime.operator import KeySelect
+from penstock.runtime.state.state_types import describe
 from penstock.runtime.windows.base import WindowedOperator
 from penstock.runtime.windows.contents import AggregateContents, Contents, ListContents, ReduceContents
 from penstock.runtime.windows.counted import CountWindowOperator
@@ -96,11 +98,13 @@ def build_window_operator(
     allowed_lateness_ms: int = 0,
     late_tag: OutputTag | None = None,
     all_window: bool = False,
+    held_type: TypeInformation | None = None,
 ) -> WindowedOperator:
     """The operator of `window(...)` or, with `all_window`, of `window_all(...)`.
 
     Give a reduce or an aggregate function, or a window function (process or apply), or one of the former together
-    with the latter, which then gets one element: the result.
+    with the latter, which then gets one element: the result. `held_type` is the declared type of what windows hold:
+    elements or accumulators.
     """
     if all_window == (key_selector is not None):
         raise InvalidProgramError("a window needs a key selector, and window_all has none")
@@ -113,6 +117,7 @@ def build_window_operator(
         evictor=_check_evictor(evictor),
         allowed_lateness=_check_lateness(allowed_lateness_ms),
         late_tag=_check_tag(late_tag),
+        held_type=describe(held_type),
     )
     return _operator_for(definition)
 

@@ -8,6 +8,7 @@ from typing import Any
 from penstock.core.output_tag import OutputTag
 from penstock.core.window import Evictor, MergingWindowAssigner, Trigger, WindowAssigner
 from penstock.runtime.operator import KeySelect
+from penstock.runtime.state.state_types import TypeDescription
 from penstock.runtime.windows.contents import Contents
 from penstock.runtime.windows.functions import FiredFunction
 
@@ -26,6 +27,8 @@ class WindowDefinition:
     late_tag: OutputTag | None = None
     second_key_selector: KeySelect | None = None
     """Of the second stream, if the windows hold two (window join, co-group)."""
+    held_type: TypeDescription | None = None
+    """What elements or accumulators were declared to be."""
 
     @property
     def event_time(self) -> bool:
