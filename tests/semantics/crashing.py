@@ -39,11 +39,23 @@ class Crashing:
 
     :param build: adds the job to an environment
     :param receiving: whether its source may have nothing to read for a while
+    :param after_step: called after every batch that did not fail
     """
 
-    def __init__(self, tmp_path, build, *, max_records=4, cold=False, parallelism=2, clock=None, receiving=False):
+    def __init__(
+        self,
+        tmp_path,
+        build,
+        *,
+        max_records=4,
+        cold=False,
+        parallelism=2,
+        clock=None,
+        receiving=False,
+        after_step=lambda: None,
+    ):
         self.tmp_path, self.build = tmp_path, build
-        self.receiving = receiving
+        self.receiving, self.after_step = receiving, after_step
         self.max_records, self.cold, self.parallelism = max_records, cold, parallelism
         self.clock = clock or (lambda: int(time.time() * 1000))
         self.snapshot = None
@@ -81,6 +93,7 @@ class Crashing:
                     before = job.offset
                     self.step(job)
                     self.snapshot = job.snapshot()
+                    self.after_step()
                 job.close()
             except PenstockError:
                 if job.offset != before:  # the checkpoint was complete when it failed

@@ -26,7 +26,7 @@ from penstock.testing import MiniCluster, MiniClusterJob
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers find each other on Linux only")
 
-JOB_FILE = "a.job"
+JOB_FILE = f"{os.urandom(8).hex()}.job"  # hosts are found by it, and other processes run these tests, too
 
 
 @dataclass(frozen=True)
