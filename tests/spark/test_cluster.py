@@ -11,8 +11,10 @@ import sys
 import sysconfig
 
 import pytest
-from chaos import Run, say, seeds, undisturbed
+from chaos import Run, assert_everything_was_hit, seeds, undisturbed, written_down
 from chaos_job import build, committed, environment, state_in, stop
+from chaos_log import LOG
+from chaos_phases import Blow
 from counting_job import FilesSink
 from processes import wait_until
 from pyspark import SparkContext
@@ -75,13 +77,13 @@ def expected(tmp_path_factory):
     return undisturbed(tmp_path_factory.mktemp("undisturbed"))
 
 
-def victims_of(cluster):
-    """A Python worker, or a whole executor."""
+def targets_on(cluster):
+    """Python workers, or whole executors."""
+    return {"executors": cluster.executors, "Python workers of executors": cluster.python_workers}
 
-    def victims(chance):
-        return cluster.executors() if chance.random() < 0.5 else cluster.python_workers()
 
-    return victims
+def one_blow(commits):
+    return [Blow(0, commits, None, None, 1, 0.1)]
 
 
 def test_executors_get_everything_from_the_driver(spark, cluster, tmp_path, expected):
@@ -98,12 +100,12 @@ def test_executors_get_everything_from_the_driver(spark, cluster, tmp_path, expe
 
     assert places() == {None}
     assert _sink_class(spark) is not None
-    assert Run(spark, tmp_path, 0, lambda chance: cluster.python_workers(), moments=[2]).live() == expected
+    assert Run(spark, tmp_path, 0, {"Python workers": cluster.python_workers}, one_blow(2)).live() == expected
     assert all("penstock.zip" in place for place in places())
 
 
 def test_a_worker_killed_in_the_middle_changes_nothing(spark, cluster, tmp_path, expected):
-    run = Run(spark, tmp_path, 1, lambda chance: [cluster.workers[0].pid], moments=[3])
+    run = Run(spark, tmp_path, 1, {"worker": lambda: [cluster.workers[0].pid]}, one_blow(3))
     found = run.live()
     cluster.kill(cluster.workers[0])  # for the rest of it
     cluster.add_worker()
@@ -112,8 +114,14 @@ def test_a_worker_killed_in_the_middle_changes_nothing(spark, cluster, tmp_path,
 
 @pytest.mark.parametrize("seed", seeds("executors"))
 def test_chaos_executors_killed_nothing_is_lost_and_nothing_comes_twice(seed, spark, cluster, expected, tmp_path):
-    say("executors", seed)
-    assert Run(spark, tmp_path, seed, victims_of(cluster)).live() == expected
+    run = Run(spark, tmp_path, seed, targets_on(cluster))
+    with written_down("executors", seed, run.hits):
+        assert run.live() == expected
+
+
+def test_chaos_hit_savepoints_and_rescalings_on_a_cluster_while_tasks_ran(cluster):
+    assert_everything_was_hit("executors")
+    assert {hit["target"] for hit in LOG.hits("executors")} == set(targets_on(cluster))
 
 
 def test_a_job_goes_on_from_a_savepoint_and_from_its_checkpoint(spark, cluster, tmp_path, expected):
