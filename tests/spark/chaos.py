@@ -11,6 +11,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,16 @@ def seeds(kind):
     return [seed for seed in range(SEED, SEED + count) if seed not in done]
 
 
+def groups(kind, size):
+    """The seeds of runs that are made together."""
+    return [seeds(kind)[start : start + size] for start in range(0, len(seeds(kind)), size)]
+
+
+def group_name(group):
+    """For the names of tests; there is none if all runs were made before."""
+    return f"{group[0]}-{group[-1]}" if isinstance(group, list) else "none"
+
+
 def say(kind, seed):
     """How to repeat a run; pytest shows it if the test fails."""
     print(f"repeat with: PENSTOCK_CHAOS_SEED={seed} PENSTOCK_CHAOS_RUNS=1 pytest tests/spark -k 'chaos and {kind}'")  # noqa: T201
@@ -53,8 +64,12 @@ def written_down(kind, seed, hits) -> Iterator[None]:
     try:
         yield
         passed = True
+    except KeyboardInterrupt:
+        began = None  # it neither passed nor failed
+        raise
     finally:
-        LOG.add(kind, seed, hits, passed=passed, seconds=time.monotonic() - began)
+        if began is not None:
+            LOG.add(kind, seed, hits, passed=passed, seconds=time.monotonic() - began)
 
 
 def need_enough(kind):
@@ -128,19 +143,21 @@ def _parent(pid):
 class Run:
     """One job on a Spark that stays alive, disturbed until everything was seen.
 
-    :param targets: what is killed, by name; the seed says which
+    :param targets: what is killed, by name; the number of the run says which
+    :param number: what the run aims at; its seed unless told
     """
 
-    def __init__(self, spark, directory, seed, targets: dict[str, Callable[[], list[int]]], blows=None):
-        self.seed = seed
+    def __init__(self, spark, directory, seed, targets: dict[str, Callable[[], list[int]]], blows=None, *, number=None):
+        number = seed if number is None else number
         self.output = directory / "output"
         self.savepoints = str(directory / "savepoints")
-        self.output.mkdir()
+        self.output.mkdir(parents=True)
         names = sorted(targets)
-        self.target = names[seed // len(AIMS) % len(names)]
+        self.target = names[number // len(AIMS) % len(names)]
         self.victims = targets[self.target]
         self.hits: list[Hit] = []
-        self.blows = blows or [Blow.of(seed, number) for number in range(random.Random(seed).randint(1, 2))]
+        self._restarts: list[int] = []
+        self.blows = blows or [Blow.of(number, count) for count in range(random.Random(seed).randint(1, 2))]
         env = environment(directory / "checkpoint", spark=spark)
         build(env, self.output)
         self.client: Any = env.execute_async(f"chaos {seed}")
@@ -155,19 +172,35 @@ class Run:
 
     def live(self):
         """To the end; what the sink shows, and the state."""
-        restarts = []
+        self.suffer()
+        return self.finish()
+
+    def suffer(self, beside: "list[Run] | None" = None):
+        """All blows. They hit runs beside this one, too."""
+        runs = [self, *(beside or [])]
         for blow in self.blows:
             wanted = min(self.commits + blow.commits, MOST_COMMITS)
             wait_until(lambda: self.over or self.commits >= wanted, 240, f"commit {wanted}")  # noqa: B023
-            restarts.append(self.client.progress.restarts)
-            hit = strike(self.client, blow, self.savepoints, self.target, self.victims)
-            if hit is None:
-                break
-            self.hits.append(hit)
+            restarts = [run.client.progress.restarts for run in runs]
+            hits = strike(
+                self.client, blow, self.savepoints, self.target, self.victims, [run.client for run in runs[1:]]
+            )
+            for run, hit, before in zip(runs, hits, restarts, strict=False):
+                run.hits.append(hit)
+                run._restarts.append(before)
+
+    def finish(self):
+        """Wait until everything was seen; what the sink shows, and the state."""
         path = stop(self.client, self.output, self.savepoints)
         self.client.get_job_execution_result().result(240)
-        restarts.append(self.client.progress.restarts)
-        for hit, before, after in zip(self.hits, restarts, restarts[1:], strict=False):
+        counts = [*self._restarts, self.client.progress.restarts]
+        for hit, (before, after) in zip(self.hits, pairwise(counts), strict=True):
             hit.restarts = after - before
         assert any(hit.processes for hit in self.hits), "nothing was killed"
         return committed(self.output), state_in(path)
+
+
+def live_together(runs):
+    """Several jobs at once: what is killed for the sake of the first one hits all of them."""
+    runs[0].suffer(runs[1:])
+    return [run.finish() for run in runs]

@@ -196,17 +196,22 @@ def _restoring(client: Any, blow: Blow) -> bool:
     return blow.aim == RESCALE_RESTORING and client.job._master.on_first_commit is not None
 
 
-def strike(client: Any, blow: Blow, directory: str, target: str, choose: Callable[[], list[int]]) -> Hit | None:
-    """Take aim, kill, and say what was hit; None if the job had ended."""
+def strike(
+    client: Any, blow: Blow, directory: str, target: str, choose: Callable[[], list[int]], beside: list[Any]
+) -> list[Hit]:
+    """Take aim, kill, and say what was hit: the job, and those beside it. Nothing if the job had ended."""
     deed, victims = take_aim(client, blow, directory, choose)
     if _ended(client):
-        return None
+        return []
     chance = random.Random(blow.seed)
     if victims and chance.random() < 0.3:  # else all of them, so that those with work are among them
         victims = [chance.choice(victims)]
-    tasks, before, killed = running_tasks(client), phase_of(client), 0
+    clients, killed = [client, *beside], 0
+    tasks, before = running_tasks(client), [phase_of(each) for each in clients]
     for pid in victims:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
             killed += 1
-    return Hit(target, killed, blow.aim, before, phase_of(client), tasks, deed.tries)
+    after = [phase_of(each) for each in clients]
+    aims = [blow.aim] + [None] * len(beside)
+    return [Hit(target, killed, *phases, tasks, deed.tries) for phases in zip(aims, before, after, strict=True)]

@@ -10,7 +10,17 @@ import random
 import signal
 
 import pytest
-from chaos import PYTHON_PROCESSES, Run, assert_everything_was_hit, need_enough, seeds, undisturbed, written_down
+from chaos import (
+    PYTHON_PROCESSES,
+    Run,
+    assert_everything_was_hit,
+    group_name,
+    groups,
+    need_enough,
+    seeds,
+    undisturbed,
+    written_down,
+)
 from chaos_job import committed, state_in
 from chaos_log import LOG
 from chaos_phases import BATCH, RESCALE_HANDOVER, RESCALE_RESTORING, RESCALE_SAVING, SAVEPOINT, Hit
@@ -46,7 +56,6 @@ DRIVER_AIMS = [
     (SAVEPOINT, RESCALE_HANDOVER),
     (None, RESCALE_RESTORING),
 ]
-GROUPS = [seeds("drivers")[i : i + JOBS] for i in range(0, len(seeds("drivers")), JOBS)]
 
 
 class Drivers:
@@ -103,9 +112,7 @@ class Drivers:
         return committed(own / "output"), state_in((own / "finished").read_text())
 
 
-@pytest.mark.parametrize(
-    "group", GROUPS, ids=lambda group: f"{group[0]}-{group[-1]}" if isinstance(group, list) else "none"
-)
+@pytest.mark.parametrize("group", groups("drivers", JOBS), ids=group_name)
 def test_chaos_drivers_killed_nothing_is_lost_and_nothing_comes_twice(group, expected, tmp_path):
     drivers = Drivers(tmp_path, group)
     with contextlib.ExitStack() as stack:

@@ -3,6 +3,7 @@
 One cluster and one session serve all tests of this module. What is killed here comes back, or is replaced.
 """
 
+import contextlib
 import json
 import os
 import random
@@ -11,10 +12,10 @@ import sys
 import sysconfig
 
 import pytest
-from chaos import Run, assert_everything_was_hit, seeds, undisturbed, written_down
+from chaos import Run, assert_everything_was_hit, group_name, groups, live_together, undisturbed, written_down
 from chaos_job import build, committed, environment, state_in, stop
 from chaos_log import LOG
-from chaos_phases import Blow
+from chaos_phases import AIMS, Blow
 from counting_job import FilesSink
 from processes import wait_until
 from pyspark import SparkContext
@@ -112,11 +113,19 @@ def test_a_worker_killed_in_the_middle_changes_nothing(spark, cluster, tmp_path,
     assert found == expected
 
 
-@pytest.mark.parametrize("seed", seeds("executors"))
-def test_chaos_executors_killed_nothing_is_lost_and_nothing_comes_twice(seed, spark, cluster, expected, tmp_path):
-    run = Run(spark, tmp_path, seed, targets_on(cluster))
-    with written_down("executors", seed, run.hits):
-        assert run.live() == expected
+JOBS = 3  # at a time: an executor takes longer to start than a job to run
+
+
+@pytest.mark.parametrize("group", groups("executors", JOBS), ids=group_name)
+def test_chaos_executors_killed_nothing_is_lost_and_nothing_comes_twice(group, spark, cluster, expected, tmp_path):
+    number = group[0] // JOBS
+    targets = targets_on(cluster)
+    name = sorted(targets)[(number + number // len(AIMS)) % len(targets)]  # each of them at each phase, in turn
+    runs = [Run(spark, tmp_path / str(seed), seed, {name: targets[name]}, number=number) for seed in group]
+    with contextlib.ExitStack() as stack:
+        for seed, run in zip(group, runs, strict=True):
+            stack.enter_context(written_down("executors", seed, run.hits))
+        assert live_together(runs) == [expected] * len(group)
 
 
 def test_chaos_hit_savepoints_and_rescalings_on_a_cluster_while_tasks_ran(cluster):
