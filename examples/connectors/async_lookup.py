@@ -8,6 +8,7 @@ whose client blocks: each question gets a thread.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import sqlite3
@@ -65,7 +66,9 @@ def define(env: StreamExecutionEnvironment, file: str) -> DataStream:
 
 def main() -> None:
     """Runs the job and prints what it finds."""
-    file = f"{tempfile.mkdtemp()}/rooms.db"
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--directory", help="where the database is made (default: a temporary directory)")
+    file = f"{parser.parse_args().directory or tempfile.mkdtemp()}/rooms.db"
     make_database(file)
     env = StreamExecutionEnvironment.get_execution_environment()
     define(env, file).print()

@@ -1,10 +1,11 @@
 """Messages that cannot be read go to a side output, and from there into a file; the others are counted.
 
-python examples/connectors/dead_letters.py
+python examples/connectors/dead_letters.py --directory /tmp/letters
 """
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 from pathlib import Path
 
@@ -39,7 +40,9 @@ def define(env: StreamExecutionEnvironment, directory: str) -> DataStream:
 
 def main() -> None:
     """Runs the job and shows the dead letters."""
-    directory = tempfile.mkdtemp()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--directory", help="where the dead letters go (default: a temporary directory)")
+    directory = parser.parse_args().directory or tempfile.mkdtemp()
     env = StreamExecutionEnvironment.get_execution_environment()
     define(env, directory).print()
     env.execute("clicks")

@@ -7,6 +7,7 @@ The sinks of examples 8-14 and 8-15 of *Stream Processing with Apache Flink*, wr
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 import uuid
 from collections.abc import Sequence
@@ -68,7 +69,9 @@ def define(env: StreamExecutionEnvironment, directory: str) -> None:
 
 def main() -> None:
     """Runs the job and shows the files."""
-    directory = tempfile.mkdtemp()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--directory", help="where the files go (default: a temporary directory)")
+    directory = parser.parse_args().directory or tempfile.mkdtemp()
     env = StreamExecutionEnvironment.get_execution_environment()
     define(env, directory)
     env.execute("transactional sinks")

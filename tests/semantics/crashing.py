@@ -2,10 +2,36 @@
 
 import time
 
+from penstock.common import SimpleStringSchema
 from penstock.common.errors import PenstockError
 from penstock.core.sink import Committer, Sink, SinkWriter
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing import MiniCluster
+
+TROUBLE = {}
+"""Records at which a job is to crash, once each; empty at the beginning of a test of connectors."""
+
+
+def troublesome(value):
+    """A map that crashes at the records in TROUBLE."""
+    if TROUBLE.pop(value, False):
+        raise RuntimeError("crash")
+    return value
+
+
+def wait_until(condition):
+    """Returns when a condition holds that others bring about."""
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+class Until(SimpleStringSchema):
+    """Text; the stream ends with a certain message."""
+
+    def is_end_of_stream(self, next_element):
+        return next_element == "end"
 
 
 class Crashing:

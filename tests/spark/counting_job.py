@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from penstock.common import Configuration
+from penstock.common.restart_strategy import RestartStrategies
 from penstock.core.sink import Committer, Sink, SinkWriter
 from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
@@ -66,6 +67,7 @@ def main(checkpoint, output, records):
     configuration = Configuration.from_dict({"penstock.batch.max-records": str(BATCH), "spark.master": "local[2]"})
     env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)
     env.get_checkpoint_config().set_checkpoint_storage(Path(checkpoint).as_uri())
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(1_000, 10))
     numbers = env.from_sequence(1, records).uid("numbers")
     numbers.key_by(lambda n: n % KEYS).process(Count()).uid("count").sink_to(FilesSink(output)).uid("files")
     env.execute("count")

@@ -4,12 +4,15 @@ One cluster and one session serve all tests of this module. What is killed here 
 """
 
 import contextlib
+import importlib
 import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import sysconfig
+from pathlib import Path
 
 import pytest
 from chaos import Run, assert_everything_was_hit, group_name, groups, live_together, undisturbed, written_down
@@ -17,13 +20,13 @@ from chaos_job import build, committed, environment, state_in, stop
 from chaos_log import LOG
 from chaos_phases import AIMS, Blow
 from counting_job import FilesSink
-from processes import wait_until
+from processes import SOURCES, wait_until
 from pyspark import SparkContext
 
 from penstock.common import Configuration
 from penstock.common.errors import UserFunctionError
 from penstock.common.restart_strategy import RestartStrategies
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream import MapFunction, StreamExecutionEnvironment
 from penstock.spark import executor
 from penstock.spark.report_sink import _sink_class
 from penstock.spark.session import build_session, stop_session
@@ -78,6 +81,17 @@ def expected(tmp_path_factory):
     return undisturbed(tmp_path_factory.mktemp("undisturbed"))
 
 
+class Places(MapFunction):
+    """Where this worker has something from."""
+
+    def open(self, runtime_context):
+        self.folder = runtime_context.get_distributed_cache().get_file("words")
+
+    def map(self, value):
+        module = importlib.import_module("penstock_test_of_executors")
+        return str(Path(module.__file__).resolve()), Path(self.folder, "words.txt").read_text()
+
+
 def targets_on(cluster):
     """Python workers, or whole executors."""
     return {"executors": cluster.executors, "Python workers of executors": cluster.python_workers}
@@ -85,6 +99,40 @@ def targets_on(cluster):
 
 def one_blow(commits):
     return [Blow(0, commits, None, None, 1, 0.1)]
+
+
+SQUARES = """
+from penstock.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+squares = env.from_collection(list(range(8))).key_by(lambda n: n % 2).map(lambda n: n * n)
+for n in sorted(squares.execute_and_collect("squares")):
+    print(n)
+"""
+
+
+def test_the_command_runs_a_program_on_a_cluster(cluster, tmp_path):
+    """First, while nobody else holds the executors."""
+    (tmp_path / "squares.py").write_text(SQUARES)
+    settings = [part for key, value in cluster.conf.items() for part in ("-D", f"{key}={value}")]
+    command = [sys.executable, "-m", "penstock", "run", "--master", cluster.master, "-p", "2", *settings, "squares.py"]
+    environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    seen = set()
+    try:
+        wait_until(
+            lambda: seen.update(cluster.executors()) or process.poll() is not None, WAIT_SECONDS, "the job's end"
+        )
+    finally:
+        process.kill()
+        output, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert errors == ""
+    assert [int(line) for line in output.splitlines()] == [n * n for n in range(8)]
+    assert len(seen) == 2
+    wait_until(lambda: not cluster.executors(), WAIT_SECONDS, "the end of the executors")
 
 
 def test_executors_get_everything_from_the_driver(spark, cluster, tmp_path, expected):
@@ -103,6 +151,22 @@ def test_executors_get_everything_from_the_driver(spark, cluster, tmp_path, expe
     assert _sink_class(spark) is not None
     assert Run(spark, tmp_path, 0, {"Python workers": cluster.python_workers}, one_blow(2)).live() == expected
     assert all("penstock.zip" in place for place in places())
+
+
+def test_packages_of_a_job_are_unpacked_where_the_executors_are(spark, tmp_path):
+    package = tmp_path / "penstock_test_of_executors"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "words.txt").write_text("words")
+    env = environment(tmp_path / "checkpoint", spark=spark)
+    env.add_python_file(str(package))
+    env.register_cached_file(str(tmp_path / "folder"), "words")
+    found = list(env.from_collection([1]).map(Places()).execute_and_collect())
+    driver = str(spark.sparkContext._jvm.org.apache.spark.SparkFiles.getRootDirectory())
+    ((origin, words),) = found
+    assert not origin.startswith((str(tmp_path), driver))
+    assert words == "words"
 
 
 def test_a_worker_killed_in_the_middle_changes_nothing(spark, cluster, tmp_path, expected):

@@ -114,3 +114,17 @@ def test_a_damaged_file_is_a_clear_error_and_never_a_wrong_result(
     else:
         assert file in HARMLESS or damage in (flipped, digit_changed)  # a byte that does not count
         assert (committed(tmp_path / "output"), state_in(savepoint)) == expected
+
+
+def test_a_checkpoint_that_was_moved_is_continued_where_it_is_now(stopped, expected, spark, tmp_path):
+    shutil.copytree(stopped / "checkpoint", tmp_path / "checkpoint")
+    shutil.copytree(stopped / "output", tmp_path / "output")
+    away = stopped.rename(stopped.with_name("away"))
+    try:
+        savepoint = stop(start(spark, tmp_path), tmp_path / "output", tmp_path / "savepoints")
+        assert not stopped.exists()  # and is written to nowhere else
+    finally:
+        away.rename(stopped)
+    assert (committed(tmp_path / "output"), state_in(savepoint)) == expected
+    files = [path for path in (tmp_path / "checkpoint").rglob("*") if path.is_file()]
+    assert [path for path in files if str(stopped).encode() in path.read_bytes()] == []

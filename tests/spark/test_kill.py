@@ -100,6 +100,23 @@ def test_ctrl_c_ends_a_running_job_and_leaves_no_process(tmp_path):
     assert_interrupted(program, "java", "Py4J", "StreamingQueryException", "Exception in thread")
 
 
+def test_a_jvm_that_is_killed_ends_the_job_with_a_clear_error(tmp_path):
+    """Though the job would be restarted after any other failure. As the system does it when memory runs out."""
+    with Program(tmp_path, 10_000_000) as program:
+        program.wait_for(2)
+        program.note_children()
+        (jvm,) = [pid for (pid, _), command in program.children.items() if "PythonGatewayServer" in command]
+        os.kill(jvm, signal.SIGKILL)
+        assert program.process.wait(timeout=300) == 1
+        assert alive(program.children) == {}
+    complained = program.complained.read_text()
+    assert "SparkEndedError: Spark's JVM was killed (SIGKILL)" in complained
+    assert "goes on from its last checkpoint" in complained
+    assert complained.count("Traceback") == 1
+    noises = ("Py4J", "Exception in thread", "RuntimeWarning", "sending command", "During handling")
+    assert [noise for noise in noises if noise in complained] == []
+
+
 @pytest.mark.parametrize("second", [0.5, 1.5])  # before the JVM answers, and about then
 def test_ctrl_c_pressed_twice_while_spark_starts_leaves_no_process(tmp_path, second):
     moments = random.Random(seed := random.randrange(2**32))

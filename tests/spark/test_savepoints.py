@@ -6,7 +6,7 @@ import pytest
 from test_jobs import Count, Kept, all_counts, expected_counts
 
 from penstock.common import Configuration, JobStatus, Time
-from penstock.common.errors import InvalidProgramError, SavepointError
+from penstock.common.errors import InvalidProgramError, JobExecutionError, SavepointError
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream import (
     ExternalizedCheckpointRetention,
@@ -188,6 +188,27 @@ def test_a_job_may_be_rescaled_again_with_the_first_batch_after_a_rescaling(spar
     client.get_job_execution_result().result(200)
     assert client.job.graph.channels == 2
     assert all_counts(commits) == expected_counts(RECORDS, KEYS)
+
+
+def test_a_job_that_is_cancelled_while_it_is_rescaled_ends(spark, tmp_path):
+    commits = Commits()
+    env = environment(spark)
+    env.get_checkpoint_config().set_checkpoint_storage(tmp_path.as_uri())
+    client = counting(env, commits)
+    commits.wait_for(2)
+    tickets = client.job._master.savepoints
+    end = tickets.end
+
+    def cancel_and_end(reason):  # the old master has stopped, the new one has not begun
+        client.cancel()
+        end(reason)
+
+    tickets.end = cancel_and_end
+    rescaled = client.rescale(3)
+    client.get_job_execution_result().result(200)
+    with pytest.raises(JobExecutionError, match="cancelled"):
+        rescaled.result(200)
+    assert client.get_job_status().result() is JobStatus.CANCELED
 
 
 def test_a_used_checkpoint_directory_is_not_overwritten_by_a_savepoint(spark, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -81,13 +82,14 @@ class StreamExecutionEnvironment(EnvironmentSources):
     # Execution
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
-        """Runs the job and waits for its end. Ctrl-C cancels it."""
+        """Runs the job and waits for its end. Ctrl-C cancels it; pressed again, it does not wait for that."""
         client = self.execute_async(job_name)
         try:
             return client.get_job_execution_result().result()
-        except KeyboardInterrupt:
-            client.cancel().result()
-            raise
+        except KeyboardInterrupt as interrupt:
+            with contextlib.suppress(KeyboardInterrupt):
+                client.cancel().result()
+            raise interrupt.with_traceback(None) from None
         except PenstockError as error:
             # What the engine's threads did on the way is of no use to the reader: the message has the user's frames.
             raise error.with_traceback(None) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -16,8 +17,9 @@ from penstock.runtime.coordinator import BatchSizer, SourceCoordinator
 from penstock.runtime.job_progress import JobProgress
 from penstock.runtime.sink_committer import SinkCommitters
 from penstock.spark.compiler import compile_batch
-from penstock.spark.failures import decode_failure
+from penstock.spark.dependencies import working_directory
 from penstock.spark.job_master import decode_all_reports
+from penstock.spark.session import SparkEndedError, failure_of
 from penstock.spark.source_server import SourceServer
 from penstock.spark.start_failures import StartPatience
 
@@ -52,6 +54,8 @@ class BatchJob:
                 except PenstockError as error:
                     if self._cancelled.is_set():
                         break
+                    if isinstance(error, SparkEndedError):
+                        raise
                     delay = 0
                     if not patience.lasts(error, None):
                         if backoff is None:
@@ -71,9 +75,10 @@ class BatchJob:
             self._committers.close(failed=self.status is JobStatus.FAILED)
 
     def cancel(self) -> None:
-        """Stop the running Spark job."""
+        """Stop the running Spark job, also one that is only about to start."""
         self._cancelled.set()
-        self._spark.sparkContext.cancelJobGroup(self.job_id)
+        java_context: Any = self._spark.sparkContext._jsc
+        java_context.sc().cancelJobGroupAndFutureJobs(self.job_id)
 
     def _run_attempt(self, attempt: int) -> None:
         coordinator = SourceCoordinator(
@@ -85,11 +90,12 @@ class BatchJob:
             spec = job_spec(self.graph, self.job_id, attempt, batch=True)
             started = time.monotonic()
             try:
-                frame = compile_batch(self._spark, spec, server, self.graph.frames)
+                with working_directory(self._spark.sparkContext, self.graph.settings):
+                    frame = compile_batch(self._spark, spec, server, self.graph.frames)
                 self._spark.sparkContext.setJobGroup(self.job_id, self.graph.name, interruptOnCancel=True)
                 reports = decode_all_reports([bytes(row.frame) for row in frame.collect()])
-            except (PySparkException, Py4JError) as error:
-                raise decode_failure(str(error)) from None
+            except (PySparkException, Py4JError, ConnectionError) as error:
+                raise failure_of(self._spark, error) from None
             self._committers.commit(reports, 1)
             self._committers.checkpoint_complete(final=True)
             self.progress.batch(reports, 1, time.monotonic() - started)

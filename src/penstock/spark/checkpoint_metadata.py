@@ -18,6 +18,7 @@ from penstock.common.errors import CheckpointError, InvalidProgramError
 from penstock.graph.job_graph import JobGraph
 from penstock.runtime.savepoint.restore import adopt_max_parallelism
 from penstock.runtime.union_states import UnionFiles
+from penstock.spark.moved_checkpoint import put_right
 
 _FILE = "penstock.json"
 _VERSION = 2
@@ -95,10 +96,13 @@ class CheckpointDirectory:
         shape = _shape(graph)
         known = self._known
         if known is None:
-            self._known = {**shape, "base": base, "savepoint": savepoint, "job": job_id}
+            self._known = {**shape, "base": base, "savepoint": savepoint, "job": job_id, "location": self.qualified()}
             self._write(self._known)
             return CheckpointRecord(base, savepoint, job_id)
         self._check(known, shape)
+        if put_right(self, known.get("location")):
+            self._known = known = {**known, "location": self.qualified()}
+            self._write(known)
         for vertex in graph.vertices:
             for chained in vertex.operators:
                 groups = known.get("key_groups", {}).get(chained.operator_id)
@@ -232,6 +236,11 @@ class CheckpointDirectory:
         """Remove a file or a directory below; harmless if it is gone."""
         file_system, path = self._path(name)
         file_system.delete(path, True)
+
+    def qualified(self) -> str:
+        """Where the directory is, as Spark writes it down."""
+        file_system, path = self._path("")
+        return str(file_system.makeQualified(path).toString())
 
     # -- the file -----------------------------------------------------------------------------------------------
 

@@ -1,51 +1,132 @@
-"""What a job brings along besides its functions: Python files, archives, requirements, cached files."""
+"""What a job brings along besides its functions: Python files, archives, requirements, cached files.
+
+Packages are unpacked on every machine and imported from there: Python imports no native code from a zip file.
+"""
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import hashlib
+import importlib
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
-from pyspark import SparkContext
+from pyspark import SparkContext, SparkFiles
 
 from penstock.common.errors import InvalidProgramError
 from penstock.graph.settings import JobSettings
+from penstock.spark.worker_tuning import ARCHIVES_VARIABLE
 
-_shipped: set[str] = set()
+__all__ = ["ship_dependencies", "working_directory"]
+
+_ZIPPED = {".zip", ".whl", ".egg"}
+_shipped: set[tuple[str, str, str]] = set()
+_kept: Path | None = None
+_environment = threading.Lock()
 
 
 def ship_dependencies(context: SparkContext, settings: JobSettings) -> None:
     """Make the job's files known to all workers, through Spark's own means; each once per Spark."""
     for path in settings.python_files:
-        if _first(context, path):
-            context.addPyFile(_existing(path, "add_python_file"))
+        _once(context, "module", path, partial(_ship_python, context, path))
     for path, target in settings.python_archives:
-        if _first(context, path):
-            context.addArchive(_existing(path, "add_python_archive") + (f"#{target}" if target else ""))
+        _once(context, f"archive {target}", path, partial(_ship_archive, context, path, target))
     if settings.python_requirements is not None:
         requirements, cache = settings.python_requirements
-        if _first(context, requirements):
-            context.addPyFile(_installed(_existing(requirements, "set_python_requirements"), cache))
+        content = Path(_existing(requirements, "set_python_requirements")).read_bytes()
+        kind = f"requirements {hashlib.sha256(content).hexdigest()}"
+        _once(context, kind, requirements, partial(_ship_requirements, context, requirements, cache))
     for path in settings.cached_files.values():
-        if _first(context, path):
-            context.addFile(_existing(path, "register_cached_file"), recursive=Path(path).is_dir())
+        _once(context, "file", path, partial(_ship_file, context, path))
 
 
-def _first(context: SparkContext, path: str) -> bool:
-    key = f"{context.applicationId} {Path(path).resolve()}"
-    if key in _shipped:
-        return False
-    _shipped.add(key)
-    return True
+def _once(context: SparkContext, kind: str, path: str, ship: Callable[[], None]) -> None:
+    key = (str(context.applicationId), kind, str(Path(path).resolve()))
+    if key not in _shipped:
+        ship()
+        _shipped.add(key)
+
+
+def _ship_archive(context: SparkContext, path: str, target: str | None) -> None:
+    context.addArchive(_existing(path, "add_python_archive") + (f"#{target}" if target else ""))
+
+
+def _ship_file(context: SparkContext, path: str) -> None:
+    file = Path(_existing(path, "register_cached_file"))
+    if file.is_dir():  # which Spark sends to no other machine
+        context.addArchive(f"{_zipped(file)}#{file.name}")
+    else:
+        context.addFile(path)
+
+
+@contextlib.contextmanager
+def working_directory(context: SparkContext, settings: JobSettings) -> Iterator[None]:
+    """For a job that is compiled in the block: its functions run where its archives are, as in Flink.
+
+    Workers have one working directory for all they run. With another environment Spark starts others for this job.
+    """
+    if not settings.python_archives:
+        yield
+        return
+    with _environment:
+        context.environment[ARCHIVES_VARIABLE] = "1"
+        try:
+            yield
+        finally:
+            del context.environment[ARCHIVES_VARIABLE]
 
 
 def _existing(path: str, call: str) -> str:
     if not Path(path).exists():
         raise InvalidProgramError(f"{call}({path!r}): there is no such file")
     return path
+
+
+# -- Python -----------------------------------------------------------------------------------------------------
+
+
+def _ship_python(context: SparkContext, name: str) -> None:
+    path = Path(_existing(name, "add_python_file"))
+    if path.is_dir():
+        # A package, or a directory with modules and packages in it.
+        _ship_packages(context, _zipped(path, below=path.name if (path / "__init__.py").exists() else ""))
+    elif path.suffix.lower() in _ZIPPED:
+        if not zipfile.is_zipfile(path):
+            raise InvalidProgramError(f"add_python_file({str(path)!r}): this is no zip file")
+        _ship_packages(context, Path(shutil.copyfile(path, _new_directory() / f"{path.stem}.zip")))
+    else:
+        context.addPyFile(str(path))
+
+
+def _ship_requirements(context: SparkContext, requirements: str, cache: str | None) -> None:
+    _ship_packages(context, _zipped(_installed(requirements, cache)))
+
+
+def _ship_packages(context: SparkContext, archive: Path) -> None:
+    """Unpack an archive on every machine, and put what was in it on the path of all workers, and of this process."""
+    name = f"penstock-{_digest(archive)}"
+    includes: list[str] = context._python_includes  # type: ignore[assignment] # never None while Spark runs
+    if name in includes:
+        return
+    context.addArchive(f"{archive}#{name}")
+    includes.append(name)
+    sys.path.insert(1, str(Path(SparkFiles.getRootDirectory(), name)))
+    importlib.invalidate_caches()
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
 def _installer() -> list[str]:
@@ -58,13 +139,42 @@ def _installer() -> list[str]:
     return [uv, "pip", "install", "--python", sys.executable]
 
 
-def _installed(requirements: str, cache: str | None) -> str:
-    """The required packages as one zip that Python can import from."""
-    directory = Path(tempfile.mkdtemp(prefix="penstock-requirements-"))
-    command = [*_installer(), "--quiet", "--target", str(directory / "packages"), "-r", requirements]
+def _installed(requirements: str, cache: str | None) -> Path:
+    """A directory with the required packages, for machines and a Python like these here."""
+    directory = _new_directory() / "packages"
+    directory.mkdir()
+    command = [*_installer(), "--quiet", "--target", str(directory), "-r", requirements]
     if cache is not None:
         command += ["--no-index", "--find-links", cache]
     done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - the user's own file
     if done.returncode:
         raise InvalidProgramError(f"the requirements in {requirements} cannot be installed: {done.stderr.strip()}")
-    return shutil.make_archive(str(directory / "requirements"), "zip", directory / "packages")
+    return directory
+
+
+# -- files ------------------------------------------------------------------------------------------------------
+
+
+def _new_directory() -> Path:
+    """For files that executors may fetch until this process ends, also those that join late."""
+    global _kept  # noqa: PLW0603
+    if _kept is None or not _kept.exists():
+        _kept = Path(tempfile.mkdtemp(prefix="penstock-dependencies-"))
+        atexit.register(shutil.rmtree, _kept, ignore_errors=True)
+    return Path(tempfile.mkdtemp(dir=_kept))
+
+
+def _zipped(directory: Path, below: str = "") -> Path:
+    """The directory's files as a zip, in an order of their own; not compressed, since most stay on this machine."""
+    archive = _new_directory() / f"{directory.name or 'files'}.zip"
+    with zipfile.ZipFile(archive, "w", strict_timestamps=False) as target:
+        for file in _files(directory):
+            target.write(file, Path(below, file.relative_to(directory)))
+    return archive
+
+
+def _files(directory: Path) -> Iterator[Path]:
+    for root, folders, names in os.walk(directory):
+        folders[:] = sorted(folder for folder in folders if folder != "__pycache__")
+        for name in sorted(names):
+            yield Path(root, name)

@@ -15,7 +15,7 @@ from penstock.spark.batch_job import BatchJob
 from penstock.spark.dependencies import ship_dependencies
 from penstock.spark.job_client import SparkJobClient
 from penstock.spark.package import ship_package
-from penstock.spark.session import build_session, session_for, stop_session
+from penstock.spark.session import build_session, has_ended, session_for, stop_session
 from penstock.spark.start_notice import start_notice
 from penstock.spark.streaming_job import StreamingJob
 
@@ -23,8 +23,10 @@ _embedded: SparkSession | None = None
 
 
 def embedded_session(settings: JobSettings) -> SparkSession:
-    """The local Spark all jobs of this process share; started by the first."""
+    """The local Spark all jobs of this process share; started by the first, and again if it was killed."""
     global _embedded  # noqa: PLW0603 - one JVM a process
+    if _embedded is not None and has_ended(_embedded):
+        stop_embedded_session()
     if _embedded is None:
         master = settings.configuration.get("spark.master", "local[*]")
         conf = {key: value for key, value in settings.configuration.items() if key.startswith("spark.")}

@@ -32,7 +32,11 @@ from penstock.spark.worker_tuning import RELAY_VARIABLE, parse_relayed
 __all__ = ["JvmProcess", "SparkStartError", "debugging", "session_members"]
 
 _START_SECONDS = 120.0
+# On a crowded machine the JVM may hardly get a turn. It needs about five seconds of a core.
+_STARVED_SECONDS = 900.0
+_START_CPU_SECONDS = 30.0
 _EXIT_SECONDS = 20.0
+_DYING_SECONDS = 2.0  # between the end of the connections and that of the process
 _ARCHIVE_SECONDS = 300.0
 _KEPT_LINES = 200
 
@@ -59,6 +63,11 @@ class JvmProcess:
     def pid(self) -> int:
         """The JVM's process id."""
         return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the JVM lives."""
+        return self._process.poll() is None
 
     @property
     def gateway(self) -> Any:
@@ -110,7 +119,7 @@ class JvmProcess:
         return process
 
     def _connection_info(self, process: subprocess.Popen[bytes], connection: Path) -> tuple[int, str]:
-        deadline = time.monotonic() + _START_SECONDS
+        started = time.monotonic()
         while True:
             # Spark writes a temporary file and renames it: what is there is whole.
             if connection.exists():
@@ -121,14 +130,26 @@ class JvmProcess:
                 raise SparkStartError(
                     f"Spark's JVM ended with code {process.returncode} while starting.{self._last_words()}"
                 )
-            if time.monotonic() > deadline:
-                raise SparkStartError(f"Spark's JVM did not answer within {_START_SECONDS:.0f} s.{self._last_words()}")
+            waited = time.monotonic() - started
+            if waited > _START_SECONDS and (waited > _STARVED_SECONDS or not is_starved(process.pid)):
+                raise SparkStartError(f"Spark's JVM did not answer within {waited:.0f} s.{self._last_words()}")
             time.sleep(0.01)
 
     def _connect(self, port: int, secret: str) -> None:
         # The two variables are how pyspark is told of a JVM that somebody else has started.
         with _environment(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret):
             self._gateway = launch_gateway()  # type: ignore[no-untyped-call]
+
+    def end_of(self) -> str | None:
+        """What is known of the JVM's end; None if it lives. For when it does not answer any more."""
+        try:
+            code = self._process.wait(_DYING_SECONDS)
+        except subprocess.TimeoutExpired:
+            return None
+        if -code == signal.SIGKILL:  # it had no chance to say anything; what its workers said then is of no use
+            return "Spark's JVM was killed (SIGKILL), as the system does when memory runs out."
+        how = f"with code {code}" if code >= 0 else f"by {signal.Signals(-code).name}"
+        return f"Spark's JVM has ended, {how}.{self._last_words()}"
 
     def _last_words(self) -> str:
         if self._drain is not None:
@@ -226,6 +247,15 @@ def session_members(session: int) -> list[int]:
                 if os.getsid(int(name)) == session and not _is_zombie(int(name)):
                     found.append(int(name))
     return found
+
+
+def is_starved(pid: int) -> bool:
+    """Whether a process has had too little of a core yet to have started, as far as the system tells (Linux)."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") < _START_CPU_SECONDS
+    except OSError:
+        return False
 
 
 def _is_zombie(pid: int) -> bool:

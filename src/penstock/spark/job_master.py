@@ -31,11 +31,16 @@ from penstock.runtime.stage import decode_reports
 from penstock.runtime.union_states import UnionStates
 from penstock.spark.checkpoint_metadata import CheckpointDirectory
 from penstock.spark.compiler import compile_streaming, snapshot
+from penstock.spark.dependencies import working_directory
 from penstock.spark.failures import decode_failure
 from penstock.spark.frame_positions import FramePositions
 from penstock.spark.report_sink import start_query
+from penstock.spark.session import SparkEndedError, failure_of
 from penstock.spark.source_server import SourceServer
 from penstock.spark.start_failures import StartPatience, WorkerStartError
+
+# How long the running batch of a cancelled job may take. What it has done is done again if the job goes on.
+_CANCEL_SECONDS = 3.0
 
 
 class JobMaster:
@@ -63,8 +68,10 @@ class JobMaster:
         self.queries = QueryBoard()
         self._checkpoint = checkpoint
         self._spark = spark
+        self._parallelism = spark.sparkContext.defaultParallelism
         self._committers = SinkCommitters(graph.vertices)
         self._cancelled = threading.Event()
+        self._cancelled_at = 0.0
         self._server: SourceServer | None = None
         self._coordinator: SourceCoordinator | None = None
         self._commit_failure: PenstockError | None = None
@@ -128,7 +135,7 @@ class JobMaster:
             self._committers.close(failed=self.status is JobStatus.FAILED)
 
     def _is_hopeless(self, error: PenstockError) -> bool:
-        """Whether the job would only fail again: its definition is wrong, or its checkpoint damaged.
+        """Whether the job would only fail again: its definition is wrong, its checkpoint damaged, Spark gone.
 
         A reader that was ended together with its process may look like a damaged file, so it gets a second chance.
         """
@@ -136,11 +143,13 @@ class JobMaster:
         if isinstance(error, CheckpointError):
             self._damage_seen_at = self.progress.checkpoint_id
             return seen == self._damage_seen_at
-        return isinstance(error, InvalidProgramError)
+        return isinstance(error, (InvalidProgramError, SparkEndedError))
 
     def cancel(self) -> None:
-        """Stop after the running batch."""
-        self._cancelled.set()
+        """Stop after the running batch, or without it if it takes long."""
+        if not self._cancelled.is_set():
+            self._cancelled_at = time.monotonic()
+            self._cancelled.set()
         self.status = JobStatus.CANCELLING if not self.status.is_terminal_state() else self.status
         if self._server is not None:
             self._server.stop()
@@ -239,14 +248,14 @@ class JobMaster:
         self._coordinator = coordinator
         self._commit_failure = None
         self._query_started = False
-        server = self._server = SourceServer(coordinator, self._spark.sparkContext.defaultParallelism)
+        server = self._server = SourceServer(coordinator, self._parallelism)
         server.on_committed = self._on_committed
         try:
             coordinator.start(_directory_beside(location, "received"))
             self._run_query(attempt, location, server, restore)
-        except (PySparkException, Py4JError) as error:
-            failure = decode_failure(str(error))
-            if isinstance(failure, WorkerStartError):
+        except (PySparkException, Py4JError, ConnectionError) as error:
+            failure = failure_of(self._spark, error)
+            if isinstance(failure, (SparkEndedError, WorkerStartError)):
                 raise failure from None
             if not self._query_started and self._directory is not None and self._directory.committed:
                 raise CheckpointError(
@@ -262,7 +271,8 @@ class JobMaster:
         spec = job_spec(self.graph, self._lasting_id, attempt, batch=False, restore=restore)
         spec.unions, spec.life = self._unions.begin(self._committed_checkpoint()), self._unions.life
         frames = {} if self._first_batch_only else self.graph.frames
-        frame = compile_streaming(self._spark, spec, server, frames, checkpoint, self._base)
+        with working_directory(self._spark.sparkContext, settings):
+            frame = compile_streaming(self._spark, spec, server, frames, checkpoint, self._base)
         writer = (
             frame.writeStream.outputMode("append")
             .option("checkpointLocation", checkpoint)
@@ -279,7 +289,7 @@ class JobMaster:
     def _watch(self, query: StreamingQuery, server: SourceServer) -> None:
         """Wait for the last commit, then stop the query; or for its failure."""
         try:
-            while not server.boundary.wait(0.1):
+            while not server.boundary.wait(0.1) and not self._cannot_wait:
                 if not query.isActive and not server.boundary.is_set():
                     self._raise_failure(query, server)
                     return
@@ -287,6 +297,10 @@ class JobMaster:
         except BaseException:
             _stop_quietly(query)
             raise
+
+    @property
+    def _cannot_wait(self) -> bool:
+        return self._cancelled.is_set() and time.monotonic() - self._cancelled_at > _CANCEL_SECONDS
 
     def _raise_failure(self, query: StreamingQuery, server: SourceServer) -> None:
         if self._commit_failure is not None:
@@ -379,7 +393,7 @@ def decode_all_reports(frames: list[bytes]) -> list[TaskReport]:
 
 
 def _stop_quietly(query: StreamingQuery) -> None:
-    with contextlib.suppress(PySparkException, OSError):
+    with contextlib.suppress(PySparkException, Py4JError, OSError):
         query.stop()
 
 

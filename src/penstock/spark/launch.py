@@ -27,7 +27,7 @@ __all__ = ["LaunchCommand", "launch_command", "spark_home"]
 _SUBMIT = "org.apache.spark.deploy.SparkSubmit"
 _GATEWAY = "org.apache.spark.api.python.PythonGatewayServer"
 _LAUNCHER = "org.apache.spark.launcher.Main"
-_LAUNCHER_SECONDS = 30
+_LAUNCHER_SECONDS = 120
 # What only SparkSubmit looks at.
 _SUBMITTED = ("spark.jars", "spark.files", "spark.archives", "spark.submit.", "spark.driver.userClassPathFirst")
 _OWN_CONFIGURATION = ("spark-defaults.conf", "spark-env.sh")

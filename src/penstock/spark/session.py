@@ -15,28 +15,36 @@ import signal
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import cloudpickle
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import penstock
+from penstock.common.errors import JobExecutionError, PenstockError
 from penstock.spark import jvm_classes
+from penstock.spark.failures import decode_failure
 from penstock.spark.gateway import JvmProcess, debugging
 from penstock.spark.java import ensure_java_home
 from penstock.spark.session_conf import cluster_settings, local_settings, runtime_settings, static_settings
 
-__all__ = ["build_session", "session_for", "stop_session"]
+__all__ = ["SparkEndedError", "build_session", "failure_of", "has_ended", "session_for", "stop_session"]
 
 _LOG_SETTINGS = Path(__file__).parent / "jvm" / "log4j2.properties"
 _STOP_SECONDS = 30.0
 # A socket's path may have 104 characters (macOS), and Spark appends a file name of 42.
 _MAX_SOCKET_DIRECTORY = 60
+
+
+class SparkEndedError(JobExecutionError):
+    """Spark is gone, and with it all jobs of this process."""
 
 
 @dataclass(slots=True)
@@ -78,10 +86,39 @@ def build_session(
 
 
 def _hush_py4j() -> None:
-    """A program that logs at INFO (``logging.basicConfig``) does not mean py4j's messages about its connections."""
+    """A program that logs at INFO (``logging.basicConfig``) does not mean py4j's messages about its connections.
+
+    A call that finds no JVM is logged by it on the root logger, with a traceback, and then raised as well.
+    """
     logger = logging.getLogger("py4j")
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.WARNING)
+    root = logging.getLogger()
+    root.removeFilter(_is_no_broken_call)  # at most once
+    root.addFilter(_is_no_broken_call)
+
+
+def _is_no_broken_call(record: logging.LogRecord) -> bool:
+    return record.getMessage() != "Exception while sending command."
+
+
+def has_ended(spark: SparkSession) -> bool:
+    """Whether this is a Spark of ours whose JVM is gone."""
+    embedded = _embedded
+    return embedded is not None and embedded.session.sparkContext is spark.sparkContext and not embedded.jvm.running
+
+
+def failure_of(spark: SparkSession, error: Exception) -> PenstockError:
+    """What an error of a call to Spark means: the job's failure, or that Spark is gone."""
+    embedded = _embedded
+    if isinstance(error, (Py4JError, ConnectionError)) and not isinstance(error, Py4JJavaError):
+        if embedded is not None and embedded.session.sparkContext is spark.sparkContext:
+            end = embedded.jvm.end_of()
+            if end is not None:
+                return SparkEndedError(f"{end}\nStart the program again: it goes on from its last checkpoint")
+        if isinstance(error, (Py4JNetworkError, ConnectionError)):
+            return SparkEndedError(f"Spark does not answer any more: {error}")
+    return decode_failure(str(error))
 
 
 def session_for(existing: SparkSession, shuffle_partitions: int, conf: Mapping[str, str] | None = None) -> SparkSession:
@@ -199,6 +236,9 @@ def _connect(jvm: JvmProcess, settings: Mapping[str, str]) -> SparkSession:
         conf.set(key, value)
     with _signal_handler_kept():
         context = SparkContext(conf=conf, gateway=jvm.gateway)
+    # It prints a traceback when the JVM goes in the middle of something. Whoever waits for that gets an error.
+    accumulators: Any = context._accumulatorServer
+    accumulators.handle_error = lambda request, address: None
     return SparkSession(context)
 
 
@@ -229,7 +269,8 @@ def _stop_quietly(session: SparkSession) -> None:
     with contextlib.suppress(Exception):
         for query in session.streams.active:
             query.stop()
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(Exception), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a JVM that is gone already
         session.stop()
 
 

@@ -53,6 +53,7 @@ class StreamingJob:
         self._lock = threading.RLock()
         self._rescaling: tuple[int, CompletableFuture[None]] | None = None
         self._cancel_after_savepoint = False
+        self._cancelled = False
         self._query_server = _query_server(settings)
         self._master = self._first_master()
 
@@ -109,8 +110,10 @@ class StreamingJob:
         return self._master.graph
 
     def cancel(self) -> None:
-        """Stop after the running batch."""
-        self._master.cancel()
+        """Stop after the running batch; a job that is being rescaled stops as well."""
+        with self._lock:
+            self._cancelled = True
+            self._master.cancel()
 
     def run(self) -> None:
         """Run to the end, through all rescalings; raises the job's error."""
@@ -122,7 +125,8 @@ class StreamingJob:
                 error = failure
             with self._lock:
                 ticket, rescaling = self._master.stopped_with, self._rescaling
-                if error is None and ticket is not None and rescaling is not None:
+                cancelled = self._cancelled and rescaling is not None
+                if error is None and ticket is not None and rescaling is not None and not cancelled:
                     try:
                         self._restart(rescaling[0], ticket.request.location)
                     except Exception as failure:
@@ -130,9 +134,10 @@ class StreamingJob:
                     else:
                         ticket.future.complete(ticket.request.location)
                         continue
-            if error is not None and rescaling is not None:
-                rescaling[1].complete_exceptionally(error)
-            if self._cancel_after_savepoint and ticket is not None:
+            if rescaling is not None and (cancelled or error is not None):
+                reason = error or JobExecutionError("the job was cancelled while it was rescaled")
+                rescaling[1].complete_exceptionally(reason)
+            if ticket is not None and (cancelled or self._cancel_after_savepoint):
                 self._master.status = JobStatus.CANCELED
             if ticket is not None:
                 ticket.future.complete(ticket.request.location)

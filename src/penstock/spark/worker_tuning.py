@@ -8,10 +8,14 @@ import os
 import sys
 from typing import Any
 
-__all__ = ["RELAY_VARIABLE", "parse_relayed", "tune_worker"]
+from pyspark import SparkFiles
+
+__all__ = ["ARCHIVES_VARIABLE", "RELAY_VARIABLE", "parse_relayed", "tune_worker"]
 
 RELAY_VARIABLE = "PENSTOCK_RELAY"
 """Set by the driver for local workers: lines that user code prints carry a mark, see :class:`RelayedStream`."""
+ARCHIVES_VARIABLE = "PENSTOCK_ARCHIVES"
+"""Set by the driver for workers whose job has archives: functions find them in their working directory."""
 
 _MARK = b"\x1epenstock"
 _STATE: dict[str, Any] = {"tuned": False}
@@ -23,6 +27,8 @@ def tune_worker() -> None:
         return
     _STATE["tuned"] = True
     _relay_prints()
+    if os.environ.get(ARCHIVES_VARIABLE) == "1":
+        os.chdir(SparkFiles.getRootDirectory())
     # Spark's worker loop collects garbage after every task, over everything ever imported: some ten milliseconds
     # that find nothing. What is alive now, mostly modules, stays alive: take it out of the collector's sight.
     gc.collect()

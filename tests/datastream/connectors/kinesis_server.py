@@ -118,6 +118,7 @@ def kinesis_server():
     host, port = server.get_host_and_port()
     found = KinesisServer(f"http://{host}:{port}")
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_MAX_ATTEMPTS", "1")  # boto3 would wait for seconds before anybody else sees a fault
         _like_aws(patch)
         _with_faults(patch, found)
         try:

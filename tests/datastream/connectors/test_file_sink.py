@@ -278,6 +278,33 @@ def test_crashes_of_tasks_lose_nothing_double_nothing_and_leave_nothing(tmp_path
     assert hidden(out) == []
 
 
+def test_a_file_in_progress_is_cut_back_to_what_the_checkpoint_has_of_it(tmp_path):
+    out = tmp_path / "out"
+
+    def build(env):
+        stream = env.from_sequence(1, 12).set_parallelism(1)
+        stream.sink_to(row_sink(out, RollingPolicy.default_rolling_policy())).set_parallelism(1)
+
+    def lost(*_):
+        raise JobExecutionError("lost before the checkpoint")
+
+    crashing = Crashing(tmp_path, build, parallelism=1)
+    job = crashing.start()
+    assert job.run_batch()
+    crashing.snapshot = job.snapshot()
+    (before,) = hidden(out)
+    job.committers.commit = lost
+    with pytest.raises(JobExecutionError, match="lost"):
+        job.run_batch()
+    lines = (out / before).read_text().splitlines()
+    assert lines == [str(number) for number in range(1, 9)]  # four of them belong to no checkpoint
+    job = crashing.start()
+    job.run()
+    job.close()
+    assert numbers(out) == list(range(1, 13))
+    assert hidden(out) == []
+
+
 @pytest.mark.parametrize("early", [False, True], ids=["log", "early"])
 @pytest.mark.parametrize("compacted", [False, True], ids=["plain", "compacted"])
 @pytest.mark.parametrize("seed", range(6))

@@ -141,7 +141,7 @@ def test_records_that_are_refused_are_sent_again_and_the_others_are_not(server):
 
 def test_a_request_that_fails_as_a_whole_is_sent_again(server):
     server.create("whole")
-    server.faults.busy["write"] = 7  # boto3 itself tries three times
+    server.faults.busy["write"] = 3
     run(streams(server, "whole"), list(range(20)))
     assert sorted(map(int, server.data("whole"))) == list(range(20))
 

@@ -319,7 +319,7 @@ def test_a_busy_service_is_waited_for_and_expired_iterators_are_renewed(server, 
     server.create("busy", shards=1)
     program = Program(server, "busy").start()
     for low in range(0, 30, 10):
-        server.faults.busy["get_records"] = 12  # boto3 itself tries three times
+        server.faults.busy["get_records"] = 4
         server.faults.expired = 2
         server.put("busy", numbers(low, low + 10), 0)
         program.until(low + 10)

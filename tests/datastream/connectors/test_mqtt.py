@@ -3,10 +3,9 @@
 import queue
 import socket
 import threading
-import time
 
 import pytest
-from crashing import COMMITTED, CommittedSink, Crashing
+from crashing import COMMITTED, TROUBLE, CommittedSink, Crashing, Until, troublesome, wait_until
 from tests.datastream.connectors.servers import free_port, mosquitto
 
 from penstock.common import SimpleStringSchema
@@ -14,26 +13,6 @@ from penstock.common.errors import InvalidProgramError, PenstockError
 from penstock.datastream.connectors.mqtt import MqttBroker, MqttSink, MqttSource
 
 mqtt = pytest.importorskip("paho.mqtt.client")
-
-TROUBLE = {}
-
-
-@pytest.fixture(autouse=True)
-def _clean():
-    TROUBLE.clear()
-
-
-def troublesome(value):
-    if TROUBLE.pop(value, False):
-        raise RuntimeError("crash")
-    return value
-
-
-class Until(SimpleStringSchema):
-    """Text; the stream ends with a message of this text."""
-
-    def is_end_of_stream(self, next_element):
-        return next_element == "end"
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +39,6 @@ def begin_session(port, topic, **options):
     """Subscribes, so that the broker keeps what is sent from now on."""
     one = source(port, topic, **options)
     one.disconnect(one.connect(queue.SimpleQueue()))
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 @pytest.mark.parametrize("qos", [1, 2])

@@ -1,10 +1,9 @@
 """NATS JetStream, a real server: acknowledgement with the checkpoint, messages that come again, restarts, the sink."""
 
 import asyncio
-import time
 
 import pytest
-from crashing import CommittedSink, Crashing
+from crashing import TROUBLE, CommittedSink, Crashing, Until, troublesome, wait_until
 from tests.datastream.connectors.servers import free_port, nats_server
 
 from penstock.common import SimpleStringSchema
@@ -12,26 +11,6 @@ from penstock.common.errors import InvalidProgramError, PenstockError
 from penstock.datastream.connectors.nats import JetStreamSink, JetStreamSource
 
 nats = pytest.importorskip("nats")
-
-TROUBLE = {}
-
-
-@pytest.fixture(autouse=True)
-def _clean():
-    TROUBLE.clear()
-
-
-def troublesome(value):
-    if TROUBLE.pop(value, False):
-        raise RuntimeError("crash")
-    return value
-
-
-class Until(SimpleStringSchema):
-    """Text; the stream ends with a message of this text."""
-
-    def is_end_of_stream(self, next_element):
-        return next_element == "end"
 
 
 def ask(port, work):
@@ -80,13 +59,6 @@ def pending(port, name):
 def port(tmp_path_factory):
     with nats_server(tmp_path_factory.mktemp("nats")) as number:
         yield number
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 @pytest.mark.parametrize("window", [4, 1_000])

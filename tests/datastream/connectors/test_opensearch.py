@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from crashing import Crashing
+from crashing import TROUBLE, Crashing, troublesome
 from tests.datastream.connectors.opensearch import opensearch
 
 from penstock.common.errors import PenstockError
@@ -16,14 +16,6 @@ from penstock.datastream.connectors.elasticsearch import (
 )
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
-
-TROUBLE = {}
-
-
-def troublesome(value):
-    if TROUBLE.pop(value, False):
-        raise RuntimeError("crash")
-    return value
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,9 @@
 """RabbitMQ, a real one: acknowledgement with the checkpoint, messages that come again, lost connections, the sink."""
 
 import socket
-import time
 
 import pytest
-from crashing import CommittedSink, Crashing
+from crashing import TROUBLE, CommittedSink, Crashing, Until, troublesome, wait_until
 from tests.datastream.connectors.servers import rabbitmq
 
 from penstock.common import SimpleStringSchema, Types
@@ -16,19 +15,6 @@ from penstock.datastream.formats.decoding import decode
 
 pika = pytest.importorskip("pika")
 pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
-
-TROUBLE = {}
-
-
-def troublesome(value):
-    if TROUBLE.pop(value, False):
-        raise RuntimeError("crash")
-    return value
-
-
-@pytest.fixture(autouse=True)
-def _clean():
-    TROUBLE.clear()
 
 
 class Rabbit:
@@ -68,13 +54,6 @@ class Rabbit:
         return RMQSource(self.config(**settings), self.queue, use_correlation_id, schema or Until())
 
 
-class Until(SimpleStringSchema):
-    """Text; the stream ends with a message of this text."""
-
-    def is_end_of_stream(self, next_element):
-        return next_element == "end"
-
-
 @pytest.fixture(scope="module")
 def port():
     with rabbitmq() as number:
@@ -87,13 +66,6 @@ def rabbit(port, request):
     yield queue
     queue.channel.queue_delete(queue.queue)
     queue.connection.close()
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def step(job):

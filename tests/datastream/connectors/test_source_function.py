@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from crashing import CommittedSink, Crashing
+from crashing import TROUBLE, CommittedSink, Crashing, troublesome, wait_until
 
 from penstock.common import Watermark
 from penstock.common.errors import JobExecutionError, PenstockError
@@ -18,26 +18,11 @@ from penstock.datastream.functions import KeyedProcessFunction, ParallelSourceFu
 from penstock.runtime.receive_log import ReceiveLog
 
 LOG = []
-TROUBLE = {}
 
 
 @pytest.fixture(autouse=True)
 def _clean():
     LOG.clear()
-    TROUBLE.clear()
-
-
-def troublesome(value):
-    if TROUBLE.pop(value, False):
-        raise RuntimeError("crash")
-    return value
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 class ResettableCount(SourceFunction, CheckpointedFunction, CheckpointListener):

@@ -7,7 +7,7 @@ import threading
 from datetime import date
 
 import pytest
-from crashing import Crashing
+from crashing import TROUBLE, Crashing, troublesome
 from tests.datastream.connectors.servers import redis_server
 
 from penstock.common import Row
@@ -23,19 +23,6 @@ from penstock.datastream.connectors.elasticsearch import (
 )
 from penstock.datastream.connectors.redis import RedisSink
 from penstock.datastream.connectors.upsert import Change, RetryLaterError, UpsertClient, UpsertSink
-
-TROUBLE = {}
-
-
-@pytest.fixture(autouse=True)
-def _clean():
-    TROUBLE.clear()
-
-
-def troublesome(value):
-    if TROUBLE.pop(value, False):
-        raise RuntimeError("crash")
-    return value
 
 
 def numbers_to(sink, prepare, records=30):

@@ -165,7 +165,7 @@ def write_operator(
     directory = directory_at(request.location)
     unique = os.urandom(4).hex()  # whoever is retried must not disturb whoever was first
     part: Json = {"operator": chained.operator_id, "subtask": subtask, "watermark": watermark}
-    if backend is not None and backend.directory.layout:
+    if backend is not None and (backend.directory.layout or backend.directory.total_bytes):  # perhaps only timers
         description, seen = write_keyed_file(
             directory,
             f"{chained.operator_id}/keyed-{subtask}-{unique}.data",

@@ -26,12 +26,12 @@ def see(value):
 class Reading:
     """A job that reads with a consumer, driven by hand."""
 
-    def __init__(self, kafka, topics, change=lambda consumer: consumer, **properties):
+    def __init__(self, kafka, topics, change=lambda consumer: consumer, snapshot=None, **properties):
         settings = {"bootstrap.servers": kafka.bootstrap_servers, **properties}
         env = StreamExecutionEnvironment(executor=MiniCluster()).set_parallelism(1)
         consumer = FlinkKafkaConsumer(topics, SimpleStringSchema(), settings)
         env.add_source(change(consumer)).map(see).print()
-        self.job = env._executor.start(env._sinks, env._job_settings("job"))
+        self.job = env._executor.start(env._sinks, env._job_settings("job"), snapshot=snapshot)
 
     def read(self):
         SEEN.clear()
@@ -45,6 +45,26 @@ class Reading:
 @pytest.fixture(autouse=True)
 def fresh_offsets(monkeypatch):
     monkeypatch.setattr(package.enumerator, "_REFRESH_SECONDS", 0.0)
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("keep", [False, True])
+def test_partitions_of_topics_that_are_not_read_any_more_are_forgotten_unless_told(kafka, keep):
+    first, second = kafka.topic(), kafka.topic()
+    for topic in (first, second):
+        kafka.send(topic, [f"{topic} before"])
+    job = Reading(kafka, [first, second], FlinkKafkaConsumer.set_start_from_earliest)
+    assert job.read() == sorted([f"{first} before", f"{second} before"])
+    snapshot = job.job.snapshot()
+    job.close()
+    for topic in (first, second):
+        kafka.send(topic, [f"{topic} after"])
+    change = FlinkKafkaConsumer.disable_filter_restored_partitions_with_subscribed_topics if keep else lambda one: one
+    job = Reading(kafka, first, change, snapshot)
+    assert job.read() == sorted([f"{first} after", *([f"{second} after"] if keep else [])])
+    (positions,) = job.job.offset["s"].values()
+    assert positions[f"{second}-0"][:2] == ([2, 0] if keep else [1, 2])  # offset; active, or finished
+    job.close()
 
 
 @pytest.mark.kafka

@@ -68,6 +68,8 @@ class KafkaEnumerator(SplitEnumerator):
 
     :param discovery_interval_ms: how often to look for new partitions; not at all if it is not positive
     :param stopping: where partitions end, for a source that does
+    :param keep_restored: whether partitions of the checkpoint that are not subscribed to any more are read on (True),
+        forgotten (False), or left alone (None)
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class KafkaEnumerator(SplitEnumerator):
         *,
         discovery_interval_ms: int,
         commit_group_offsets: bool,
+        keep_restored: bool | None = None,
     ) -> None:
         self._settings = settings
         self._subscription = subscription
@@ -86,7 +89,10 @@ class KafkaEnumerator(SplitEnumerator):
         self._stopping = stopping
         self._discovery_interval = discovery_interval_ms / 1000
         self._commit_group_offsets = commit_group_offsets
+        self._keep_restored = keep_restored
         self._splits: dict[str, KafkaPartitionSplit] = {}
+        self._restored: list[str] = []
+        self._forgotten: dict[str, KafkaPartitionSplit] = {}
         self._first: Offsets = {}
         self._stops: Offsets = {}
         self._ends: dict[str, int] = {}
@@ -118,7 +124,10 @@ class KafkaEnumerator(SplitEnumerator):
             self._discover(now)
         if now >= self._next_refresh:
             self._refresh(now)
-        return list(self._splits.values())
+        return [*self._splits.values(), *self._forgotten.values()]
+
+    def restore(self, finished: Mapping[str, bool]) -> None:
+        self._restored = [split_id for split_id, done in finished.items() if not done]
 
     def _discover(self, now: float) -> None:
         self._next_discovery = now + self._discovery_interval
@@ -145,6 +154,21 @@ class KafkaEnumerator(SplitEnumerator):
             if split.split_id not in self._splits:
                 self._splits[split.split_id] = split
                 self._next_refresh = 0.0
+        if self._keep_restored is not None:
+            self._sort_restored(present)
+
+    def _sort_restored(self, present: Mapping[str, Sequence[int]]) -> None:
+        """Decide on partitions of the checkpoint that are not subscribed to."""
+        for split_id in self._restored:
+            if split_id in self._splits:
+                continue
+            topic, _, number = split_id.rpartition("-")
+            split = KafkaPartitionSplit.of(KafkaTopicPartition(topic, int(number)))
+            if self._keep_restored and split.partition in present.get(topic, ()):
+                self._splits[split_id] = split
+            else:
+                self._forgotten[split_id] = split
+        self._restored.clear()
 
     # -- offsets ------------------------------------------------------------------------------------------------
 
@@ -171,7 +195,7 @@ class KafkaEnumerator(SplitEnumerator):
 
     def is_finished(self, split: SourceSplit, offset: Any) -> bool:
         stop = stop_of(offset)
-        return stop is not None and position_of(offset) >= stop
+        return split.split_id in self._forgotten or (stop is not None and position_of(offset) >= stop)
 
     def _refresh(self, now: float) -> None:
         """Learn how far the partitions reach by now. If no broker answers there is simply nothing new."""

@@ -76,6 +76,7 @@ class FlinkKafkaConsumer(KafkaSource):
             Boundedness.CONTINUOUS_UNBOUNDED,
             KafkaRecordDeserializationSchema.value_only(deserialization_schema),
         )
+        self._keep_restored = False
 
     def set_start_from_group_offsets(self) -> Self:
         """Begin where the consumer group is; where it is nowhere, as ``auto.offset.reset`` says. The default."""
@@ -108,7 +109,8 @@ class FlinkKafkaConsumer(KafkaSource):
         return self
 
     def disable_filter_restored_partitions_with_subscribed_topics(self) -> Self:
-        """Partitions of a checkpoint are never filtered here."""
+        """Go on reading partitions of the checkpoint whose topics are not subscribed to any more."""
+        self._keep_restored = True
         return self
 
 

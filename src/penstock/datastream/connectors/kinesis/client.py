@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from penstock.common.errors import InvalidProgramError, PenstockError
 
 LOG = logging.getLogger("penstock.kinesis")
 
+_LOCK = threading.Lock()
 _PROVIDER = "aws.credentials.provider"
 _ROLE_SESSION = "penstock"
 # A service that asks for patience. Everything else that is the caller's fault stays wrong however often it is tried.
@@ -56,21 +59,27 @@ def check_properties(properties: Mapping[str, Any]) -> dict[str, str]:
 
 def new_client(service: str, properties: Mapping[str, str]) -> Any:
     """A client of an AWS service; one serves any number of threads."""
-    package = boto3_package()
+    boto3_package()
     from botocore.config import Config
 
+    config = Config(connect_timeout=10, read_timeout=30, max_pool_connections=64, retries={"mode": "standard"})
+    with _LOCK:  # clients may be shared by threads, sessions not
+        return _session(frozenset(properties.items())).client(
+            service,
+            region_name=properties.get("aws.region", "us-east-1"),
+            endpoint_url=properties.get("aws.endpoint"),
+            verify=properties.get("aws.trust.all.certificates", "false").lower() != "true",
+            config=config,
+        )
+
+
+@lru_cache(8)  # a session reads descriptions of services from large files, once
+def _session(settings: frozenset[tuple[str, str]]) -> Any:
+    properties = dict(settings)
     provider = properties.get(_PROVIDER)
     if provider is None and f"{_PROVIDER}.basic.accesskeyid" in properties:
         provider = "BASIC"
-    session = _SESSIONS[provider or "AUTO"](package, properties)
-    config = Config(connect_timeout=10, read_timeout=30, max_pool_connections=64, retries={"mode": "standard"})
-    return session.client(
-        service,
-        region_name=properties.get("aws.region", "us-east-1"),
-        endpoint_url=properties.get("aws.endpoint"),
-        verify=properties.get("aws.trust.all.certificates", "false").lower() != "true",
-        config=config,
-    )
+    return _SESSIONS[provider or "AUTO"](boto3_package(), properties)
 
 
 def _default(package: Any, properties: Mapping[str, str]) -> Any:
