@@ -57,11 +57,15 @@ test-spark: fast-start ## tests on a local Spark, and with servers that take lon
 test-slow: java ## tests that take long (kills, soaks, large state)
 	@$(PYTEST) -m slow -q $(ARGS)
 
-chaos: java ## crashes at random: 500 runs in this process, 500 with kill -9 on Spark
+# Runs that are in the log and passed are not made again: `make chaos` goes on where it was interrupted.
+CHAOS_SEED = $(or $(SEED),1)
+CHAOS_LOG = $(or $(LOG),$(or $(TMPDIR),/tmp)/penstock-chaos-$(CHAOS_SEED).jsonl)
+chaos: java ## crashes: 500 runs in this process, 500 with kill -9 on Spark (RUNS=50 SEED=7 LOG=file to go on from)
 	@PENSTOCK_CHAOS_RUNS=$(or $(RUNS),500) $(PYTEST) tests/runtime/savepoint/test_chaos.py -q -n logical \
 		--maxprocesses $(WORKERS) $(ARGS)
-	@PENSTOCK_CHAOS_RUNS=$(or $(RUNS),500) $(PYTEST) tests/spark/test_chaos.py tests/spark/test_cluster.py -k chaos \
-		-q -o timeout=0 $(ARGS)
+	@PENSTOCK_CHAOS_RUNS=$(or $(RUNS),500) PENSTOCK_CHAOS_SEED=$(CHAOS_SEED) PENSTOCK_CHAOS_LOG=$(CHAOS_LOG) \
+		$(PYTEST) tests/spark/test_chaos.py tests/spark/test_cluster.py -k chaos -q -o timeout=0 $(ARGS); \
+		status=$$?; $(PY) tests/spark/chaos_log.py $(CHAOS_LOG); echo "log: $(CHAOS_LOG)"; exit $$status
 
 test-all: test test-slow ## every test there is
 

@@ -1,21 +1,26 @@
 """Runs of the chaos job in which something is killed with kill -9, and what has to come out of them.
 
-Every run has a seed, which decides what is done and killed, and when, counted in commits; a failing test prints it.
+Every run has a seed, which decides what is done and killed, and in which phase; a failing test prints it.
 ``PENSTOCK_CHAOS_RUNS`` says how many runs there are in all kinds of tests together, ``PENSTOCK_CHAOS_SEED`` where to
-begin: with both, and ``-k``, one run is repeated.
+begin: with both, and ``-k``, one run is repeated. ``PENSTOCK_CHAOS_LOG`` names a file in which runs are written down.
 """
 
 import contextlib
 import os
 import random
-import signal
 import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import pytest
 from chaos_job import build, committed, environment, everything_seen, state_in, stop
+from chaos_log import LOG
+from chaos_phases import AIMS, RESCALES, SAVEPOINT, Blow, Hit, strike
 from processes import descendants, wait_until
 
-from penstock.common.errors import PenstockError
 from penstock.testing import MiniCluster
 
 RUNS = int(os.environ.get("PENSTOCK_CHAOS_RUNS", "50"))
@@ -24,17 +29,66 @@ _TODAY = random.Random(os.environ.get("PYTEST_XDIST_TESTRUNUID")).randrange(1 <<
 SEED = int(os.environ.get("PENSTOCK_CHAOS_SEED", _TODAY))
 # What a run costs differs: most of the runs kill the workers of one long-lived Spark.
 SHARES = {"workers": 0.5, "executors": 0.36, "drivers": 0.14}
+MOST_COMMITS = 6  # of a job that has eight batches
+ENOUGH = {"workers": 24, "executors": 16, "drivers": 7}
+"""With so many runs everything is aimed at: each phase with each target."""
 
 
 def seeds(kind):
-    """The seeds of the runs of one kind."""
+    """The seeds of the runs of one kind, except those that have passed before."""
     count = max(1, round(RUNS * SHARES[kind]))
-    return range(SEED, SEED + count)
+    done = LOG.passed(kind)
+    return [seed for seed in range(SEED, SEED + count) if seed not in done]
+
+
+def groups(kind, size):
+    """The seeds of runs that are made together."""
+    return [seeds(kind)[start : start + size] for start in range(0, len(seeds(kind)), size)]
+
+
+def group_name(group):
+    """For the names of tests; there is none if all runs were made before."""
+    return f"{group[0]}-{group[-1]}" if isinstance(group, list) else "none"
 
 
 def say(kind, seed):
     """How to repeat a run; pytest shows it if the test fails."""
     print(f"repeat with: PENSTOCK_CHAOS_SEED={seed} PENSTOCK_CHAOS_RUNS=1 pytest tests/spark -k 'chaos and {kind}'")  # noqa: T201
+
+
+@contextlib.contextmanager
+def written_down(kind, seed, hits) -> Iterator[None]:
+    """The run in this block is logged, whatever becomes of it."""
+    say(kind, seed)
+    began, passed = time.monotonic(), False
+    try:
+        yield
+        passed = True
+    except KeyboardInterrupt:
+        began = None  # it neither passed nor failed
+        raise
+    finally:
+        if began is not None:
+            LOG.add(kind, seed, hits, passed=passed, seconds=time.monotonic() - began)
+
+
+def need_enough(kind):
+    """Skips a test that looks at what all runs together have hit, if only some were asked for."""
+    made = len({run["seed"] for run in LOG.runs if run["kind"] == kind})
+    if made < ENOUGH[kind]:
+        pytest.skip(f"only {made} runs were made")
+
+
+def assert_everything_was_hit(kind):
+    """Kills that hit nothing prove nothing."""
+    need_enough(kind)
+    hits = LOG.hits(kind)
+    phases = Counter(hit["sure"] for hit in hits)
+    assert phases[SAVEPOINT], f"no kill hit a savepoint: {phases}"
+    assert sum(phases[phase] for phase in RESCALES), f"no kill hit a rescaling: {phases}"
+    assert any(hit["tasks"] for hit in hits), f"no kill came while tasks ran: {phases}"
+    if kind != "executors":  # a cluster gives tasks to another executor, and seldom has the job to be restarted
+        assert sum(hit["restarts"] for hit in hits), f"no kill caused a restart: {phases}"
 
 
 def undisturbed(directory):
@@ -59,20 +113,23 @@ def python_processes():
     return {pid: command for (pid, _), command in below.items() if "pyspark" in command and "java" not in command}
 
 
-def forked_workers(chance=None):
+def forked_workers():
     """The processes that Spark's daemon has forked: they run the tasks."""
     below = python_processes()
     return sorted(pid for pid in below if "pyspark.daemon" in below.get(_parent(pid), ""))
 
 
-def planners(chance=None):
+def planners():
     """The processes in which Spark plans the batches of a query: without one the query fails."""
     return sorted(pid for pid, command in python_processes().items() if "pyspark.daemon" not in command)
 
 
-def any_python(chance):
-    """Mostly a worker; sometimes whatever there is, also Spark's daemon."""
-    return forked_workers() if chance.random() < 0.6 else sorted(python_processes())
+def all_python():
+    """Whatever there is, also Spark's daemon."""
+    return sorted(python_processes())
+
+
+PYTHON_PROCESSES = {"Python workers": forked_workers, "planners": planners, "all Python processes": all_python}
 
 
 def _parent(pid):
@@ -84,19 +141,26 @@ def _parent(pid):
 
 
 class Run:
-    """One job on a Spark that stays alive, disturbed until everything was seen."""
+    """One job on a Spark that stays alive, disturbed until everything was seen.
 
-    def __init__(self, spark, directory, seed, victims, moments=None):
-        self.chance = random.Random(seed)
+    :param targets: what is killed, by name; the number of the run says which
+    :param number: what the run aims at; its seed unless told
+    """
+
+    def __init__(self, spark, directory, seed, targets: dict[str, Callable[[], list[int]]], blows=None, *, number=None):
+        number = seed if number is None else number
         self.output = directory / "output"
         self.savepoints = str(directory / "savepoints")
-        self.output.mkdir()
-        self.victims = victims
-        self.kills = 0
-        self.moments = moments or sorted(self.chance.sample(range(1, 9), self.chance.randint(1, 2)))
+        self.output.mkdir(parents=True)
+        names = sorted(targets)
+        self.target = names[number // len(AIMS) % len(names)]
+        self.victims = targets[self.target]
+        self.hits: list[Hit] = []
+        self._restarts: list[int] = []
+        self.blows = blows or [Blow.of(number, count) for count in range(random.Random(seed).randint(1, 2))]
         env = environment(directory / "checkpoint", spark=spark)
         build(env, self.output)
-        self.client = env.execute_async(f"chaos {seed}")
+        self.client: Any = env.execute_async(f"chaos {seed}")
 
     @property
     def commits(self):
@@ -108,28 +172,35 @@ class Run:
 
     def live(self):
         """To the end; what the sink shows, and the state."""
-        for moment in self.moments:
-            wait_until(lambda wanted=moment: self.over or self.commits >= wanted, 240, f"commit {moment}")
-            if self.over:
-                break
-            self._disturb()
+        self.suffer()
+        return self.finish()
+
+    def suffer(self, beside: "list[Run] | None" = None):
+        """All blows. They hit runs beside this one, too."""
+        runs = [self, *(beside or [])]
+        for blow in self.blows:
+            wanted = min(self.commits + blow.commits, MOST_COMMITS)
+            wait_until(lambda: self.over or self.commits >= wanted, 240, f"commit {wanted}")  # noqa: B023
+            restarts = [run.client.progress.restarts for run in runs]
+            hits = strike(
+                self.client, blow, self.savepoints, self.target, self.victims, [run.client for run in runs[1:]]
+            )
+            for run, hit, before in zip(runs, hits, restarts, strict=False):
+                run.hits.append(hit)
+                run._restarts.append(before)
+
+    def finish(self):
+        """Wait until everything was seen; what the sink shows, and the state."""
         path = stop(self.client, self.output, self.savepoints)
         self.client.get_job_execution_result().result(240)
-        assert self.kills, "nothing was killed"
+        counts = [*self._restarts, self.client.progress.restarts]
+        for hit, (before, after) in zip(self.hits, pairwise(counts), strict=True):
+            hit.restarts = after - before
+        assert any(hit.processes for hit in self.hits), "nothing was killed"
         return committed(self.output), state_in(path)
 
-    def _disturb(self):
-        act = self.chance.random()
-        with contextlib.suppress(PenstockError):  # one that comes too early or too late changes nothing
-            if act < 0.3:
-                self.client.trigger_savepoint(self.savepoints)
-            elif act < 0.6:
-                self.client.rescale(self.chance.randint(1, 3))
-        time.sleep(self.chance.uniform(0, 0.4))  # any moment of a batch, of a savepoint, of a rescaling
-        victims = self.victims(self.chance)
-        if victims and self.chance.random() < 0.5:  # else all of them, so that those with work are among them
-            victims = [self.chance.choice(victims)]
-        for pid in victims:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-                self.kills += 1
+
+def live_together(runs):
+    """Several jobs at once: what is killed for the sake of the first one hits all of them."""
+    runs[0].suffer(runs[1:])
+    return [run.finish() for run in runs]

@@ -1,19 +1,26 @@
 """A job to be disturbed, and a program around it to be killed: windows, timers, and an exactly-once sink of files.
 
-python chaos_job.py CHECKPOINT_DIRECTORY OUTPUT_DIRECTORY SEED
+python chaos_job.py DIRECTORY SEED PHASE DOOMED JOB...
 
-The program saves and rescales its job at random moments. When everything was seen it stops the job with a savepoint and
-says where that is.
+The program runs some jobs, since it takes longer to start than to run one, and saves and rescales them at random
+moments. It dies by kill -9 when the job DOOMED is in that phase; if there is none, it stops each job with a savepoint
+when everything was seen.
 """
 
 import contextlib
 import json
+import os
 import random
+import signal
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 
+from chaos_phases import Blow, Hit, phase_of, running_tasks, take_aim
 from counting_job import FilesSink
+from processes import descendants
 
 from penstock.common import Configuration, Time, WatermarkStrategy
 from penstock.common.errors import PenstockError, SavepointError
@@ -29,7 +36,7 @@ from penstock.state_processor import SavepointReader
 KEYS = 7
 RECORDS = 480
 HALF = RECORDS // 2  # two splits, side by side in event time
-BATCH = 40
+BATCH = 60
 DELAY = 13
 WAIT_SECONDS = 600
 
@@ -123,26 +130,84 @@ def stop(client, output, directory):
 
 
 def disturb(client, chance, directory):
-    """Now and then take a savepoint, now and then change the parallelism."""
-    while not client.get_job_execution_result().done():
+    """Take a savepoint or change the parallelism, a few times."""
+    for _ in range(chance.randint(1, 3)):
+        threading.Event().wait(chance.uniform(0.2, 2))
+        if client.get_job_execution_result().done():
+            break
         with contextlib.suppress(PenstockError, TimeoutError):
             if chance.random() < 0.5:
                 client.trigger_savepoint(directory).result(WAIT_SECONDS)
             else:
                 client.rescale(chance.randint(1, 3)).result(WAIT_SECONDS)
-        threading.Event().wait(chance.uniform(0.2, 2))
 
 
-def main(checkpoint, output, seed):
-    env = environment(checkpoint)
-    build(env, output)
-    client = env.execute_async("chaos")
-    directory = output + "-savepoints"
-    threading.Thread(target=disturb, args=(client, random.Random(seed), directory), daemon=True).start()
-    path = stop(client, Path(output), directory)
-    client.get_job_execution_result().result(WAIT_SECONDS)
-    print("finished", path)  # noqa: T201
+class Program:
+    """Some jobs on one Spark, each in a directory of its own."""
+
+    def __init__(self, directory, seeds):
+        self.directory = directory
+        self.clients = {}
+        for seed in seeds:
+            output = directory / seed / "output"
+            output.mkdir(parents=True, exist_ok=True)
+            env = environment(directory / seed / "checkpoint")
+            build(env, output)
+            self.clients[seed] = env.execute_async(f"chaos {seed}")
+
+    def finish(self, seed):
+        path = stop(self.clients[seed], self.directory / seed / "output", self.directory / seed / "savepoints")
+        self.clients[seed].get_job_execution_result().result(WAIT_SECONDS)
+        (self.directory / seed / "finished").write_text(path)
+
+    def die(self, blow, doomed):
+        """Write down what is hit, and end at once: this process, and perhaps the JVM with it."""
+        client = self.clients[doomed]
+        first = len(list((self.directory / doomed / "output").glob("*.json")))
+        while len(list((self.directory / doomed / "output").glob("*.json"))) < first + blow.commits:
+            if client.get_job_execution_result().done():
+                client.get_job_execution_result().result()  # raises what went wrong
+            threading.Event().wait(0.01)
+        deed, processes = take_aim(
+            client, blow, str(self.directory / doomed / "savepoints"), lambda: list(descendants(os.getpid()).items())
+        )
+        jvm = [pid for (pid, _), command in processes if "java" in command.split(" ")[0]]
+        with_jvm = random.Random(blow.seed).random() < 0.5
+        tasks = running_tasks(client)
+        target = "driver and its JVM" if with_jvm else "driver"
+        hits = {
+            seed: Hit(
+                target,
+                1 + with_jvm,
+                blow.aim if seed == doomed else None,
+                phase_of(client),
+                None,
+                tasks,
+                deed.tries,
+                restarts=1,  # of the program
+            )
+            for seed, client in self.clients.items()
+        }
+        record = {"left": [key for key, _ in processes], "hits": {seed: asdict(hit) for seed, hit in hits.items()}}
+        (self.directory / "last-words").write_text(json.dumps(record))
+        for pid in (*(jvm if with_jvm else ()), os.getpid()):
+            os.kill(pid, signal.SIGKILL)
+
+
+def main(directory, life, aim, doomed, *seeds):
+    """``doomed``: the job whose phase decides when this process dies; "-": it is not to die."""
+    chance = random.Random(int(life))
+    program = Program(directory, seeds)
+    for seed, client in program.clients.items():
+        if seed != doomed:
+            arguments = (client, random.Random(chance.randrange(1 << 32)), str(directory / seed / "savepoints"))
+            threading.Thread(target=disturb, args=arguments, daemon=True).start()
+    if doomed in program.clients:
+        program.die(Blow.at(aim or None, chance), doomed)
+    with ThreadPoolExecutor(len(seeds)) as pool:
+        list(pool.map(program.finish, seeds))
+    print("finished")  # noqa: T201
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(Path(sys.argv[1]), *sys.argv[2:])

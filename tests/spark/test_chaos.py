@@ -3,14 +3,27 @@
 See chaos.py; `make chaos` makes many runs. Executors are killed in test_cluster.py.
 """
 
+import contextlib
+import json
 import os
 import random
 import signal
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from chaos import Run, any_python, say, seeds, undisturbed
+from chaos import (
+    PYTHON_PROCESSES,
+    Run,
+    assert_everything_was_hit,
+    group_name,
+    groups,
+    need_enough,
+    seeds,
+    undisturbed,
+    written_down,
+)
 from chaos_job import committed, state_in
+from chaos_log import LOG
+from chaos_phases import BATCH, RESCALE_HANDOVER, RESCALE_RESTORING, RESCALE_SAVING, SAVEPOINT, Hit
 from processes import alive, descendants, start, wait_until
 
 from penstock.runtime.savepoint.manifest import METADATA, verify
@@ -21,7 +34,7 @@ pytestmark = [
     pytest.mark.skipif(not os.path.isdir("/proc"), reason="looks at processes through /proc"),  # noqa: PTH112
 ]
 
-START_SECONDS = 240
+LIFE_SECONDS = 700
 
 
 @pytest.fixture(scope="module")
@@ -31,80 +44,90 @@ def expected(tmp_path_factory):
 
 @pytest.mark.parametrize("seed", seeds("workers"))
 def test_chaos_workers_killed_nothing_is_lost_and_nothing_comes_twice(seed, spark, expected, tmp_path):
-    say("workers", seed)
-    assert Run(spark, tmp_path, seed, any_python).live() == expected
+    run = Run(spark, tmp_path, seed, PYTHON_PROCESSES)
+    with written_down("workers", seed, run.hits):
+        assert run.live() == expected
 
 
-class Program:
-    """One life of a driver."""
-
-    def __init__(self, directory, seed):
-        self.output = directory / "output"
-        self.output.mkdir(exist_ok=True)
-        self.said, self.complained = directory / "stdout", directory / "stderr"
-        arguments = (directory / "checkpoint", self.output, seed)
-        with self.said.open("w") as stdout, self.complained.open("w") as stderr:
-            self.process = start("chaos_job.py", *arguments, stdout=stdout, stderr=stderr)
-
-    @property
-    def commits(self):
-        return len(list(self.output.glob("*.json")))
-
-    @property
-    def ended(self):
-        return self.process.poll() is not None
-
-    def wait_for(self, commits):
-        wait_until(lambda: self.ended or self.commits >= commits, START_SECONDS, "a commit")
-
-    def kill(self):
-        children = descendants(self.process.pid)
-        self.process.kill()
-        self.process.wait()
-        wait_until(lambda: not alive(children), 60, "the end of the JVM and its workers")
-
-    def end(self):
-        for pid, _ in alive(descendants(self.process.pid)):
-            os.kill(pid, signal.SIGKILL)
-        self.process.kill()
-        self.process.wait()
+JOBS = 5  # of one driver
+DRIVER_AIMS = [
+    (SAVEPOINT, RESCALE_RESTORING),
+    (BATCH, RESCALE_SAVING),
+    (SAVEPOINT, RESCALE_HANDOVER),
+    (None, RESCALE_RESTORING),
+]
 
 
-def live_through(directory, seed):
-    """Start the program until it finishes, killing it once or twice; where its last savepoint is."""
-    chance = random.Random(seed)
-    kills = chance.choice((1, 1, 1, 2))
-    while True:
-        program = Program(directory, chance.randrange(1 << 32))
+class Drivers:
+    """One driver after the other runs the same jobs, until one is not killed."""
+
+    def __init__(self, directory, group):
+        self.directory = directory
+        self.group = group
+        self.chance = random.Random(group[0])
+        self.hits = {seed: [] for seed in group}
+
+    def live(self):
+        for aim in DRIVER_AIMS[self.group[0] // JOBS % len(DRIVER_AIMS)]:
+            doomed = self.chance.choice(self.group)
+            assert self._run(aim or "", doomed) == -signal.SIGKILL, self.complained
+            left = self._read_last_words()
+            wait_until(lambda left=left: not alive(left), 60, "the end of the JVM and its workers")
+        assert self._run("", "-") == 0, self.complained
+
+    def _run(self, aim, doomed):
+        """One life; how it ended."""
+        arguments = (self.directory, self.chance.randrange(1 << 32), aim, doomed, *self.group)
+        with self._file("stdout").open("w") as stdout, self._file("stderr").open("w") as stderr:
+            process = start("chaos_job.py", *arguments, stdout=stdout, stderr=stderr)
         try:
-            if kills:
-                program.wait_for(program.commits + chance.randint(1, 5))
-                killed = not program.ended
-                if killed:
-                    kills -= 1
-                    program.kill()
-                    continue
-            assert program.process.wait(timeout=600) == 0, program.complained.read_text()
-            finished, path = program.said.read_text().split()
-            assert finished == "finished"
-            return path
+            wait_until(lambda: process.poll() is not None, LIFE_SECONDS, "the end of a driver")
+            return process.returncode
         finally:
-            program.end()
+            if process.poll() is None:
+                for pid, _ in alive(descendants(process.pid)):
+                    os.kill(pid, signal.SIGKILL)
+                process.kill()
+                process.wait()
+
+    def _read_last_words(self):
+        words = json.loads(self._file("last-words").read_text())
+        self._file("last-words").unlink()
+        for seed, hit in words["hits"].items():
+            self.hits[int(seed)].append(Hit(**hit))
+        return {tuple(process): "" for process in words["left"]}
+
+    def _file(self, name):
+        return self.directory / name
+
+    @property
+    def complained(self):
+        return self._file("stderr").read_text()
+
+    def found(self, seed):
+        """What the sink of a job shows, and its state."""
+        own = self.directory / str(seed)
+        for metadata in (own / "savepoints").rglob(METADATA):  # what is complete is whole
+            verify(str(metadata.parent))
+        return committed(own / "output"), state_in((own / "finished").read_text())
 
 
-def check_drivers(directory, seed, expected):
-    directory.mkdir()
-    path = live_through(directory, seed)
-    assert (committed(directory / "output"), state_in(path)) == expected
-    for metadata in (directory / "output-savepoints").rglob(METADATA):  # what is complete is whole
-        verify(str(metadata.parent))
+@pytest.mark.parametrize("group", groups("drivers", JOBS), ids=group_name)
+def test_chaos_drivers_killed_nothing_is_lost_and_nothing_comes_twice(group, expected, tmp_path):
+    drivers = Drivers(tmp_path, group)
+    with contextlib.ExitStack() as stack:
+        for seed in group:
+            stack.enter_context(written_down("drivers", seed, drivers.hits[seed]))
+        drivers.live()
+        for seed in group:
+            assert drivers.found(seed) == expected, seed
 
 
-@pytest.mark.parametrize("pair", [seeds("drivers")[i : i + 2] for i in range(0, len(seeds("drivers")), 2)], ids=str)
-def test_chaos_drivers_killed_nothing_is_lost_and_nothing_comes_twice(pair, expected, tmp_path):
-    for seed in pair:
-        say("drivers", seed)
-    with ThreadPoolExecutor(2) as both:  # a JVM mostly waits while it starts
-        runs = [both.submit(check_drivers, tmp_path / str(seed), seed, expected) for seed in pair]
-        for run in runs:
-            run.result()
+@pytest.mark.parametrize("kind", ["workers", "drivers"])
+def test_chaos_hit_savepoints_and_rescalings_and_caused_restarts(kind):
+    assert_everything_was_hit(kind)
+
+
+def test_chaos_hit_every_kind_of_python_process():
+    need_enough("workers")
+    assert {hit["target"] for hit in LOG.hits("workers")} == set(PYTHON_PROCESSES)

@@ -3,6 +3,7 @@
 One cluster and one session serve all tests of this module. What is killed here comes back, or is replaced.
 """
 
+import contextlib
 import importlib
 import json
 import os
@@ -14,8 +15,10 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from chaos import Run, say, seeds, undisturbed
+from chaos import Run, assert_everything_was_hit, group_name, groups, live_together, undisturbed, written_down
 from chaos_job import build, committed, environment, state_in, stop
+from chaos_log import LOG
+from chaos_phases import AIMS, Blow
 from counting_job import FilesSink
 from processes import SOURCES, wait_until
 from pyspark import SparkContext
@@ -89,13 +92,13 @@ class Places(MapFunction):
         return str(Path(module.__file__).resolve()), Path(self.folder, "words.txt").read_text()
 
 
-def victims_of(cluster):
-    """A Python worker, or a whole executor."""
+def targets_on(cluster):
+    """Python workers, or whole executors."""
+    return {"executors": cluster.executors, "Python workers of executors": cluster.python_workers}
 
-    def victims(chance):
-        return cluster.executors() if chance.random() < 0.5 else cluster.python_workers()
 
-    return victims
+def one_blow(commits):
+    return [Blow(0, commits, None, None, 1, 0.1)]
 
 
 SQUARES = """
@@ -146,7 +149,7 @@ def test_executors_get_everything_from_the_driver(spark, cluster, tmp_path, expe
 
     assert places() == {None}
     assert _sink_class(spark) is not None
-    assert Run(spark, tmp_path, 0, lambda chance: cluster.python_workers(), moments=[2]).live() == expected
+    assert Run(spark, tmp_path, 0, {"Python workers": cluster.python_workers}, one_blow(2)).live() == expected
     assert all("penstock.zip" in place for place in places())
 
 
@@ -167,17 +170,31 @@ def test_packages_of_a_job_are_unpacked_where_the_executors_are(spark, tmp_path)
 
 
 def test_a_worker_killed_in_the_middle_changes_nothing(spark, cluster, tmp_path, expected):
-    run = Run(spark, tmp_path, 1, lambda chance: [cluster.workers[0].pid], moments=[3])
+    run = Run(spark, tmp_path, 1, {"worker": lambda: [cluster.workers[0].pid]}, one_blow(3))
     found = run.live()
     cluster.kill(cluster.workers[0])  # for the rest of it
     cluster.add_worker()
     assert found == expected
 
 
-@pytest.mark.parametrize("seed", seeds("executors"))
-def test_chaos_executors_killed_nothing_is_lost_and_nothing_comes_twice(seed, spark, cluster, expected, tmp_path):
-    say("executors", seed)
-    assert Run(spark, tmp_path, seed, victims_of(cluster)).live() == expected
+JOBS = 3  # at a time: an executor takes longer to start than a job to run
+
+
+@pytest.mark.parametrize("group", groups("executors", JOBS), ids=group_name)
+def test_chaos_executors_killed_nothing_is_lost_and_nothing_comes_twice(group, spark, cluster, expected, tmp_path):
+    number = group[0] // JOBS
+    targets = targets_on(cluster)
+    name = sorted(targets)[(number + number // len(AIMS)) % len(targets)]  # each of them at each phase, in turn
+    runs = [Run(spark, tmp_path / str(seed), seed, {name: targets[name]}, number=number) for seed in group]
+    with contextlib.ExitStack() as stack:
+        for seed, run in zip(group, runs, strict=True):
+            stack.enter_context(written_down("executors", seed, run.hits))
+        assert live_together(runs) == [expected] * len(group)
+
+
+def test_chaos_hit_savepoints_and_rescalings_on_a_cluster_while_tasks_ran(cluster):
+    assert_everything_was_hit("executors")
+    assert {hit["target"] for hit in LOG.hits("executors")} == set(targets_on(cluster))
 
 
 def test_a_job_goes_on_from_a_savepoint_and_from_its_checkpoint(spark, cluster, tmp_path, expected):
