@@ -340,13 +340,16 @@ def test_a_function_that_fails_when_it_is_cancelled_is_closed_all_the_same(tmp_p
             started.set()
             stop.wait()
 
+        def cancel(self):
+            stop.set()
+            super().cancel()
+
     started, stop = threading.Event(), threading.Event()
     enumerator = SourceFunctionSource(Endless()).create_enumerator(1)
     enumerator._make_receiver = lambda index: FunctionReceiver("endless", Endless(), 0, 1)
     enumerator.start()
     enumerator.latest_offset(*enumerator.discover_splits(), 0, 10)
     started.wait()
-    threading.Timer(0, stop.set).start()
     with pytest.raises(OSError, match="nothing to cancel"):
         enumerator.close()
     assert LOG == ["cancel", "close"]
