@@ -96,9 +96,9 @@ def expected(tmp_path_factory):
 
 @pytest.mark.parametrize("victims", [forked_workers, planners], ids=["a Python worker", "the query's planner"])
 def test_a_killed_process_is_a_failure_from_which_the_strategy_restarts(victims, spark, expected, tmp_path):
-    run = Run(spark, tmp_path, 5, victims, moments=[2, 5])
+    run = Run(spark, tmp_path, 5, {"victims": victims})
     assert run.live() == expected
-    assert run.kills >= 2
+    assert run.hits
 
 
 def test_a_killed_worker_ends_a_job_without_restarts_with_a_clear_error(spark, tmp_path):

@@ -17,7 +17,8 @@ _DAMAGE = re.compile(
     r"ChecksumException|Checksum error|CHECKSUM_VERIFICATION_FAILED|Incomplete log file|Log file was malformed|"
     r"CANNOT_LOAD_STATE_STORE|FAILED_READ_STREAMING_STATE|RocksDBException: Corruption|Batch \d+ doesn't exist|"
     r"(?:delta|snapshot|changelog) file .* does not exist|"
-    r"File \S*(?:/state/\d+/|_stateSchema/|/_metadata/|/default/\d+_)\S* does not exist"
+    r"File \S*(?:/state/\d+/|_stateSchema/|/_metadata/|/default/\d+_)\S* does not exist|"
+    r'Unsupported data type \{"type"|Failed to convert the JSON string'
 )
 _FILE = re.compile(r"[^\s'\"]*/(?:state|offsets|commits|sources)/[^\s'\",;)]+")
 # After these a file may be unreadable because its reader was ended.
