@@ -52,7 +52,7 @@ test-windows: setup ## twelve thousand random streams through the window operato
 	@$(PYTEST) tests/runtime/windows -m "slow and not spark" -q -n logical --maxprocesses $(WORKERS) $(ARGS)
 
 test-spark: fast-start ## tests on a local Spark, and with servers that take long to start (Kafka, ...)
-	@$(PYTEST) -m "(spark or kafka or server) and not slow" -q -n $(SPARK_WORKERS) --dist loadgroup -o timeout=300 $(ARGS)
+	@$(PYTEST) -m "(spark or kafka or server) and not slow" -q -rs -n $(SPARK_WORKERS) --dist loadgroup -o timeout=300 $(ARGS)
 
 test-slow: java ## tests that take long (kills, soaks, large state)
 	@$(PYTEST) -m slow -q $(ARGS)

@@ -49,7 +49,7 @@ def pytest_configure(config):
 
 def pytest_collection_modifyitems(config, items):
     """For several processes: a file stays in one of them, and so does all that needs a broker, so that there is one."""
-    if config.getoption("dist", "no") == "loadgroup":
+    if getattr(config.option, "loadgroup", False):  # in those processes xdist says so here, and calls `dist` "no"
         for item in items:
             group = "kafka" if item.get_closest_marker("kafka") else item.path.name
             item.add_marker(pytest.mark.xdist_group(group))

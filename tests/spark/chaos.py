@@ -34,11 +34,15 @@ ENOUGH = {"workers": 24, "executors": 16, "drivers": 7}
 """With so many runs everything is aimed at: each phase with each target."""
 
 
+def asked_for(kind):
+    """How many runs of one kind there are."""
+    return max(1, round(RUNS * SHARES[kind]))
+
+
 def seeds(kind):
     """The seeds of the runs of one kind, except those that have passed before."""
-    count = max(1, round(RUNS * SHARES[kind]))
     done = LOG.passed(kind)
-    return [seed for seed in range(SEED, SEED + count) if seed not in done]
+    return [seed for seed in range(SEED, SEED + asked_for(kind)) if seed not in done]
 
 
 def groups(kind, size):
@@ -74,9 +78,10 @@ def written_down(kind, seed, hits) -> Iterator[None]:
 
 def need_enough(kind):
     """Skips a test that looks at what all runs together have hit, if only some were asked for."""
+    if asked_for(kind) < ENOUGH[kind]:
+        pytest.skip(f"only {asked_for(kind)} runs were asked for")
     made = len({run["seed"] for run in LOG.runs if run["kind"] == kind})
-    if made < ENOUGH[kind]:
-        pytest.skip(f"only {made} runs were made")
+    assert made >= ENOUGH[kind], f"only {made} runs were made in this process: all of a kind belong into one"
 
 
 def assert_everything_was_hit(kind):
