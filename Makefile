@@ -64,7 +64,8 @@ chaos: java ## crashes: 500 runs in this process, 500 with kill -9 on Spark (RUN
 	@PENSTOCK_CHAOS_RUNS=$(or $(RUNS),500) $(PYTEST) tests/runtime/savepoint/test_chaos.py -q -n logical \
 		--maxprocesses $(WORKERS) $(ARGS)
 	@PENSTOCK_CHAOS_RUNS=$(or $(RUNS),500) PENSTOCK_CHAOS_SEED=$(CHAOS_SEED) PENSTOCK_CHAOS_LOG=$(CHAOS_LOG) \
-		$(PYTEST) tests/spark/test_chaos.py tests/spark/test_cluster.py -k chaos -q -o timeout=0 $(ARGS); \
+		$(PYTEST) tests/spark/test_chaos.py tests/spark/test_cluster.py -k chaos -q -n $(SPARK_WORKERS) --dist loadgroup \
+		-o timeout=0 $(ARGS); \
 		status=$$?; $(PY) tests/spark/chaos_log.py $(CHAOS_LOG); echo "log: $(CHAOS_LOG)"; exit $$status
 
 test-all: test test-slow ## every test there is

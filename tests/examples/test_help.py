@@ -1,16 +1,13 @@
 """Every example says what it does and what can be set, without starting anything."""
 
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = subprocess.run(
-    ["git", "ls-files", "examples/*.py"], cwd=ROOT, capture_output=True, text=True, check=False
-).stdout.split() or [str(path.relative_to(ROOT)) for path in sorted((ROOT / "examples").rglob("*.py"))]
+FILES = [str(path.relative_to(ROOT)) for path in sorted((ROOT / "examples").rglob("*.py"))]
 PROGRAMS = [name for name in FILES if '__name__ == "__main__"' in (ROOT / name).read_text(encoding="utf-8")]
 
 

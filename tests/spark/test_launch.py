@@ -90,6 +90,13 @@ def test_the_archive_is_used_if_it_is_there():
     assert f"-XX:SharedArchiveFile={archive}" in class_archive.java_options()
 
 
+@pytest.fixture
+def without_java(monkeypatch):
+    """Nothing is started: it need not be there."""
+    monkeypatch.setattr(class_archive, "ensure_java_home", lambda: None)
+
+
+@pytest.mark.usefixtures("without_java")
 def test_an_archive_is_there_whole_or_not_at_all():
     def run():
         assert class_archive.is_making()
@@ -103,6 +110,7 @@ def test_an_archive_is_there_whole_or_not_at_all():
     assert list(path.parent.iterdir()) == [path]
 
 
+@pytest.mark.usefixtures("without_java")
 def test_a_failed_attempt_leaves_no_archive():
     with pytest.raises(ZeroDivisionError):
         class_archive.make_archive(lambda: 1 // 0)

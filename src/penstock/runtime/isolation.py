@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import enum
 import pickle
+from collections.abc import Iterator
 from copy import copy
 from decimal import Decimal
 from functools import cache
@@ -30,9 +31,34 @@ IMMUTABLE: frozenset[type] = frozenset(
 
 _all_immutable = IMMUTABLE.issuperset
 
-# References to an object that only its receiver holds: the caller's variable, our parameter, getrefcount's argument.
-_UNSHARED = 3
-_UNSHARED_IN_TUPLE = 3  # the tuple, the loop variable, getrefcount's argument
+_ENOUGH_CALLS = 100  # for the interpreter to have specialised a call by then
+
+
+def _references_when_passed_on() -> int:
+    """To an object that only its receiver holds: in the receiver's variable and in a parameter of ours.
+
+    How many of them are counted depends on the version of Python: some only lend references. The fewest ever seen are
+    taken, so that at worst an object is copied that need not be.
+    """
+
+    def count(value: object) -> int:
+        return getrefcount(value)
+
+    def made() -> Iterator[object]:
+        for _ in range(_ENOUGH_CALLS):
+            yield object()
+
+    return min(count(item) for item in made())
+
+
+def _references_in_a_tuple() -> int:
+    """To a part of a tuple that nobody else holds: in the tuple and in a variable."""
+    parts = tuple(object() for _ in range(_ENOUGH_CALLS))
+    return min(getrefcount(part) for part in parts)
+
+
+UNSHARED = _references_when_passed_on()
+_UNSHARED_IN_TUPLE = _references_in_a_tuple()
 
 
 def protect(value: Any, known_holders: int = 0) -> Any:
@@ -48,7 +74,7 @@ def protect(value: Any, known_holders: int = 0) -> Any:
     kind = type(value)
     if kind in IMMUTABLE:
         return value
-    shared = getrefcount(value) > _UNSHARED + known_holders
+    shared = getrefcount(value) > UNSHARED + known_holders
     if kind is tuple:
         for part in value:
             if type(part) not in IMMUTABLE and (

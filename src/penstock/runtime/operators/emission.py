@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.core.output_tag import OutputTag
 from penstock.runtime.collector import Collector
-from penstock.runtime.isolation import IMMUTABLE, copy_of, protect
+from penstock.runtime.isolation import IMMUTABLE, UNSHARED, copy_of, protect
 
 
 def _references_of_a_local() -> int:
@@ -27,7 +27,7 @@ def collect_results(collector: Collector, results: Any, timestamp: int | None) -
         return
     collect = collector.collect
     holders = _ALONE
-    if type(results) is list and getrefcount(results) <= _ALONE + 1:  # ours and our caller's: a list made for us
+    if type(results) is list and getrefcount(results) <= UNSHARED:  # a list made for us
         holders += 1  # the list holds its items
     for item in results:
         kind = type(item)
