@@ -52,7 +52,7 @@ test-windows: setup ## twelve thousand random streams through the window operato
 	@$(PYTEST) tests/runtime/windows -m "slow and not spark" -q -n logical --maxprocesses $(WORKERS) $(ARGS)
 
 test-spark: fast-start ## tests on a local Spark, and with servers that take long to start (Kafka, ...)
-	@$(PYTEST) -m "(spark or kafka or server) and not slow" -q -rs -n $(SPARK_WORKERS) --dist loadgroup -o timeout=300 $(ARGS)
+	@$(PYTEST) -m "(spark or kafka or server) and not slow" -q -rs -n $(SPARK_WORKERS) --dist loadfile -o timeout=300 $(ARGS)
 
 test-slow: java ## tests that take long (kills, soaks, large state)
 	@$(PYTEST) -m slow -q $(ARGS)
@@ -64,7 +64,7 @@ chaos: java ## crashes: 500 runs in this process, 500 with kill -9 on Spark (RUN
 	@PENSTOCK_CHAOS_RUNS=$(or $(RUNS),500) $(PYTEST) tests/runtime/savepoint/test_chaos.py -q -n logical \
 		--maxprocesses $(WORKERS) $(ARGS)
 	@PENSTOCK_CHAOS_RUNS=$(or $(RUNS),500) PENSTOCK_CHAOS_SEED=$(CHAOS_SEED) PENSTOCK_CHAOS_LOG=$(CHAOS_LOG) \
-		$(PYTEST) tests/spark/test_chaos.py tests/spark/test_cluster.py -k chaos -q -n $(SPARK_WORKERS) --dist loadgroup \
+		$(PYTEST) tests/spark/test_chaos.py tests/spark/test_cluster.py -k chaos -q -n $(SPARK_WORKERS) --dist loadfile \
 		-o timeout=0 $(ARGS); \
 		status=$$?; $(PY) tests/spark/chaos_log.py $(CHAOS_LOG); echo "log: $(CHAOS_LOG)"; exit $$status
 

@@ -47,12 +47,19 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "on_spark(*(parallelism, mode)): also run on Spark, (4, STREAMING) unless told")
 
 
-def pytest_collection_modifyitems(config, items):
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
     """For several processes: a file stays in one of them, and so does all that needs a broker, so that there is one."""
-    if getattr(config.option, "loadgroup", False):  # in those processes xdist says so here, and calls `dist` "no"
-        for item in items:
-            group = "kafka" if item.get_closest_marker("kafka") else item.path.name
-            item.add_marker(pytest.mark.xdist_group(group))
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class FilesAndBroker(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            file = super()._split_scope(nodeid)
+            return "kafka" if "kafka" in file else file
+
+    return FilesAndBroker(config, log)
 
 
 @dataclass(frozen=True)
