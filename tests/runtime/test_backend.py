@@ -350,3 +350,19 @@ def test_pages_that_were_only_read_are_not_written_unless_an_object_in_them_chan
             held.append(2)
         backend.snapshot(0)
     assert len(written) == 1
+
+
+def test_an_object_that_was_changed_in_place_is_kept_though_its_page_leaves_memory_within_the_batch():
+    backend = KeyedStateBackend("op", "op", MemoryPageStore(), 128, page_bytes=500, memory_budget=2000)
+    state = KeyedStateFactory(backend, lambda: 0).create(ValueStateDescriptor("v"))
+    for number in range(300):
+        backend.set_current_key(number)
+        state.update([f"{number:020d}"])
+    backend.snapshot(0)
+    for batch in range(1, 4):
+        for number in range(300):
+            backend.set_current_key(number)
+            held = state.value()
+            assert len(held) == batch
+            held.append(batch)
+        backend.snapshot(0)

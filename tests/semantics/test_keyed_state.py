@@ -301,3 +301,50 @@ def test_state_that_is_changed_in_place_is_kept_without_update(env, run):
     results = run(env.from_collection(records).key_by(lambda record: record[0]).process(ChangesInPlace()))
     last = {result[0]: result[1:] for result in results}
     assert last == {"a": ((1, 3, 4, 5, 6, 8),) * 4, "b": ((2, 7),) * 4}
+
+
+class Vector:
+    """As arrays of numpy are: not equal to anything, neither true nor false."""
+
+    def __init__(self, numbers):
+        self.numbers = numbers
+
+    def __eq__(self, other):
+        raise ValueError("ambiguous")
+
+    __bool__ = __len__ = lambda self: self.__eq__(None)
+    __hash__ = None
+
+
+def added(one, other):
+    return Vector([a + b for a, b in zip(one.numbers, other.numbers, strict=True)])
+
+
+class Sums(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.value = runtime_context.get_state(ValueStateDescriptor("value"))
+        self.unused = runtime_context.get_state(ValueStateDescriptor("unused"))
+        self.list = runtime_context.get_list_state(ListStateDescriptor("list"))
+        self.map = runtime_context.get_map_state(MapStateDescriptor("map"))
+        self.sum = runtime_context.get_reducing_state(ReducingStateDescriptor("sum", added))
+
+    def process_element(self, value, ctx):
+        key, vector = value
+        before = self.value.value()
+        self.value.update(vector if before is None else added(before, vector))
+        self.list.add(vector)
+        self.map.put("last", vector)
+        self.sum.add(vector)
+        listed = [held.numbers for held in self.list.get()]
+        yield key, self.value.value().numbers, listed, self.map.get("last").numbers, self.sum.get().numbers
+
+
+@pytest.mark.on_spark((4, "STREAMING"))
+def test_values_that_cannot_be_compared_can_be_state(env, run):
+    records = [("a", Vector([1, 2])), ("b", Vector([5, 5])), ("a", Vector([10, 10])), ("a", Vector([0, 1]))]
+    results = run(env.from_collection(records).key_by(lambda record: record[0]).process(Sums()))
+    last = {result[0]: result[1:] for result in results}
+    assert last == {
+        "a": ([11, 13], [[1, 2], [10, 10], [0, 1]], [0, 1], [11, 13]),
+        "b": ([5, 5], [[5, 5]], [5, 5], [5, 5]),
+    }

@@ -20,7 +20,7 @@ from penstock.runtime.savepoint.manifest import Json, Manifest, OperatorManifest
 from penstock.runtime.savepoint.storage import Directory, directory_at
 from penstock.runtime.state.backend import DROPPED, KeyedStateBackend
 from penstock.runtime.state.operator_state import RAW, OperatorStateBackend
-from penstock.runtime.state.pages import PageDirectory
+from penstock.runtime.state.pages import PageDirectory, is_blank
 from penstock.runtime.state.state_types import TypeDescription, seen_in
 
 BUFFERED_ENTRIES = 20_000
@@ -86,11 +86,7 @@ class KeyedFileWriter:
         for group in sorted(self._groups):
             entries = self._groups[group]
             keys, event, processing, *columns = (list(column) for column in zip(*entries, strict=True))
-            states = {
-                name: column
-                for name, column in zip(self._names, columns, strict=False)
-                if column.count(None) != len(column)
-            }
+            states = {name: column for name, column in zip(self._names, columns, strict=False) if not is_blank(column)}
             self._note_types(states)
             data = encode((keys, _thin(event), _thin(processing), states), self._what)
             self._writer.add(group, data, len(keys))
@@ -110,7 +106,7 @@ class KeyedFileWriter:
 
 
 def _thin(column: list[Any]) -> list[Any] | None:
-    return None if column.count(None) == len(column) else column
+    return None if is_blank(column) else column
 
 
 def _has_plain_values(kind: str) -> bool:

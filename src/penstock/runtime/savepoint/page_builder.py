@@ -22,6 +22,7 @@ from penstock.runtime.state.pages import (
     PageDirectory,
     PageStore,
     earliest_timer,
+    is_blank,
 )
 from penstock.runtime.state.timer_index import SEGMENT, TimerMinima, write_segment
 
@@ -94,9 +95,7 @@ class PageBuilder:
             self._write_page(index, pages.pop(index))
 
     def _write_page(self, index: int, entries: list[EntryTuple]) -> None:
-        columns: list[Any] = [
-            None if column.count(None) == len(column) else column for column in zip(*entries, strict=True)
-        ]
+        columns: list[Any] = [None if is_blank(column) else column for column in zip(*entries, strict=True)]
         columns[PAGE] = [entry[0] for entry in entries]  # also a key that is None
         blob = dumps(columns, f"state of operator '{self._name}'")
         self._store.put(f"{self._prefix}/p{index}", blob)

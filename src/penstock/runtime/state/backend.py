@@ -13,7 +13,7 @@ from typing import Any, NoReturn, cast
 from penstock.common.errors import InvalidProgramError, KeySelectorError, StateAccessError, shorten
 from penstock.runtime.key_groups import key_group_for, key_hash
 from penstock.runtime.state.page_table import TARGET_PAGE_BYTES, PageTable, Sweep
-from penstock.runtime.state.pages import FIRST_SLOT, PAGE, Entry, PageDirectory, PageStore
+from penstock.runtime.state.pages import FIRST_SLOT, PAGE, Entry, PageDirectory, PageStore, is_blank
 from penstock.runtime.state.state_types import PYTHON, TypeDescription, mismatch, slot_adapter
 
 DROPPED = "dropped state"
@@ -110,7 +110,7 @@ class KeyedStateBackend(PageTable):
                 for slot, sweep in self._savepoint_sweeps.items():
                     if entry[slot] is not None:
                         values[slot - 1] = sweep(entry[slot], now)
-                if values.count(None) != len(values):
+                if not is_blank(values):
                     yield (key, *values)
 
     def peek(self, key: Any, slot: int) -> Any:
@@ -206,7 +206,7 @@ class KeyedStateBackend(PageTable):
         if self._sweeps:
             self._sweep_next_page(now)
         for page in list(self.pages.values()):
-            if page.dirty or (page.lent and page.can_change_in_place()):
+            if page.may_have_changed():
                 self._write(page, now)
             page.lent = False
         self.timer_index.write()
@@ -221,7 +221,7 @@ class KeyedStateBackend(PageTable):
             entry = self.entries.get(key)
             if entry is None:
                 continue
-            if entry.count(None) == len(entry) - 1:
+            if entry[-1] is None and is_blank(entry[PAGE + 1 :]):
                 del self.entries[key]
                 del entry[PAGE].entries[key]
             else:

@@ -24,6 +24,7 @@ from penstock.runtime.state.pages import (
     PageStore,
     decode_page,
     earliest_timer,
+    is_blank,
 )
 from penstock.runtime.state.timer_index import TimerIndex
 
@@ -139,15 +140,15 @@ class PageTable:
                 if entry[slot] is not None:
                     entry[slot] = sweep(entry[slot], now)
         columns: list[Any] = list(zip(*entries.values(), strict=True))
-        # Only if every state is missing somewhere can a key have nothing at all; `all` is the fastest way to ask.
-        if columns and not any(all(column) for column in columns[FIRST_SLOT:]):
+        # Only if every state is missing somewhere can a key have nothing at all.
+        if columns and not any(map(_all_true, columns[FIRST_SLOT:])):
             self._drop_blank(entries)
             columns = list(zip(*entries.values(), strict=True))
         blob = b""
         first_event = first_processing = None
         if entries:
             for number, column in enumerate(columns):
-                if column[0] is None and column.count(None) == len(column):
+                if is_blank(column):
                     columns[number] = None
             first_event = earliest_timer(columns[EVENT_TIMERS])
             first_processing = earliest_timer(columns[PROCESSING_TIMERS])
@@ -165,8 +166,7 @@ class PageTable:
         page.size = len(blob)
 
     def _drop_blank(self, entries: dict[Any, Entry]) -> None:
-        blank = FIRST_SLOT - 1 + self._width
-        for key in [key for key, entry in entries.items() if entry.count(None) == blank]:
+        for key in [key for key, entry in entries.items() if is_blank(entry[PAGE + 1 :])]:
             del entries[key]
             self.entries.pop(key, None)
 
@@ -228,7 +228,7 @@ class PageTable:
         """
         for page in list(self.pages.values()):
             if page is not needed:
-                if page.dirty:
+                if page.may_have_changed():
                     self._write(page, _NOTHING_EXPIRES)
                 self._drop(page)
                 if self._resident <= self.memory_budget:  # type: ignore[operator]
@@ -292,3 +292,11 @@ class PageTable:
             page.entries[key] = entry
             page.dirty = True
             entry[PAGE] = page
+
+
+def _all_true(column: tuple[Any, ...]) -> bool:
+    """Whether a column is surely without None, by the fastest way to ask; some values refuse to be true or false."""
+    try:
+        return all(column)
+    except Exception:
+        return False

@@ -8,7 +8,7 @@ touched, not the keys held).
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import Any, Protocol
@@ -73,6 +73,10 @@ class Page:
         self.check = 0  # checksum of those bytes
         self.last_used = 0  # batch number, for eviction
 
+    def may_have_changed(self) -> bool:
+        """Whether the page must be written: something was updated, or an object that can be changed was given out."""
+        return self.dirty or (self.lent and self.can_change_in_place())
+
     def can_change_in_place(self) -> bool:
         """Whether there are objects that can be changed without update(): by far the most are numbers and strings."""
         columns = list(zip(*self.entries.values(), strict=True))[FIRST_SLOT:]
@@ -126,6 +130,18 @@ class PageDirectory:
             self.bits += 1
             self.split = 0
         return old, new
+
+
+def is_blank(values: Iterable[Any]) -> bool:
+    """Whether there is nothing but None. Values are not compared: many cannot be compared with None.
+
+    >>> is_blank([None, None]), is_blank([None, 0])
+    (True, False)
+    """
+    for value in values:  # noqa: SIM110 - half the time of `all`
+        if value is not None:
+            return False
+    return True
 
 
 def decode_page(blob: bytes, width: int) -> Iterator[tuple[Any, ...]]:
