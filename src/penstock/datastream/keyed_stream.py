@@ -35,6 +35,7 @@ from penstock.runtime.operators.rolling import (
 )
 from penstock.runtime.operators.type_check import declare_output_type
 from penstock.runtime.partitioner import KeyGroupPartitioner
+from penstock.runtime.state.state_types import describe
 
 if TYPE_CHECKING:
     from penstock.core.window import WindowAssigner
@@ -69,7 +70,7 @@ class KeyedStream(DataStream):
         partition = PartitionTransformation(
             name="Partition",
             input=origin,
-            partitioner=KeyGroupPartitioner(key_selector),
+            partitioner=KeyGroupPartitioner(key_selector, describe(key_type)),
             output_type=origin.output_type,
         )
         super().__init__(env, partition)

@@ -162,9 +162,11 @@ class KeyGroupPartitioner(Partitioner):
 
     name = "HASH"
 
-    def __init__(self, key_selector: Callable[[Any], Any]) -> None:
+    def __init__(self, key_selector: Callable[[Any], Any], key_type: dict[str, Any] | None = None) -> None:
         super().__init__()
         self.key_selector = key_selector
+        self.key_type = key_type
+        """The description of the declared type of the keys, if one was declared."""
 
     def setup(self, sender: int, senders: int, channels: int, max_parallelism: int, target: str) -> None:
         """Start with an empty cache of key -> channel."""

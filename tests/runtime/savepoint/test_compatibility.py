@@ -1,5 +1,6 @@
 """A savepoint and a changed program: what fits, what is refused, and with which words (spec: 3.10, ch. 7 F and J)."""
 
+import copy
 from dataclasses import dataclass
 
 import pytest
@@ -100,6 +101,33 @@ def test_values_of_a_state_without_a_type_are_looked_at(tmp_path):
     assert restored(path, ValueStateDescriptor("last", Types.STRING())).feed(3) == [{"last": "3"}]
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (
+            ListStateDescriptor("last"),
+            ListStateDescriptor("last", Types.STRING()),
+            "type int, which cannot become STRI",
+        ),
+        (MapStateDescriptor("last"), MapStateDescriptor("last", Types.STRING(), Types.INT()), "cannot become STRING"),
+        (MapStateDescriptor("last"), MapStateDescriptor("last", Types.INT(), Types.STRING()), "cannot become STRING"),
+        (ValueStateDescriptor("last"), ValueStateDescriptor("last", Types.LIST(Types.INT())), "cannot become LIST"),
+        (ValueStateDescriptor("last"), ValueStateDescriptor("last", Types.ROW([Types.INT()])), "cannot become ROW"),
+    ],
+    ids=["list", "keys of a map", "values of a map", "a value that was no list", "a value that was no row"],
+)
+@pytest.mark.parametrize("ttl", [False, True], ids=["", "with TTL"])
+def test_what_lists_and_maps_without_a_type_hold_is_looked_at(tmp_path, before, after, message, ttl):
+    before, after = copy.copy(before), copy.copy(after)
+    if ttl:
+        for descriptor in (before, after):
+            descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.hours(1)).build())
+    path = saved(tmp_path, before)
+    with pytest.raises(InvalidProgramError, match=f"state 'last' of operator .* another type: .*{message}"):
+        restored(path, after).job.run()
+    assert restored(path, before).feed(3) == restored(path, before, parallelism=1).feed(3)
+
+
 def test_a_type_may_become_wider_but_not_narrower(tmp_path):
     path = saved(tmp_path, ValueStateDescriptor("last", Types.INT()))
     assert restored(path, LAST).feed(3) == [{"last": 3}]
@@ -108,8 +136,48 @@ def test_a_type_may_become_wider_but_not_narrower(tmp_path):
         restored(path, ValueStateDescriptor("last", Types.INT())).job.run()
 
 
+def keyed(selector, key_type):
+    program = Program()
+    program.stream().key_by(selector, key_type=key_type).process(Keeps(LAST)).uid("keeps").sink_to(program.sink)
+    return program
+
+
+def test_keys_of_another_type_are_refused_and_their_state_is_not_lost_silently(tmp_path):
+    for declared in (Types.INT(), None):
+        program = keyed(lambda value: value, declared).start()
+        program.feed(1, 2, 3)
+        path = program.stop(tmp_path)
+        with pytest.raises(
+            SavepointError, match=r"'keeps'. had keys of another type .*cannot become STRING.*Keys cannot"
+        ):
+            keyed(str, Types.STRING()).start(path)
+        for same in (Types.INT(), Types.LONG(), None):
+            assert keyed(lambda value: value, same).start(path).feed(2) == [{"last": 2}]
+
+
+def test_the_fields_of_a_maps_keys_cannot_change(tmp_path):
+    def held(*names):
+        key = Types.TUPLE([Types.ROW_NAMED(list(names), [Types.LONG()] * len(names))])
+        return MapStateDescriptor("last", key, Types.LONG())
+
+    path = saved(tmp_path, held("a"))
+    with pytest.raises(InvalidProgramError, match=r"state 'last' .* the fields of keys cannot change"):
+        restored(path, held("a", "b")).job.run()
+
+
 OLD_ROW = Types.ROW_NAMED(["a", "gone"], [Types.LONG(), Types.STRING()])
 NEW_ROW = Types.ROW_NAMED(["added", "a"], [Types.STRING(), Types.LONG()])
+
+
+def test_rows_without_names_have_the_fields_of_the_type_they_were_written_with(tmp_path):
+    path = saved(tmp_path, ValueStateDescriptor("last", OLD_ROW), update=Row)
+    assert restored(path, ValueStateDescriptor("last", NEW_ROW)).feed(3) == [{"last": Row(added=None, a=3)}]
+
+
+def test_rows_in_tuples_get_fields_and_lose_others(tmp_path):
+    old, new = (Types.TUPLE([Types.LONG(), row]) for row in (OLD_ROW, NEW_ROW))
+    path = saved(tmp_path, ValueStateDescriptor("last", old), update=lambda value, key: (value, Row(a=value, gone=key)))
+    assert restored(path, ValueStateDescriptor("last", new)).feed(3) == [{"last": (3, Row(added=None, a=3))}]
 
 
 @pytest.mark.parametrize("names", [True, False], ids=["named", "unnamed"])

@@ -156,7 +156,7 @@ def test_memory_does_not_grow_with_the_state(tmp_path, monkeypatch):
     )
     blocks = BlockFile(directory, description).index()
     assert len(blocks) == 160
-    assert (description["keys"], seen) == (10_000, {"s": {"int"}})
+    assert (description["keys"], seen.describe("s", None)) == (10_000, {"type": "PYTHON", "seen": ["int"]})
 
 
 def test_compressed_blocks_read_the_same(tmp_path):

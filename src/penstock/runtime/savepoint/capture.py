@@ -17,16 +17,15 @@ from penstock.runtime.key_groups import key_group_for
 from penstock.runtime.savepoint.blocks import BlockWriter
 from penstock.runtime.savepoint.codec import encode
 from penstock.runtime.savepoint.manifest import Json, Manifest, OperatorManifest
+from penstock.runtime.savepoint.seen_types import SeenTypes, seen_types
 from penstock.runtime.savepoint.storage import Directory, directory_at
 from penstock.runtime.state.backend import DROPPED, KeyedStateBackend
 from penstock.runtime.state.operator_state import RAW, OperatorStateBackend
 from penstock.runtime.state.pages import PageDirectory, is_blank
-from penstock.runtime.state.state_types import TypeDescription, seen_in
+from penstock.runtime.state.state_types import TypeDescription, merged, seen_in
 
 BUFFERED_ENTRIES = 20_000
 """Entries that wait for others of their key group, so that blocks have a good size."""
-
-_SEEN_TYPES = 8
 
 EntryTuple = tuple[Any, ...]
 """(key, event timers, processing timers, slot 0, slot 1, ...)"""
@@ -66,8 +65,8 @@ class KeyedFileWriter:
         self._buffered = 0
         self.keys = 0
         self.bytes = 0
-        self.seen: dict[str, set[str]] = {name: set() for name, kind in states if _has_plain_values(kind)}
-        self._stamped = {name for name, kind in states if kind.endswith(" with TTL")}
+        self.key_types: set[str] = set()
+        self.seen = SeenTypes(states)
 
     def add(self, entry: EntryTuple) -> None:
         """One key with all it has."""
@@ -87,7 +86,9 @@ class KeyedFileWriter:
             entries = self._groups[group]
             keys, event, processing, *columns = (list(column) for column in zip(*entries, strict=True))
             states = {name: column for name, column in zip(self._names, columns, strict=False) if not is_blank(column)}
-            self._note_types(states)
+            self.key_types.update(seen_types(keys))
+            for name, column in states.items():
+                self.seen.note(name, column)
             data = encode((keys, _thin(event), _thin(processing), states), self._what)
             self._writer.add(group, data, len(keys))
             self.keys += len(keys)
@@ -95,22 +96,9 @@ class KeyedFileWriter:
         self._groups.clear()
         self._buffered = 0
 
-    def _note_types(self, states: dict[str, list[Any]]) -> None:
-        for name, seen in self.seen.items():
-            column = states.get(name)
-            if column is not None and len(seen) < _SEEN_TYPES:
-                held: Iterable[Any] = column
-                if name in self._stamped:
-                    held = (None if stamped is None else stamped[0] for stamped in column)
-                seen.update(kind.__name__ for kind in set(map(type, held)) if kind is not type(None))
-
 
 def _thin(column: list[Any]) -> list[Any] | None:
     return None if is_blank(column) else column
-
-
-def _has_plain_values(kind: str) -> bool:
-    return kind.removesuffix(" with TTL") in ("value state", "reducing state")
 
 
 def write_keyed_file(
@@ -122,7 +110,7 @@ def write_keyed_file(
     *,
     compress: bool,
     what: str,
-) -> tuple[Json, dict[str, set[str]]]:
+) -> tuple[Json, SeenTypes]:
     """A keyed state file; its description, and the Python types that were seen in each state."""
     with directory.create(name) as stream:
         blocks = BlockWriter(stream, compress=compress)
@@ -130,22 +118,23 @@ def write_keyed_file(
         for entry in entries:
             writer.add(entry)
         writer.flush()
-        description: Json = {"path": name, **blocks.finish(), "keys": writer.keys, "bytes": writer.bytes}
+        description: Json = {
+            "path": name,
+            **blocks.finish(),
+            "keys": writer.keys,
+            "key_types": sorted(writer.key_types),
+            "bytes": writer.bytes,
+        }
     return description, writer.seen
 
 
-def state_descriptions(directory: PageDirectory, seen: dict[str, set[str]]) -> list[Json]:
+def state_descriptions(directory: PageDirectory, seen: SeenTypes) -> list[Json]:
     """What the manifest says about the keyed states of an operator."""
-    described: list[Json] = []
-    for name, kind in directory.layout:
-        if kind == DROPPED:
-            continue
-        known = directory.types.get(name)
-        if (known is None or known["type"] == "PYTHON") and seen.get(name):
-            earlier = [] if known is None else known["seen"]
-            known = {"type": "PYTHON", "seen": sorted({*earlier, *seen[name]})}
-        described.append({"name": name, "kind": kind, "type": known})
-    return described
+    return [
+        {"name": name, "kind": kind, "type": seen.describe(name, directory.types.get(name))}
+        for name, kind in directory.layout
+        if kind != DROPPED
+    ]
 
 
 def write_operator(
@@ -270,9 +259,9 @@ def add_part(operator: OperatorManifest, part: Json) -> None:
             earlier = known.get(state["name"])
             if earlier is None:
                 operator.keyed_states.append(state)
-            elif state["type"] is not None and state["type"]["type"] == "PYTHON":
-                before = (earlier["type"] or {}).get("seen", [])
-                earlier["type"] = {"type": "PYTHON", "seen": sorted({*before, *state["type"]["seen"]})}
+            elif state["type"] is not None:
+                before = earlier["type"]
+                earlier["type"] = state["type"] if before is None else merged(before, state["type"])
     if "operator_file" in part:
         operator.operator_files.append(part["operator_file"])
         for state in part["operator_file"]["states"]:

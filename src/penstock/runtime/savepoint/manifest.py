@@ -10,7 +10,7 @@ from typing import Any
 from penstock.common.errors import SavepointError
 from penstock.runtime.savepoint.blocks import BlockFile
 from penstock.runtime.savepoint.storage import Directory, directory_at
-from penstock.runtime.state.state_types import merged
+from penstock.runtime.state.state_types import PYTHON, merged
 
 METADATA = "_metadata"
 FORMAT = "penstock-savepoint"
@@ -29,12 +29,12 @@ class OperatorManifest:
     parallelism: int
     max_parallelism: int
     keyed_states: list[Json] = field(default_factory=list)  # name, kind, type
-    keyed_files: list[Json] = field(default_factory=list)  # path, size, crc32, blocks, subtask, keys, bytes
+    keyed_files: list[Json] = field(default_factory=list)  # path, size, crc32, blocks, subtask, keys, key_types, bytes
     operator_states: dict[str, str] = field(default_factory=dict)  # name -> mode
     operator_files: list[Json] = field(default_factory=list)  # ..., states: [name, mode, count, type] by tag
     watermarks: dict[str, int] = field(default_factory=dict)  # subtask -> event time
     event_times: dict[str, int] = field(default_factory=dict)  # subtask -> event time of its task, for heads of chains
-    inputs: list[Json] = field(default_factory=list)  # from, tag, index, clocks: {channel: [watermark, idle]}
+    inputs: list[Json] = field(default_factory=list)  # from, tag, index, clocks: {channel: [watermark, idle]}, key
 
     @property
     def is_keyed(self) -> bool:
@@ -58,6 +58,12 @@ class OperatorManifest:
                     known = types.get(state["name"])
                     types[state["name"]] = state["type"] if known is None else merged(known, state["type"])
         return types
+
+    @property
+    def key_type(self) -> Json:
+        """The type of the keys, as it was declared or as it was seen."""
+        declared = next((each["key"] for each in self.inputs if "key" in each), None)
+        return declared or {"type": PYTHON, "seen": [name for f in self.keyed_files for name in f.get("key_types", ())]}
 
     @property
     def title(self) -> str:

@@ -15,6 +15,7 @@ from penstock.common.watermark_strategy import MIN_WATERMARK
 from penstock.runtime.chain import OperatorSnapshot
 from penstock.runtime.job import ChainedOperator, JobEdge, JobVertex
 from penstock.runtime.key_groups import check_parallelism, key_group_for, key_group_range
+from penstock.runtime.partitioner import KeyGroupPartitioner
 from penstock.runtime.savepoint.blocks import BlockFile
 from penstock.runtime.savepoint.codec import decode
 from penstock.runtime.savepoint.manifest import Json, Manifest, OperatorManifest, read_manifest
@@ -23,6 +24,7 @@ from penstock.runtime.savepoint.storage import Directory, directory_at
 from penstock.runtime.serialization import dumps
 from penstock.runtime.state.operator_state import BROADCAST, RAW, SPLIT, operator_state_page
 from penstock.runtime.state.pages import PageDirectory, PageStore
+from penstock.runtime.state.state_types import key_mismatch
 
 
 @dataclass(slots=True)
@@ -87,6 +89,19 @@ def _check_operator(known: OperatorManifest, vertex: JobVertex, chained: Chained
         )
     if known.is_keyed:
         adopt_max_parallelism(known.max_parallelism, vertex, chained, edges)
+    if known.has_state and chained is vertex.operators[0]:
+        _check_key_type(known, [edge for edge in edges if edge.target == vertex.id])
+
+
+def _check_key_type(known: OperatorManifest, inputs: list[JobEdge]) -> None:
+    for edge in inputs:
+        if isinstance(edge.partitioner, KeyGroupPartitioner):
+            reason = key_mismatch(known.key_type, edge.partitioner.key_type)
+            if reason is not None:
+                raise SavepointError(
+                    f"operator {known.title} had keys of another type when its state was written: {reason}. Keys "
+                    "cannot change: no record would find the state of the old ones"
+                )
 
 
 def adopt_max_parallelism(known: int, vertex: JobVertex, chained: ChainedOperator, edges: list[JobEdge]) -> None:

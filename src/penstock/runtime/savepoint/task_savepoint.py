@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.common.errors import SavepointError
 from penstock.runtime.job import JobVertex
+from penstock.runtime.partitioner import KeyGroupPartitioner
 from penstock.runtime.savepoint.capture import SavepointRequest, TaskPart, write_operator
 from penstock.runtime.savepoint.manifest import Json
 from penstock.runtime.savepoint.restore import edge_name
@@ -55,7 +56,10 @@ def _inputs(task: StreamTask, vertices: dict[int, JobVertex]) -> list[Json]:
             for (edge_id, channel), clock in task.valve.channels.items()
             if edge_id == edge.id
         }
-        inputs.append({"from": origin, "tag": tag, "index": index, "clocks": clocks})
+        seen: Json = {"from": origin, "tag": tag, "index": index, "clocks": clocks}
+        if isinstance(edge.partitioner, KeyGroupPartitioner) and edge.partitioner.key_type is not None:
+            seen["key"] = edge.partitioner.key_type
+        inputs.append(seen)
     return inputs
 
 

@@ -44,6 +44,9 @@ _PYTHON_TYPES = {
     "BIG_DEC": {"Decimal", "int"},
     AVRO: {"dict"},
 }
+# Classes of the user's own may be rows, lists or tuples, too: only what is surely something else is refused.
+_COLLECTIONS = {"LIST": {"list", "tuple"}, "MAP": {"dict"}, "ROW": {"Row", "tuple", "dict"}, "TUPLE": {"tuple", "Row"}}
+_SCALARS = {"str", "bytes", "bool", "int", "float", "Decimal", "date", "time", "datetime", "Instant"}
 
 
 def describe(type_info: TypeInformation | None) -> TypeDescription | None:
@@ -108,14 +111,20 @@ def mismatch(known: TypeDescription | None, wanted: TypeDescription | None) -> s
         return None
     old, new = known["type"], wanted["type"]
     if old == PYTHON:  # never declared: what was seen in it counts
-        accepted = _PYTHON_TYPES.get(new)
-        strange = sorted(set(known["seen"]) - accepted) if accepted is not None else []
+        strange = sorted(_strange(set(known["seen"]), new))
         return f"it has values of type {strange[0]}, which cannot become {new}" if strange else None
     if new == PYTHON:
         return None
     if any(old in family and new in family[family.index(old) :] for family in (_INTEGERS, _FLOATS)):
         return None
     return f"{old} cannot become {new}" if old != new else _part_mismatch(known, wanted)
+
+
+def _strange(seen: set[str], wanted: str) -> set[str]:
+    """Python types whose values cannot be of the wanted type."""
+    if wanted in _COLLECTIONS:
+        return (seen & (_SCALARS | {"list", "dict", "set"})) - _COLLECTIONS[wanted]
+    return seen - _PYTHON_TYPES.get(wanted, seen)
 
 
 def _part_mismatch(known: TypeDescription, wanted: TypeDescription) -> str | None:
@@ -133,10 +142,22 @@ def _part_mismatch(known: TypeDescription, wanted: TypeDescription) -> str | Non
             return f"a tuple of {len(known['fields'])} fields cannot become one of {len(wanted['fields'])}"
         reasons = map(mismatch, known["fields"], wanted["fields"])
         return next((reason for reason in reasons if reason is not None), None)
-    for part in ("element", "key", "value"):
+    if known["type"] == "MAP" and (reason := key_mismatch(known["key"], wanted["key"])) is not None:
+        return reason
+    for part in ("element", "value"):
         if part in known and (reason := mismatch(known[part], wanted[part])) is not None:
             return reason
     return None
+
+
+def key_mismatch(known: TypeDescription | None, wanted: TypeDescription | None) -> str | None:
+    """The same for keys: nobody would find what is under a key of another form."""
+    if known is not None and known["type"] == PYTHON:
+        known = {**known, "seen": sorted(_SCALARS.intersection(known["seen"]))}  # any class may be a kind of string
+    reason = mismatch(known, wanted)
+    if reason is None and _adapter(known, wanted) is not None:
+        reason = "the fields of keys cannot change"
+    return reason
 
 
 def slot_adapter(kind: str, known: TypeDescription | None, wanted: TypeDescription | None) -> Adapter | None:
@@ -178,6 +199,9 @@ def _adapter(known: TypeDescription | None, wanted: TypeDescription | None) -> A
         return avro_adapter(known["schema"], wanted["schema"])
     if wanted["type"] == "ROW":
         return _row_adapter(known, wanted)
+    if wanted["type"] == "TUPLE":
+        parts = list(map(_adapter, known["fields"], wanted["fields"]))
+        return _tuple_adapter(parts) if any(parts) else None
     if wanted["type"] == "LIST":
         inner = _adapter(known["element"], wanted["element"])
         return None if inner is None else _each(inner)
@@ -188,7 +212,7 @@ def _adapter(known: TypeDescription | None, wanted: TypeDescription | None) -> A
 
 
 def _row_adapter(known: TypeDescription, wanted: TypeDescription) -> Adapter:
-    """Fields by name: removed ones go, new ones are None. Rows that are new already stay as they are."""
+    """Fields by name: removed ones go, new ones are None."""
     old_names = [name for name, _ in known["fields"]]
     names = [name for name, _ in wanted["fields"]]
     before = dict(known["fields"])
@@ -201,12 +225,19 @@ def _row_adapter(known: TypeDescription, wanted: TypeDescription) -> Adapter:
         if fields == names and not any(inner.values()):
             return value
         if fields is None:  # without names it has the shape it was written with
-            fields = old_names if len(value) == len(old_names) and len(names) != len(old_names) else names
+            fields = old_names if len(value) == len(old_names) else names
         held = dict(zip(fields, value, strict=False))
         made = Row(*(_apply(inner[name], held.get(name)) for name in names))
         made.set_field_names(names)
         made.set_row_kind(value.get_row_kind())
         return made
+
+    return adapt
+
+
+def _tuple_adapter(parts: list[Adapter | None]) -> Adapter:
+    def adapt(value: Any) -> Any:
+        return tuple(map(_apply, parts, value)) if type(value) is tuple and len(value) == len(parts) else value
 
     return adapt
 
