@@ -1,6 +1,7 @@
 """Savepoints as data: read, made from data, changed, and continued by a job."""
 
 import queue
+import time
 
 import pytest
 from support import At, Script, Wm
@@ -25,6 +26,8 @@ from penstock.datastream.state import (
     ValueStateDescriptor,
 )
 from penstock.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+from penstock.runtime.savepoint.blocks import BlockWriter
+from penstock.runtime.savepoint.storage import directory_at
 from penstock.state_processor import (
     BroadcastStateBootstrapFunction,
     KeyedStateBootstrapFunction,
@@ -71,9 +74,9 @@ def by_key(value):
 class Job:
     """A job over a script, restored from a savepoint or not."""
 
-    def __init__(self, build, *elements, savepoint=None, parallelism=2, source_uid="source", **options):
+    def __init__(self, build, *elements, savepoint=None, parallelism=2, source_uid="source", now=5, **options):
         self.sink = CollectSink()
-        cluster = MiniCluster(clock=ManualClock(5))
+        cluster = MiniCluster(clock=ManualClock(now))
         env = StreamExecutionEnvironment(executor=cluster).set_parallelism(parallelism)
         source = Script(elements, bounded=False)
         stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "Script").uid(source_uid)
@@ -295,6 +298,50 @@ def test_state_can_be_given_to_an_operator_with_another_uid(tmp_path):
 
     job = Job(renamed, ("a", 1), savepoint=path, source_uid="another", parallelism=3)
     assert job.records() == [("a", 7, [0, 1, 2, 3, 1])]
+
+
+def test_state_is_not_given_to_an_operator_that_has_some(tmp_path):
+    reader = Job(totals, *ELEMENTS).save(tmp_path / "old")
+    writer = SavepointWriter.from_existing_savepoint(reader.location).with_operator("made", filled([("a", 1)]))
+    with pytest.raises(SavepointError, match=r"'made' already: call remove_operator\(\) first"):
+        writer.change_operator_identifier("totals", "made")
+    made = SavepointWriter.from_existing_savepoint(writer.write(str(tmp_path / "new")))
+    with pytest.raises(SavepointError, match="'made' already"):
+        made.change_operator_identifier("totals", "made")
+    again = SavepointReader.read(writer.write(str(tmp_path / "again"))).verify()  # nothing was used up
+    assert sorted(again.operators()) == ["made", "totals"]
+
+
+def test_a_changed_savepoint_takes_the_logs_of_dataframes_along(tmp_path):
+    reader = Job(totals, *ELEMENTS).save(tmp_path / "old")
+    directory, name = directory_at(reader.location), "frame/spark.data"
+    with directory.create(name) as stream:
+        blocks = BlockWriter(stream)
+        blocks.add(0, b"a log", 1)
+        source = {"uid": "frame", "name": "Frame", "parallelism": 1, "splits": {}}
+        reader.manifest.sources["frame"] = {**source, "spark": {"logs": [], "file": {"path": name, **blocks.finish()}}}
+    reader.manifest.write(directory)
+    for number, source in enumerate(("source", "frame")):
+        writer = SavepointWriter.from_existing_savepoint(reader.location).remove_source(source)
+        copy = SavepointReader.read(writer.write(str(tmp_path / f"new {number}"))).verify()
+        assert (directory_at(copy.location).size(name) is None) == (source == "frame")
+
+
+class FillNow(Fill):
+    def process_element(self, value, ctx):
+        self.seen.add(value[1])
+        timers = ctx.timer_service()
+        timers.register_processing_time_timer(timers.current_processing_time() + 1)
+
+
+def test_processing_time_begins_now_for_state_that_is_made(tmp_path):
+    now = int(time.time() * 1000)
+    state = OperatorTransformation.bootstrap_with([("a", 1)]).key_by(by_key).transform(FillNow())
+    path = SavepointWriter.new_savepoint().with_operator("totals", state).write(str(tmp_path / "new"))
+    ((_, _, timer, _),) = SavepointReader.read(path).read_timers("totals")
+    assert timer > now
+    assert Job(totals, ("a", 2), savepoint=path, now=timer).records() == [("a", 2, [1, 2])]
+    assert Job(totals, ("a", 2), savepoint=path, now=timer + 3_600_000).records() == [("a", 2, [2])]
 
 
 def test_functions_of_the_wrong_kind_are_refused():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -225,7 +226,7 @@ class _Filler:
         """Feed the elements, write the state."""
         chained, store = self._chained, SqlitePageStore()
         vertex = JobVertex(0, chained.name, parallelism, chained.max_parallelism, [chained], source_bounded=True)
-        clock = BatchClock()
+        clock = BatchClock(int(time.time() * 1000))  # TTL begins now, and timers are set from now on
         environment = TaskEnvironment(store, clock, JobInfo(), memory_budget=_MEMORY)
         chain = OperatorChain(vertex, {}, subtask, environment, lambda *_: None, {})
         try:
@@ -246,7 +247,7 @@ class _Filler:
                 context.keyed_backend,
                 context.operator_state,
                 operator.current_watermark,
-                0,
+                clock.now,
             )
             chain.close()
             return part

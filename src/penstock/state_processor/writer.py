@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 
 from penstock.common.errors import SavepointError
 from penstock.graph.job_graph import operator_id_of
@@ -43,12 +44,15 @@ class SavepointWriter:
 
     def with_operator(self, uid: str, bootstrap: Bootstrap) -> SavepointWriter:
         """Add the state of an operator; one that is there already must be removed first."""
-        if any(operator.uid == uid for operator in self._manifest.operators.values()) or uid in self._added:
+        self._check_free(uid)
+        self._added[uid] = bootstrap
+        return self
+
+    def _check_free(self, uid: str) -> None:
+        if operator_id_of(uid) in self._manifest.operators or uid in self._added:
             raise SavepointError(
                 f"the savepoint has an operator with uid '{uid}' already: call remove_operator() first"
             )
-        self._added[uid] = bootstrap
-        return self
 
     def remove_operator(self, uid: str) -> SavepointWriter:
         """Leave the state of an operator out."""
@@ -59,6 +63,7 @@ class SavepointWriter:
     def change_operator_identifier(self, uid: str, new_uid: str) -> SavepointWriter:
         """Give the state of an operator to one with another uid."""
         operator = self._manifest.find(uid)
+        self._check_free(new_uid)
         del self._manifest.operators[operator.operator_id]
         operator.operator_id, operator.uid = operator_id_of(new_uid), new_uid
         self._manifest.operators[operator.operator_id] = operator
@@ -79,12 +84,12 @@ class SavepointWriter:
             raise SavepointError(f"the directory {path} is not empty: write a savepoint into a new one")
         if self._origin is not None:
             self._copy(directory_at(self._origin), directory)
-        for uid, bootstrap in self._added.items():
-            self._write_operator(path, uid, bootstrap)
-        self._manifest.write(directory)
+        made = [self._write_operator(path, uid, bootstrap) for uid, bootstrap in self._added.items()]
+        operators = {**self._manifest.operators, **{operator.operator_id: operator for operator in made}}
+        replace(self._manifest, operators=operators).write(directory)
         return path
 
-    def _write_operator(self, path: str, uid: str, bootstrap: Bootstrap) -> None:
+    def _write_operator(self, path: str, uid: str, bootstrap: Bootstrap) -> OperatorManifest:
         request = SavepointRequest(os.urandom(8).hex(), path, self._manifest.compression)
         operator_id = operator_id_of(uid)
         parts = bootstrap.write(request, operator_id, uid, self.max_parallelism)
@@ -92,12 +97,11 @@ class SavepointWriter:
         for part in parts:
             add_part(operator, part)
         operator.watermarks.clear()  # there is no event time where no job has run
-        self._manifest.operators[operator_id] = operator
+        return operator
 
     def _copy(self, origin: Directory, target: Directory) -> None:
         if origin.size(METADATA) is None:
             raise SavepointError(f"there is no complete savepoint in {origin.location}")
-        for operator in self._manifest.operators.values():
-            for file in [*operator.keyed_files, *operator.operator_files]:
-                with origin.open(file["path"]) as source, target.create(file["path"]) as copy:
-                    shutil.copyfileobj(source, copy, 1 << 20)
+        for file in self._manifest.files():
+            with origin.open(file["path"]) as source, target.create(file["path"]) as copy:
+                shutil.copyfileobj(source, copy, 1 << 20)

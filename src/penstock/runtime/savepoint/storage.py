@@ -37,11 +37,14 @@ class Directory(Protocol):
 
 
 def directory_at(location: str) -> Directory:
-    """The directory at a path, a ``file:`` address or another address.
+    """The directory at a path, a ``file:`` address or another address; that of its file ``_metadata`` will do, too.
 
     >>> directory_at("file:///tmp/with%20blank").location
     '/tmp/with blank'
+    >>> directory_at("/tmp/savepoint-1/_metadata").location
+    '/tmp/savepoint-1'
     """
+    location = location.removesuffix("/_metadata")
     if "://" not in location and not location.startswith("file:"):
         return LocalDirectory(location)
     address = urlparse(location)
