@@ -4,7 +4,7 @@ import dataclasses
 import sys
 import types
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from tests.runtime.savepoint.versions import Keeps, Program, restored, saved
@@ -216,6 +216,42 @@ def test_dataclasses_in_lists_maps_and_other_dataclasses_evolve(tmp_path, versio
     versions(Inner=Narrow, Outer=NewOuter)
     with pytest.raises(SavepointError, match=r"the dataclass Inner got a field 'must'.*give it a default"):
         restored(path, ValueStateDescriptor("last"), listed, mapped).job.run()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (int, str, "'x' was int and is str now"),
+        (list[int], dict[int, int], "'x' was list and is dict now"),
+        (int | str | None, "int | None", "'x' was int | str and is int now"),
+        (int, float, None),
+        (int, int | None, None),
+        (bool, "int", None),
+        (int, Any, None),
+        (int, "Unknown", None),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", ["dataclass", "named tuple"])
+def test_a_field_of_another_type_is_refused_when_the_job_starts(tmp_path, versions, kind, before, after, message):
+    def version(annotation):
+        if kind == "dataclass":
+            return dataclasses.make_dataclass("Inner", [("x", annotation)])
+        return NamedTuple("Inner", [("x", annotation)])
+
+    inner = version(before)
+    versions(Inner=inner)
+    listed = ListStateDescriptor("list")  # also deep inside of what is kept
+    path = saved(tmp_path, listed, update=lambda value, key: {"at": (value, inner(value))})
+    versions(Inner=version(after))
+    program = restored(path, listed, update=lambda value, key: None)
+    if message is None:
+        assert program.feed(3)[0]["list"][0]["at"][1].x == 3
+        return
+    with pytest.raises(SavepointError) as failure:
+        program.job.run()
+    assert "state of operator 'KeyedProcess' (uid 'keeps') cannot be read" in str(failure.value)
+    assert f"values of Inner with a field of another type: {message}" in str(failure.value)
 
 
 def test_a_class_that_was_renamed_or_removed_is_named_in_the_error(tmp_path, versions):

@@ -12,6 +12,7 @@ import io
 import pickle
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import cloudpickle
 
@@ -19,6 +20,7 @@ from penstock.common.errors import SavepointError, SerializationError, shorten
 from penstock.common.types import Row
 from penstock.core.window import CountWindow, GlobalWindow, TaggedUnion, TimeWindow
 from penstock.runtime.savepoint import values
+from penstock.runtime.savepoint.field_types import field_types
 from penstock.runtime.windows.slices import KeySlices
 
 _PROTOCOL = 5
@@ -27,6 +29,25 @@ _VALUES = "penstock.runtime.savepoint.values"
 
 Reduced = tuple[Any, ...]
 
+
+class _RecordType:
+    """A dataclass or named tuple: pickled once, however many values it has in a block."""
+
+    def __init__(self, cls: type) -> None:
+        self.reference = values.class_name(cls) or cls
+        self.field_types = field_types(cls)
+
+
+_record_types: WeakKeyDictionary[type, _RecordType] = WeakKeyDictionary()
+
+
+def _record_type(cls: type) -> _RecordType:
+    known = _record_types.get(cls)
+    if known is None or known.reference != (values.class_name(cls) or cls):
+        known = _record_types[cls] = _RecordType(cls)
+    return known
+
+
 _OURS: dict[type, Callable[[Any], Reduced]] = {
     TimeWindow: lambda w: (values.time_window, (w.start, w.end)),
     GlobalWindow: lambda w: (values.global_window, ()),
@@ -34,6 +55,7 @@ _OURS: dict[type, Callable[[Any], Reduced]] = {
     TaggedUnion: lambda t: (values.tagged, (t.tag, t.value)),
     KeySlices: lambda s: (values.key_slices, (dict(s), s.arrivals)),
     Row: lambda r: (values.row, (r._fields, r._values, r._row_kind.value)),
+    _RecordType: lambda t: (values.record_type, (t.reference, t.field_types)),
 }
 
 
@@ -49,7 +71,7 @@ def _reduce(value: Any) -> Any:
         return _reduce_dataclass(value, cls) if _is_plain(cls) else NotImplemented
     if isinstance(value, tuple) and hasattr(cls, "_fields") and cls.__reduce_ex__ is object.__reduce_ex__:
         names: tuple[str, ...] = cls._fields
-        return values.named_tuple, (values.class_name(cls) or cls, dict(zip(names, value, strict=True)))
+        return values.named_tuple, (_record_type(cls), dict(zip(names, value, strict=True)))
     return NotImplemented
 
 
@@ -72,8 +94,8 @@ def _reduce_dataclass(value: Any, cls: type) -> Reduced:
     names = [field.name for field in dataclasses.fields(cls)]
     fields = {name: getattr(value, name) for name in names if hasattr(value, name)}
     others = {name: other for name, other in getattr(value, "__dict__", {}).items() if name not in fields}
-    reference = values.class_name(cls) or cls
-    return values.dataclass_value, (reference, fields, others) if others else (reference, fields)
+    kind = _record_type(cls)
+    return values.dataclass_value, (kind, fields, others) if others else (kind, fields)
 
 
 class _Encoder(pickle.Pickler):
@@ -124,7 +146,7 @@ def decode(data: bytes, what: str) -> Any:
     """A value from bytes."""
     try:
         return _Decoder(io.BytesIO(data)).load()
-    except SavepointError:
-        raise
+    except SavepointError as error:
+        raise SavepointError(f"{what} cannot be read: {error}") from None
     except Exception as error:
         raise SavepointError(f"{what} cannot be read: {type(error).__name__}: {error}") from error

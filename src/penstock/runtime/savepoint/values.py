@@ -14,6 +14,7 @@ from typing import Any
 from penstock.common.errors import SavepointError
 from penstock.common.types import Row, RowKind
 from penstock.core.window import CountWindow, GlobalWindow, TaggedUnion, TimeWindow
+from penstock.runtime.savepoint.field_types import FieldTypes, changed_field, field_types
 from penstock.runtime.windows.slices import KeySlices
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "global_window",
     "key_slices",
     "named_tuple",
+    "record_type",
     "row",
     "tagged",
     "time_window",
@@ -62,6 +64,18 @@ def row(names: tuple[str, ...] | None, values: list[Any], kind: int) -> Row:
         made.set_field_names(names)
     made.set_row_kind(RowKind(kind))
     return made
+
+
+def record_type(name: str | type, before: FieldTypes) -> type:
+    """The class of dataclass values or named tuples as it is now; once for all values of a block."""
+    cls = name if isinstance(name, type) else class_by_name(name)
+    changed = changed_field(before, field_types(cls))
+    if changed is not None:
+        raise SavepointError(
+            f"the savepoint has values of {_shown(name)} with a field of another type: {changed}. Use a new field for "
+            "values of another type"
+        )
+    return cls
 
 
 def dataclass_value(name: str | type, fields: dict[str, Any], others: dict[str, Any] | None = None) -> Any:

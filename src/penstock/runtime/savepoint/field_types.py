@@ -1,0 +1,56 @@
+"""What dataclasses and named tuples say about the types of their fields, and whether that has changed.
+
+Python enforces no annotations, so values are not looked at: only what the class said then is compared with what it says
+now (spec: ch. 7, J10). Where one of the two is none of Python's own types, anything goes.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from typing import Any
+
+FieldTypes = dict[str, list[str]]
+"""The types each field may have, by name; fields that may have any are left out."""
+
+_BUILT_IN = {kind.__name__ for kind in (bool, int, float, complex, str, bytes, list, tuple, set, frozenset, dict)}
+_WIDER = {"bool": {"int", "float", "complex"}, "int": {"float", "complex"}, "float": {"complex"}}
+
+
+def field_types(cls: type) -> FieldTypes:
+    """The types of the fields of a class, as far as they are Python's own.
+
+    >>> class Point(typing.NamedTuple):
+    ...     x: int
+    ...     labels: list[str] | None
+    ...     more: typing.Any
+    >>> field_types(Point)
+    {'x': ['int'], 'labels': ['list']}
+    """
+    try:
+        hints = typing.get_type_hints(cls)
+    except Exception:  # names that are only there for type checkers
+        return {}
+    found = {name: _alternatives(hint) for name, hint in hints.items()}
+    return {name: sorted(kinds) for name, kinds in found.items() if kinds and kinds <= _BUILT_IN}
+
+
+def _alternatives(hint: Any) -> set[str]:
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType):
+        return set().union(*(_alternatives(each) for each in typing.get_args(hint) if each is not type(None)))
+    kind = origin or hint
+    return {kind.__name__ if isinstance(kind, type) and kind.__module__ == "builtins" else "?"}
+
+
+def changed_field(before: FieldTypes, now: FieldTypes) -> str | None:
+    """The first field whose values cannot be what the class says now, with what it was and what it is.
+
+    >>> changed_field({"x": ["int"]}, {"x": ["float"]}), changed_field({"x": ["int"]}, {"x": ["str"]})
+    (None, "'x' was int and is str now")
+    """
+    for name in before:
+        accepted = set(now.get(name, ()))
+        if accepted and any(kind not in accepted and not accepted & _WIDER.get(kind, set()) for kind in before[name]):
+            return f"'{name}' was {' | '.join(before[name])} and is {' | '.join(now[name])} now"
+    return None
