@@ -192,3 +192,27 @@ def test_apply_to_keyed_state_reaches_every_key_also_those_that_are_not_in_memor
     assert sorted(hand.step()) == [("reset", "first", n, 2 if n % 5 == 0 else 1) for n in range(500)]
     rules._source.source.add("second")
     assert hand.step() == []
+
+
+ALL = MapStateDescriptor("all")
+
+
+class ChangesInPlace(BroadcastProcessFunction):
+    def process_element(self, value, ctx):
+        yield value, tuple(ctx.get_broadcast_state(ALL).get("all") or ())
+
+    def process_broadcast_element(self, value, ctx):
+        state = ctx.get_broadcast_state(ALL)
+        if state.is_empty():
+            state.put("all", [])
+        state.get("all").append(value)
+
+
+def test_an_object_in_broadcast_state_that_is_changed_in_place_is_kept(hand):
+    elements, rules = script(hand.env, [], bounded=False), script(hand.env, [], bounded=False)
+    hand.watch(elements.connect(rules.broadcast(ALL)).process(ChangesInPlace()))
+    for number in range(1, 4):
+        rules._source.source.add(number)
+        hand.step()
+        elements._source.source.add(f"after {number}")
+        assert hand.step() == [(f"after {number}", tuple(range(1, number + 1)))]

@@ -125,3 +125,34 @@ def test_checkpoint_ids_increase_and_every_subtask_hears_when_the_driver_began(h
     ids, times = zip(*found[0], strict=True)
     assert list(ids) == list(range(ids[0], ids[0] + 3))
     assert [after - before for before, after in pairwise(times)] == [100, 100]
+
+
+class KeepsAnObject(MapFunction, CheckpointedFunction):
+    """Holds what is in its state as a member, and changes it there."""
+
+    def __init__(self, union):
+        self.union = union
+
+    def initialize_state(self, context):
+        store, descriptor = context.get_operator_state_store(), ListStateDescriptor("seen")
+        state = store.get_union_list_state(descriptor) if self.union else store.get_list_state(descriptor)
+        self.seen = next(iter(state.get()), None)
+        if self.seen is None:
+            self.seen = []
+            state.add(self.seen)
+
+    def snapshot_state(self, context):
+        pass
+
+    def map(self, value):
+        self.seen.append(value)
+        return tuple(self.seen)
+
+
+@pytest.mark.parametrize("union", [False, True], ids=["list", "union"])
+def test_an_object_in_list_state_that_is_changed_in_place_is_kept(hand, union):
+    source = script(hand.env, [], bounded=False)
+    hand.watch(source.global_().map(KeepsAnObject(union=union)))
+    for number in range(1, 5):
+        source._source.source.add(number)
+        assert hand.step() == [tuple(range(1, number + 1))]

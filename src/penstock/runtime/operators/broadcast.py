@@ -75,8 +75,9 @@ class BroadcastStates:
 
     def __init__(self, context: OperatorContext, descriptors: Sequence[MapStateDescriptor]) -> None:
         self._operator_name = context.operator_name
-        self._writable: States = {d.name: context.operator_state.get_broadcast_state(d) for d in descriptors}
-        self._readable = {name: ReadOnlyView(name, state) for name, state in self._writable.items()}
+        states = {d.name: context.operator_state.get_broadcast_state(d) for d in descriptors}
+        self._writable: States = dict(states)
+        self._readable = {name: ReadOnlyView(name, state.reading()) for name, state in states.items()}
 
     def writable(self, descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
         """For broadcast elements."""

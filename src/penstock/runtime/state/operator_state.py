@@ -8,6 +8,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Mapping
 from typing import Any
+from zlib import crc32
 
 from penstock.common.errors import InvalidProgramError
 from penstock.core.state import (
@@ -18,6 +19,7 @@ from penstock.core.state import (
     OperatorStateStore,
     StateDescriptor,
 )
+from penstock.runtime.isolation import IMMUTABLE, deeply_immutable
 from penstock.runtime.serialization import dumps
 from penstock.runtime.state.pages import PageStore
 from penstock.runtime.state.state_types import TypeDescription, describe, mismatch, slot_adapter
@@ -34,12 +36,21 @@ def operator_state_page(operator_id: str, name: str) -> str:
 class _Slot:
     """One named operator state: its mode, its content, whether it changed."""
 
-    __slots__ = ("content", "dirty", "mode")
+    __slots__ = ("check", "content", "dirty", "lent", "mode")
 
     def __init__(self, mode: str, content: Any) -> None:
         self.mode = mode
         self.content = content
         self.dirty = False
+        self.lent = False  # somebody holds an element, and may change it without telling
+        self.check = 0  # checksum of what was last written
+
+    def may_have_changed(self) -> bool:
+        """Whether the state must be written: it was changed, or an element that can be changed was given out."""
+        if self.dirty or not self.lent:
+            return self.dirty
+        held = self.content.values() if self.mode == BROADCAST else self.content
+        return not (IMMUTABLE.issuperset(map(type, held)) or all(map(deeply_immutable, held)))
 
 
 class OperatorStateBackend(OperatorStateStore):
@@ -76,7 +87,7 @@ class OperatorStateBackend(OperatorStateStore):
         """State of which every subtask gets all elements when the job is restored."""
         return OperatorListState(self._typed_slot(state_descriptor, UNION, list))
 
-    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> OperatorBroadcastState:
         """A map that is the same in all subtasks."""
         return OperatorBroadcastState(self._typed_slot(state_descriptor, BROADCAST, dict))
 
@@ -161,20 +172,29 @@ class OperatorStateBackend(OperatorStateStore):
             held = self.contents().items()
             self.changed_unions = {name: list(content) for name, (mode, content) in held if mode == UNION}
         for name, slot in self._slots.items():
-            if slot.dirty:
-                slot.dirty = False
-                self._store.put(self._page_id(name), dumps(slot.content, f"operator state '{name}'"))
-                self._layout[name] = slot.mode
-                if slot.mode == UNION:
-                    self.changed_unions[name] = list(slot.content)
+            if slot.may_have_changed():
+                self._write(name, slot)
+            if slot.mode == BROADCAST:
+                slot.lent = False
         return self._layout
+
+    def _write(self, name: str, slot: _Slot) -> None:
+        blob = dumps(slot.content, f"operator state '{name}'")
+        check = crc32(blob)
+        if slot.dirty or check != slot.check:
+            self._store.put(self._page_id(name), blob)
+            self._layout[name] = slot.mode
+            if slot.mode == UNION:
+                self.changed_unions[name] = list(slot.content)
+        slot.dirty, slot.check = False, check
 
 
 class OperatorListState(ListState[Any]):
-    """List state of a subtask."""
+    """List state of a subtask. A function may keep elements as its members for as long as it lives."""
 
     def __init__(self, slot: _Slot) -> None:
         self._slot = slot
+        slot.lent = True
 
     def get(self) -> Iterator[Any]:
         """A stable view of the elements."""
@@ -206,11 +226,17 @@ class OperatorListState(ListState[Any]):
 class OperatorBroadcastState(BroadcastState[Any, Any]):
     """Broadcast state of a subtask."""
 
-    def __init__(self, slot: _Slot) -> None:
+    def __init__(self, slot: _Slot, *, lends: bool = True) -> None:
         self._slot = slot
+        self._lends = lends
+
+    def reading(self) -> OperatorBroadcastState:
+        """The same state for those who change nothing of it."""
+        return OperatorBroadcastState(self._slot, lends=False)
 
     def get(self, key: Any) -> Any:
         """The value under a key, None if absent."""
+        self._slot.lent |= self._lends
         return self._slot.content.get(key)
 
     def __getitem__(self, key: Any) -> Any:
@@ -238,6 +264,7 @@ class OperatorBroadcastState(BroadcastState[Any, Any]):
 
     def items(self) -> Iterator[tuple[Any, Any]]:
         """Stable view of the entries."""
+        self._slot.lent |= self._lends
         return iter(list(self._slot.content.items()))
 
     def keys(self) -> Iterator[Any]:
@@ -246,6 +273,7 @@ class OperatorBroadcastState(BroadcastState[Any, Any]):
 
     def values(self) -> Iterator[Any]:
         """Stable view of the values."""
+        self._slot.lent |= self._lends
         return iter(list(self._slot.content.values()))
 
     def is_empty(self) -> bool:
