@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.common import Time
 from penstock.common.errors import InvalidProgramError, StateAccessError
 from penstock.common.watermark_strategy import MIN_WATERMARK
-from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from penstock.runtime.state.backend import NO_KEY, KeyedStateBackend
 from penstock.runtime.state.keyed_store import KeyedStateFactory
-from penstock.runtime.state.pages import MemoryPageStore, PageDirectory
+from penstock.runtime.state.pages import FIRST_SLOT, MemoryPageStore, PageDirectory
 from penstock.runtime.timers import InternalTimerService
 
 KEYS = st.one_of(st.integers(0, 40), st.text("ab", max_size=3), st.tuples(st.integers(0, 3), st.none()))
@@ -366,3 +367,21 @@ def test_an_object_that_was_changed_in_place_is_kept_though_its_page_leaves_memo
             assert len(held) == batch
             held.append(batch)
         backend.snapshot(0)
+
+
+@pytest.mark.parametrize("expires", [False, True], ids=["", "with TTL"])
+def test_appending_to_a_list_does_not_copy_what_is_in_it(expires):
+    backend = KeyedStateBackend("op", "op", MemoryPageStore(), 128)
+    descriptor = ListStateDescriptor("list")
+    if expires:
+        descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.hours(1)).build())
+    state = KeyedStateFactory(backend, lambda: 0).create(descriptor)
+    backend.set_current_key("k")
+    state.add(1)
+    held = backend.entry[FIRST_SLOT]
+    state.add(2)
+    state.add_all([3, 4])
+    assert backend.entry[FIRST_SLOT] is held
+    backend.snapshot(0)
+    backend.set_current_key("k")
+    assert list(state.get()) == [1, 2, 3, 4]

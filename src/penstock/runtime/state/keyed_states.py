@@ -100,8 +100,13 @@ class CellListState(ListState[Any]):
             self.cell.touch()
 
     def add_all(self, values: list[Any]) -> None:
-        """Append several elements."""
-        self.update([*(self.cell.get() or ()), *values])
+        """Append several elements; what is there is not copied."""
+        held = self.cell.get()
+        if held is None:
+            self.update(values)
+        else:
+            held.extend(values)
+            self.cell.touch()
 
     def update(self, values: list[Any]) -> None:
         """Replace the list; an empty list is no state."""

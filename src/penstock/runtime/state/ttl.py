@@ -187,8 +187,13 @@ class TtlListState(ListState[Any]):
         self.add_all([value])
 
     def add_all(self, values: list[Any]) -> None:
-        """Append several elements."""
-        self.cell.put([*(self.cell.get() or ()), *(self._ttl.stamp(value) for value in values)] or None)
+        """Append several elements; what is there is not copied."""
+        held = self.cell.get()
+        if held is None:
+            self.update(values)
+        else:
+            held.extend([self._ttl.stamp(value) for value in values])
+            self.cell.touch()
 
     def update(self, values: list[Any]) -> None:
         """Replace the list."""
