@@ -1,5 +1,7 @@
 """Queryable state: one key of a running job, from outside, out of a completed checkpoint (spec: ch. 7 K)."""
 
+import importlib
+import socket
 import subprocess
 import sys
 import threading
@@ -8,7 +10,7 @@ import pytest
 from support import Script
 
 from penstock.common import Time, WatermarkStrategy
-from penstock.common.errors import InvalidProgramError, StateAccessError
+from penstock.common.errors import InvalidProgramError, PenstockError, StateAccessError
 from penstock.datastream import AggregateFunction, KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.queryable_state import QueryableStateClient
 from penstock.datastream.state import (
@@ -97,6 +99,43 @@ def test_a_name_or_key_that_is_unknown_is_an_error():
         job.queries.ask("latest", "c").result()
 
 
+class KnownOnOneSide:
+    """A class that the tasks of the job cannot import."""
+
+    def __reduce__(self):
+        return importlib.import_module, ("no_such_module",)
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ([1], "unhashable type: 'list'"),
+        ((1, {}), "unhashable type: 'dict'"),
+        (float("nan"), "not equal to itself"),
+        (KnownOnOneSide(), "No module named 'no_such_module'"),
+        (threading.Lock(), "cannot pickle"),
+    ],
+    ids=["list", "in a tuple", "nan", "class", "no value"],
+)
+def test_a_key_that_cannot_be_one_is_the_askers_error_and_not_the_jobs(key, message):
+    job = started()
+    asked, other = job.queries.ask("last temperature", key), job.queries.ask("last temperature", "c")
+    job.run()
+    assert other.result().value == 6
+    with pytest.raises(PenstockError, match=message):
+        asked.result()
+
+
+def test_what_has_expired_is_not_shown():
+    job = started()
+    job.coordinator._clock = ManualClock(3_600_006)  # nothing has been swept away yet
+    asked = [job.queries.ask("all temperatures", key) for key in "abcdefg"]
+    job.run()
+    for each in asked:
+        with pytest.raises(StateAccessError, match="there is no value for key"):
+            each.result()
+
+
 @pytest.fixture
 def served():
     """A job that runs in a thread, and a client as another process would have it."""
@@ -158,3 +197,15 @@ def test_what_cannot_be_answered_is_said(served):
     other = QueryableStateClient("127.0.0.1", 1, b"secret")
     with pytest.raises(StateAccessError, match="no queryable state server answers on"):
         other.get_kv_state("x", "y", "a", None, ValueStateDescriptor("any")).result(60)
+
+
+def test_somebody_who_connects_and_says_nothing_or_nonsense_keeps_nobody_waiting(served):
+    address, descriptor = served._address, ValueStateDescriptor("any")
+    with socket.create_connection(address), socket.create_connection(address) as nonsense:
+        nonsense.sendall(b"GET / HTTP/1.1\r\n\r\n" * 10)
+        stranger = QueryableStateClient(*address, b"another secret")
+        with pytest.raises(StateAccessError, match="no queryable state server answers on"):
+            stranger.get_kv_state("the job", "latest", "a", None, descriptor).result(60)
+        with pytest.raises(StateAccessError, match="No module named 'no_such_module'"):
+            served.get_kv_state("the job", "latest", KnownOnOneSide(), None, descriptor).result(60)
+        assert served.get_kv_state("the job", "latest", "a", None, descriptor).result(60).value() == ("a", 6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection
 from typing import Any, NoReturn, Self
 
@@ -103,7 +104,7 @@ class QueryableStateClient:
             secret = self._secret if self._secret is not None else _local_secret(self._address[1])
             try:
                 self._connection = Client(self._address, "AF_INET", authkey=secret)
-            except OSError as error:
+            except (OSError, EOFError, AuthenticationError) as error:
                 host, port = self._address
                 raise StateAccessError(f"no queryable state server answers on {host}:{port} ({error})") from None
         return self._connection

@@ -6,14 +6,17 @@ So an answer is always a value of a completed checkpoint, and asking costs the j
 
 from __future__ import annotations
 
+import pickle
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.completable_future import CompletableFuture
-from penstock.common.errors import StateAccessError, shorten
+from penstock.common.errors import SerializationError, StateAccessError, shorten
 from penstock.runtime.key_groups import key_group_for, subtask_for_key_group
+from penstock.runtime.serialization import dumps
 from penstock.runtime.state.pages import FIRST_SLOT
 
 if TYPE_CHECKING:
@@ -23,45 +26,56 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StateQuery:
-    """Which state of which key: by its queryable name, or by the operator's uid and the state's own name."""
+    """Which state of which key: by its queryable name, or by the operator's uid and the state's own name.
+
+    The key is pickled: what somebody asks for must not fail the tasks that read the batch it travels with.
+    """
 
     query_id: int
     name: str
-    key: Any
+    key: bytes
     uid: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StateAnswer:
-    """What the task that owns the key found; `kind` is None if the key has no such state."""
+    """What the task that owns the key found; `kind` is None if the key has no such state, or cannot be a key."""
 
     query_id: int
     kind: str | None
     value: Any
+    error: str | None = None
 
 
 def answer_queries(task: StreamTask, queries: list[StateQuery]) -> list[StateAnswer]:
-    """The answers of one task, between batches."""
+    """The answers of one task, between batches. A question that makes no sense is the asker's error, not the job's."""
     answers: list[StateAnswer] = []
     for query in queries:
-        for operator, chained in zip(task.chain.operators, task.vertex.operators, strict=True):
-            backend = operator.context.keyed_backend
-            if backend is None:
-                continue
-            if query.uid is not None:
-                name: str | None = query.name if query.uid in (chained.uid, chained.operator_id) else None
-            else:
-                name = backend.queryable.get(query.name)
-            position = next((i for i, (known, _) in enumerate(backend.directory.layout) if known == name), None)
-            if name is None or position is None:
-                continue
-            group = key_group_for(query.key, chained.max_parallelism)
-            if subtask_for_key_group(group, task.vertex.parallelism, chained.max_parallelism) != task.subtask:
-                continue
-            stored = backend.peek(query.key, FIRST_SLOT + position)
-            kind = None if stored is None else backend.directory.layout[position][1]
-            answers.append(StateAnswer(query.query_id, kind, stored))
+        try:
+            answers += _answers(task, query)
+        except Exception as error:
+            answers.append(StateAnswer(query.query_id, None, None, f"{type(error).__name__}: {error}"))
     return answers
+
+
+def _answers(task: StreamTask, query: StateQuery) -> Iterator[StateAnswer]:
+    for operator, chained in zip(task.chain.operators, task.vertex.operators, strict=True):
+        backend = operator.context.keyed_backend
+        if backend is None:
+            continue
+        if query.uid is not None:
+            name: str | None = query.name if query.uid in (chained.uid, chained.operator_id) else None
+        else:
+            name = backend.queryable.get(query.name)
+        position = next((i for i, (known, _) in enumerate(backend.directory.layout) if known == name), None)
+        if name is None or position is None:
+            continue
+        key = pickle.loads(query.key)
+        group = key_group_for(key, chained.max_parallelism)
+        if subtask_for_key_group(group, task.vertex.parallelism, chained.max_parallelism) != task.subtask:
+            continue
+        stored = backend.peek(key, FIRST_SLOT + position, operator.context.processing_time())
+        yield StateAnswer(query.query_id, None if stored is None else backend.directory.layout[position][1], stored)
 
 
 class QueryBoard:
@@ -78,7 +92,11 @@ class QueryBoard:
     def ask(self, name: str, key: Any, uid: str | None = None) -> CompletableFuture[StateAnswer]:
         """Ask; the future is done when a batch that answers is committed."""
         future: CompletableFuture[StateAnswer] = CompletableFuture()
-        query = StateQuery(next(self._numbers), name, key, uid)
+        try:
+            query = StateQuery(next(self._numbers), name, dumps(key, "the key"), uid)
+        except SerializationError as error:
+            future.complete_exceptionally(error)
+            return future
         with self._lock:
             if self._ended is not None:
                 future.complete_exceptionally(StateAccessError(self._ended))
@@ -139,9 +157,10 @@ def _settle(query: StateQuery, answer: StateAnswer | None, future: CompletableFu
                 "descriptor before the state is asked for, or give the uid of the operator and the name of the state"
             )
         )
+    elif answer.error is not None:
+        future.complete_exceptionally(StateAccessError(f"state '{query.name}' has no such key: {answer.error}"))
     elif answer.kind is None:
-        future.complete_exceptionally(
-            StateAccessError(f"there is no value for key {shorten(query.key)} in state '{query.name}'")
-        )
+        key = shorten(pickle.loads(query.key))
+        future.complete_exceptionally(StateAccessError(f"there is no value for key {key} in state '{query.name}'"))
     else:
         future.complete(answer)

@@ -6,7 +6,8 @@ import contextlib
 import os
 import tempfile
 import threading
-from multiprocessing.connection import Connection, Listener
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Connection, Listener, answer_challenge, deliver_challenge
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,9 @@ class QueryServer:
     """Answers clients; one for each port of this process, for all jobs that were given it."""
 
     def __init__(self, port: int) -> None:
-        secret = os.urandom(24)
+        self._secret = os.urandom(24)
         try:
-            self._listener = Listener(("127.0.0.1", port), "AF_INET", authkey=secret)
+            self._listener = Listener(("127.0.0.1", port), "AF_INET")
         except OSError as error:
             raise InvalidProgramError(
                 f"the queryable state server cannot use port {port} ({error}): set queryable-state.proxy.ports to "
@@ -42,7 +43,7 @@ class QueryServer:
         self.port = int(self._listener.address[1])
         self._file = secret_file(self.port)
         self._file.touch(mode=0o600)
-        self._file.write_bytes(secret)
+        self._file.write_bytes(self._secret)
         self._boards: dict[str, QueryBoard] = {}
         threading.Thread(target=self._serve, name="penstock-queryable-state", daemon=True).start()
 
@@ -69,15 +70,20 @@ class QueryServer:
                 connection = self._listener.accept()
             except OSError:
                 return
-            except Exception:  # noqa: S112 - a client without the secret is not our concern
-                continue
             threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
 
     def _answer(self, connection: Connection) -> None:
-        with connection, contextlib.suppress(EOFError, OSError):
+        """Serve one client; whoever connects and says nothing, or not the secret, keeps nobody else waiting."""
+        with connection, contextlib.suppress(EOFError, OSError, AuthenticationError):
+            deliver_challenge(connection, self._secret)
+            answer_challenge(connection, self._secret)
             while True:
-                job_id, name, key, uid = connection.recv()
-                connection.send(self._ask(job_id, name, key, uid))
+                try:
+                    connection.send(self._ask(*connection.recv()))
+                except (EOFError, OSError):
+                    raise
+                except Exception as error:  # a class that is known on one side only
+                    connection.send((False, f"{type(error).__name__}: {error}"))
 
     def _ask(self, job_id: str, name: str, key: Any, uid: str | None) -> tuple[bool, Any]:
         board = self._boards.get(job_id)

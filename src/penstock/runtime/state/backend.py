@@ -113,11 +113,13 @@ class KeyedStateBackend(PageTable):
                 if not is_blank(values):
                     yield (key, *values)
 
-    def peek(self, key: Any, slot: int) -> Any:
-        """What a key has in a slot, without bringing it into memory; between batches."""
+    def peek(self, key: Any, slot: int, now: int) -> Any:
+        """What a key has in a slot and has not expired, without bringing it into memory; between batches."""
         index = self.directory.index_of(key_hash(key) // self.max_parallelism)
         entry = self._peek(index).entries.get(key)
-        return None if entry is None else entry[slot]
+        stored = None if entry is None else entry[slot]
+        sweep = self._savepoint_sweeps.get(slot)
+        return stored if stored is None or sweep is None else sweep(stored, now)
 
     def key_group(self, key: Any) -> int:
         """The key group of a key."""
