@@ -259,7 +259,9 @@ def test_a_max_parallelism_that_nobody_set_is_taken_from_the_savepoint(tmp_path)
     small.feed(1, 2, 3, 4, 5)
     path = small.stop(tmp_path)
     assert restored(path, LAST).feed(1, 5) == [{"last": 1}, {"last": 5}]
-    with pytest.raises(InvalidProgramError, match="parallelism 5 is larger than max parallelism 4"):
+    with pytest.raises(
+        SavepointError, match=r"uid 'keeps'. had max parallelism 4 .* has parallelism 5: .* of 4 at most"
+    ):
         restored(path, LAST, parallelism=5)
 
 

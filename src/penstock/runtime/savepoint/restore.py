@@ -14,7 +14,7 @@ from penstock.common.errors import SavepointError, shorten
 from penstock.common.watermark_strategy import MIN_WATERMARK
 from penstock.runtime.chain import OperatorSnapshot
 from penstock.runtime.job import ChainedOperator, JobEdge, JobVertex
-from penstock.runtime.key_groups import check_parallelism, key_group_for, key_group_range
+from penstock.runtime.key_groups import key_group_for, key_group_range
 from penstock.runtime.partitioner import KeyGroupPartitioner
 from penstock.runtime.savepoint.blocks import BlockFile
 from penstock.runtime.savepoint.codec import decode
@@ -108,13 +108,17 @@ def adopt_max_parallelism(known: int, vertex: JobVertex, chained: ChainedOperato
     """State that exists decides on the number of key groups; a program that sets another one is refused (F03, F08)."""
     if chained.max_parallelism == known:
         return
+    title = f"'{chained.name}' (uid {chained.uid!r})" if chained.uid else f"'{chained.name}'"
     if chained.explicit_max_parallelism:
-        title = f"'{chained.name}' (uid {chained.uid!r})" if chained.uid else f"'{chained.name}'"
         raise SavepointError(
             f"operator {title} had max parallelism {known} when its state was written, this job sets "
             f"{chained.max_parallelism}: the number of key groups cannot change, set {known}"
         )
-    check_parallelism(vertex.parallelism, known)
+    if vertex.parallelism > known:
+        raise SavepointError(
+            f"operator {title} had max parallelism {known} when its state was written, this job has parallelism "
+            f"{vertex.parallelism}: the number of key groups cannot change, set a parallelism of {known} at most"
+        )
     chained.max_parallelism = known
     if chained is vertex.operators[0]:
         vertex.max_parallelism = known
