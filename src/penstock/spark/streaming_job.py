@@ -157,7 +157,8 @@ class StreamingJob:
         """Take a savepoint, perhaps as the last act."""
         root = savepoint_root(directory, self._settings.savepoint_dir)
         check_stateless(self._master.graph)
-        self._cancel_after_savepoint = cancel
+        if stop or cancel:
+            self._cancel_after_savepoint = cancel
         return self._master.savepoints.submit(root, stop=stop or cancel, drain=drain).future
 
     def rescale(self, parallelism: int) -> CompletableFuture[None]:
@@ -169,9 +170,10 @@ class StreamingJob:
             if self._rescaling is not None:
                 raise JobExecutionError("the job is being rescaled already: wait for it")
             self._rescaling = (parallelism, done)
-        root = self._settings.checkpoint_dir or self._settings.savepoint_dir or tempfile.mkdtemp(prefix="penstock-")
+        known = self._settings.checkpoint_dir or self._settings.savepoint_dir
+        root = tempfile.mkdtemp(prefix="penstock-rescaled-") if known is None else join(known, "rescaled")
         try:
-            taken = self.savepoint(join(root, "rescaled"), stop=True)
+            taken = self.savepoint(root, stop=True)
         except BaseException:
             self._rescaling = None
             raise

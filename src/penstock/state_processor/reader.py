@@ -13,7 +13,7 @@ from penstock.runtime.runtime_context import StreamingRuntimeContext
 from penstock.runtime.savepoint.blocks import BlockFile
 from penstock.runtime.savepoint.manifest import Json, Manifest, OperatorManifest, read_manifest, verify
 from penstock.runtime.savepoint.restore import keyed_entries, read_operator_state
-from penstock.runtime.savepoint.storage import directory_at
+from penstock.runtime.savepoint.storage import absolute, directory_at
 from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.state.keyed_store import KeyedStateFactory
 from penstock.runtime.state.operator_state import BROADCAST, SPLIT, UNION
@@ -36,7 +36,7 @@ class SavepointReader:
     @staticmethod
     def read(path: str) -> SavepointReader:
         """Open a savepoint; nothing but its manifest is read yet."""
-        return SavepointReader(path, read_manifest(path))
+        return SavepointReader(absolute(path), read_manifest(path))
 
     def verify(self) -> SavepointReader:
         """Read everything once and compare checksums; raises if a file is damaged."""

@@ -11,7 +11,7 @@ from penstock.graph.job_graph import operator_id_of
 from penstock.runtime.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from penstock.runtime.savepoint.capture import SavepointRequest, add_part
 from penstock.runtime.savepoint.manifest import METADATA, Manifest, OperatorManifest, read_manifest
-from penstock.runtime.savepoint.storage import Directory, directory_at
+from penstock.runtime.savepoint.storage import Directory, absolute, directory_at
 from penstock.state_processor.bootstrap import Bootstrap
 
 
@@ -79,6 +79,7 @@ class SavepointWriter:
 
     def write(self, path: str) -> str:
         """Write the savepoint into a new directory; returns its path."""
+        path = absolute(path)
         directory = directory_at(path)
         if directory.files():
             raise SavepointError(f"the directory {path} is not empty: write a savepoint into a new one")

@@ -2,6 +2,7 @@
 
 import json
 import random
+from pathlib import Path
 
 import pytest
 from support import At, Script, Wm
@@ -16,6 +17,7 @@ from penstock.runtime.savepoint.blocks import BlockFile, BlockWriter
 from penstock.runtime.savepoint.manifest import read_manifest, verify
 from penstock.runtime.savepoint.restore import keyed_entries
 from penstock.runtime.savepoint.storage import ArrowDirectory, LocalDirectory, directory_at
+from penstock.state_processor import SavepointReader, SavepointWriter
 from penstock.testing import ManualClock, MiniCluster
 
 KEYS = 300
@@ -144,7 +146,34 @@ def test_a_failure_in_a_task_is_the_savepoints_error_and_not_the_jobs(tmp_path, 
     with pytest.raises(SavepointError, match="could not write its state: division by zero"):
         running.savepoint(str(tmp_path))
     monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == []  # nothing is left of it
     verify(running.savepoint(str(tmp_path)))
+
+
+@pytest.mark.parametrize("address", ["below", "file:below"])
+def test_a_relative_path_is_the_same_place_for_all(tmp_path, monkeypatch, address):
+    monkeypatch.chdir(tmp_path)
+    running = job()
+    running.run()
+    path = running.stop_with_savepoint(address)
+    assert Path(path).parent == tmp_path / "below"
+    relative = str(Path(path).relative_to(tmp_path))
+    restored, reader = job(relative), SavepointReader.read(relative)
+    copy = SavepointWriter.from_existing_savepoint(relative).write("copy")
+    monkeypatch.chdir("/")  # where workers are
+    restored.run()
+    reader.verify()
+    assert sorted(SavepointReader.read(copy).operators()) == sorted(reader.operators())
+
+
+def test_a_savepoint_of_a_job_that_has_ended_leaves_nothing_behind(tmp_path):
+    running = job()
+    running.drain()
+    with pytest.raises(SavepointError, match="the job has ended"):
+        running.savepoint(str(tmp_path))
+    with pytest.raises(SavepointError, match="the job has ended"):
+        running.savepoint(str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_memory_does_not_grow_with_the_state(tmp_path, monkeypatch):

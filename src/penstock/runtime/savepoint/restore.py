@@ -20,7 +20,7 @@ from penstock.runtime.savepoint.blocks import BlockFile
 from penstock.runtime.savepoint.codec import decode
 from penstock.runtime.savepoint.manifest import Json, Manifest, OperatorManifest, read_manifest
 from penstock.runtime.savepoint.page_builder import PageBuilder
-from penstock.runtime.savepoint.storage import Directory, directory_at
+from penstock.runtime.savepoint.storage import Directory, absolute, directory_at
 from penstock.runtime.serialization import dumps
 from penstock.runtime.state.operator_state import BROADCAST, RAW, SPLIT, operator_state_page
 from penstock.runtime.state.pages import PageDirectory, PageStore
@@ -50,6 +50,7 @@ def plan_restore(
     location: str, vertices: list[JobVertex], edges: list[JobEdge], *, ignore_unclaimed: bool = False
 ) -> RestorePlan:
     """Check that a job can continue from a savepoint; raises a SavepointError that says why not."""
+    location = absolute(location)
     manifest = read_manifest(location)
     operators = {chained.operator_id: (vertex, chained) for vertex in vertices for chained in vertex.operators}
     for known in manifest.operators.values():

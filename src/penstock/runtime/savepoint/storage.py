@@ -45,12 +45,25 @@ def directory_at(location: str) -> Directory:
     '/tmp/savepoint-1'
     """
     location = location.removesuffix("/_metadata")
+    path = _local_path(location)
+    return ArrowDirectory(location) if path is None else LocalDirectory(path)
+
+
+def _local_path(location: str) -> str | None:
     if "://" not in location and not location.startswith("file:"):
-        return LocalDirectory(location)
+        return location
     address = urlparse(location)
-    if address.scheme == "file":
-        return LocalDirectory(unquote(address.path))
-    return ArrowDirectory(location)
+    return unquote(address.path) if address.scheme == "file" else None
+
+
+def absolute(location: str) -> str:
+    """The same place for whoever reads it: workers do not run in the directory that the program was started in.
+
+    >>> absolute("/tmp/here"), absolute("s3://bucket/there")
+    ('/tmp/here', 's3://bucket/there')
+    """
+    path = _local_path(location)
+    return location if path is None or Path(path).is_absolute() else str(Path(path).absolute())
 
 
 def join(location: str, name: str) -> str:

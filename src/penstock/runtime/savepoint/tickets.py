@@ -5,6 +5,7 @@ Lives on the driver for as long as the job does; coordinators come and go with t
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections import deque
@@ -17,7 +18,7 @@ from penstock.runtime.frames import TaskReport
 from penstock.runtime.job import JobVertex
 from penstock.runtime.savepoint.capture import SavepointRequest, assemble, remove_strays
 from penstock.runtime.savepoint.manifest import Json
-from penstock.runtime.savepoint.storage import Directory, directory_at, join
+from penstock.runtime.savepoint.storage import Directory, absolute, directory_at, join
 
 
 class SavepointTicket:
@@ -28,6 +29,13 @@ class SavepointTicket:
         self.stop = stop
         self.drain = drain
         self.future: CompletableFuture[str] = CompletableFuture()
+
+    def fail(self, error: Exception) -> None:
+        """There will be no savepoint: what was written of it goes."""
+        location = self.request.location
+        with contextlib.suppress(Exception):  # what went wrong first is what counts
+            directory_at(location).dispose()
+        self.future.complete_exceptionally(_as_savepoint_error(location, error))
 
 
 class SavepointTickets:
@@ -51,18 +59,20 @@ class SavepointTickets:
         location = join(root, f"savepoint-{self._job_id[:6]}-{os.urandom(6).hex()}")
         ticket = SavepointTicket(location, stop=stop, drain=drain, compress=self._compress)
         try:
+            location = ticket.request.location = absolute(location)
             probe = directory_at(location)  # a directory that cannot be used must not disturb the job
             with probe.create("probe.tmp") as stream:
                 stream.write(b"")
             probe.remove("probe.tmp")
         except Exception as error:
-            ticket.future.complete_exceptionally(_as_savepoint_error(location, error))
+            ticket.fail(error)
             return ticket
         with self._lock:
-            if self._ended is not None:
-                ticket.future.complete_exceptionally(SavepointError(self._ended))
-            else:
+            ended = self._ended
+            if ended is None:
                 self._waiting.append(ticket)
+        if ended is not None:
+            ticket.fail(SavepointError(ended))
         self.on_request()
         return ticket
 
@@ -97,7 +107,7 @@ class SavepointTickets:
         try:
             self._complete(ticket, reports, offset)
         except Exception as error:
-            ticket.future.complete_exceptionally(_as_savepoint_error(ticket.request.location, error))
+            ticket.fail(error)
             return None
         if not ticket.stop:
             ticket.future.complete(ticket.request.location)
@@ -122,7 +132,7 @@ class SavepointTickets:
             self._ended = reason
             waiting, self._waiting = list(self._waiting), deque()
         for ticket in waiting:
-            ticket.future.complete_exceptionally(SavepointError(reason))
+            ticket.fail(SavepointError(reason))
 
 
 def _as_savepoint_error(location: str, error: Exception) -> PenstockError:
