@@ -8,7 +8,7 @@ from support import At, Script, Wm
 
 from penstock.common import Row, Time, WatermarkStrategy
 from penstock.common.errors import InvalidProgramError, SavepointError
-from penstock.core.window import CountTrigger, GlobalWindow, GlobalWindows, TimeWindow
+from penstock.core.window import CountTrigger, GlobalWindow, GlobalWindows, TimeEvictor, TimeWindow
 from penstock.datastream import (
     AggregateFunction,
     KeyedProcessFunction,
@@ -182,6 +182,35 @@ def test_windows_with_a_trigger_and_count_windows_are_read_too(tmp_path):
     (count,) = [name for name, kind in reader.states("windows").items() if kind.startswith("windowed")]
     assert sorted(reader.read_window_state("windows", count)) == [(key, GlobalWindow(), 4) for key in "abc"]
     assert list(windows_in("count windows with reduced values", [2, "x"])) == [(GlobalWindow(), "x")]
+
+
+def counted(stream):
+    return stream.count_window(8).process(Elements())
+
+
+def sliding_counts(stream):
+    return stream.count_window(8, 3).process(Elements())
+
+
+def sliding_counts_reduced(stream):
+    return stream.count_window(8, 3).reduce(lambda a, b: (a[0], a[1] + b[1]))
+
+
+def evicting(stream):
+    return (
+        stream.window(GlobalWindows.create()).trigger(CountTrigger.of(9)).evictor(TimeEvictor.of(3)).process(Elements())
+    )
+
+
+@pytest.mark.parametrize("windows", [counted, sliding_counts, sliding_counts_reduced, evicting])
+def test_windows_that_count_or_evict_hold_elements_or_what_was_made_of_them(tmp_path, windows):
+    reader = Job(lambda stream: windows(stream.key_by(by_key)).uid("windows"), *ELEMENTS).save(tmp_path)
+    held = {key: [] for key in "abc"}
+    for key, window, contents in reader.read_window_state("windows"):
+        assert window == GlobalWindow()
+        held[key] += [contents] if windows is sliding_counts_reduced else contents
+    folded = [0, 1 + 2, 3] if windows is sliding_counts_reduced else [0, 1, 2, 3]
+    assert held == {key: [(key, number) for number in folded] for key in "abc"}
 
 
 # -- writing ---------------------------------------------------------------------------------------------------------

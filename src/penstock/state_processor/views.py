@@ -16,7 +16,8 @@ _SLIDING = re.compile(r"sliding \S+ windows of (\d+)/(\d+) ms with offset (-?\d+
 def windows_in(kind: str, stored: Any) -> Iterator[tuple[Any, Any]]:
     """The windows of a key and what they hold: all elements, a reduced value or an accumulator.
 
-    Sliding windows share slices, so theirs are the slices: the time they cover, and what came in it.
+    Sliding windows share slices, so theirs are the slices: the time they cover, and what came in it. Those of count
+    windows are parts of the one global window.
     """
     sliding, tumbling = _SLIDING.match(kind), _TUMBLING.match(kind)
     if sliding is not None:
@@ -32,7 +33,11 @@ def windows_in(kind: str, stored: Any) -> Iterator[tuple[Any, Any]]:
     elif "sessions" in kind:
         for start, end, contents in stored:
             yield TimeWindow(start, end), contents
-    elif kind.startswith("count windows"):
-        yield GlobalWindow.get(), stored[1]
+    elif kind.startswith(("count windows", "sliding count windows")):
+        parts = [stored[1]] if isinstance(stored, list) else [contents for _, contents in sorted(stored.items())]
+        yield from ((GlobalWindow.get(), contents) for contents in parts)
+    elif kind.endswith("with elements and their timestamps"):  # an evictor may ask for them
+        for window, contents in stored.items():
+            yield window, [value for value, _ in contents]
     else:
         yield from stored.items()
