@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import tempfile
 import threading
@@ -25,6 +26,7 @@ from penstock.runtime.job_progress import JobProgress
 from penstock.runtime.queries import QueryBoard
 from penstock.runtime.savepoint.manifest import read_manifest
 from penstock.runtime.savepoint.restore import RestorePlan, plan_restore
+from penstock.runtime.savepoint.storage import absolute
 from penstock.runtime.savepoint.tickets import SavepointTicket, SavepointTickets
 from penstock.runtime.sink_committer import SinkCommitters
 from penstock.runtime.stage import decode_reports
@@ -39,6 +41,7 @@ from penstock.spark.session import SparkEndedError, failure_of
 from penstock.spark.source_server import SourceServer
 from penstock.spark.start_failures import StartPatience, WorkerStartError
 
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")
 # How long the running batch of a cancelled job may take. What it has done is done again if the job goes on.
 _CANCEL_SECONDS = 3.0
 
@@ -181,7 +184,8 @@ class JobMaster:
         if plan is not None:
             FramePositions(self.graph, checkpoint).check(plan.manifest, plan.location)
         base = 0 if plan is None else plan.manifest.checkpoint_id
-        record = checkpoint.claim(self.graph, settings.savepoint_path, base, self.job_id)
+        savepoint = None if settings.savepoint_path is None else absolute(settings.savepoint_path)
+        record = checkpoint.claim(self.graph, savepoint, base, self.job_id)
         checkpoint.check_logs(self.graph.channels)
         self._base = record.base
         if self.graph.frames:
@@ -398,6 +402,12 @@ def _stop_quietly(query: StreamingQuery) -> None:
 
 
 def _directory_beside(checkpoint: str, name: str) -> str | None:
-    """Receive logs and commit logs lie beside the checkpoint if that is on this machine."""
-    local = checkpoint.removeprefix("file://")
-    return None if "://" in local else str(Path(local) / name)
+    """Receive logs and commit logs lie beside the checkpoint if that is on this machine.
+
+    >>> [_directory_beside(f"{scheme}/c", "received") for scheme in ("", "file:", "file://", "hdfs:", "s3://")]
+    ['/c/received', '/c/received', '/c/received', None, None]
+    """
+    scheme = _SCHEME.match(checkpoint)
+    if scheme is not None and scheme.group(1).lower() != "file":
+        return None
+    return str(Path(re.sub("^/+", "/", checkpoint[scheme.end() :] if scheme is not None else checkpoint)) / name)
