@@ -385,3 +385,22 @@ def test_appending_to_a_list_does_not_copy_what_is_in_it(expires):
     backend.snapshot(0)
     backend.set_current_key("k")
     assert list(state.get()) == [1, 2, 3, 4]
+
+
+def test_visiting_all_keys_stays_within_the_budget_and_keeps_what_is_changed():
+    backend = KeyedStateBackend("op", "op", MemoryPageStore(), 128, page_bytes=500, memory_budget=2_000)
+    state = KeyedStateFactory(backend, lambda: 0).create(ValueStateDescriptor("v"))
+    for number in range(1_000):
+        backend.set_current_key(number)
+        state.update(f"{number:050d}")
+    backend.snapshot(0)
+    largest = 0
+    for key in backend.keys(0):
+        backend.set_current_key(key)
+        state.update(f"{state.value()} seen")
+        largest = max(largest, sum(page.size for page in backend.pages.values()))
+    backend.snapshot(0)
+    assert largest < 3 * 2_000
+    for number in range(1_000):
+        backend.set_current_key(number)
+        assert state.value() == f"{number:050d} seen"

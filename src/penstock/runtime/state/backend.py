@@ -79,9 +79,7 @@ class KeyedStateBackend(PageTable):
 
     def activate(self, key: Any) -> Entry:
         """The slow path of :meth:`set_current_key`: the entry of a key that is not in memory yet."""
-        page = self.page_at(self.directory.index_of(key_hash(key) // self.max_parallelism))
-        if self.memory_budget is not None and self._resident > 2 * self.memory_budget:
-            self._make_room(page)
+        page = self._roomy_page_at(self.directory.index_of(key_hash(key) // self.max_parallelism))
         entry = page.entries.get(key)
         if entry is None:
             entry = [page, *self._blank]
@@ -91,9 +89,9 @@ class KeyedStateBackend(PageTable):
         return entry
 
     def keys(self, slot: int | None = None) -> Iterator[Any]:
-        """Every key that has state (in the given slot), loading all pages one after the other."""
+        """Every key that has state (in the given slot), loading pages one after the other as far as memory goes."""
         for index in range(self.directory.page_count):
-            page = self.page_at(index)
+            page = self._roomy_page_at(index)
             for key, entry in list(page.entries.items()):
                 values = entry[FIRST_SLOT:] if slot is None else [entry[FIRST_SLOT + slot]]
                 if any(value is not None for value in values):

@@ -221,6 +221,13 @@ class PageTable:
             if used > self.memory_budget:
                 self._drop(page)
 
+    def _roomy_page_at(self, index: int) -> Page:
+        """A page, for which others may have to leave memory."""
+        page = self.page_at(index)
+        if self.memory_budget is not None and self._resident > 2 * self.memory_budget:
+            self._make_room(page)
+        return page
+
     def _make_room(self, needed: Page) -> None:
         """In the middle of a batch that touches more than fits: pages loaded first are written and leave memory.
 
