@@ -177,15 +177,17 @@ class StreamingJob:
         except BaseException:
             self._rescaling = None
             raise
-        taken.add_done_callback(self._after_rescaling)
+        taken.add_done_callback(partial(self._after_rescaling, root))
         return done
 
-    def _after_rescaling(self, taken: CompletableFuture[str]) -> None:
+    def _after_rescaling(self, root: str, taken: CompletableFuture[str]) -> None:
         with self._lock:
             rescaling, self._rescaling = self._rescaling, None
         assert rescaling is not None
         error = taken.exception()
         if error is not None:
+            with contextlib.suppress(OSError):  # of no use any more, if it was made for this
+                os.rmdir(root)  # noqa: PTH106 - it may be an address
             rescaling[1].complete_exceptionally(error)
         else:
             rescaling[1].complete(None)
