@@ -5,7 +5,7 @@ import threading
 import pytest
 from test_jobs import Count, Kept, all_counts, expected_counts
 
-from penstock.common import Configuration, JobStatus, Time
+from penstock.common import Configuration, JobStatus, RestartStrategies, Time
 from penstock.common.errors import InvalidProgramError, JobExecutionError, SavepointError
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream import (
@@ -209,6 +209,25 @@ def test_a_job_that_is_cancelled_while_it_is_rescaled_ends(spark, tmp_path):
     with pytest.raises(JobExecutionError, match="cancelled"):
         rescaled.result(200)
     assert client.get_job_status().result() is JobStatus.CANCELED
+
+
+class Another(KeyedStateBootstrapFunction):
+    def open(self, runtime_context: RuntimeContext):
+        self.state = runtime_context.get_state(ValueStateDescriptor("another"))
+
+    def process_element(self, value, ctx):
+        self.state.update(value)
+
+
+def test_a_savepoint_that_does_not_fit_ends_the_job_whatever_the_restart_strategy(spark, tmp_path):
+    state = OperatorTransformation.bootstrap_with([1, 2]).key_by(lambda n: n).transform(Another())
+    path = SavepointWriter.new_savepoint().with_operator("count", state).write(str(tmp_path / "made"))
+    env = environment(spark, **{"execution.savepoint.path": path})
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(1_000, 0))
+    client = counting(env, Commits())
+    with pytest.raises(SavepointError, match="the savepoint has state 'another' of operator 'KeyedProcess', which"):
+        client.get_job_execution_result().result(200)
+    assert client.job.progress.restarts <= 1  # it may have been a file that could not be read
 
 
 def test_a_used_checkpoint_directory_is_not_overwritten_by_a_savepoint(spark, tmp_path):

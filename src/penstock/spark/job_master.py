@@ -17,7 +17,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.common.errors import CheckpointError, InvalidProgramError, JobExecutionError, PenstockError
+from penstock.common.errors import (
+    CheckpointError,
+    InvalidProgramError,
+    JobExecutionError,
+    PenstockError,
+    SavepointError,
+)
 from penstock.common.job_status import JobStatus
 from penstock.graph.job_graph import JobGraph, job_spec
 from penstock.runtime.coordinator import BatchSizer, SourceCoordinator
@@ -138,12 +144,12 @@ class JobMaster:
             self._committers.close(failed=self.status is JobStatus.FAILED)
 
     def _is_hopeless(self, error: PenstockError) -> bool:
-        """Whether the job would only fail again: its definition is wrong, its checkpoint damaged, Spark gone.
+        """Whether the job would only fail again: its definition or what it continues from is wrong, Spark is gone.
 
         A reader that was ended together with its process may look like a damaged file, so it gets a second chance.
         """
         seen, self._damage_seen_at = self._damage_seen_at, None
-        if isinstance(error, CheckpointError):
+        if isinstance(error, (CheckpointError, SavepointError)):
             self._damage_seen_at = self.progress.checkpoint_id
             return seen == self._damage_seen_at
         return isinstance(error, (InvalidProgramError, SparkEndedError))
