@@ -251,3 +251,19 @@ def test_a_used_checkpoint_directory_is_not_overwritten_by_a_savepoint(spark, tm
     assert client.get_job_status().result() is JobStatus.CANCELED
     with pytest.raises(InvalidProgramError, match="already belongs to a job"):
         counting(env(**{"execution.savepoint.path": path}), commits).get_job_execution_result().result(200)
+
+
+def test_the_checkpoints_of_a_job_that_is_cancelled_are_removed_if_it_was_told_so(spark, tmp_path):
+    retentions = [None, *ExternalizedCheckpointRetention]
+    kept = {None, ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION}
+    for retention in retentions:
+        directory, commits = tmp_path / str(retention), Commits()
+        env = environment(spark)
+        env.get_checkpoint_config().set_checkpoint_storage(directory.as_uri())
+        if retention is not None:
+            env.get_checkpoint_config().set_externalized_checkpoint_retention(retention)
+        client = counting(env, commits, records=100_000)
+        commits.wait_for(1)
+        client.cancel().result(200)
+        assert client.get_job_status().result() is JobStatus.CANCELED
+        assert directory.exists() == (retention in kept), retention

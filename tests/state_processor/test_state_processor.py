@@ -7,7 +7,7 @@ import pytest
 from support import At, Script, Wm
 
 from penstock.common import Row, Time, WatermarkStrategy
-from penstock.common.errors import InvalidProgramError, SavepointError
+from penstock.common.errors import InvalidProgramError, PenstockError, SavepointError
 from penstock.core.window import CountTrigger, GlobalWindow, GlobalWindows, TimeEvictor, TimeWindow
 from penstock.datastream import (
     AggregateFunction,
@@ -339,6 +339,15 @@ def test_state_is_not_given_to_an_operator_that_has_some(tmp_path):
         made.change_operator_identifier("totals", "made")
     again = SavepointReader.read(writer.write(str(tmp_path / "again"))).verify()  # nothing was used up
     assert sorted(again.operators()) == ["made", "totals"]
+
+
+def test_a_savepoint_that_cannot_be_made_leaves_nothing_behind(tmp_path):
+    reader = Job(totals, *ELEMENTS).save(tmp_path / "old")
+    for data in ([("a", 1), None], (("a", 1 / n) for n in (1, 0))):
+        writer = SavepointWriter.from_existing_savepoint(reader.location).with_operator("made", filled(data))
+        with pytest.raises((PenstockError, ZeroDivisionError)):
+            writer.with_operator("more", filled(data)).write(str(tmp_path / "new"))
+        assert not (tmp_path / "new").exists()
 
 
 def test_a_changed_savepoint_takes_the_logs_of_dataframes_along(tmp_path):

@@ -83,11 +83,15 @@ class SavepointWriter:
         directory = directory_at(path)
         if directory.files():
             raise SavepointError(f"the directory {path} is not empty: write a savepoint into a new one")
-        if self._origin is not None:
-            self._copy(directory_at(self._origin), directory)
-        made = [self._write_operator(path, uid, bootstrap) for uid, bootstrap in self._added.items()]
-        operators = {**self._manifest.operators, **{operator.operator_id: operator for operator in made}}
-        replace(self._manifest, operators=operators).write(directory)
+        try:
+            if self._origin is not None:
+                self._copy(directory_at(self._origin), directory)
+            made = [self._write_operator(path, uid, bootstrap) for uid, bootstrap in self._added.items()]
+            operators = {**self._manifest.operators, **{operator.operator_id: operator for operator in made}}
+            replace(self._manifest, operators=operators).write(directory)
+        except BaseException:
+            directory.dispose()  # so that one can try again
+            raise
         return path
 
     def _write_operator(self, path: str, uid: str, bootstrap: Bootstrap) -> OperatorManifest:
