@@ -28,6 +28,7 @@ from penstock.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
+from penstock.runtime.savepoint.manifest import verify
 from penstock.testing import ManualClock, MiniCluster
 
 KEYS = [f"key-{number}" for number in range(11)]
@@ -267,6 +268,16 @@ def test_draining_fires_everything_before_the_job_ends(tmp_path):
     run.job.stop_with_savepoint(str(tmp_path), drain=True)
     assert run.job.finished
     assert undrained < len(KEYS) <= len(run.records())
+
+
+def test_who_asked_before_a_job_is_drained_gets_a_savepoint_that_can_be_continued(tmp_path):
+    run = Run(tumbling)
+    run.start(2)
+    run.feed(0)
+    asked = [run.job._savepoints.submit(str(tmp_path), drain=drain) for drain in (False, False, True)]
+    run.job.run()
+    assert run.job.finished
+    assert [verify(ticket.future.result()).drained for ticket in asked] == [False, False, True]
 
 
 def test_the_splits_of_a_source_stay_as_they_were(tmp_path):

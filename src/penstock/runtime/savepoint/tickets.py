@@ -78,8 +78,8 @@ class SavepointTickets:
 
     @property
     def draining(self) -> bool:
-        """Whether the next batch has to be the last one."""
-        return any(ticket.drain for ticket in list(self._waiting))
+        """Whether the next batch has to be the last one: not before those who asked earlier have their savepoints."""
+        return next((ticket.drain for ticket in list(self._waiting)), False)
 
     @property
     def pending(self) -> bool:
