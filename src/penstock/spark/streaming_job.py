@@ -20,6 +20,7 @@ from penstock.graph.job_graph import JobGraph, translate
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import Transformation
 from penstock.runtime.job_progress import JobProgress
+from penstock.runtime.savepoint.restore import adopt_max_parallelism
 from penstock.runtime.savepoint.storage import directory_at, join
 from penstock.runtime.savepoint.tickets import savepoint_root
 from penstock.spark.checkpoint_metadata import CheckpointDirectory
@@ -163,8 +164,8 @@ class StreamingJob:
 
     def rescale(self, parallelism: int) -> CompletableFuture[None]:
         """Continue with another parallelism."""
-        settings = replace(self._settings, parallelism=parallelism)
-        translate(self._sinks, settings)  # raises if the job cannot have it
+        graph = translate(self._sinks, replace(self._settings, parallelism=parallelism))
+        self._check_key_groups(graph)  # once the job has stopped it is too late
         done: CompletableFuture[None] = CompletableFuture()
         with self._lock:
             if self._rescaling is not None:
@@ -179,6 +180,15 @@ class StreamingJob:
             raise
         taken.add_done_callback(partial(self._after_rescaling, root))
         return done
+
+    def _check_key_groups(self, graph: JobGraph) -> None:
+        """Refuse a parallelism that is above the number of key groups: that of the first start stays."""
+        now = {c.operator_id: c for vertex in self._master.graph.vertices for c in vertex.operators}
+        for vertex in graph.vertices:
+            for chained in vertex.operators:
+                known = now.get(chained.operator_id)
+                if known is not None and known.operator is not None and known.operator.keyed:
+                    adopt_max_parallelism(known.max_parallelism, vertex, chained, graph.edges)
 
     def _after_rescaling(self, root: str, taken: CompletableFuture[str]) -> None:
         with self._lock:
