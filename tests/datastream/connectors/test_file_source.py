@@ -195,6 +195,23 @@ def test_a_crashed_job_goes_on_within_its_files(tmp_path, monkeypatch):
     assert sorted(collected.records) == sorted(expected)
 
 
+def test_files_that_come_later_do_not_concern_a_bounded_job_that_is_started_again(tmp_path):
+    BOOM.clear()
+    write(tmp_path / "in" / "a", "1\nboom\n", 1)
+    write(tmp_path / "in" / "b", "2\n", 2)
+    collected = Collected(bounded(TEXT, tmp_path / "in"))
+    again = []
+
+    def build(env):
+        if again:
+            write(tmp_path / "in" / "c", "not there when the job was started\n", 3)
+        again.append(True)
+        collected(env)
+
+    assert Crashing(tmp_path, build).run() == 1
+    assert sorted(collected.records) == ["1", "2", "boom"]
+
+
 @pytest.fixture
 def monitored(tmp_path):
     (tmp_path / "in").mkdir()
@@ -400,8 +417,10 @@ def test_the_file_log_survives_a_torn_line_and_forgets_what_is_gone(tmp_path, mo
         file.write('["c", 3')
     again = FileLog(str(tmp_path))
     assert {path: file.done for path, file in again.files.items()} == {"a": {"a@1@0-10"}, "b": set()}
+    again.take("d", 4, 40)  # stands on a line of its own
+    assert set(FileLog(str(tmp_path)).files) == {"a", "b", "d"}
     monkeypatch.setattr(file_log, "_COMPACT_AFTER", 0)
-    again.drop(["b"])
+    again.drop(["b", "d"])
     assert len((tmp_path / "files.log").read_text().splitlines()) == 2
     assert set(FileLog(str(tmp_path)).files) == {"a"}
 
