@@ -55,6 +55,25 @@ def bounded(file_format, *paths):
     return FileSource.for_record_stream_format(file_format, *paths).build()
 
 
+@pytest.mark.parametrize("charset", ["UTF-16", "UTF-16LE", "UTF-32", "cp037", "UTF-8-sig", "Shift_JIS"])
+def test_lines_are_complete_in_any_character_set(tmp_path, charset, monkeypatch):
+    """A byte that looks like the end of a line may be half of a character, and the end of a line two bytes."""
+    monkeypatch.setattr(file_formats, "_BLOCK", 16)
+    lines = [f"{number}: \u30bd" if charset == "Shift_JIS" else f"line {number}" for number in range(5_000)]
+    path = write(tmp_path / "a", "\r\n".join(lines).encode(charset))
+    assert read_all(bounded(StreamFormat.text_line_format(charset), path), step=3) == lines
+
+
+def test_bytes_that_are_no_text_name_their_line_or_are_replaced(tmp_path):
+    path = write(tmp_path / "a", b"good\n\xff bad\ngood\n")
+    with pytest.raises(RecordFormatError, match=r"a: a line is not UTF-8.*\[message b'\\xff bad'\]"):
+        read_all(bounded(TEXT, path))
+    replacing = StreamFormat.text_line_format(errors="replace")
+    assert read_all(bounded(replacing, path)) == ["good", "\ufffd bad", "good"]
+    with pytest.raises(InvalidProgramError, match="bytes that are no text"):
+        StreamFormat.text_line_format(errors="ignored")
+
+
 @pytest.mark.parametrize("step", [1, 2, 5, 1_000])
 def test_lines_are_complete_whatever_the_byte_ranges(tmp_path, step, monkeypatch):
     monkeypatch.setattr(file_formats, "_BYTES_PER_LINE", 1)
