@@ -1,3 +1,4 @@
+import os
 import pickle
 import time
 
@@ -67,10 +68,10 @@ def test_records_of_a_collection_are_new_objects_at_every_read():
 
 @pytest.mark.parametrize("step", [1, 2, 5, 1000])
 def test_lines_are_complete_whatever_the_byte_ranges(tmp_path, step, monkeypatch):
-    from penstock.datastream.connectors import text_file
+    from penstock.datastream.connectors.file_system import formats
 
-    monkeypatch.setattr(text_file, "_BYTES_PER_LINE", 1)
-    monkeypatch.setattr(text_file, "_SPLIT_BYTES", 7)
+    monkeypatch.setattr(formats, "_BYTES_PER_LINE", 1)
+    monkeypatch.setattr(formats.LineFormat, "split_units", 7)
     lines = ["first", "", "third is longer", "ä€", "last without newline"]
     path = tmp_path / "lines.txt"
     path.write_bytes("\n".join(lines).encode())
@@ -79,8 +80,10 @@ def test_lines_are_complete_whatever_the_byte_ranges(tmp_path, step, monkeypatch
 
 def test_files_of_a_directory_are_read_in_order_without_hidden_ones(tmp_path):
     (tmp_path / "sub").mkdir()
-    for name, text in {"b.txt": "b\r\n", "a.txt": "a\n", "sub/c.txt": "c", ".hidden": "no", "_tmp": "no"}.items():
+    texts = {"b.txt": "b\r\n", "a.txt": "a\n", "sub/c.txt": "c", ".hidden": "no", "_tmp": "no"}
+    for name, text in texts.items():
         (tmp_path / name).write_bytes(text.encode())
+        os.utime(tmp_path / name, (1, 1))  # of one age: then their names decide
     assert read_all(TextFileSource(f"file://{tmp_path}")) == [["a"], ["b"], ["c"]]
 
 

@@ -404,6 +404,23 @@ def test_where_a_split_begins_is_part_of_the_plan_and_asked_once(clock):
     assert log.asked == [("b", True)]
 
 
+def test_a_split_that_is_gone_since_the_checkpoint_is_in_the_way_of_nothing(clock):
+    """A topic that was deleted: nothing is read of it, and event time waits for it no longer than for a silent one."""
+    log = Log()
+    log.ends = {"a": 3, "b": 3}
+    plan = coordinator(clock, vertex(log, idle_timeout=100))
+    start = json.loads(json.dumps(plan.plan(plan.initial_offset())))
+    del log.ends["a"]
+    log.ends["b"] = 5
+    again = coordinator(clock, vertex(log, idle_timeout=100))
+    end = again.plan(start)
+    assert ranges(again.works(start, end)) == [("b", 3, 5)]
+    assert again.next_wakeup(end) == clock.now + 100
+    clock.now += 100
+    end = again.plan(end)
+    assert {name: status.idle for name, status in again.header(end).splits[0].items()} == {"a": True, "b": True}
+
+
 def test_a_split_that_appears_later_is_known_as_such_and_moves_no_other(clock):
     log = Log()
     log.ends = {"b": 10, "c": 10}

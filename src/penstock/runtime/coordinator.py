@@ -279,7 +279,9 @@ class SourceCoordinator:
                 state = GONE
             after[split.split_id] = [offset, state, subtask]
         for split_id, (offset, state, subtask) in before.items():  # a split that is no longer listed stays
-            after.setdefault(split_id, [offset, GONE if state >= FINISHED else state, subtask])
+            if split_id not in after:
+                silent = state < FINISHED and self._is_silent(source, split_id, now)
+                after[split_id] = [offset, IDLE if silent else GONE if state >= FINISHED else state, subtask]
         return after, firsts
 
     def _budgets(self, source: CoordinatedSource, open_splits: list[str]) -> dict[str, int]:
@@ -332,13 +334,17 @@ class SourceCoordinator:
         if moved:
             offset, state = latest, ACTIVE
             source.busy.add(split.split_id)
-        if moved or split.split_id not in source.last_active:
             source.last_active[split.split_id] = now
-        elif source.idle_timeout is not None and now >= source.last_active[split.split_id] + source.idle_timeout:
+        elif self._is_silent(source, split.split_id, now):
             state = IDLE
         if source.enumerator.is_finished(split, offset):
             state = FINISHED
         return offset, state
+
+    def _is_silent(self, source: CoordinatedSource, split_id: str, now: int) -> bool:
+        """Whether a split has been without records for so long that time no longer waits for it."""
+        since = source.last_active.setdefault(split_id, now)
+        return source.idle_timeout is not None and now >= since + source.idle_timeout
 
     def _all_finished(self, positions: dict[str, dict[str, Any]], more: list[str]) -> bool:
         if any(not bounded for bounded in self._external.values()):
@@ -406,8 +412,10 @@ class SourceCoordinator:
             for split_id, (offset, _, subtask) in after.items():
                 if offset is None:
                     continue  # recalled for a savepoint
-                split = self._split(source, split_id)
                 first = before[split_id][0] if split_id in before else firsts.get(split_id)
+                if first == offset:
+                    continue  # the source may not know it any more
+                split = self._split(source, split_id)
                 if first is None:  # written before offsets had firsts
                     first = source.source.initial_offset(split)
                 if first != offset:

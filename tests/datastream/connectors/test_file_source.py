@@ -55,6 +55,25 @@ def bounded(file_format, *paths):
     return FileSource.for_record_stream_format(file_format, *paths).build()
 
 
+@pytest.mark.parametrize("charset", ["UTF-16", "UTF-16LE", "UTF-32", "cp037", "UTF-8-sig", "Shift_JIS"])
+def test_lines_are_complete_in_any_character_set(tmp_path, charset, monkeypatch):
+    """A byte that looks like the end of a line may be half of a character, and the end of a line two bytes."""
+    monkeypatch.setattr(file_formats, "_BLOCK", 16)
+    lines = [f"{number}: \u30bd" if charset == "Shift_JIS" else f"line {number}" for number in range(5_000)]
+    path = write(tmp_path / "a", "\r\n".join(lines).encode(charset))
+    assert read_all(bounded(StreamFormat.text_line_format(charset), path), step=3) == lines
+
+
+def test_bytes_that_are_no_text_name_their_line_or_are_replaced(tmp_path):
+    path = write(tmp_path / "a", b"good\n\xff bad\ngood\n")
+    with pytest.raises(RecordFormatError, match=r"a: a line is not UTF-8.*\[message b'\\xff bad'\]"):
+        read_all(bounded(TEXT, path))
+    replacing = StreamFormat.text_line_format(errors="replace")
+    assert read_all(bounded(replacing, path)) == ["good", "\ufffd bad", "good"]
+    with pytest.raises(InvalidProgramError, match="bytes that are no text"):
+        StreamFormat.text_line_format(errors="ignored")
+
+
 @pytest.mark.parametrize("step", [1, 2, 5, 1_000])
 def test_lines_are_complete_whatever_the_byte_ranges(tmp_path, step, monkeypatch):
     monkeypatch.setattr(file_formats, "_BYTES_PER_LINE", 1)
@@ -193,6 +212,23 @@ def test_a_crashed_job_goes_on_within_its_files(tmp_path, monkeypatch):
     assert Crashing(tmp_path, collected, max_records=6).run() == 1
     expected = [f"{number}-{line}" for number in range(5) for line in range(4)] + ["x"] * 5 + ["boom"]
     assert sorted(collected.records) == sorted(expected)
+
+
+def test_files_that_come_later_do_not_concern_a_bounded_job_that_is_started_again(tmp_path):
+    BOOM.clear()
+    write(tmp_path / "in" / "a", "1\nboom\n", 1)
+    write(tmp_path / "in" / "b", "2\n", 2)
+    collected = Collected(bounded(TEXT, tmp_path / "in"))
+    again = []
+
+    def build(env):
+        if again:
+            write(tmp_path / "in" / "c", "not there when the job was started\n", 3)
+        again.append(True)
+        collected(env)
+
+    assert Crashing(tmp_path, build).run() == 1
+    assert sorted(collected.records) == ["1", "2", "boom"]
 
 
 @pytest.fixture
@@ -400,8 +436,10 @@ def test_the_file_log_survives_a_torn_line_and_forgets_what_is_gone(tmp_path, mo
         file.write('["c", 3')
     again = FileLog(str(tmp_path))
     assert {path: file.done for path, file in again.files.items()} == {"a": {"a@1@0-10"}, "b": set()}
+    again.take("d", 4, 40)  # stands on a line of its own
+    assert set(FileLog(str(tmp_path)).files) == {"a", "b", "d"}
     monkeypatch.setattr(file_log, "_COMPACT_AFTER", 0)
-    again.drop(["b"])
+    again.drop(["b", "d"])
     assert len((tmp_path / "files.log").read_text().splitlines()) == 2
     assert set(FileLog(str(tmp_path)).files) == {"a"}
 

@@ -1,14 +1,15 @@
 """HybridSource: one source after the other, exactly once across the switch and across restarts."""
 
 import pytest
+from crashing import Crashing
 
 from penstock.common import Duration, WatermarkStrategy
 from penstock.common.errors import InvalidProgramError
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors import DataGeneratorSource, NumberSequenceSource
+from penstock.datastream.connectors import CollectSink, DataGeneratorSource, NumberSequenceSource
 from penstock.datastream.connectors.file_system import FileSource, StreamFormat
 from penstock.datastream.connectors.hybrid_source import HybridSource
-from penstock.datastream.functions import ProcessFunction
+from penstock.datastream.functions import MapFunction, ProcessFunction
 from penstock.testing import MiniCluster
 
 
@@ -70,6 +71,71 @@ def test_a_job_goes_on_in_the_source_where_it_was(batches):
     while not collected._records.empty():
         found += collected._records.get()
     assert sorted(found) == list(range(1, 101))
+
+
+def test_a_history_that_was_read_leaves_the_checkpoint_and_is_not_read_again(tmp_path):
+    """Files before a directory that is watched: neither source has anything in the checkpoint when all is read."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.mkdir()
+    new.mkdir()
+    for number in range(3):
+        (old / f"{number}.txt").write_text(f"old {number}\n", encoding="utf-8")
+    (new / "0.txt").write_text("new 0\n", encoding="utf-8")
+    text = StreamFormat.text_line_format()
+    history = FileSource.for_record_stream_format(text, old).build()
+    live = FileSource.for_record_stream_format(text, new).monitor_continuously(Duration.of_millis(1)).build()
+    sinks = []
+
+    def build(env):
+        sinks.append(CollectSink())
+        numbers(env, HybridSource.builder(history).add_source(live).build()).sink_to(sinks[-1])
+
+    crashing = Crashing(tmp_path, build, max_records=2)
+    found = []
+
+    def run_until_there_are(job, count):
+        while len(found) < count:
+            job.run_batch()
+            while not sinks[-1].records.empty():
+                found.extend(sinks[-1].records.get_nowait())
+        while any(job.offset["s"].values()):
+            with job.coordinator.changed:
+                job.coordinator.wake_at(0)
+            job.run_batch()
+
+    job = crashing.start()
+    run_until_there_are(job, 4)
+    crashing.snapshot = job.snapshot()
+    job.coordinator.close()
+    (old / "3.txt").write_text("too late for the history\n", encoding="utf-8")
+    (new / "1.txt").write_text("new 1\n", encoding="utf-8")
+    again = crashing.start()
+    run_until_there_are(again, 5)
+    again.coordinator.close()
+    assert sorted(found[:3]) == ["old 0", "old 1", "old 2"]
+    assert found[3:] == ["new 0", "new 1"]
+
+
+def test_a_source_says_which_subtask_reads_its_splits():
+    class Second(NumberSequenceSource):
+        def create_enumerator(self, parallelism):
+            enumerator = super().create_enumerator(parallelism)
+            enumerator.subtask_for = lambda split_id, parallelism: parallelism - 1
+            return enumerator
+
+    both = HybridSource.builder(NumberSequenceSource(1, 4)).add_source(Second(5, 8)).build()
+    env = StreamExecutionEnvironment(executor=MiniCluster()).set_parallelism(3)
+
+    class WithSubtask(MapFunction):
+        def open(self, runtime_context):
+            self.subtask = runtime_context.get_index_of_this_subtask()
+
+        def map(self, value):
+            return value, self.subtask
+
+    found = dict(numbers(env, both).map(WithSubtask()).execute_and_collect())
+    assert {found[number] for number in range(5, 9)} == {2}
+    assert {found[number] for number in range(1, 5)} != {2}
 
 
 def test_nothing_can_follow_an_endless_source_and_only_sources_count():

@@ -433,6 +433,33 @@ def test_poison_records_go_to_a_side_output_as_they_were(messages):
     assert [row.a for row in rows.execute_and_collect()] == [1, None, 2]
 
 
+@pytest.mark.parametrize("number", ["3000000000", "-2147483649", "1_000", "\u0661", "1" * 40])
+@pytest.mark.parametrize("kind", ["json", "json text", "csv"])
+def test_a_number_that_does_not_fit_its_type_is_poison_as_any_other(number, kind):
+    """What only the check of the declared type refuses fails the job, whatever its user has chosen."""
+    row_type = Types.ROW_NAMED(["n"], [Types.INT()])
+    if kind == "csv":
+        schema = CsvRowDeserializationSchema.Builder(row_type).build()
+        messages = ["1", number]
+    else:
+        schema = JsonRowDeserializationSchema.builder().type_info(row_type).build()
+        messages = ['{"n": 1}', f'{{"n": "{number}"}}' if kind == "json text" else f'{{"n": {number}}}']
+    dead = OutputTag("dead letters")
+    env = StreamExecutionEnvironment(executor=MiniCluster()).set_parallelism(1)
+    rows = decode(env.from_collection(messages), schema, on_error=dead)
+    letters = rows.get_side_output(dead).map(lambda letter: letter.message)
+    found = list(rows.map(lambda row: row.n).union(letters).execute_and_collect())
+    assert sorted(found, key=str) == sorted([1, messages[1]], key=str)
+
+
+def test_columns_of_a_csv_file_refuse_what_single_lines_refuse(tmp_path):
+    schema = CsvSchema.builder().add_number_column("n", Types.INT()).add_number_column("x", Types.DOUBLE()).build()
+    path = tmp_path / "numbers.csv"
+    path.write_text("1,1.5\n3000000000,1\n1_0,1\n2,1_0\n3,\u0661\n4,2\n", encoding="utf-8")
+    file_format = CsvReaderFormat.for_schema(schema, ignore_parse_errors=True)
+    assert [row.n for batch in file_format.read(str(path), 0, 1_000) for row in batch] == [1, 4]
+
+
 def test_any_schema_can_be_decoded_with_and_wrong_choices_are_refused(messages):
     dead = OutputTag("dead")
     env = messages.get_execution_environment()

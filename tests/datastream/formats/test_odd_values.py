@@ -86,6 +86,30 @@ def test_broken_lines_of_a_csv_file_that_is_read_as_a_whole_are_named_or_left_ou
     assert read(lenient, path) == [Row(note="a\nb", n=1), Row(note="d", n=2)]
 
 
+def test_bytes_that_are_no_text_cost_a_csv_file_that_is_read_as_a_whole_one_row(tmp_path):
+    path = tmp_path / "broken.csv"
+    path.write_bytes(b"a,1\n\xff,2\n" + b"c,3\n" * 5_000)
+    schema = CsvSchema.builder().add_string_column("name").add_number_column("n").build()
+    with pytest.raises(RecordFormatError, match="before line 3"):
+        read(CsvReaderFormat.for_schema(schema, multiline=True), path)
+    found = read(CsvReaderFormat.for_schema(schema, multiline=True, ignore_parse_errors=True), path)
+    assert [row.n for row in found] == [1] + [3] * 5_000
+
+
+@pytest.mark.parametrize("multiline", [False, True])
+def test_a_byte_order_mark_is_no_part_of_the_first_record(tmp_path, multiline):
+    schema = CsvSchema.builder().add_string_column("name").add_number_column("n")
+    path = tmp_path / "marked"
+    path.write_bytes("\ufeffa,1\nb,2\n".encode())
+    first, _ = read(CsvReaderFormat.for_schema(schema.build(), multiline=multiline), path)
+    assert list(first) == ["a", 1]
+    path.write_bytes("\ufeffname,n\na,1\n".encode())
+    headed = CsvReaderFormat.for_schema(schema.set_use_header().build(), multiline=multiline)
+    assert [list(row) for row in read(headed, path)] == [["a", 1]]
+    path.write_bytes("\ufeff{}\n".encode())
+    assert read(JsonReaderFormat(), path) == [{}]
+
+
 def test_csv_messages_keep_line_ends_and_long_fields():
     kind = Types.ROW([Types.STRING(), Types.INT()])
     writer, reader = CsvRowSerializationSchema.Builder(kind).build(), CsvRowDeserializationSchema.Builder(kind).build()

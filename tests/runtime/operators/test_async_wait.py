@@ -13,6 +13,7 @@ from penstock.core.functions import AsyncFunction, AsyncFunctionDescriptor, Asyn
 from penstock.core.functions.async_io import empty_result_predicate, exception_type_predicate
 from penstock.datastream import AsyncDataStream, KeyedProcessFunction
 from penstock.datastream.connectors import CollectSink
+from penstock.runtime.operators import async_wait
 from penstock.runtime.operators.async_wait import AsyncWaitOperator
 
 Mode = AsyncFunctionDescriptor.OutputMode
@@ -330,3 +331,76 @@ def test_async_invoke_is_called_by_one_thread_in_the_order_of_the_records(run):
     function = Noting()
     assert run(function, capacity=3).send(*range(10)) == list(range(10))
     assert function.calls == [(value, threading.get_ident()) for value in range(10)]
+
+
+class Deaf(AsyncFunction):
+    """Does not want to be cancelled."""
+
+    def __init__(self):
+        self.released = []
+
+    async def async_invoke(self, value):
+        if value == "bad":
+            await asyncio.sleep(0)
+            raise ValueError("a bad record")
+        if value == "good":
+            return [value]
+        over = asyncio.Event()
+        self.released.append(over)
+        while not over.is_set():
+            try:
+                await over.wait()
+            except asyncio.CancelledError:
+                continue
+        return ["what nobody waits for any more"]
+
+    def timeout(self, value):
+        return [f"too late: {value}"]
+
+
+@pytest.mark.parametrize("mode", [Mode.ORDERED, Mode.UNORDERED])
+def test_a_call_that_swallows_its_cancellation_times_out_and_its_result_is_ignored(run, monkeypatch, mode, capfd):
+    monkeypatch.setattr(async_wait, "_GRACE_SECONDS", 0.001)
+    function = Deaf()
+    driver = run(function, timeout=1, capacity=1, mode=mode)
+    assert driver.send("deaf", "good", "deaf too") == ["too late: deaf", "good", "too late: deaf too"]
+    for over in function.released:
+        over.set()
+    assert driver.send("good")[3:] == ["good"]
+    driver.operator.close()
+    gc.collect()
+    assert capfd.readouterr().err == ""
+
+
+def test_a_call_that_swallows_its_cancellation_does_not_keep_the_job_from_failing(run, monkeypatch, capfd):
+    monkeypatch.setattr(async_wait, "_GRACE_SECONDS", 0.001)
+    driver = run(Deaf(), timeout=0)
+    with pytest.raises(UserFunctionError, match="a bad record") as caught:
+        driver.send("deaf", "bad")
+    assert caught.value.record == "'bad'"
+    driver.operator.close()
+    gc.collect()
+    assert "pending" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("late", ["result", "error"])
+def test_what_a_call_gives_when_it_is_cancelled_comes_too_late(run, late):
+    class Excuses(AsyncFunction):
+        calls = 0
+
+        async def async_invoke(self, value):
+            self.calls += 1
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                if late == "error":
+                    raise ConnectionError("cancelled") from None
+            return []
+
+        def timeout(self, value):
+            return ["timed out"]
+
+    function = Excuses()
+    retries = AsyncRetryStrategy.fixed_delay(5, 1, empty_result_predicate, exception_type_predicate(OSError))
+    assert run(function, timeout=1, retries=retries).send("a") == ["timed out"]
+    assert function.calls == 1

@@ -40,7 +40,7 @@ class BasicType(Enum):
     INSTANT = "Instant"
 
 
-_BITS = {BasicType.BYTE: 8, BasicType.SHORT: 16, BasicType.INT: 32, BasicType.LONG: 64}
+INTEGER_BITS = {BasicType.BYTE: 8, BasicType.SHORT: 16, BasicType.INT: 32, BasicType.LONG: 64}
 _DDL = {
     BasicType.STRING: "string",
     BasicType.BYTE: "tinyint",
@@ -169,7 +169,7 @@ class _IntegerTypeInfo(BasicTypeInfo):
 
     def __init__(self, basic_type: BasicType) -> None:
         super().__init__(basic_type)
-        bits = _BITS.get(basic_type)
+        bits = INTEGER_BITS.get(basic_type)
         self._low = None if bits is None else -(1 << bits - 1)
         self._high = None if bits is None else (1 << bits - 1) - 1
 

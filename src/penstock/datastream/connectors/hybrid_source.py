@@ -116,10 +116,7 @@ class _HybridEnumerator(SplitEnumerator):
         return enumerator
 
     def restore(self, finished: Mapping[str, bool]) -> None:
-        phases: dict[int, dict[str, bool]] = {}
-        for split_id, is_finished in finished.items():
-            phase, inner = _parse(split_id)
-            phases.setdefault(phase, {})[inner] = is_finished
+        phases = _by_phase(finished)
         self._phase = max(phases)
         for phase, splits in phases.items():
             self._enumerator(phase).restore(splits)
@@ -137,6 +134,29 @@ class _HybridEnumerator(SplitEnumerator):
 
     def has_more_splits(self) -> bool:
         return self._phase < len(self._enumerators) - 1 or self._enumerator(self._phase).has_more_splits()
+
+    def forget(self, split_ids: Sequence[str]) -> bool:
+        """If the sources that read them remember them all; a history is often too long to be named in every batch."""
+        remembered = [
+            self._enumerator(phase).forget(list(inner)) for phase, inner in _by_phase(dict.fromkeys(split_ids)).items()
+        ]
+        if not all(remembered):
+            return False
+        for split_id in split_ids:
+            self._listed.pop(split_id, None)
+            self._finished.discard(split_id)
+        return True
+
+    def remembered(self) -> Sequence[str]:
+        return [
+            f"{phase}/{split_id}"
+            for phase in sorted(self._started)
+            for split_id in self._enumerators[phase].remembered()
+        ]
+
+    def subtask_for(self, split_id: str, parallelism: int) -> int | None:
+        phase, inner = _parse(split_id)
+        return self._enumerator(phase).subtask_for(inner, parallelism)
 
     def restore_split(self, split_id: str) -> SourceSplit:
         phase, inner = _parse(split_id)
@@ -166,11 +186,7 @@ class _HybridEnumerator(SplitEnumerator):
         return _wrap(split.phase, self._enumerator(split.phase).prepare(split.inner, start_offset, end_offset))
 
     def commit(self, offsets: Mapping[str, Any]) -> None:
-        phases: dict[int, dict[str, Any]] = {}
-        for split_id, offset in offsets.items():
-            phase, inner = _parse(split_id)
-            phases.setdefault(phase, {})[inner] = offset
-        for phase, committed in phases.items():
+        for phase, committed in _by_phase(offsets).items():
             if phase in self._started:
                 self._enumerators[phase].commit(committed)
 
@@ -205,6 +221,14 @@ class _HybridReader(SourceReader):
 
 def _wrap(phase: int, split: SourceSplit) -> _HybridSplit:
     return _HybridSplit(f"{phase}/{split.split_id}", phase, split)
+
+
+def _by_phase(splits: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
+    phases: dict[int, dict[str, Any]] = {}
+    for split_id, value in splits.items():
+        phase, inner = _parse(split_id)
+        phases.setdefault(phase, {})[inner] = value
+    return phases
 
 
 def _parse(split_id: str) -> tuple[int, str]:

@@ -11,7 +11,7 @@ from typing import Any
 from penstock.common.errors import InvalidProgramError
 from penstock.common.time import Instant
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation
-from penstock.common.typeinfo.basic import BasicType, BasicTypeInfo, InstantTypeInfo
+from penstock.common.typeinfo.basic import INTEGER_BITS, BasicType, BasicTypeInfo, InstantTypeInfo
 from penstock.common.typeinfo.collections import MapTypeInfo, PrimitiveArrayTypeInfo, _ElementsTypeInfo
 from penstock.common.typeinfo.composite import TupleTypeInfo
 from penstock.common.typeinfo.temporal import DateTypeInfo, LocalTimeTypeInfo, TimestampTypeInfo, TimeTypeInfo
@@ -35,7 +35,31 @@ def _integer(value: Any) -> int:
         if not value.is_integer():
             raise ValueError(f"expected a whole number, got {value!r}")
         return int(value)
-    return int(value)
+    return int(as_digits(value))
+
+
+def as_digits(text: Any) -> Any:
+    """A text that is to be read as a number. Python would also take ``1_000``, and digits of other scripts."""
+    if isinstance(text, str) and ("_" in text or not text.isascii()):
+        raise ValueError(f"expected a number, got {text!r}")
+    return text
+
+
+def _float(value: Any) -> float:
+    return float(as_digits(value))
+
+
+def _fitting(kind: BasicTypeInfo, convert: Convert) -> Convert:
+    """Refuses what would not fit the type: whoever is to decide about broken messages must see it here."""
+
+    def read(value: Any) -> Any:
+        converted = convert(value)
+        problem = kind.validate(converted)
+        if problem is not None:
+            raise ValueError(problem)
+        return converted
+
+    return read
 
 
 def _boolean(value: Any) -> bool:
@@ -86,7 +110,7 @@ def reader_of(kind: TypeInformation) -> Convert:
     if isinstance(kind, InstantTypeInfo):
         return _optional(_instant)
     if isinstance(kind, BasicTypeInfo):
-        return _optional(_basic_reader(kind.basic_type))
+        return _optional(_basic_reader(kind))
     if isinstance(kind, RowTypeInfo):
         return _optional(row_reader(kind, fail_on_missing_field=False))
     if isinstance(kind, TupleTypeInfo):
@@ -110,16 +134,17 @@ def reader_of(kind: TypeInformation) -> Convert:
 _TEMPORAL_READERS: dict[type, Convert] = {DateTypeInfo: _date, TimeTypeInfo: _time, TimestampTypeInfo: _timestamp}
 
 
-def _basic_reader(kind: BasicType) -> Convert:
-    if kind in _INTEGERS:
-        return _integer
-    if kind in _FLOATS:
-        return float
-    if kind is BasicType.BOOLEAN:
+def _basic_reader(kind: BasicTypeInfo) -> Convert:
+    basic_type = kind.basic_type
+    if basic_type in _INTEGERS:
+        return _fitting(kind, _integer)
+    if basic_type in _FLOATS:
+        return _float
+    if basic_type is BasicType.BOOLEAN:
         return _boolean
-    if kind is BasicType.BIG_DEC:
+    if basic_type is BasicType.BIG_DEC:
         return _decimal
-    return _text
+    return _fitting(kind, _text) if basic_type is BasicType.CHAR else _text
 
 
 def _is_bytes(kind: PrimitiveArrayTypeInfo) -> bool:
@@ -196,6 +221,10 @@ def _quick_reader(kind: TypeInformation, read: Convert) -> Convert:
     wanted: type | None = None
     if isinstance(kind, BasicTypeInfo) and not isinstance(kind, InstantTypeInfo):
         if kind.basic_type in _INTEGERS:
+            bits = INTEGER_BITS.get(kind.basic_type)
+            if bits is not None:
+                low, high = -(1 << bits - 1), (1 << bits - 1) - 1
+                return lambda value: value if type(value) is int and low <= value <= high else read(value)
             wanted = int
         elif kind.basic_type in _FLOATS:
             wanted = float

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
@@ -23,8 +23,8 @@ from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.common.typeinfo.basic import BasicType, BasicTypeInfo
 from penstock.common.typeinfo.collections import _ElementsTypeInfo
 from penstock.common.types import Row, RowKind, _make_row, _share
-from penstock.datastream.connectors.file_system.formats import LineFormat, open_file
-from penstock.datastream.formats.conversion import POISON, Convert, plain_value, reader_of
+from penstock.datastream.connectors.file_system.formats import LineFormat, open_file, skip_byte_order_mark
+from penstock.datastream.formats.conversion import POISON, Convert, as_digits, plain_value, reader_of
 from penstock.datastream.formats.csv_schema import CsvSchema, CsvSchemaBuilder, Dialect
 
 __all__ = [
@@ -81,7 +81,7 @@ class _LineParser:
             if len(columns) != self._expected:
                 return None
             columns = [
-                column if read is None else map(read, column)
+                column if read is None else read(column)
                 for read, column in zip(self._column_readers, columns, strict=True)
             ]
             names, insert = self._names, RowKind.INSERT
@@ -119,15 +119,28 @@ def _field_reader(kind: TypeInformation, dialect: Dialect) -> Convert:
 
 
 def _column_reader(kind: TypeInformation, read: Convert, dialect: Dialect) -> Convert | None:
-    """What to call for each field of a column: a function written in C where there is one, nothing for text."""
+    """What to call for a column: functions written in C where there are some, nothing for text."""
     if dialect.null is None and isinstance(kind, BasicTypeInfo):
         if kind.basic_type is BasicType.STRING:
             return None
         if kind.basic_type in (BasicType.LONG, BasicType.INT, BasicType.BIG_INT):
-            return int
+            return lambda column: _integers(kind, column)
         if kind.basic_type is BasicType.DOUBLE:
-            return float
-    return read
+            return lambda column: map(float, _digits(column))
+    return lambda column: map(read, column)
+
+
+def _digits(column: Sequence[str]) -> Sequence[str]:
+    as_digits("".join(column))
+    return column
+
+
+def _integers(kind: BasicTypeInfo, column: Sequence[str]) -> list[int]:
+    numbers = list(map(int, _digits(column)))
+    for number in (min(numbers), max(numbers)):
+        if kind.validate(number) is not None:
+            raise ValueError(number)
+    return numbers
 
 
 class CsvRowDeserializationSchema(DeserializationSchema):
@@ -292,6 +305,7 @@ class CsvReaderFormat(LineFormat):
 
     def __init__(self, schema: CsvSchema, *, ignore_parse_errors: bool = False, multiline: bool = False) -> None:
         super().__init__()
+        self.skips_byte_order_mark = True
         self._schema = schema
         self._ignore_parse_errors = ignore_parse_errors
         self._multiline = multiline
@@ -329,7 +343,8 @@ class CsvReaderFormat(LineFormat):
         parser, comments = self._parser, self._schema.dialect.comments
         assert parser is not None
         records: list[Any] = []
-        with io.TextIOWrapper(open_file(Path(path)), self.charset, newline="") as file:
+        # Bytes that are no text must not end the reading of those behind them: they are found in their row.
+        with io.TextIOWrapper(open_file(Path(path)), "utf-8-sig", "surrogateescape", newline="") as file:
             lines = (line for line in file if not (comments and line.startswith("#")))
             rows = csv.reader(islice(lines, self.lines_to_skip, None), strict=True, **_options(self._schema.dialect))
             while True:
@@ -339,6 +354,7 @@ class CsvReaderFormat(LineFormat):
                     if fields is None:
                         break
                     if fields:
+                        "".join(fields).encode(self.charset)
                         records.append(parser.row(fields))
                 except (ValueError, csv.Error) as error:
                     if not self._ignore_parse_errors:
@@ -352,6 +368,7 @@ class CsvReaderFormat(LineFormat):
 
     def _header_order(self, path: str) -> list[int]:
         with open_file(Path(path)) as file:
+            skip_byte_order_mark(file)
             line = file.readline().decode(self.charset).rstrip("\r\n")
         found = _LineParser(self._schema.row_type, self._schema.dialect).fields(line)
         columns = list(self._schema)

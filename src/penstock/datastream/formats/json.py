@@ -177,6 +177,7 @@ class JsonReaderFormat(LineFormat):
 
     def __init__(self, type_info: RowTypeInfo | None = None, *, ignore_parse_errors: bool = False) -> None:
         super().__init__()
+        self.skips_byte_order_mark = True
         self._schema = None if type_info is None else JsonRowDeserializationSchema(_checked(type_info))
         self._ignore_parse_errors = ignore_parse_errors
 

@@ -19,6 +19,8 @@ from penstock.runtime.user_errors import exits_are_errors, user_error
 
 Results = Iterable[Any] | None
 
+_GRACE_SECONDS = 1.0  # for a call that is cancelled to clean up behind itself
+
 
 class _ResultFuture(ResultFuture[Any]):
     """Completes a future of the event loop, from whatever thread; only the first time counts."""
@@ -50,6 +52,15 @@ def _takes_a_future(method: Any) -> bool:
     return not inspect.iscoroutinefunction(method) and len(inspect.signature(method).parameters) == 2
 
 
+def _raise_first_error(done: Iterable[asyncio.Future[None]]) -> None:
+    errors = [
+        finished.exception() for finished in done
+    ]  # all are looked at, or asyncio complains of those that are not
+    for error in errors:
+        if error is not None:
+            raise error
+
+
 class AsyncWaitOperator(FunctionOperator):
     """Runs an AsyncFunction on an event loop of its own."""
 
@@ -70,6 +81,7 @@ class AsyncWaitOperator(FunctionOperator):
     def open(self) -> None:
         """Create the event loop, then open the function."""
         self._loop = asyncio.new_event_loop()
+        self._left_behind: set[asyncio.Future[None]] = set()
         self._by_callback = _takes_a_future(self.function.async_invoke)
         super().open()
 
@@ -93,20 +105,57 @@ class AsyncWaitOperator(FunctionOperator):
         """
         completed: list[tuple[int, Results]] = []
         waiting = iter(enumerate(values))
+        under_way: dict[Any, tuple[int, Any, float]] = {}
+        now = self._loop.time
 
-        async def calls_in_turn() -> None:
+        async def calls_in_turn(late: tuple[int, Any] | None = None) -> None:
+            if late is not None:
+                completed.append((late[0], await self._timed_out(late[1])))
+            this = asyncio.current_task()
             for position, value in waiting:
-                completed.append((position, await self._one_call(value)))
+                under_way[this] = (position, value, now())
+                results = await self._one_call(value)
+                if under_way.pop(this, None) is None:
+                    return  # left behind: somebody else goes on
+                completed.append((position, results))
 
-        loops = [asyncio.ensure_future(calls_in_turn()) for _ in range(min(self._capacity, len(values)))]
+        loops = {asyncio.ensure_future(calls_in_turn()) for _ in range(min(self._capacity, len(values)))}
+        patience = None if self._timeout is None else self._timeout + _GRACE_SECONDS
         try:
-            await asyncio.gather(*loops)
+            while loops:
+                done, loops = await asyncio.wait(loops, timeout=patience, return_when=asyncio.FIRST_EXCEPTION)
+                _raise_first_error(done)
+                if patience is None:
+                    continue
+                for deaf in [task for task in loops if task in under_way and now() - under_way[task][2] >= patience]:
+                    position, value, _ = under_way.pop(deaf)
+                    self._leave_behind(deaf)
+                    loops.remove(deaf)
+                    loops.add(asyncio.ensure_future(calls_in_turn((position, value))))
         except BaseException:
-            for pending in loops:
-                pending.cancel()
-            await asyncio.gather(*loops, return_exceptions=True)
+            await self._cancel(loops)
             raise
         return sorted(completed, key=lambda pair: pair[0]) if self._ordered else completed
+
+    async def _cancel(self, loops: set[asyncio.Task[None]]) -> None:
+        """A call that does not want to be cancelled must not keep the job from failing."""
+        for pending in loops:
+            pending.cancel()
+        if loops:
+            done, deaf = await asyncio.wait(loops, timeout=_GRACE_SECONDS)
+            for task in (*done, *deaf):
+                self._leave_behind(task)
+
+    def _leave_behind(self, task: asyncio.Future[None]) -> None:
+        """Whatever becomes of a call, nobody waits for it any more."""
+        self._left_behind.add(task)  # the event loop itself does not hold on to it
+
+        def forget(done: asyncio.Future[None]) -> None:
+            self._left_behind.discard(done)
+            if not done.cancelled():
+                done.exception()
+
+        task.add_done_callback(forget)
 
     async def _one_call(self, value: Any) -> Results:
         """The results for a record, with all retries; what goes wrong names the record."""
@@ -114,39 +163,45 @@ class AsyncWaitOperator(FunctionOperator):
         try:
             async with limit:
                 with exits_are_errors(self.context.operator_name):  # an exit would leave the event loop as it stands
-                    return await self._with_retries(value)
-        except TimeoutError as error:
-            if not limit.expired():  # the function's own
+                    results = await self._with_retries(value, limit)
+        except Exception as error:
+            if not limit.expired():  # with the function's own TimeoutError, too
                 raise user_error(self.context, error, "async_invoke") from None
-        except Exception as error:
-            raise user_error(self.context, error, "async_invoke") from None
-        try:
-            with exits_are_errors(self.context.operator_name):
-                return await self._timed_out(value)
-        except Exception as error:
-            raise user_error(self.context, error, "timeout") from None
+        else:
+            if not limit.expired():
+                return results
+        # What a call gives or raises that was cancelled comes too late.
+        return await self._timed_out(value)
 
     async def _timed_out(self, value: Any) -> Results:
         """What the function gives instead; it may have to ask somebody else, too."""
-        results: Any = self.function.timeout(value)
-        if inspect.isawaitable(results):
-            results = await results
+        try:
+            with exits_are_errors(self.context.operator_name):
+                results: Any = self.function.timeout(value)
+                if inspect.isawaitable(results):
+                    results = await results
+        except Exception as error:
+            raise user_error(self.context, error, "timeout") from None
         found: Results = results
         return found
 
-    async def _with_retries(self, value: Any) -> Results:
+    async def _with_retries(self, value: Any, limit: asyncio.Timeout) -> Results:
         predicate = self._retries.get_retry_predicate()
         try_again_after, try_again_with = predicate.exception_predicate(), predicate.result_predicate()
         attempts = 1
         results: Any
+
+        def may_retry(attempts: int) -> bool:
+            return not limit.expired() and self._retries.can_retry(attempts)
+
         while True:
             try:
                 results = await self._invoke(value)
             except Exception as error:
-                if not self._retries.can_retry(attempts) or try_again_after is None or not try_again_after(error):
+                if try_again_after is None or not may_retry(attempts) or not try_again_after(error):
                     raise
             else:
-                if not self._retries.can_retry(attempts) or try_again_with is None or not try_again_with(results):
+                if try_again_with is None or not may_retry(attempts) or not try_again_with(results):
                     found: Results = results
                     return found
             await asyncio.sleep(self._retries.get_backoff_time_millis(attempts) / 1000)
@@ -181,10 +236,14 @@ class AsyncWaitOperator(FunctionOperator):
         try:
             super().close()
         finally:
-            self._loop.close()
+            self._close_loop()
+
+    def _close_loop(self) -> None:
+        self._loop.set_exception_handler(lambda loop, context: None)  # calls left behind are nobody's concern
+        self._loop.close()
 
     def __del__(self) -> None:
         """A task whose worker moves on is dropped without being closed."""
         loop = getattr(self, "_loop", None)
         if loop is not None and not loop.is_closed() and not loop.is_running():
-            loop.close()
+            self._close_loop()

@@ -234,8 +234,10 @@ class SimulatedCrashError(BaseException):
     """The end of the process, as far as the job can tell."""
 
 
-def test_a_batch_replayed_after_its_commit_is_not_written_again(kafka):
+@pytest.mark.parametrize("target", [None, "__looks_internal"])
+def test_a_batch_replayed_after_its_commit_is_not_written_again(kafka, target):
     program = CountingJob(kafka)
+    program.target = kafka.topic(name=target) if target else program.target
     for _ in range(2):
         job = program.start()
         job.run_batch()

@@ -98,6 +98,10 @@ class FileEnumerator(SplitEnumerator):
             return
         first = self._next_listing == 0.0
         self._next_listing = None if self._interval is None else self._clock() + self._interval
+        if self._interval is None and self._log.listed:  # before the job was started again
+            for path in self._log.files:
+                self._waiting.extend(self._rest_of(path))
+            return
         files = visible_files(self._paths)
         for file in files:
             taken = self._log.files.get(file.path)
@@ -110,6 +114,8 @@ class FileEnumerator(SplitEnumerator):
         if gone:
             busy = {split.path for split in (*self._active.values(), *self._waiting)}
             self._log.drop([path for path in gone if path not in busy])
+        if self._interval is None:
+            self._log.all_listed()
 
     def _take(self, file: FoundFile) -> None:
         try:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+_LISTED = ""  # no path
 _COMPACT_AFTER = 10_000  # lines that say nothing any more
 
 
@@ -35,6 +36,7 @@ class FileLog:
     def __init__(self, directory: str | None) -> None:
         self.files: dict[str, TakenFile] = {}
         self.durable = directory is not None
+        self.listed = False
         self._path = None if directory is None else Path(directory) / "files.log"
         self._lines = 0
         if self._path is not None:
@@ -43,18 +45,34 @@ class FileLog:
                 self._load(self._path.read_bytes())
 
     def _load(self, data: bytes) -> None:
-        for line in data.splitlines():
+        good = 0
+        for line in data.splitlines(keepends=True):
             try:
                 path, *rest = json.loads(line)
             except ValueError:
-                break  # a crash cut the last line short: nobody has relied on it
+                break
+            if not line.endswith(b"\n"):
+                break
+            good += len(line)
             self._lines += 1
-            if rest == []:
+            if path == _LISTED:
+                self.listed = True
+            elif rest == []:
                 self.files.pop(path, None)
             elif isinstance(rest[0], str):
                 self.files[path].done.update(rest)
             else:
                 self.files[path] = TakenFile(*rest)
+        if good < len(
+            data
+        ):  # a crash cut the last line short: nobody has relied on it, and the next one needs its place
+            assert self._path is not None
+            os.truncate(self._path, good)
+
+    def all_listed(self) -> None:
+        """All files there were when the job was started are taken: those that come later do not concern it."""
+        self.listed = True
+        self._append([[_LISTED]])
 
     def take(self, path: str, modified: int, length: int) -> None:
         """A file's splits are about to be handed out."""
@@ -88,7 +106,7 @@ class FileLog:
 
     def _compact(self) -> None:
         assert self._path is not None
-        entries: list[list[object]] = []
+        entries: list[list[object]] = [[_LISTED]] if self.listed else []
         for path, file in self.files.items():
             entries.append([path, file.modified, file.length])
             if file.done:

@@ -7,15 +7,17 @@ the driver, so the length of a file in units must be cheap to find.
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import lzma
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from penstock.common.errors import InvalidProgramError
+from penstock.common.errors import InvalidProgramError, RecordFormatError
 from penstock.common.typeinfo import TypeInformation, Types
 
 __all__ = ["BulkFormat", "FileFormat", "LineFormat", "StreamFormat", "open_file"]
@@ -36,6 +38,14 @@ def open_file(path: Path) -> BinaryIO:
 def is_compressed(path: str) -> bool:
     """Whether a file can only be read from its beginning."""
     return Path(path).suffix in _OPENERS
+
+
+def skip_byte_order_mark(file: BinaryIO) -> int:
+    """From the beginning of a file of UTF-8 to its text; how many bytes that was."""
+    if file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8:
+        return len(codecs.BOM_UTF8)
+    file.seek(0)
+    return 0
 
 
 class FileFormat(ABC):
@@ -88,9 +98,13 @@ class StreamFormat(FileFormat):
                 yield batch
 
     @staticmethod
-    def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
-        """The lines of text files; ``.gz``, ``.bz2`` and ``.xz`` are decompressed."""
-        return _TextLineFormat(charset_name)
+    def text_line_format(charset_name: str = "UTF-8", errors: str = "strict") -> StreamFormat:
+        """The lines of text files; ``.gz``, ``.bz2`` and ``.xz`` are decompressed.
+
+        :param errors: what to do with bytes that are no text, as in Python's ``open``: ``strict`` fails the job,
+            ``replace`` puts a replacement character in their place, as Flink does.
+        """
+        return _TextLineFormat(charset_name, errors)
 
 
 class BulkFormat(FileFormat):
@@ -102,6 +116,7 @@ class LineFormat(StreamFormat):
 
     split_units: int | None = _SPLIT_BYTES
     lines_to_skip: int = 0
+    skips_byte_order_mark: bool = False
 
     def __init__(self, charset: str = "UTF-8") -> None:
         try:
@@ -131,7 +146,7 @@ class LineFormat(StreamFormat):
                     file.seek(first)
                     position = first
             else:
-                position = sum(len(file.readline()) for _ in range(self.lines_to_skip))
+                position = self._skip_head(file)
             whole = is_compressed(path)
             while whole or position < end:
                 block = file.read(_BLOCK if whole else min(_BLOCK, end - position))
@@ -146,7 +161,12 @@ class LineFormat(StreamFormat):
 
     def _end_of_head(self, path: str) -> int:
         with Path(path).open("rb") as file:
-            return sum(len(file.readline()) for _ in range(self.lines_to_skip))
+            return self._skip_head(file)
+
+    def _skip_head(self, file: BinaryIO) -> int:
+        """To the first line that may be a record."""
+        mark = skip_byte_order_mark(file) if self.skips_byte_order_mark else 0
+        return mark + sum(len(file.readline()) for _ in range(self.lines_to_skip))
 
     def decode_block(self, block: bytes, path: str) -> list[Any]:
         """The records in a block of whole lines."""
@@ -157,12 +177,46 @@ class LineFormat(StreamFormat):
 
 
 class _TextLineFormat(LineFormat):
+    def __init__(self, charset: str, errors: str) -> None:
+        super().__init__(charset)
+        try:
+            codecs.lookup_error(errors)
+        except LookupError:
+            raise InvalidProgramError(f"unknown way to handle bytes that are no text: {errors!r}") from None
+        self._errors = errors
+        # Where a line ends cannot be seen in the bytes of, say, UTF-16: such a file is read as a whole.
+        self._cuttable = "a\n".encode(charset).endswith(b"a\n")
+
+    def length(self, path: str) -> int:
+        return super().length(path) if self._cuttable else 1
+
+    def advance(self, path: str, start: int, end: int, max_records: int) -> int:
+        return super().advance(path, start, end, max_records) if self._cuttable else end
+
+    def read(self, path: str, start: int, end: int) -> Iterator[list[Any]]:
+        if self._cuttable:
+            yield from super().read(path, start, end)
+            return
+        with TextIOWrapper(open_file(Path(path)), self.charset, self._errors, newline="\n") as text:
+            while lines := list(islice(text, _RECORDS_AT_ONCE)):
+                yield [line.removesuffix("\n").removesuffix("\r") for line in lines]
+
     def decode_lines(self, lines: list[bytes], path: str) -> list[Any]:
-        return [line.decode(self.charset) for line in lines]
+        return [self._decoded(line, path) for line in lines]
+
+    def _decoded(self, line: bytes, path: str) -> str:
+        try:
+            return line.decode(self.charset, self._errors)
+        except UnicodeDecodeError as error:
+            reason = f"{path}: a line is not {self.charset}: {error}; errors='replace' of the text format reads it"
+            raise RecordFormatError(reason, message=line) from None
 
     def decode_block(self, block: bytes, path: str) -> list[Any]:
         """One call for thousands of lines."""
-        text = block.decode(self.charset)
+        try:
+            text = block.decode(self.charset, self._errors)
+        except UnicodeDecodeError:
+            return super().decode_block(block, path)  # which finds the line
         if "\r" not in text:
             return text.removesuffix("\n").split("\n")
         return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]

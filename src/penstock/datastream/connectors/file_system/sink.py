@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 from penstock.common.errors import InvalidProgramError, shorten
 from penstock.common.serialization import BulkWriterFactory, Encoder
 from penstock.core.sink import Committer, Sink, SinkWriter, WriterInitContext
+from penstock.datastream.connectors.file_system.local_path import local_path
 from penstock.datastream.connectors.file_system.sink_committer import FileSinkCommitter
 from penstock.datastream.connectors.file_system.sink_options import (
     BucketAssigner,
@@ -19,7 +20,6 @@ from penstock.datastream.connectors.file_system.sink_options import (
     RollingPolicy,
 )
 from penstock.datastream.connectors.file_system.sink_writer import FileSinkOptions, FileSinkWriter
-from penstock.datastream.connectors.text_file import local_path
 
 __all__ = ["FileSink", "StreamingFileSink"]
 

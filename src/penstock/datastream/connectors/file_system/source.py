@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from penstock.common.typeinfo import TypeInformation
 from penstock.core.source import Boundedness, Source, SourceReader, SourceSplit, SplitEnumerator
 from penstock.datastream.connectors.file_system.enumerator import FileEnumerator, FileSplit
 from penstock.datastream.connectors.file_system.formats import BulkFormat, FileFormat, StreamFormat
-from penstock.datastream.connectors.text_file import local_path
+from penstock.datastream.connectors.file_system.local_path import local_path
 
 __all__ = ["FileEnumeratorProvider", "FileSource", "FileSourceBuilder", "FileSplitAssignerProvider"]
 
@@ -164,9 +164,7 @@ class FileSourceBuilder:
 
     def build(self) -> FileSource:
         if self._interval_ms is None:
-            for path in self._paths:
-                if not Path(path).exists():
-                    raise InvalidProgramError(f"there is no file or directory {path!r}")
+            existing_paths(self._paths)
         return FileSource(
             self._format,
             self._paths,
@@ -174,6 +172,15 @@ class FileSourceBuilder:
             enumerator=self._enumerator,
             reread_modified=self._reread_modified,
         )
+
+
+def existing_paths(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
+    """Local paths; a missing one is refused where the program is written."""
+    found = [local_path(path) for path in paths]
+    for path in found:
+        if not Path(path).exists():
+            raise InvalidProgramError(f"there is no file or directory {path!r}")
+    return found
 
 
 def _checked(file_format: Any, kind: Any) -> FileFormat:

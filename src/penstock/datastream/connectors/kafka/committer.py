@@ -52,6 +52,7 @@ _ANSWER_SECONDS = 60.0
 _RETRY_SECONDS = 0.1
 _TOPIC_SECONDS = 2.0
 _MARKER_PARTITION = 0
+_INTERNAL = ("__consumer_offsets", "__transaction_state")
 
 
 @dataclass(slots=True)
@@ -217,7 +218,7 @@ def _last_marker(group: Mapping[str, Any], level: str) -> _Marker:
     package = confluent_kafka()
     consumer = new_consumer({**group, "isolation.level": level})
     topics = consumer.list_topics(timeout=_ANSWER_SECONDS).topics
-    asked = [package.TopicPartition(name, _MARKER_PARTITION) for name in topics if not name.startswith("__")]
+    asked = [package.TopicPartition(name, _MARKER_PARTITION) for name in topics if name not in _INTERNAL]
     deadline = time.monotonic() + _ANSWER_SECONDS
     try:
         while True:

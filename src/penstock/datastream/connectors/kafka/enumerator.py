@@ -98,6 +98,8 @@ class KafkaEnumerator(SplitEnumerator):
         self._ends: dict[str, int] = {}
         self._next_discovery = 0.0
         self._next_refresh = 0.0
+        self._next_search = 0.0
+        self._absent: set[str] = set()
         self._admin: Any = None
         self._consumer: Any = None
         self._committer: GroupCommitter | None = None
@@ -188,10 +190,30 @@ class KafkaEnumerator(SplitEnumerator):
 
     def latest_offset(self, split: SourceSplit, start_offset: Any, max_records: int) -> Any:
         position, stop = position_of(start_offset), stop_of(start_offset)
-        latest = min(self._ends.get(split.split_id, 0), position + max_records)
+        known = self._ends.get(split.split_id)
+        if known is not None and known < position:
+            assert isinstance(split, KafkaPartitionSplit)
+            again = self._reset_offset(split, position, known)
+            return again if stop is None else [again, stop]
+        latest = min(known or 0, position + max_records)
         if stop is not None:
             return [max(position, min(latest, stop)), stop]
         return max(position, latest)
+
+    def _reset_offset(self, split: KafkaPartitionSplit, position: int, end: int) -> int:
+        """A partition never gets shorter by itself: another one has taken its place, or it has lost records."""
+        problem = f"partition {split.split_id} ends at {end}, but was read up to {position}: its topic was made again"
+        reset = self._settings.get("auto.offset.reset")
+        if reset in ("earliest", "smallest", "beginning"):
+            LOG.warning("%s; it is read from its beginning", problem)
+            return self.earliest([split.name])[split.name]
+        if reset in ("latest", "largest", "end"):
+            LOG.warning("%s; it is read from its end", problem)
+            return end
+        raise KafkaError(
+            f"{problem}, or has lost records. Set the property auto.offset.reset to 'earliest' to read what is there "
+            "now, or to 'latest' to go on with what comes"
+        )
 
     def is_finished(self, split: SourceSplit, offset: Any) -> bool:
         stop = stop_of(offset)
@@ -200,23 +222,44 @@ class KafkaEnumerator(SplitEnumerator):
     def _refresh(self, now: float) -> None:
         """Learn how far the partitions reach by now. If no broker answers there is simply nothing new."""
         self._next_refresh = now + _REFRESH_SECONDS
-        package = confluent_kafka()
-        splits = self._splits.values()
-        asked = [package.TopicPartition(split.topic, split.partition, package.OFFSET_END) for split in splits]
-        if not asked:
-            return
+        if self._absent and now >= self._next_search:
+            self._look_for_absent()
+        splits = [split for split in self._splits.values() if split.topic not in self._absent]
         try:
-            # The consumer asks each broker once; an admin client asks who leads the partitions first, every time. That
-            # is needed for those that the consumer has not heard of yet, or whose leader is another one now.
-            answers = self._ask(lambda: self._consumer.offsets_for_times(asked, timeout=_ANSWER_SECONDS))
-            found = {KafkaTopicPartition(one.topic, one.partition): one.offset for one in answers if one.error is None}
-            missing = [split.name for split in splits if found.get(split.name, -1) < 0]
-            found |= self._list_offsets(missing, latest=True, seconds=_ANSWER_SECONDS)
+            self._ends |= self._current_ends(splits)
         except KafkaError as error:
+            if self._look_for_absent():  # the question was wrong: without these topics it can be answered
+                self._next_refresh = 0.0
+                return
             LOG.warning("%s", error)
             self._next_refresh = time.monotonic() + _PROBLEM_PAUSE_SECONDS
-            return
-        self._ends.update({str(name): offset for name, offset in found.items()})
+
+    def _current_ends(self, splits: Sequence[KafkaPartitionSplit]) -> dict[str, int]:
+        if not splits:
+            return {}
+        package = confluent_kafka()
+        asked = [package.TopicPartition(split.topic, split.partition, package.OFFSET_END) for split in splits]
+        # The consumer asks each broker once; an admin client asks who leads the partitions first, every time. That
+        # is needed for those that the consumer has not heard of yet, or whose leader is another one now.
+        answers = self._ask(lambda: self._consumer.offsets_for_times(asked, timeout=_ANSWER_SECONDS))
+        found = {KafkaTopicPartition(one.topic, one.partition): one.offset for one in answers if one.error is None}
+        missing = [split.name for split in splits if found.get(split.name, -1) < 0]
+        found |= self._list_offsets(missing, latest=True, seconds=_ANSWER_SECONDS)
+        return {str(name): offset for name, offset in found.items()}
+
+    def _look_for_absent(self) -> bool:
+        """Topics that were deleted: Kafka answers no question in which one of them occurs. Whether there are others."""
+        self._next_search = time.monotonic() + _PROBLEM_PAUSE_SECONDS
+        try:
+            present = self._admin.list_topics(timeout=_ANSWER_SECONDS).topics
+        except confluent_kafka().KafkaException:
+            return False
+        absent = {split.topic for split in self._splits.values() if split.topic not in present}
+        changed = absent != self._absent
+        if absent - self._absent:
+            LOG.warning("topics that are read are gone: %s", ", ".join(sorted(absent)))
+        self._absent = absent
+        return changed
 
     # -- the questions of offsets initializers --------------------------------------------------------------------
 

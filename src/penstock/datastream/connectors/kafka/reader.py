@@ -96,6 +96,8 @@ class KafkaReader(SourceReader):
     ) -> Iterator[tuple[list[Any], list[int] | None]]:
         assert isinstance(split, KafkaPartitionSplit)
         end = position_of(end_offset)
+        if end < position_of(start_offset):
+            return  # the step to the beginning of a topic that was made again
         partition = self._position((split.topic, split.partition), position_of(start_offset))
         decode = self._deserializer.deserialize_messages
         deadline = time.monotonic() + _STALLED_SECONDS
