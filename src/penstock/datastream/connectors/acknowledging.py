@@ -25,7 +25,7 @@ from penstock.core.functions import (
 )
 from penstock.core.state import ListStateDescriptor
 
-__all__ = ["AcknowledgingSource", "Arrival"]
+__all__ = ["AcknowledgingSource", "Arrival", "Inbox"]
 
 _POLL_SECONDS = 0.1
 _REMEMBERED_CHECKPOINTS = 100
@@ -46,6 +46,17 @@ class Arrival:
     timestamp: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Confirmed:
+    """The broker has forgotten these messages: what arrives behind this is none of them."""
+
+    message_ids: list[str]
+
+
+Inbox = queue.SimpleQueue[Arrival | _Confirmed | BaseException]
+"""What a connection has brought, in order."""
+
+
 class AcknowledgingSource(SourceFunction, CheckpointedFunction, CheckpointListener):
     """The base of such sources. Subclasses connect, put arrivals into a queue, and acknowledge."""
 
@@ -56,12 +67,15 @@ class AcknowledgingSource(SourceFunction, CheckpointedFunction, CheckpointListen
     # -- for subclasses -----------------------------------------------------------------------------------------
 
     @abstractmethod
-    def connect(self, arrived: queue.SimpleQueue[Arrival | BaseException]) -> Any:
+    def connect(self, arrived: Inbox) -> Any:
         """A connection that puts what arrives into the queue, from any thread; an exception means that it is lost."""
 
     @abstractmethod
     def acknowledge(self, connection: Any, tokens: list[Any], done: Callable[[], None]) -> None:
-        """Tells the broker to forget messages; calls ``done``, from any thread, when it surely has."""
+        """Tells the broker to forget messages; calls ``done``, from any thread, when it surely has.
+
+        Whatever the broker has sent of them once more must be in the queue by then.
+        """
 
     @abstractmethod
     def disconnect(self, connection: Any) -> None:
@@ -80,7 +94,7 @@ class AcknowledgingSource(SourceFunction, CheckpointedFunction, CheckpointListen
         self._current: list[tuple[str | None, Any]] = []
         self._pending: list[tuple[int, list[tuple[str | None, Any]]]] = []
         self._again: list[tuple[int, str, Any]] = []  # came again before their checkpoint was complete
-        self._confirmed: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
+        self._arrived: Inbox = queue.SimpleQueue()
         self._connection: Any = None
 
     def open(self, runtime_context: RuntimeContext) -> None:
@@ -90,7 +104,9 @@ class AcknowledgingSource(SourceFunction, CheckpointedFunction, CheckpointListen
         self._number = context.get_checkpoint_id()
         self._pending.append((self._number, self._current))
         self._current = []
-        self._forget_confirmed()
+        oldest = self._number - _REMEMBERED_CHECKPOINTS
+        for message_id in [one for one, number in self._seen.items() if number < oldest]:
+            del self._seen[message_id]
         self._state.update(list(self._seen.items()))
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
@@ -105,22 +121,18 @@ class AcknowledgingSource(SourceFunction, CheckpointedFunction, CheckpointListen
         tokens = [token for _, token in messages if token is not None]
         ids = [message_id for message_id, token in messages if message_id is not None and token is not None]
         if self._connection is not None and tokens:
-            self.acknowledge(self._connection, tokens, lambda: self._confirmed.put(ids))
-
-    def _forget_confirmed(self) -> None:
-        while not self._confirmed.empty():
-            for message_id in self._confirmed.get():
-                self._seen.pop(message_id, None)
-        oldest = self._number - _REMEMBERED_CHECKPOINTS
-        for message_id in [one for one, number in self._seen.items() if number < oldest]:
-            del self._seen[message_id]
+            arrived = self._arrived
+            # Behind what has arrived before: one of these messages, sent again just then, may be among it.
+            self.acknowledge(self._connection, tokens, lambda: arrived.put(_Confirmed(ids)))
 
     def run(self, ctx: SourceFunction.SourceContext) -> None:
         connected = False
         while self._running:
-            arrived: queue.SimpleQueue[Arrival | BaseException] = queue.SimpleQueue()
+            arrived: Inbox = queue.SimpleQueue()
             try:
-                self._connection = self.connect(arrived)
+                connection = self.connect(arrived)
+                with ctx.get_checkpoint_lock():
+                    self._arrived, self._connection = arrived, connection
                 connected = True
                 self._receive(ctx, arrived)
             except ConnectionError as error:
@@ -130,11 +142,16 @@ class AcknowledgingSource(SourceFunction, CheckpointedFunction, CheckpointListen
                 self._lose_connection(ctx)
                 self._pause(wait)
 
-    def _receive(self, ctx: SourceFunction.SourceContext, arrived: queue.SimpleQueue[Arrival | BaseException]) -> None:
+    def _receive(self, ctx: SourceFunction.SourceContext, arrived: Inbox) -> None:
         while self._running:
             try:
                 arrival = arrived.get(timeout=_POLL_SECONDS)
             except queue.Empty:
+                continue
+            if isinstance(arrival, _Confirmed):
+                with ctx.get_checkpoint_lock():
+                    for message_id in arrival.message_ids:
+                        self._seen.pop(message_id, None)
                 continue
             if isinstance(arrival, (ConnectionError, PenstockError)):
                 raise arrival

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import queue
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any
 from penstock.common.errors import InvalidProgramError, JobExecutionError
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.core.sink import Sink, SinkWriter, WriterInitContext
-from penstock.datastream.connectors.acknowledging import AcknowledgingSource, Arrival
+from penstock.datastream.connectors.acknowledging import AcknowledgingSource, Arrival, Inbox
 
 __all__ = ["MqttBroker", "MqttSink", "MqttSource"]
 
@@ -113,7 +112,7 @@ class MqttSource(AcknowledgingSource):
         if not 0 < receive_maximum < 65_536:
             raise InvalidProgramError(f"the receive maximum is between 1 and 65,535, got {receive_maximum}")
 
-    def connect(self, arrived: queue.SimpleQueue[Arrival | BaseException]) -> Any:
+    def connect(self, arrived: Inbox) -> Any:
         client = self._broker.client(self._client_id, manual_ack=True)
         ready = threading.Event()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import queue
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 from penstock.common.errors import InvalidProgramError, JobExecutionError
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.core.sink import Sink, SinkWriter, WriterInitContext
-from penstock.datastream.connectors.acknowledging import AcknowledgingSource, Arrival
+from penstock.datastream.connectors.acknowledging import AcknowledgingSource, Arrival, Inbox
 
 __all__ = ["JetStreamSink", "JetStreamSource"]
 
@@ -33,6 +32,8 @@ class _Link:
     """A connection, with an event loop in a thread of its own."""
 
     def __init__(self, servers: list[str], lost: Callable[[], None]) -> None:
+        self.acknowledged: list[Callable[[], None]] = []
+        """To be called when all that came before has been handed on."""
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, name="nats", daemon=True)
         self._thread.start()
@@ -119,7 +120,7 @@ class JetStreamSource(AcknowledgingSource):
         self._ack_wait_ms = ack_wait_ms
         self._reconnect_ms = reconnect_ms
 
-    def connect(self, arrived: queue.SimpleQueue[Arrival | BaseException]) -> Any:
+    def connect(self, arrived: Inbox) -> Any:
         link = _Link(self._servers, lambda: arrived.put(ConnectionError("NATS is away")))
         try:
             subscription = link.call(self._subscribe(link))
@@ -129,7 +130,7 @@ class JetStreamSource(AcknowledgingSource):
                 f"cannot read subject '{self._subject}' at {', '.join(self._servers)}: {type(error).__name__}: "
                 f"{error}; does a stream with this subject exist?"
             ) from error
-        asyncio.run_coroutine_threadsafe(_receive(subscription, arrived), link.loop)
+        asyncio.run_coroutine_threadsafe(_receive(subscription, arrived, link), link.loop)
         return link
 
     async def _subscribe(self, link: _Link) -> Any:
@@ -144,7 +145,7 @@ class JetStreamSource(AcknowledgingSource):
         return await link.stream.pull_subscribe(self._subject, durable=self._durable, config=config)
 
     def acknowledge(self, connection: Any, tokens: list[Any], done: Callable[[], None]) -> None:
-        asyncio.run_coroutine_threadsafe(_acknowledge(tokens, done), connection.loop)
+        asyncio.run_coroutine_threadsafe(_acknowledge(tokens, done, connection), connection.loop)
 
     def disconnect(self, connection: Any) -> None:
         connection.close()
@@ -153,13 +154,14 @@ class JetStreamSource(AcknowledgingSource):
         return self._reconnect_ms / 1000
 
 
-async def _receive(subscription: Any, arrived: queue.SimpleQueue[Arrival | BaseException]) -> None:
+async def _receive(subscription: Any, arrived: Inbox, link: _Link) -> None:
     errors = _nats().errors
     while True:
+        acknowledged, link.acknowledged = link.acknowledged, []
         try:
             messages = await subscription.fetch(_FETCH, timeout=_FETCH_SECONDS)
         except (TimeoutError, errors.TimeoutError):
-            continue
+            messages = []
         except asyncio.CancelledError:
             raise
         except Exception as error:
@@ -167,14 +169,20 @@ async def _receive(subscription: Any, arrived: queue.SimpleQueue[Arrival | BaseE
             return
         for message in messages:
             arrived.put(Arrival(message.data, str(message.metadata.sequence.stream), message))
+        if len(messages) == _FETCH:  # there may be more that came before the acknowledgement
+            link.acknowledged = acknowledged + link.acknowledged
+            continue
+        for done in acknowledged:
+            done()
 
 
-async def _acknowledge(messages: list[Any], done: Callable[[], None]) -> None:
+async def _acknowledge(messages: list[Any], done: Callable[[], None], link: _Link) -> None:
+    """What is not acknowledged in time is sent again: a copy may be under way, which comes before the answer."""
     with contextlib.suppress(Exception):  # a connection that is lost: the messages come again
         for message in messages[:-1]:
             await message.ack()
         await messages[-1].ack_sync(timeout=_SECONDS)  # answered when all of them have arrived
-        done()
+        link.acknowledged.append(done)
 
 
 class JetStreamSink(Sink):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import queue
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Self
@@ -12,7 +11,7 @@ from penstock.common.errors import InvalidProgramError, JobExecutionError
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.common.unsupported import no_java_object
 from penstock.core.sink import Sink, SinkWriter, WriterInitContext
-from penstock.datastream.connectors.acknowledging import AcknowledgingSource, Arrival
+from penstock.datastream.connectors.acknowledging import AcknowledgingSource, Arrival, Inbox
 
 __all__ = ["RMQConnectionConfig", "RMQSink", "RMQSource"]
 
@@ -226,7 +225,7 @@ class RMQSource(AcknowledgingSource):
         self._queue_name = queue_name
         self._use_correlation_id = use_correlation_id
 
-    def connect(self, arrived: queue.SimpleQueue[Arrival | BaseException]) -> Any:
+    def connect(self, arrived: Inbox) -> Any:
         return _Consumer(self._config, self._queue_name, self._use_correlation_id, arrived)
 
     def acknowledge(self, connection: Any, tokens: list[Any], done: Callable[[], None]) -> None:
@@ -250,7 +249,7 @@ class _Consumer:
         config: RMQConnectionConfig,
         queue_name: str,
         use_correlation_id: bool,
-        arrived: queue.SimpleQueue[Arrival | BaseException],
+        arrived: Inbox,
     ) -> None:
         self._use_correlation_id = use_correlation_id
         self._queue_name = queue_name
