@@ -1,8 +1,13 @@
-"""How the work of a batch is divided among Spark's tasks."""
+"""How the work of a batch is divided among Spark's tasks, and the end of the server that does it."""
+
+import threading
+
+import pytest
 
 from penstock.core.source import SourceSplit
+from penstock.runtime.coordinator import SourceCoordinator
 from penstock.runtime.source_stage import SourceWork, SplitRange
-from penstock.spark.source_server import _SMALL_BATCH, split_works
+from penstock.spark.source_server import _SMALL_BATCH, SourceClient, SourceServer, split_works
 
 
 def work(subtask, start, end, readers=1):
@@ -34,3 +39,19 @@ def test_where_offsets_are_no_numbers_a_batch_counts_as_large():
 
 def test_a_batch_without_work_is_one_task_that_carries_the_header():
     assert split_works([], 4, spread=True) == [[]]
+
+
+def test_no_thread_is_left_of_a_server_that_was_closed():
+    before = set(threading.enumerate())
+    server = SourceServer(SourceCoordinator([]), 2)
+    clients = [SourceClient(server.address, server.secret) for _ in range(2)]  # they stay, as Spark's process does
+    for client in clients:
+        client.call("initial")
+    started = set(threading.enumerate()) - before
+    assert len(started) == 3
+    server.close()
+    for thread in started:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in started)
+    with pytest.raises((EOFError, OSError)):
+        clients[0].call("initial")

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import pickle
+import socket
 import tempfile
 import threading
 import time
@@ -58,6 +59,7 @@ class SourceServer:
         self.address = str(Path(self._directory) / "sources")
         self.secret = os.urandom(16)
         self._listener = Listener(self.address, "AF_UNIX", authkey=self.secret)
+        self._connections: set[Connection] = set()
         self._stop = threading.Event()
         self._first = True
         self.boundary = threading.Event()
@@ -73,10 +75,15 @@ class SourceServer:
         self._stop.set()
 
     def close(self) -> None:
-        """End the server."""
+        """End the server and its threads: closing a socket does not wake up whoever waits at it."""
         self._stop.set()
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as knock:
+            knock.connect(self.address)
         with contextlib.suppress(OSError):
             self._listener.close()
+        for connection in list(self._connections):
+            with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as twin:
+                twin.shutdown(socket.SHUT_RDWR)
         with contextlib.suppress(OSError):
             Path(self.address).unlink()
         with contextlib.suppress(OSError):
@@ -93,6 +100,7 @@ class SourceServer:
             threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
 
     def _answer(self, connection: Connection) -> None:
+        self._connections.add(connection)
         with connection, contextlib.suppress(EOFError, OSError):
             while True:
                 method, *arguments = connection.recv()
@@ -102,6 +110,7 @@ class SourceServer:
                     self.failure = error
                     answer = (False, f"{type(error).__name__}: {error}")
                 connection.send(answer)
+        self._connections.discard(connection)
 
     def _do_initial(self) -> Offset:
         return sealed(self._coordinator.initial_offset())
