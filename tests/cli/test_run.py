@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli.job_records import JobRecords
+from penstock.cli.job_records import JobRecords, default_directory
 from penstock.cli.main import main
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.execution_defaults import current_defaults
@@ -62,6 +62,13 @@ def test_a_job_runs_and_no_progress_is_shown_without_a_terminal(program, capsys)
     printed = capsys.readouterr()
     assert printed.out.splitlines() == ["1", "4", "9"]
     assert printed.err == ""
+    assert JobRecords().all()[-1].name == "squares"
+
+
+def test_the_tests_themselves_are_not_in_the_users_list_of_jobs(monkeypatch):
+    of_tests = default_directory()
+    monkeypatch.delenv("PENSTOCK_JOBS")
+    assert of_tests != default_directory()
 
 
 @pytest.mark.usefixtures("in_process")
