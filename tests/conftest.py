@@ -104,6 +104,14 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("variant", _variants(metafunc.definition))
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _jobs_of_tests(tmp_path_factory):
+    """`penstock list` is for the jobs of whoever runs the tests, not for theirs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PENSTOCK_JOBS", str(tmp_path_factory.mktemp("jobs")))
+        yield
+
+
 @pytest.fixture
 def spark():
     """The one Spark of this process."""

@@ -73,5 +73,10 @@ def test_what_cannot_be_shown_is_said(program, job, tmp_path, capsys):
     assert "cannot tell the format of plan.png" in capsys.readouterr().err
 
 
+def test_a_file_that_cannot_be_written_is_said(job, tmp_path, capsys):
+    assert main(["plan", "-o", str(tmp_path / "none" / "plan.svg"), job]) == 1
+    assert capsys.readouterr().err.startswith("error: cannot write the plan: ")
+
+
 def test_a_program_that_fails_gives_its_exit_code(program, capsys):
     assert main(["plan", str(program("raise SystemExit(7)"))]) == 7

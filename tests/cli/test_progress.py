@@ -135,3 +135,30 @@ def test_from_the_beginning_there_is_something_to_see():
         while "more: starting the job" not in terminal.getvalue():
             threading.Event().wait(0.01)
     assert terminal.getvalue().endswith("\r\x1b[K")
+
+
+def test_in_a_narrow_terminal_the_seconds_that_go_by_are_seen(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    terminal = io.StringIO()
+    line = ProgressLine(terminal, enabled=False)
+    line._starting = "average per sensor and second: starting Spark, some seconds the first time", NOW - 12
+    line.draw(NOW)
+    text = terminal.getvalue().removeprefix("\r\x1b[K")
+    assert text.endswith(" ... 12 s")
+    assert len(text) < 80
+
+
+def test_a_line_that_has_not_changed_is_not_drawn_again():
+    terminal = io.StringIO()
+    line = ProgressLine(terminal, enabled=False)
+    line._starting = "averages: starting Spark", NOW
+    for moment in (0, 0.25, 1, 1.25):
+        line.draw(NOW + moment)
+    assert terminal.getvalue().split("\r\x1b[K") == [
+        "",
+        "averages: starting Spark ... 0 s",
+        "averages: starting Spark ... 1 s",
+    ]
+    line.erase()
+    line.draw(NOW + 1)
+    assert terminal.getvalue().endswith("\r\x1b[K\r\x1b[Kaverages: starting Spark ... 1 s")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli.job_records import JobRecords
+from penstock.cli.job_records import JobRecords, default_directory
 from penstock.cli.main import main
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.execution_defaults import current_defaults
@@ -62,6 +62,13 @@ def test_a_job_runs_and_no_progress_is_shown_without_a_terminal(program, capsys)
     printed = capsys.readouterr()
     assert printed.out.splitlines() == ["1", "4", "9"]
     assert printed.err == ""
+    assert JobRecords().all()[-1].name == "squares"
+
+
+def test_the_tests_themselves_are_not_in_the_users_list_of_jobs(monkeypatch):
+    of_tests = default_directory()
+    monkeypatch.delenv("PENSTOCK_JOBS")
+    assert of_tests != default_directory()
 
 
 @pytest.mark.usefixtures("in_process")
@@ -95,6 +102,30 @@ def test_a_missing_file_and_a_wrong_setting_are_said(program, capsys):
     assert capsys.readouterr().err == "error: there is no file 'no_such_job.py'\n"
     assert main(["run", "-D", "nonsense", str(program(SUM))]) == 1
     assert capsys.readouterr().err == "error: -D needs KEY=VALUE, got 'nonsense'\n"
+
+
+FORGETFUL = SUM.replace('env.execute("squares")', "")
+
+
+def test_a_program_that_forgets_to_execute_is_told(program, capsys):
+    path = program(FORGETFUL)
+    assert main(["run", str(path)]) == 1
+    assert capsys.readouterr().err == f"error: {path} ended without calling execute(): its job was not run\n"
+
+
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize(
+    "text",
+    [
+        SUM + "env.from_collection([4]).print()",  # a job has run
+        FORGETFUL + "env.close()",  # on purpose
+        FORGETFUL.replace(".print().set_parallelism(1)", ""),
+        "print('nothing to do with streams')",
+    ],
+)
+def test_what_ends_without_execute_for_a_reason_is_no_mistake(program, text, capsys):
+    assert main(["run", str(program(text))]) == 0
+    assert capsys.readouterr().err == ""
 
 
 SHOW_KEYS = """
@@ -151,6 +182,12 @@ def test_a_wrong_option_is_exit_code_2(options, capsys):
     assert "penstock run: error: " in capsys.readouterr().err
 
 
+def test_without_a_program_nothing_else_is_asked_for(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["run"])
+    assert capsys.readouterr().err.endswith("error: the following arguments are required: program\n")
+
+
 def test_it_is_a_module_too():
     done = subprocess.run([sys.executable, "-m", "penstock", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("penstock ")
@@ -160,6 +197,7 @@ def test_without_a_command_there_is_help(capsys):
     assert main([]) == 0
     printed = capsys.readouterr().out
     assert all(f"penstock {command}" in printed for command in ("run", "plan", "doctor", "list", "stop"))
+    assert re.search(r"^ +savepoint +take a savepoint$", printed, re.MULTILINE)
 
 
 # -- detached ---------------------------------------------------------------------------------------------------------
@@ -209,6 +247,13 @@ def test_detached_a_program_that_fails_is_told_about(program, tmp_path):
     done = command("run", "-d", "--log", "job.log", str(program("raise RuntimeError('no way')")), cwd=tmp_path)
     assert done.returncode == 1
     assert "RuntimeError: no way" in done.stderr
+
+
+def test_detached_a_place_for_the_output_that_is_none_is_said(program, tmp_path, capsys):
+    assert main(["run", "-d", "--log", str(tmp_path / "none" / "job.log"), str(program(SUM))]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("error: cannot write the program's output: ")
+    assert error.endswith("--log FILE names another place\n")
 
 
 @pytest.mark.spark

@@ -164,3 +164,14 @@ def test_switches_with_other_names():
 def test_execution_config_refuses_nonsense(setter, value):
     with pytest.raises(InvalidProgramError):
         getattr(ExecutionConfig(), setter)(value)
+
+
+@pytest.mark.parametrize("wrong", [{"parallelism.default": 2}, None, "parallelism.default: 2"])
+def test_what_is_no_configuration_is_refused(wrong):
+    with pytest.raises(InvalidProgramError, match=r"expected a Configuration, got .*: Configuration\.from_dict\(\)"):
+        Configuration().add_all(wrong)
+
+
+def test_from_dict_takes_a_dict():
+    with pytest.raises(InvalidProgramError, match=r"from_dict\(\) takes a dict of settings, got 'a: b'"):
+        Configuration.from_dict("a: b")

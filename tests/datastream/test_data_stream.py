@@ -16,6 +16,7 @@ from penstock.datastream import (
 )
 from penstock.datastream.connectors import DiscardingSink
 from penstock.datastream.connectors.base import StreamTransformer, SupportsPreprocessing
+from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from penstock.datastream.utils import ResultTypeQueryable
 from penstock.runtime.operator import ChainingStrategy
 
@@ -381,3 +382,34 @@ def test_user_functions_keep_their_constructor_parameters(running_env, collected
             return value >= self.threshold
 
     assert sorted(collected(running_env.from_sequence(1, 5).filter(AtLeast(4)))) == [4, 5]
+
+
+@pytest.mark.parametrize(
+    "declare",
+    [
+        lambda env: env.from_collection([1], Types.INT),
+        lambda env: env.from_collection([1]).map(Identity(), Types.INT),
+        lambda env: env.from_collection([1]).key_by(lambda n: n, key_type=Types.INT),
+        lambda env: OutputTag("late", Types.INT),
+        lambda env: OutputTag("late", [Types.INT]),
+        lambda env: ValueStateDescriptor("last", Types.INT),
+        lambda env: ListStateDescriptor("all", Types.INT),
+        lambda env: MapStateDescriptor("by name", Types.STRING(), Types.INT),
+        lambda env: Types.LIST(Types.INT),
+        lambda env: Types.MAP(Types.STRING, Types.INT()),
+        lambda env: Types.TUPLE([Types.INT]),
+    ],
+)
+def test_a_type_without_its_parentheses_is_refused_where_it_stands(declare):
+    with pytest.raises(InvalidProgramError, match=r"must be a type such as Types\.INT\(\), got <function"):
+        declare(StreamExecutionEnvironment())
+
+
+def test_what_needs_keys_says_so():
+    stream = StreamExecutionEnvironment().from_collection([1])
+    with pytest.raises(AttributeError, match=r"^reduce\(\) needs keys: call key_by\(\) before it$"):
+        stream.reduce(max)
+    with pytest.raises(AttributeError, match=r"^count_window\(\) needs keys: .*, or count_window_all\(\)$"):
+        stream.count_window(3)
+    with pytest.raises(AttributeError, match="object has no attribute 'group_by'"):
+        stream.group_by(0)

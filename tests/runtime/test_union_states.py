@@ -1,6 +1,7 @@
 """Union list state after a failure: every subtask gets all elements, as it would from a savepoint."""
 
 import pytest
+from support import collected
 
 from penstock.common import Types
 from penstock.common.errors import CheckpointError
@@ -38,18 +39,15 @@ def start(cluster, found, snapshot=None):
 def test_every_subtask_gets_the_elements_of_all_after_a_failure():
     sink = CollectSink()
 
-    def records():
-        return [record for _ in range(sink.records.qsize()) for record in sink.records.get_nowait()]
-
     cluster = MiniCluster(max_records=2)
     job = start(cluster, sink)
     job.run_batch()
     job.run_batch()
-    assert records() == [None] * 4
+    assert collected(sink) == [None] * 4
     snapshot = job.snapshot()
     job = start(cluster, sink, snapshot)  # nothing but the snapshot is left of the job before
     job.run_batch()
-    assert records() == [[1, 2, 7, 8]] * 2
+    assert collected(sink) == [[1, 2, 7, 8]] * 2
     job.close()
     sink.release()
 
@@ -80,23 +78,20 @@ def test_what_a_savepoint_gave_to_a_subtask_that_left_it_as_it_is_survives_a_fai
         parted.map(Additions()).uid("additions").sink_to(sink)
         return cluster.start(list(env._sinks), env._job_settings(None), **origin)
 
-    def records():
-        return [record for _ in range(sink.records.qsize()) for record in sink.records.get_nowait()]
-
     job = start_additions(2)
     job.run_batch()
     job.run_batch()
     path = job.stop_with_savepoint(str(tmp_path))
-    seen = records()
+    seen = collected(sink)
     assert seen == [[]] * len(seen)
     job = start_additions(1, savepoint=path)  # from here on subtask 0 has all records
     job.run_batch()
-    assert records() == [[0, 1, 2]]
+    assert collected(sink) == [[0, 1, 2]]
     job = start_additions(1, snapshot=job.snapshot())
     job.run_batch()
     job.close()
     # Both subtasks held 0, 1, 2; the first one has added 4.
-    assert records() == [[0, 0, 1, 1, 2, 2, 4]]
+    assert collected(sink) == [[0, 0, 1, 1, 2, 2, 4]]
     sink.release()
 
 

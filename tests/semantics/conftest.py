@@ -1,8 +1,7 @@
 """What tests of semantics use: an environment of each variant, and ways to run jobs, at once or by hand."""
 
-import queue
-
 import pytest
+from support import collected
 
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.sinks import CollectSink
@@ -83,14 +82,7 @@ class HandDrivenJob:
         return self._drain()
 
     def _drain(self):
-        records = []
-        for sink in self._sinks:
-            while True:
-                try:
-                    records += sink.records.get_nowait()
-                except queue.Empty:
-                    break
-        return records
+        return collected(*self._sinks)
 
 
 @pytest.fixture(params=["warm-1", "cold-1", "restored-1", "warm-4", "cold-4", "restored-4"])

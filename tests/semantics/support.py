@@ -115,6 +115,11 @@ def script(env, *splits, bounded=True, name="Script"):
     return env.from_source(Script(*splits, bounded=bounded), WatermarkStrategy.no_watermarks(), name)
 
 
+def collected(*sinks):
+    """What the CollectSinks have got since the last call."""
+    return [record for sink in sinks for _ in range(sink.records.qsize()) for record in sink.records.get_nowait()]
+
+
 def assert_no_engine_in(text):
     """No frame of ours, nothing of Spark or the JVM."""
     for foreign in (

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from penstock.common import Types
-from penstock.core.sink import Committer, Sink, SinkWriter
+from penstock.core.sink import Committer, HandOverWriter, Sink
 from penstock.datastream import (
     KeyedBroadcastProcessFunction,
     KeyedProcessFunction,
@@ -55,22 +55,10 @@ class FileSink(Sink):
         self.directory = directory
 
     def create_writer(self, context):
-        return _FileWriter()
+        return HandOverWriter()
 
     def create_committer(self):
         return _FileCommitter(self.directory)
-
-
-class _FileWriter(SinkWriter):
-    def __init__(self):
-        self.pending = []
-
-    def write(self, value, context):
-        self.pending.append(value)
-
-    def prepare_commit(self):
-        ready, self.pending = self.pending, []
-        return ready
 
 
 class _FileCommitter(Committer):

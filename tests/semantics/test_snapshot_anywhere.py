@@ -1,11 +1,9 @@
 """Random keyed jobs, written to bytes and started again between any two records: as if nothing had happened."""
 
-import queue
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import IDLE, At, Script, Wm, by_key
+from support import IDLE, At, Script, Wm, by_key, collected
 
 from penstock.common import Types, WatermarkStrategy
 from penstock.datastream import (
@@ -164,16 +162,7 @@ class Job:
     def output(self):
         """What came out since the last call: the records of each sink by key, in order."""
         self.job.run()
-        found = []
-        for sink in self.sinks:
-            records = []
-            while True:
-                try:
-                    records += sink.records.get_nowait()
-                except queue.Empty:
-                    break
-            found.append(by_key(records))
-        return found
+        return [by_key(collected(sink)) for sink in self.sinks]
 
     def finish(self):
         self.job.drain()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from penstock.common import Configuration
 from penstock.common.restart_strategy import RestartStrategies
-from penstock.core.sink import Committer, Sink, SinkWriter
+from penstock.core.sink import Committer, HandOverWriter, Sink
 from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
 
@@ -33,22 +33,10 @@ class FilesSink(Sink):
         self.directory = directory
 
     def create_writer(self, context):
-        return FilesWriter()
+        return HandOverWriter()
 
     def create_committer(self):
         return FilesCommitter(Path(self.directory))
-
-
-class FilesWriter(SinkWriter):
-    def __init__(self):
-        self.pending = []
-
-    def write(self, value, context):
-        self.pending.append(value)
-
-    def prepare_commit(self):
-        ready, self.pending = self.pending, []
-        return ready
 
 
 class FilesCommitter(Committer):

@@ -42,6 +42,18 @@ def test_a_jvm_that_has_ended_by_itself_says_with_which_code(jvm):
     assert jvm.end_of() == "Spark's JVM has ended, with code 0. It said:\nthe last word"
 
 
+@pytest.mark.parametrize("debug", ["", "1"])
+def test_of_an_error_of_the_jvm_its_message_is_shown_and_on_request_its_frames(jvm, monkeypatch, debug):
+    monkeypatch.setenv("PENSTOCK_DEBUG", debug)
+    frames = ["\tat org.apache.spark.deploy.SparkSubmit.error(SparkSubmit.scala:1068)", "\t... 3 more"]
+    jvm.said = deque(
+        ["WARNING: Using incubator modules: jdk.incubator.vector", "SparkException: no such master", *frames]
+    )
+    jvm._process.communicate(b"\n")
+    _, _, words = jvm.end_of().partition("It said:\n")
+    assert words.splitlines() == (list(jvm.said) if debug else ["SparkException: no such master"])
+
+
 @pytest.fixture
 def ours(monkeypatch, jvm):
     """A session of ours, as much of it as is looked at."""

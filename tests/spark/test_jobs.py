@@ -8,7 +8,7 @@ from support import script
 
 from penstock.common import Configuration, JobStatus, RestartStrategies
 from penstock.common.errors import InvalidProgramError, JobExecutionError, UserFunctionError
-from penstock.core.sink import Committer, Sink, SinkWriter
+from penstock.core.sink import Committer, HandOverWriter, Sink
 from penstock.datastream import KeyedProcessFunction, MapFunction, RuntimeContext, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.spark.report_sink import _Listener
@@ -50,22 +50,10 @@ class Kept(Sink):
         return {}
 
     def create_writer(self, context):
-        return _Writer()
+        return HandOverWriter()
 
     def create_committer(self):
         return _Committer(self.commits, self.on_commit)
-
-
-class _Writer(SinkWriter):
-    def __init__(self):
-        self.values = []
-
-    def write(self, value, context):
-        self.values.append(value)
-
-    def prepare_commit(self):
-        values, self.values = self.values, []
-        return values
 
 
 class _Committer(Committer):

@@ -17,7 +17,12 @@ from test_jobs import Kept
 from penstock.common import Configuration, JobStatus
 from penstock.common.errors import JobExecutionError, UserFunctionError
 from penstock.common.restart_strategy import RestartStrategies
-from penstock.datastream import CheckpointedFunction, MapFunction, StreamExecutionEnvironment
+from penstock.datastream import (
+    CheckpointedFunction,
+    MapFunction,
+    RuntimeExecutionMode,
+    StreamExecutionEnvironment,
+)
 from penstock.datastream.state import ListStateDescriptor
 
 pytestmark = [
@@ -61,6 +66,17 @@ def test_a_poisoned_record_ends_the_job_when_the_strategy_is_exhausted_and_is_na
     notes = "".join(getattr(failure.value, "__notes__", []))
     assert (f"restarted {restarts} times" in notes) == bool(restarts)
     assert 77 not in [record for records in commits.values() for record in records]
+
+
+def test_in_batch_mode_too_the_last_failure_says_how_often_the_job_was_restarted(spark):
+    env = StreamExecutionEnvironment(spark=spark).set_runtime_mode(RuntimeExecutionMode.BATCH)
+    env.set_parallelism(2).set_restart_strategy(RestartStrategies.fixed_delay_restart(2, 10))
+    env.from_sequence(1, 200).map(poisoned).name("careful").sink_to(Kept({}))
+    client = env.execute_async("poisoned")
+    with pytest.raises(UserFunctionError, match=r"(?s)'careful'.*record: 77") as failure:
+        client.get_job_execution_result().result(200)
+    assert client.progress.restarts == 2
+    assert "restarted 2 times" in "".join(failure.value.__notes__)
 
 
 class FailsOnce(MapFunction):

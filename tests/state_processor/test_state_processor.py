@@ -1,10 +1,9 @@
 """Savepoints as data: read, made from data, changed, and continued by a job."""
 
-import queue
 import time
 
 import pytest
-from support import At, Script, Wm
+from support import At, Script, Wm, collected
 
 from penstock.common import Row, Time, WatermarkStrategy
 from penstock.common.errors import InvalidProgramError, PenstockError, SavepointError
@@ -85,12 +84,7 @@ class Job:
         self.job.run()
 
     def records(self):
-        found = []
-        while True:
-            try:
-                found += self.sink.records.get_nowait()
-            except queue.Empty:
-                return found
+        return collected(self.sink)
 
     def save(self, directory):
         return SavepointReader.read(self.job.stop_with_savepoint(str(directory))).verify()

@@ -5,7 +5,7 @@ from support import script
 
 from penstock.common import JobStatus
 from penstock.common.errors import UnsupportedFeatureError, UserFunctionError
-from penstock.core.sink import Committer, Sink, SinkWriter
+from penstock.core.sink import Committer, HandOverWriter, Sink
 from penstock.datastream import KeyedProcessFunction, RuntimeContext, SourceFunction, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.testing import ManualClock, MiniCluster
@@ -27,7 +27,7 @@ class Batches(Sink):
         self.batches = batches
 
     def create_writer(self, context):
-        return _Writer()
+        return HandOverWriter()
 
     def create_committer(self):
         batches = self.batches
@@ -37,18 +37,6 @@ class Batches(Sink):
                 batches.append((checkpoint_id, committables))
 
         return Remember()
-
-
-class _Writer(SinkWriter):
-    def __init__(self):
-        self.values = []
-
-    def write(self, value, context):
-        self.values.append(value)
-
-    def prepare_commit(self):
-        values, self.values = self.values, []
-        return values
 
 
 def environment(**options):

@@ -9,9 +9,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import BinaryIO
 
 from penstock.cli.progress import ProgressLine
-from penstock.common.errors import JobExecutionError
+from penstock.common.errors import InvalidProgramError, JobExecutionError
 from penstock.common.job_client import JobClient
 
 __all__ = ["LOG_OF_DETACHED", "announce", "run_detached"]
@@ -28,7 +29,7 @@ def run_detached(options: argparse.Namespace, progress: ProgressLine) -> int:
     reading, writing = os.pipe()
     command = [sys.executable, "-m", "penstock.cli", "run", *_same_options(options)]
     ours = {_ANNOUNCE_TO: str(writing), LOG_OF_DETACHED: str(log.resolve()), "PYTHONUNBUFFERED": "1"}
-    with log.open("ab") as output:
+    with _open(log) as output:
         process = subprocess.Popen(  # noqa: S603 - this program again
             command,
             stdin=subprocess.DEVNULL,
@@ -55,6 +56,15 @@ def run_detached(options: argparse.Namespace, progress: ProgressLine) -> int:
         return 0
     last = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_SHOWN_LINES:]
     raise JobExecutionError("\n".join([f"the program failed (exit code {code}); the end of {log}:", *last]))
+
+
+def _open(log: Path) -> BinaryIO:
+    try:
+        return log.open("ab")
+    except OSError as error:
+        raise InvalidProgramError(
+            f"cannot write the program's output: {error}; --log FILE names another place"
+        ) from None
 
 
 def announce(client: JobClient) -> None:

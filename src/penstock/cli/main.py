@@ -58,7 +58,7 @@ def build_parser() -> argparse.ArgumentParser:
         prog="penstock",
         description="Flink's programming model for Python, on Apache Spark.",
         epilog=_EPILOG,
-        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=16),
+        formatter_class=_CommandHelp,
     )
     parser.add_argument("--version", action="version", version=f"penstock {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command")
@@ -70,6 +70,14 @@ def build_parser() -> argparse.ArgumentParser:
     _add_cancel_and_rescale(commands)
     _add_completion(commands)
     return parser
+
+
+class _CommandHelp(argparse.RawDescriptionHelpFormatter):
+    """Commands and what they do side by side: argparse forgets the indentation when it looks for the longest one."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=18)
+        self._action_max_length = 14
 
 
 def _add_run(commands: _Commands) -> None:
@@ -85,7 +93,9 @@ def _add_run(commands: _Commands) -> None:
     _add_settings(command)
     command.add_argument("--master", help="Spark's master, for example spark://host:7077 (default: local[*])")
     command.add_argument("-d", "--detached", action="store_true", help="return once the job runs")
-    command.add_argument("--log", type=Path, metavar="FILE", help="with -d: where output goes (default: beside here)")
+    command.add_argument(
+        "--log", type=Path, metavar="FILE", help="with -d: where output goes (default: a new file here)"
+    )
     command.add_argument("--no-progress", action="store_true", help="no line of progress in the terminal")
     _add_program(command)
     command.set_defaults(parser=command, do=("penstock.cli.run", "run"))
@@ -157,7 +167,7 @@ def _add_cancel_and_rescale(commands: _Commands) -> None:
         nargs="?",
         const="",
         metavar="DIRECTORY",
-        help=f"take a savepoint; if that fails the job runs on ({_DIRECTORY})",
+        help=f"take a savepoint, without which the job runs on; {_DIRECTORY}",
     )
     command.set_defaults(parser=command, do=("penstock.cli.jobs", "cancel"))
     command = commands.add_parser(
@@ -200,7 +210,8 @@ def _add_settings(command: argparse.ArgumentParser) -> None:
 
 def _add_program(command: argparse.ArgumentParser) -> None:
     command.add_argument("program", type=Path, help="a Python file")
-    command.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the program")
+    rest = command.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the program")
+    rest.required = False  # else argparse asks for them where the program is missing
 
 
 def _add_job(command: argparse.ArgumentParser, nargs: str | None = None) -> None:

@@ -68,7 +68,10 @@ def plan(options: argparse.Namespace) -> int:
     if options.output is None:
         print(shown)
     else:
-        options.output.write_text(shown + "\n", encoding="utf-8")
+        try:
+            options.output.write_text(shown + "\n", encoding="utf-8")
+        except OSError as error:
+            raise InvalidProgramError(f"cannot write the plan: {error}") from None
         print(f"wrote {options.output}")
     return 0
 

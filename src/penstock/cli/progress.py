@@ -29,7 +29,7 @@ class ProgressLine:
         self._terminal = terminal
         self._enabled = enabled
         self._lock = threading.RLock()
-        self._shown = False
+        self._shown = ""
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._jobs: list[Any] = []
@@ -81,28 +81,29 @@ class ProgressLine:
         """Take the line away, until it is drawn again."""
         with self._lock:
             if self._shown:
-                self._shown = False
+                self._shown = ""
                 self._terminal.write(_ERASE)
                 self._terminal.flush()
 
     def draw(self, now: float) -> None:
         """Show what is being waited for, else the last job that has not ended."""
+        width = shutil.get_terminal_size().columns - 1
         running = [job for job in self._jobs if not job.get_job_execution_result().done()]
         starting = self._starting
         if starting is not None:
-            text = f"{starting[0]} ... {max(now - starting[1], 0):.0f} s"
+            text = _waiting(starting[0], now - starting[1], width)
         elif running and running[-1].progress.checkpointed_at is None:
-            text = f"{self._name}: starting Python workers for the first batch ... {max(now - self._since, 0):.0f} s"
+            text = _waiting(f"{self._name}: starting Python workers for the first batch", now - self._since, width)
         elif running:
-            text = describe(running[-1].progress, now)
+            text = describe(running[-1].progress, now)[:width]
         else:
             self.erase()
             return
-        width = shutil.get_terminal_size().columns - 1
         with self._lock:
-            self._shown = True
-            self._terminal.write(_ERASE + text[:width])
-            self._terminal.flush()
+            if text != self._shown:
+                self._shown = text
+                self._terminal.write(_ERASE + text)
+                self._terminal.flush()
 
     def _redraw(self) -> None:
         self.draw(time.time())
@@ -129,6 +130,16 @@ class _Above:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+def _waiting(what: str, seconds: float, width: int) -> str:
+    """What is being waited for; in a narrow terminal the seconds stay, so that one sees that it goes on.
+
+    >>> _waiting("my job: starting Spark", 7.2, 80), _waiting("my job: starting Spark", 7.2, 20)
+    ('my job: starting Spark ... 7 s', 'my job: star ... 7 s')
+    """
+    counted = f" ... {max(seconds, 0):.0f} s"
+    return what[: max(width - len(counted), 0)] + counted
 
 
 def describe(progress: JobProgress, now: float) -> str:

@@ -13,6 +13,7 @@ from penstock.cli.detached import LOG_OF_DETACHED, announce, run_detached
 from penstock.cli.job_server import JobServer
 from penstock.cli.programs import check_program, configuration, run_program
 from penstock.cli.progress import ProgressLine
+from penstock.common.errors import InvalidProgramError
 from penstock.datastream.execution_defaults import ExecutionDefaults
 from penstock.runtime.savepoint.manifest import read_manifest
 
@@ -43,15 +44,19 @@ def run(options: argparse.Namespace) -> int:
 def _run_here(options: argparse.Namespace, defaults: ExecutionDefaults, progress: ProgressLine) -> int:
     _stop_on_sigterm()
     server = JobServer(str(options.program.resolve()), log=os.environ.pop(LOG_OF_DETACHED, None))
-    defaults.submission_listeners += [server.submitting, progress.submitting]
+    submitted: list[str] = []
+    defaults.submission_listeners += [server.submitting, progress.submitting, submitted.append]
     defaults.job_listeners += [server.follow, announce, progress.follow]
     try:
-        return run_program(options.program, options.arguments, defaults)
+        code = run_program(options.program, options.arguments, defaults)
     except KeyboardInterrupt:
         print("\nstopped", file=sys.stderr)
         return _INTERRUPTED
     finally:
         server.close()
+    if code == 0 and defaults.waiting_sinks and not submitted:
+        raise InvalidProgramError(f"{options.program} ended without calling execute(): its job was not run")
+    return code
 
 
 def _stop_on_sigterm() -> None:

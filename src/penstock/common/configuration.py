@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from penstock.common.checks import require_name
 from penstock.common.config_options import ConfigOption
-from penstock.common.errors import InvalidProgramError
+from penstock.common.errors import InvalidProgramError, shorten
 
 __all__ = ["Configuration"]
 
@@ -30,10 +30,14 @@ class Configuration:
     __slots__ = ("_values",)
 
     def __init__(self, other: Configuration | None = None) -> None:
-        self._values: dict[str, str] = {} if other is None else dict(other._values)
+        self._values: dict[str, str] = {}
+        if other is not None:
+            self.add_all(other)
 
     @classmethod
     def from_dict(cls, map: Mapping[str, Any]) -> Configuration:  # noqa: A002 - PyFlink's name
+        if not isinstance(map, Mapping):
+            raise InvalidProgramError(f"from_dict() takes a dict of settings, got {shorten(map)}")
         configuration = cls()
         for key, value in map.items():
             configuration._put(key, value)
@@ -107,6 +111,10 @@ class Configuration:
 
     def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
         """Takes over all settings of another configuration, with a prefix before their keys if given."""
+        if not isinstance(other, Configuration):
+            raise InvalidProgramError(
+                f"expected a Configuration, got {shorten(other)}: Configuration.from_dict() makes one of a dict"
+            )
         self._values.update({f"{prefix or ''}{key}": value for key, value in other._values.items()})
         return self
 

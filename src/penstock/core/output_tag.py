@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.common.checks import require_name
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation
+from penstock.common.typeinfo.base import checked_type
 from penstock.common.unsupported import no_java_object
 
 __all__ = ["OutputTag"]
@@ -23,8 +24,10 @@ class OutputTag:
     __slots__ = ("tag_id", "type_info")
 
     def __init__(self, tag_id: str, type_info: TypeInformation | Sequence[TypeInformation] | None = None) -> None:
-        if type_info is not None and not isinstance(type_info, TypeInformation):
+        if isinstance(type_info, Sequence):
             type_info = RowTypeInfo(list(type_info))
+        elif type_info is not None:
+            checked_type(type_info, "the type of an OutputTag")
         self.tag_id = require_name(tag_id, "the id of an OutputTag")
         self.type_info: TypeInformation | None = type_info
 

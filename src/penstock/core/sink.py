@@ -57,7 +57,15 @@ if TYPE_CHECKING:
     from penstock.core.functions import RuntimeContext
     from penstock.metrics import MetricGroup
 
-__all__ = ["Committer", "DeliveryGuarantee", "Sink", "SinkWriter", "SinkWriterContext", "WriterInitContext"]
+__all__ = [
+    "Committer",
+    "DeliveryGuarantee",
+    "HandOverWriter",
+    "Sink",
+    "SinkWriter",
+    "SinkWriterContext",
+    "WriterInitContext",
+]
 
 
 class DeliveryGuarantee(Enum):
@@ -158,6 +166,20 @@ class SinkWriter(ABC):
     def close(self) -> None:
         """Called once at the end, also after a failure; not committed work is dropped here."""
         return
+
+
+class HandOverWriter(SinkWriter):
+    """Hands the records themselves to the committer."""
+
+    def __init__(self) -> None:
+        self._values: list[Any] = []
+
+    def write_batch(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
+        self._values += values
+
+    def prepare_commit(self) -> list[Any]:
+        values, self._values = self._values, []
+        return values
 
 
 class Committer(ABC):

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from penstock.common.checks import require_name
 from penstock.common.errors import InvalidProgramError
 from penstock.common.typeinfo import ListTypeInfo, MapTypeInfo, TypeInformation
+from penstock.common.typeinfo.base import checked_type
 from penstock.core.functions.base import AggregateFunction, ReduceFunction
 from penstock.core.functions.wrappers import ReduceFunctionWrapper
 from penstock.core.state_ttl import StateTtlConfig
@@ -215,10 +216,8 @@ class StateDescriptor:
     """Names a state of an operator and says what it holds. States of one name are the same state."""
 
     def __init__(self, name: str, type_info: TypeInformation | None = None) -> None:
-        if type_info is not None and not isinstance(type_info, TypeInformation):
-            raise InvalidProgramError(
-                f"the type of state {name!r} must be a type such as Types.INT(), got {type_info!r}"
-            )
+        if type_info is not None:
+            checked_type(type_info, f"the type of state {name!r}")
         self.name = require_name(name, "the name of a state")
         self.type_info = type_info
         self._ttl_config: StateTtlConfig | None = None

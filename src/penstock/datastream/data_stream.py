@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.checks import is_int
 from penstock.common.errors import InvalidProgramError, shorten
 from penstock.common.typeinfo import TypeInformation, Types
+from penstock.common.typeinfo.base import checked_type
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.core.functions import (
     FilterFunction,
@@ -266,6 +267,8 @@ class DataStream(StreamSettings):
         if more_keys and isinstance(more_keys[-1], TypeInformation):
             *rest, key_type = more_keys
             more_keys = tuple(rest)
+        if key_type is not None:
+            checked_type(key_type, "the key type")
         source = self._unpartitioned()
         key = key_function(key_selector, *more_keys, record_type=source.output_type)
         return KeyedStream(self._env, source, key, key_type)
@@ -398,13 +401,24 @@ class DataStream(StreamSettings):
 
     # Inside
 
+    if not TYPE_CHECKING:  # a type checker is to know that there is no such method
+
+        def __getattr__(self, name: str) -> Any:
+            """What only keyed streams can do is asked of others by mistake."""
+            from penstock.datastream.keyed_stream import KeyedStream
+
+            if name.startswith("_") or not hasattr(KeyedStream, name):
+                raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
+            instead = f", or {name}_all()" if hasattr(type(self), f"{name}_all") else ""
+            raise AttributeError(f"{name}() needs keys: call key_by() before it{instead}", name=name, obj=self)
+
     def _apply(self, name: str, operator: FunctionOperator, output_type: TypeInformation | None) -> DataStream:
         """An operator whose output type was declared, by argument or by the function itself."""
         produced = getattr(operator.function, "get_produced_type", None)
         if output_type is None and produced is not None:
             output_type = produced()
-        if output_type is not None and not isinstance(output_type, TypeInformation):
-            raise InvalidProgramError(f"the output type must be a type such as Types.INT(), got {shorten(output_type)}")
+        if output_type is not None:
+            checked_type(output_type, "the output type")
         declare_output_type(operator, output_type)
         return self._transform(name, operator, output_type)
 

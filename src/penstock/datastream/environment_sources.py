@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.errors import InvalidProgramError, TypeMismatchError, shorten
 from penstock.common.io import InputFormat
 from penstock.common.typeinfo import TypeInformation, Types
+from penstock.common.typeinfo.base import checked_type
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.core.functions import ParallelSourceFunction, SourceFunction
 from penstock.core.source import Source
@@ -50,7 +51,7 @@ class EnvironmentSources(EnvironmentSettings):
             raise InvalidProgramError(f"from_collection() takes a list of elements, got {shorten(collection)}")
         elements = list(collection)
         if type_info is not None:
-            mismatch = type_info.first_mismatch(elements)
+            mismatch = checked_type(type_info, "the type").first_mismatch(elements)
             if mismatch is not None:
                 position, reason = mismatch
                 raise TypeMismatchError(
@@ -147,8 +148,8 @@ class EnvironmentSources(EnvironmentSettings):
         produced = getattr(source, "get_produced_type", None)
         if type_info is None and produced is not None:
             type_info = produced()
-        if type_info is not None and not isinstance(type_info, TypeInformation):
-            raise InvalidProgramError(f"the type must be a type such as Types.INT(), got {shorten(type_info)}")
+        if type_info is not None:
+            checked_type(type_info, "the type")
         transformation = SourceTransformation(
             name=f"Source: {name}",
             source=source,

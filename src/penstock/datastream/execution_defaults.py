@@ -21,12 +21,15 @@ class ExecutionDefaults:
     client when it runs.
 
     An executor given here is used instead of any other: a command that only looks at a program runs nothing.
+
+    Environments count the sinks that wait for execute(): those of a program that has ended wait for ever.
     """
 
     configuration: Configuration = field(default_factory=Configuration)
     job_listeners: list[Callable[[JobClient], None]] = field(default_factory=list)
     submission_listeners: list[Callable[[str], None]] = field(default_factory=list)
     executor: Any = None
+    waiting_sinks: int = 0
 
 
 _current = ExecutionDefaults()

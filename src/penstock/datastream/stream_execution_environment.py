@@ -51,7 +51,7 @@ class StreamExecutionEnvironment(EnvironmentSources):
         super().__init__()
         if executor is not None and spark is not None:
             raise InvalidProgramError("give either an executor or a Spark session, not both")
-        defaults = current_defaults()
+        defaults = self._defaults = current_defaults()
         self._executor = executor if defaults.executor is None else defaults.executor
         self._spark = spark
         self._sinks: list[Transformation] = []
@@ -104,7 +104,7 @@ class StreamExecutionEnvironment(EnvironmentSources):
         if not self.get_config().has_auto_generated_uids_enabled():
             check_uids(self._sinks)
         settings = self._job_settings(job_name)
-        sinks, self._sinks = self._sinks, []
+        sinks = self._take_sinks()
         if self._caches:
             from penstock.datastream.cached import sinks_of_caches
 
@@ -135,7 +135,7 @@ class StreamExecutionEnvironment(EnvironmentSources):
         """Ends the use of this environment; calls after this one raise."""
         if not self._closed:
             self._closed = True
-            self._sinks.clear()
+            self._take_sinks()
             close = getattr(self._executor, "close", None)
             if close is not None:
                 close()
@@ -166,6 +166,12 @@ class StreamExecutionEnvironment(EnvironmentSources):
     def _register_sink(self, sink: SinkTransformation) -> None:
         self._check_open()
         self._sinks.append(sink)
+        self._defaults.waiting_sinks += 1
+
+    def _take_sinks(self) -> list[Transformation]:
+        sinks, self._sinks = self._sinks, []
+        self._defaults.waiting_sinks -= len(sinks)
+        return sinks
 
     def _on_next_job(self, callback: Callable[[JobClient], None]) -> None:
         self._check_open()

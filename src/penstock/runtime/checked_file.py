@@ -9,7 +9,7 @@ from pathlib import Path
 
 from penstock.common.errors import CheckpointError
 
-__all__ = ["read_checked", "seal", "unseal", "write_checked"]
+__all__ = ["read_checked", "seal", "sync_directory", "unseal", "write_checked"]
 
 _MAGIC = b"PNSTKF1\n"
 _HEAD = struct.Struct("<8sQI")  # magic, length, checksum
@@ -45,7 +45,7 @@ def write_checked(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)
-    _sync_directory(path.parent)
+    sync_directory(path.parent)
 
 
 def read_checked(path: Path) -> bytes:
@@ -64,7 +64,7 @@ def _damaged(what: str, why: str) -> CheckpointError:
     )
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
     """A new name is durable only with its directory."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:

@@ -19,9 +19,9 @@ from penstock.runtime.sink_committer import SinkCommitters
 from penstock.spark.compiler import compile_batch
 from penstock.spark.dependencies import working_directory
 from penstock.spark.job_master import decode_all_reports
-from penstock.spark.session import SparkEndedError, failure_of
+from penstock.spark.restarts import Restarts
+from penstock.spark.session import failure_of
 from penstock.spark.source_server import SourceServer
-from penstock.spark.start_failures import StartPatience
 
 _ALL = 1 << 60
 
@@ -40,33 +40,23 @@ class BatchJob:
 
     def run(self) -> None:
         """Run to the end; raises the job's error."""
-        strategy = self.graph.settings.restart_strategy
-        backoff = strategy.create() if strategy is not None else None
-        patience = StartPatience()
-        attempt = 0
-        self.status = JobStatus.RUNNING
+        restarts = Restarts(self.graph.settings.restart_strategy)
         try:
             self._committers.start(self.job_id, None)
-            while True:
+            while not self._cancelled.is_set():
                 try:
-                    self._run_attempt(attempt)
+                    self.status = JobStatus.RUNNING
+                    self._run_attempt(restarts.attempt)
                     break
                 except PenstockError as error:
                     if self._cancelled.is_set():
                         break
-                    if isinstance(error, SparkEndedError):
+                    pause = restarts.pause_after(error, None)
+                    if pause is None:
                         raise
-                    delay = 0
-                    if not patience.lasts(error, None):
-                        if backoff is None:
-                            raise
-                        backoff.notify_failure(int(time.time() * 1000))
-                        if not backoff.can_restart():
-                            raise
-                        delay = backoff.delay_ms()
+                    self.status = JobStatus.RESTARTING
                     self.progress.restarted(error)
-                    self._cancelled.wait(delay / 1000)
-                    attempt += 1
+                    self._cancelled.wait(pause)
             self.status = JobStatus.CANCELED if self._cancelled.is_set() else JobStatus.FINISHED
         except BaseException:
             self.status = JobStatus.FAILED

@@ -154,7 +154,8 @@ class JvmProcess:
     def _last_words(self) -> str:
         if self._drain is not None:
             self._drain.join(timeout=1)
-        words = [line for line in self.said if line.strip()]
+        noise = () if debugging() else ("\tat ", "\t... ", "WARNING: Using incubator modules")
+        words = [line for line in self.said if line.strip() and not line.startswith(noise)]
         return " It said:\n" + "\n".join(words[-20:]) if words else ""
 
     def calm_compiler(self) -> None:

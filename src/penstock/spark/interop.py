@@ -16,7 +16,7 @@ from penstock.common.errors import InvalidProgramError, TypeMismatchError, short
 from penstock.common.job_id import JobID
 from penstock.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
 from penstock.common.types import Row
-from penstock.core.sink import Sink, SinkWriter, WriterInitContext
+from penstock.core.sink import HandOverWriter, Sink, SinkWriter, WriterInitContext
 from penstock.graph.job_graph import job_spec, translate
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import SinkTransformation, Transformation
@@ -38,19 +38,7 @@ class RowSink(Sink):
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter:
         """Collects the records of a batch."""
-        return _RowWriter()
-
-
-class _RowWriter(SinkWriter):
-    def __init__(self) -> None:
-        self._values: list[Any] = []
-
-    def write_batch(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
-        self._values += values
-
-    def prepare_commit(self) -> list[Any]:
-        values, self._values = self._values, []
-        return values
+        return HandOverWriter()
 
 
 def to_dataframe(stream: Any, schema: StructType | str | None) -> DataFrame:

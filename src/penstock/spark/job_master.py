@@ -43,9 +43,10 @@ from penstock.spark.dependencies import working_directory
 from penstock.spark.failures import decode_failure
 from penstock.spark.frame_positions import FramePositions
 from penstock.spark.report_sink import start_query
+from penstock.spark.restarts import Restarts
 from penstock.spark.session import SparkEndedError, failure_of
 from penstock.spark.source_server import SourceServer
-from penstock.spark.start_failures import StartPatience, WorkerStartError
+from penstock.spark.start_failures import WorkerStartError
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")
 # How long the running batch of a cancelled job may take. What it has done is done again if the job goes on.
@@ -98,10 +99,7 @@ class JobMaster:
 
     def run(self) -> None:
         """Run to the end, restarting as the restart strategy says; raises the job's error."""
-        strategy = self.graph.settings.restart_strategy
-        backoff = strategy.create() if strategy is not None else None
-        patience = StartPatience()
-        attempt = 0
+        restarts = Restarts(self.graph.settings.restart_strategy)
         try:
             checkpoint = self._checkpoint_directory()
             restore = self.prepare(checkpoint)
@@ -110,28 +108,20 @@ class JobMaster:
             self._unions = UnionStates(self.graph.vertices, checkpoint.union_files)
             while True:
                 try:
-                    self._place_frames(attempt, checkpoint, restore)
+                    self._place_frames(restarts.attempt, checkpoint, restore)
                     if not self._cancelled.is_set():
-                        self._run_attempt(attempt, checkpoint, restore)
+                        self._run_attempt(restarts.attempt, checkpoint, restore)
                     break
                 except PenstockError as error:
-                    if self._cancelled.is_set() or self._is_hopeless(error):
+                    if self._cancelled.is_set() or self._is_damaged(error):
                         raise
-                    delay = 0
-                    if not patience.lasts(error, self.progress.checkpoint_id):
-                        if backoff is None:
-                            raise
-                        backoff.notify_failure(int(time.time() * 1000))
-                        if not backoff.can_restart():
-                            if attempt:
-                                error.add_note(f"The job was restarted {attempt} times before. {strategy}")
-                            raise
-                        delay = backoff.delay_ms()
+                    pause = restarts.pause_after(error, self.progress.checkpoint_id)
+                    if pause is None:
+                        raise
                     self.status = JobStatus.RESTARTING
                     self.progress.restarted(error)
-                    if self._cancelled.wait(delay / 1000):
+                    if self._cancelled.wait(pause):
                         break
-                    attempt += 1
             self.status = JobStatus.CANCELED if self._cancelled.is_set() else JobStatus.FINISHED
         except BaseException:
             self.status = JobStatus.FAILED
@@ -143,16 +133,16 @@ class JobMaster:
                 shutil.rmtree(self._temporary, ignore_errors=True)
             self._committers.close(failed=self.status is JobStatus.FAILED)
 
-    def _is_hopeless(self, error: PenstockError) -> bool:
-        """Whether the job would only fail again: its definition or what it continues from is wrong, Spark is gone.
+    def _is_damaged(self, error: PenstockError) -> bool:
+        """Whether what the job continues from is wrong, so that it would only fail again.
 
         A reader that was ended together with its process may look like a damaged file, so it gets a second chance.
         """
         seen, self._damage_seen_at = self._damage_seen_at, None
-        if isinstance(error, (CheckpointError, SavepointError)):
-            self._damage_seen_at = self.progress.checkpoint_id
-            return seen == self._damage_seen_at
-        return isinstance(error, (InvalidProgramError, SparkEndedError))
+        if not isinstance(error, (CheckpointError, SavepointError)):
+            return False
+        self._damage_seen_at = self.progress.checkpoint_id
+        return seen == self._damage_seen_at
 
     def cancel(self) -> None:
         """Stop after the running batch, or without it if it takes long."""

@@ -12,29 +12,25 @@ Maven, Java or network has no broker, and :class:`BrokerUnavailableError` says w
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import fcntl
 import logging
 import os
 import shutil
-import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from penstock.common.errors import PenstockError
 from penstock.spark.java import find_java
+from penstock.testing.server import TemporaryServer, end, free_ports
 
 __all__ = ["KAFKA_VERSION", "BrokerUnavailableError", "KafkaBroker", "kafka_jars", "maven_jars"]
 
 KAFKA_VERSION = "4.1.0"
 _START_SECONDS = 120.0
-_PR_SET_PDEATHSIG = 1
 _CLUSTER_ID = "cGVuc3RvY2stdGVzdHMtMQ"
 _QUIET = {"logger": logging.getLogger("penstock.kafka")}
 
@@ -75,7 +71,7 @@ class BrokerUnavailableError(PenstockError):
     """There can be no broker on this machine; the message says why."""
 
 
-class KafkaBroker:
+class KafkaBroker(TemporaryServer):
     """A running broker; use it as a context manager.
 
     :param heap: the JVM's memory
@@ -94,7 +90,6 @@ class KafkaBroker:
         self._options = [f"-Xmx{heap}", "-XX:+UseSerialGC"] + (["-XX:TieredStopAtLevel=1"] if fast_start else [])
         self._properties = properties or {}
         self._process: subprocess.Popen[bytes] | None = None
-        self._directory = ""
         self._admin: Any = None
         self.port = 0
 
@@ -112,41 +107,20 @@ class KafkaBroker:
             self._admin = AdminClient({"bootstrap.servers": self.bootstrap_servers}, **_QUIET)
         return self._admin
 
-    def start(self) -> Self:
-        """Start it and wait until it answers."""
-        self._directory = tempfile.mkdtemp(prefix="penstock-kafka-")
-        self.port, controller = _free_ports(2)
-        text = _PROPERTIES.format(port=self.port, controller=controller, directory=self._directory)
+    def _start(self) -> None:
+        self.port, controller = free_ports(2)
+        text = _PROPERTIES.format(port=self.port, controller=controller, directory=self.directory)
         text += "".join(f"{key}={value}\n" for key, value in self._properties.items())
-        settings = Path(self._directory, "server.properties")
+        settings = self.directory / "server.properties"
         settings.write_text(text)
         self._run("kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(settings))
-        with self._log.open("wb") as log:
-            command = self._command("kafka.Kafka", str(settings))
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=_end_with_parent)  # noqa: PLW1509, S603
-        try:
-            self._wait()
-        except BaseException:
-            self.stop()
-            raise
-        return self
+        self._process = self._launch("broker", self._command("kafka.Kafka", str(settings)))
+        self._wait(self._process)
 
-    def stop(self) -> None:
-        """End it and remove its data."""
+    def _stop(self) -> None:
         self._admin = None
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-        shutil.rmtree(self._directory, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
+        end(self._process)
+        self._process = None
 
     def create_topic(self, name: str, partitions: int = 1, **settings: str) -> None:
         """Create a topic; settings such as ``cleanup_policy="compact"``."""
@@ -168,10 +142,6 @@ class KafkaBroker:
 
     # -- the process --------------------------------------------------------------------------------------------
 
-    @property
-    def _log(self) -> Path:
-        return Path(self._directory, "broker.log")
-
     def _command(self, *program: str) -> list[str]:
         return [self._java, *self._options, "-cp", str(self._jars / "*"), *program]
 
@@ -180,14 +150,14 @@ class KafkaBroker:
         if done.returncode != 0:
             raise BrokerUnavailableError(f"{program[0]} failed: {(done.stderr or done.stdout)[-500:]}")
 
-    def _wait(self) -> None:
+    def _wait(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + _START_SECONDS
-        assert self._process is not None
         while True:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
                 break
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                raise BrokerUnavailableError(f"the broker did not start: {self._log.read_text()[-1000:]}")
+            if process.poll() is not None or time.monotonic() > deadline:
+                said = (self.directory / "broker.log").read_text(errors="replace")
+                raise BrokerUnavailableError(f"the broker did not start: {said[-1000:]}")
             time.sleep(0.05)
         self.admin.list_topics(timeout=_START_SECONDS)
 
@@ -242,20 +212,3 @@ def _copy_dependencies(maven: str, artifacts: list[tuple[str, str, str]], direct
         )
         if done.returncode != 0:
             raise BrokerUnavailableError(f"Maven could not fetch the jars: {(done.stdout + done.stderr)[-500:]}")
-
-
-def _end_with_parent() -> None:
-    """A broker must not outlive the tests, even if they are killed. Linux only; elsewhere nothing happens."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()

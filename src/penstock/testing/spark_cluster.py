@@ -13,22 +13,19 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
-import tempfile
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from penstock.common.errors import PenstockError
 from penstock.spark.java import ensure_java_home
 from penstock.spark.launch import spark_home
-from penstock.testing.kafka_broker import _end_with_parent, _free_ports
+from penstock.testing.server import TemporaryServer, end, free_ports
 
 __all__ = ["ClusterUnavailableError", "SparkCluster"]
 
@@ -42,7 +39,7 @@ class ClusterUnavailableError(PenstockError):
     """The cluster did not start; the message has the last words of its processes."""
 
 
-class SparkCluster:
+class SparkCluster(TemporaryServer):
     """A running standalone cluster; use it as a context manager.
 
     :param workers: how many workers, each with one executor for a job
@@ -55,7 +52,6 @@ class SparkCluster:
         self._cores = cores
         self._memory = memory
         self._master: subprocess.Popen[bytes] | None = None
-        self._directory = Path()
         self._port = self._web_port = 0
         self.workers: list[subprocess.Popen[bytes]] = []
 
@@ -79,52 +75,33 @@ class SparkCluster:
 
     # -- life cycle ---------------------------------------------------------------------------------------------
 
-    def start(self) -> Self:
-        """Start master and workers, and wait until they know each other."""
+    def _start(self) -> None:
         ensure_java_home()
-        self._directory = Path(tempfile.mkdtemp(prefix="penstock-cluster-"))
-        self._port, self._web_port = _free_ports(2)
-        try:
-            address = ["--host", _LOOPBACK, "--port", str(self._port), "--webui-port", str(self._web_port)]
-            self._master = self._run("master", "org.apache.spark.deploy.master.Master", *address)
-            self._wait(lambda: self._status() is not None, self._master)
-            for _ in range(self._wanted):
-                self.add_worker(wait=False)
-            self._wait(lambda: self.registered >= self._wanted, *self.workers)
-        except BaseException:
-            self.stop()
-            raise
-        return self
+        self._port, self._web_port = free_ports(2)
+        address = ["--host", _LOOPBACK, "--port", str(self._port), "--webui-port", str(self._web_port)]
+        self._master = self._run("master", "org.apache.spark.deploy.master.Master", *address)
+        self._wait(lambda: self._status() is not None, self._master)
+        for _ in range(self._wanted):
+            self.add_worker(wait=False)
+        self._wait(lambda: self.registered >= self._wanted, *self.workers)
+
+    def _stop(self) -> None:
+        for worker in list(self.workers):
+            self.kill(worker)
+        end(self._master)
+        self._master = None
 
     def add_worker(self, *, wait: bool = True) -> subprocess.Popen[bytes]:
         """One more worker, as an operator would start it for one that has gone."""
         before = self.registered
-        name = f"worker-{len(list(self._directory.glob('worker-*.log')))}"
+        name = f"worker-{len(list(self.directory.glob('worker-*.log')))}"
         options = ["--host", _LOOPBACK, "--cores", str(self._cores), "--memory", "2g", "--webui-port", "0"]
-        options += ["--work-dir", str(self._directory / name)]
+        options += ["--work-dir", str(self.directory / name)]
         worker = self._run(name, "org.apache.spark.deploy.worker.Worker", *options, self.master)
         self.workers.append(worker)
         if wait:
             self._wait(lambda: self.registered > before, worker)
         return worker
-
-    def stop(self) -> None:
-        """End all processes and remove what they have written."""
-        for worker in list(self.workers):
-            self.kill(worker)
-        if self._master is not None:
-            self._master.kill()
-            self._master.wait()
-            self._master = None
-        shutil.rmtree(self._directory, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     # -- what there is, and its end -----------------------------------------------------------------------------
 
@@ -146,8 +123,7 @@ class SparkCluster:
     def kill(self, worker: subprocess.Popen[bytes]) -> None:
         """End a worker and its executors at once, as a machine does that loses its power."""
         executors = [pid for pid, _ in children(worker.pid)]
-        worker.kill()
-        worker.wait()
+        end(worker)
         for pid in executors:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -165,15 +141,7 @@ class SparkCluster:
             # A master gives a job up whose executors die again and again. Here somebody kills them on purpose.
             "SPARK_DAEMON_JAVA_OPTS": f"{_QUICK} -Dspark.deploy.maxExecutorRetries=-1 -Dspark.worker.timeout=600",
         }
-        with (self._directory / f"{name}.log").open("wb") as log:
-            return subprocess.Popen(  # noqa: S603 - Spark's own launcher
-                [str(Path(home, "bin", "spark-class")), *program],
-                env=environment,
-                stdout=log,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
-                preexec_fn=_end_with_parent,  # noqa: PLW1509
-            )
+        return self._launch(name, [str(Path(home, "bin", "spark-class")), *program], environment)
 
     def _status(self) -> dict[str, Any] | None:
         """What the master says about itself."""
@@ -189,7 +157,7 @@ class SparkCluster:
         deadline = time.monotonic() + _START_SECONDS
         while not condition():
             if any(process.poll() is not None for process in processes) or time.monotonic() > deadline:
-                logs = sorted(self._directory.glob("*.log"))
+                logs = sorted(self.directory.glob("*.log"))
                 said = "\n".join(f"{log.name}: {log.read_text(errors='replace')[-500:]}" for log in logs)
                 raise ClusterUnavailableError(f"the Spark cluster did not start.\n{said}")
             time.sleep(0.05)

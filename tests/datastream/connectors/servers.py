@@ -3,7 +3,6 @@
 import contextlib
 import os
 import pwd
-import random
 import shutil
 import socket
 import subprocess
@@ -13,13 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from penstock.testing.server import free_ports
+
 
 def free_port():
-    """Below the ports that the system gives to clients: a server that starts slowly would find one of those taken."""
-    while True:
-        port = random.randrange(15_000, 32_000)
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
+    return free_ports(1)[0]
 
 
 def program(name):

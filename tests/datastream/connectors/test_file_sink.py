@@ -1,17 +1,15 @@
-"""FileSink: what is visible when, names, rolling, compaction, and exactly once whatever crashes when."""
+"""FileSink: what is visible when, names, rolling and compaction. Crashes are in test_file_sink_crashes.py."""
 
-import random
 import threading
-from itertools import pairwise
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from crashing import Crashing
+from crashing import TROUBLE, Crashing, troublesome
+from tests.datastream.connectors.file_sinks import FLAT, LINES, hidden, numbers, row_sink, sequence_to, visible
 
 from penstock.common import Types
 from penstock.common.errors import InvalidProgramError, JobExecutionError, PenstockError
-from penstock.common.serialization import Encoder
 from penstock.datastream.connectors import file_system
 from penstock.datastream.connectors.file_system import (
     BucketAssigner,
@@ -23,13 +21,10 @@ from penstock.datastream.connectors.file_system import (
     StreamFormat,
     StreamingFileSink,
 )
-from penstock.datastream.connectors.file_system import sink_committer as committing
 from penstock.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
 from penstock.testing.mini_cluster import ManualClock
 
-LINES = Encoder.simple_string_encoder()
 ROW = Types.ROW_NAMED(["n", "text"], [Types.LONG(), Types.STRING()])
-FLAT = BucketAssigner.base_path_bucket_assigner()
 HOUR = 1532278800000  # 2018-07-22 17:00 UTC
 
 
@@ -37,55 +32,6 @@ class Modulo(BucketAssigner):
     def get_bucket_id(self, element, context):
         assert context.current_processing_time > 0
         return f"by={element % 3}"
-
-
-def visible(directory):
-    """What a reader sees: the lines of files whose names do not begin with a dot."""
-    files = sorted(path for path in directory.rglob("*") if path.is_file() and not path.name.startswith("."))
-    return {str(path.relative_to(directory)): path.read_text().splitlines() for path in files}
-
-
-def hidden(directory):
-    return sorted(path.name for path in directory.rglob(".*") if path.is_file())
-
-
-def numbers(directory):
-    return sorted(int(line) for lines in visible(directory).values() for line in lines)
-
-
-def row_sink(directory, policy=None, assigner=FLAT, **options):
-    builder = FileSink.for_row_format(directory, LINES).with_bucket_assigner(assigner)
-    if policy is not None:
-        builder.with_rolling_policy(policy)
-    if "check_interval" in options:
-        builder.with_bucket_check_interval(options["check_interval"])
-    if "strategy" in options:
-        builder.enable_compact(options["strategy"], options["compactor"])
-    return builder.build()
-
-
-def sequence_to(sink, records=40, parallelism=None):
-    def build(env):
-        stream = env.from_sequence(1, records).rebalance().map(_troublesome)
-        end = stream.sink_to(sink)
-        if parallelism is not None:
-            end.set_parallelism(parallelism)
-
-    return build
-
-
-TROUBLE = {}
-
-
-@pytest.fixture(autouse=True)
-def _clean():
-    TROUBLE.clear()
-
-
-def _troublesome(value):
-    if TROUBLE.pop(value, False):
-        raise RuntimeError(f"no {value} today")
-    return value
 
 
 @pytest.mark.parametrize("cold", [False, True])
@@ -213,43 +159,6 @@ def test_names_have_prefix_sink_subtask_number_and_suffix(tmp_path):
         assert counts == list(range(len(counts)))  # they only go up, and a replay would take the same ones
 
 
-class Watched(Crashing):
-    """Looks at the directory after every batch, and after every batch that failed."""
-
-    def __init__(self, tmp_path, out, build):
-        super().__init__(tmp_path, build)
-        self.out = out
-        self.seen = [{}]
-        self.discarded = set()
-
-    def step(self, job):
-        try:
-            super().step(job)
-        except PenstockError:
-            self.discarded.update(name for name in hidden(self.out) if ".pending." in name)
-            raise
-        finally:
-            self.seen.append(visible(self.out))
-
-
-def test_numbers_of_files_only_go_up_and_a_discarded_file_is_never_seen_under_one(tmp_path):
-    """Spec ch. 8, P06. A number whose file was discarded is taken again by the replay: no reader knows it yet."""
-    out = tmp_path / "out"
-    TROUBLE.update(dict.fromkeys((7, 8, 17, 18, 31, 32), True))
-    small_files = RollingPolicy.default_rolling_policy(3, 10**9, 10**9)
-    job = Watched(tmp_path, out, sequence_to(row_sink(out, small_files)))
-    assert job.run() >= 3
-    assert job.discarded  # complete files of a batch that failed
-    last = {}
-    for before, after in pairwise(job.seen):
-        assert after.items() >= before.items()  # a file that was seen stays as it is
-        for name in sorted(after.keys() - before.keys(), key=lambda name: int(name.rpartition("-")[2])):
-            subtask, number = name.split("-")[2:]
-            assert int(number) == last.get(subtask, -1) + 1
-            last[subtask] = int(number)
-    assert numbers(out) == list(range(1, 41))
-
-
 def test_two_sinks_and_two_jobs_can_share_a_directory(tmp_path):
     out = tmp_path / "out"
 
@@ -260,119 +169,6 @@ def test_two_sinks_and_two_jobs_can_share_a_directory(tmp_path):
     for run in range(2):
         Crashing(tmp_path / str(run), build).run()
     assert numbers(out) == sorted(list(range(1, 11)) * 4)
-
-
-@pytest.mark.parametrize("cold", [False, True])
-@pytest.mark.parametrize("policy", ["rolling", "checkpoint", "small"])
-def test_crashes_of_tasks_lose_nothing_double_nothing_and_leave_nothing(tmp_path, policy, cold):
-    out = tmp_path / "out"
-    policies = {
-        "rolling": RollingPolicy.default_rolling_policy(),
-        "checkpoint": RollingPolicy.on_checkpoint_rolling_policy(),
-        "small": RollingPolicy.default_rolling_policy(7, 10**9, 10**9),
-    }
-    TROUBLE.update(dict.fromkeys((3, 17, 18, 40), True))
-    crashes = Crashing(tmp_path, sequence_to(row_sink(out, policies[policy])), cold=cold).run()
-    assert crashes >= 3
-    assert numbers(out) == list(range(1, 41))
-    assert hidden(out) == []
-
-
-def test_a_file_in_progress_is_cut_back_to_what_the_checkpoint_has_of_it(tmp_path):
-    out = tmp_path / "out"
-
-    def build(env):
-        stream = env.from_sequence(1, 12).set_parallelism(1)
-        stream.sink_to(row_sink(out, RollingPolicy.default_rolling_policy())).set_parallelism(1)
-
-    def lost(*_):
-        raise JobExecutionError("lost before the checkpoint")
-
-    crashing = Crashing(tmp_path, build, parallelism=1)
-    job = crashing.start()
-    assert job.run_batch()
-    crashing.snapshot = job.snapshot()
-    (before,) = hidden(out)
-    job.committers.commit = lost
-    with pytest.raises(JobExecutionError, match="lost"):
-        job.run_batch()
-    lines = (out / before).read_text().splitlines()
-    assert lines == [str(number) for number in range(1, 9)]  # four of them belong to no checkpoint
-    job = crashing.start()
-    job.run()
-    job.close()
-    assert numbers(out) == list(range(1, 13))
-    assert hidden(out) == []
-
-
-@pytest.mark.parametrize("early", [False, True], ids=["log", "early"])
-@pytest.mark.parametrize("compacted", [False, True], ids=["plain", "compacted"])
-@pytest.mark.parametrize("seed", range(6))
-def test_crashes_at_any_step_of_a_commit_are_made_up_for(tmp_path, monkeypatch, seed, compacted, early):
-    out, chance = tmp_path / "out", random.Random(seed)
-    options = {}
-    if compacted:
-        strategy = FileCompactStrategy.builder().enable_compaction_on_checkpoint(3).build()
-        options = {"strategy": strategy, "compactor": FileCompactor.concat_file_compactor()}
-    policy = RollingPolicy.default_rolling_policy(chance.choice([1, 9, 30]), 10**9, 10**9)
-    replace, unlink = Path.replace, Path.unlink
-
-    def unreliable(call):
-        def step(path, *args, **kwargs):
-            if str(path).startswith(str(out)) and chance.random() < 0.15:
-                if chance.random() < 0.5:
-                    call(path, *args, **kwargs)
-                raise OSError("pulled the plug")
-            return call(path, *args, **kwargs)
-
-        return step
-
-    monkeypatch.setattr(Path, "replace", unreliable(replace))
-    monkeypatch.setattr(Path, "unlink", unreliable(unlink))
-    monkeypatch.setattr(committing.FileSinkCommitter, "after_checkpoint", not early)
-    crashing = Crashing(tmp_path, sequence_to(row_sink(out, policy, **options)), max_records=3)
-    crashes = 0
-    for _ in range(200):
-        try:
-            crashes += crashing.run(attempts=1)
-            break
-        except AssertionError:
-            crashes += 1
-    # A crash in the very last clean-up may leave hidden files, never visible ones.
-    monkeypatch.undo()
-    finish(crashing)
-    assert crashes >= 1 or seed in (0, 5)
-    assert numbers(out) == list(range(1, 41))
-
-
-def finish(crashing):
-    """What a restart of a finished job does."""
-    job = crashing.start()
-    job.committers.checkpoint_complete(job.offset["n"], final=True)
-
-
-def test_leftovers_of_an_attempt_before_the_first_checkpoint_are_removed(tmp_path):
-    out = tmp_path / "out"
-    TROUBLE[1] = True
-    crashing = Crashing(tmp_path, sequence_to(row_sink(out), 40, 1), max_records=100)
-    job = crashing.start()
-    with pytest.raises(PenstockError):
-        job.run_batch()
-    crashing.run()
-    assert hidden(out) == []
-    assert numbers(out) == list(range(1, 41))
-
-
-def test_a_file_of_the_checkpoint_that_somebody_removed_is_a_clear_error(tmp_path):
-    out = tmp_path / "out"
-    crashing = Crashing(tmp_path, sequence_to(row_sink(out), 40, 1))
-    job = crashing.start()
-    assert job.run_batch()
-    crashing.snapshot = job.snapshot()
-    for path in out.glob(".*"):
-        path.unlink()
-    with pytest.raises(PenstockError, match="part of the checkpoint but is gone"):
-        crashing.start().run_batch()
 
 
 def test_small_files_are_compacted_by_checkpoints_and_by_size(tmp_path):
@@ -451,7 +247,7 @@ def parquet_rows(directory):
 
 def bulk_build(sink):
     def build(env):
-        rows = env.from_sequence(1, 40).rebalance().map(_troublesome).map(lambda n: (n, f"row {n}"))
+        rows = env.from_sequence(1, 40).rebalance().map(troublesome).map(lambda n: (n, f"row {n}"))
         rows.sink_to(sink)
 
     return build

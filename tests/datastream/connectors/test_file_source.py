@@ -7,6 +7,7 @@ import pickle
 
 import pytest
 from crashing import Crashing
+from support import collected
 
 from penstock.common import Duration, Types, WatermarkStrategy
 from penstock.common.errors import InvalidProgramError, JobExecutionError, RecordFormatError, UserFunctionError
@@ -185,11 +186,7 @@ class Collected:
 
     @property
     def records(self):
-        found = []
-        for sink in self.sinks:
-            while not sink.records.empty():
-                found += sink.records.get_nowait()
-        return found
+        return collected(*self.sinks)
 
 
 BOOM = []

@@ -1,11 +1,10 @@
 """The sinks into Kinesis data streams and Firehose, against an HTTP server: batches, retries, limits, at least once."""
 
 import threading
-import time
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
-from crashing import Crashing
+from crashing import TROUBLE, Crashing, troublesome, wait_until
 from tests.datastream.connectors.kinesis_server import kinesis_server
 
 from penstock.common import SimpleStringSchema
@@ -22,8 +21,6 @@ from penstock.datastream.connectors.kinesis import (
 )
 from penstock.metrics import MetricGroup
 from penstock.testing import MiniCluster
-
-TROUBLE = set()
 
 
 @pytest.fixture(scope="module")
@@ -66,20 +63,6 @@ def writer(sink, metrics=None):
     return sink.create_writer(WriterInitContext(subtask_id=0, parallelism=1, checkpoint_id=1, metric_group=metrics))
 
 
-def troublesome(value):
-    if value in TROUBLE:
-        TROUBLE.remove(value)
-        raise RuntimeError("crash")
-    return value
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
-
-
 # -- data streams ---------------------------------------------------------------------------------------------------
 
 
@@ -110,7 +93,7 @@ def test_a_batch_that_is_repeated_after_a_crash_writes_at_least_once(server, tmp
         env.from_sequence(0, 29).sink_to(streams(server, "crash"))
         env.from_sequence(0, 29).map(troublesome).print()
 
-    TROUBLE.add(14)
+    TROUBLE[14] = True
     assert Crashing(tmp_path, build, max_records=5, parallelism=1).run() == 1
     found = [int(one) for one in server.data("crash")]
     assert set(found) == set(range(30))

@@ -12,6 +12,7 @@ import pytest
 from penstock.common import Row
 from penstock.common.errors import InvalidProgramError, JobExecutionError, PenstockError, RecordFormatError
 from penstock.datastream import OutputTag, StreamExecutionEnvironment
+from penstock.datastream.formats import schema_registry
 from penstock.datastream.formats.decoding import decode
 from penstock.datastream.formats.schema_registry import (
     ConfluentRegistryAvroDeserializationSchema,
@@ -135,18 +136,38 @@ def test_a_schema_that_the_registry_refuses_fails_the_job_before_a_record_is_wri
         written(registry, OLD, ("a", 1))
 
 
-def test_a_busy_registry_is_asked_again_and_another_address_is_tried(registry):
+@pytest.fixture
+def pauses(monkeypatch):
+    """How long a client that asks again has waited, without waiting."""
+    found = []
+    monkeypatch.setattr(schema_registry, "sleep", found.append)
+    return found
+
+
+def test_a_busy_registry_is_asked_again_and_another_address_is_tried(registry, pauses):
     registry.trouble = [503, 500, 429]
     (message,) = written(registry, OLD, ("a", 1))
+    assert pauses == [0.05, 0.1, 0.2]
     with Registry() as gone:
         address = gone.url
     reader = ConfluentRegistryAvroDeserializationSchema(SchemaRegistry(f"{address},{registry.url}", ("user", "word")))
     assert reader.deserialize(message).value == 1
     assert registry.requests[-1][2] == "Basic dXNlcjp3b3Jk"
+    pauses.clear()
     with pytest.raises(JobExecutionError, match=f"{address} does not answer /schemas/ids/1"):
         ConfluentRegistryAvroDeserializationSchema(address).deserialize(message)
+    assert pauses == [0.05, 0.1, 0.2, 0.4]  # between five attempts, and none behind the last one
     with pytest.raises(InvalidProgramError, match="http://localhost:8081"):
         SchemaRegistry("localhost:8081")
+
+
+def test_of_many_addresses_the_last_one_is_tried_too_before_a_pause(registry, pauses):
+    (message,) = written(registry, OLD, ("a", 1))
+    with Registry() as gone:
+        addresses = [gone.url] * 6
+    reader = ConfluentRegistryAvroDeserializationSchema(",".join([*addresses, registry.url]))
+    assert reader.deserialize(message).value == 1
+    assert pauses == []
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 from crashing import Crashing
+from support import collected
 
 from penstock.common import WatermarkStrategy
 from penstock.common.errors import JobExecutionError, UserFunctionError
@@ -201,9 +202,7 @@ def test_results_never_cross_a_watermark_and_no_input_is_lost_in_a_crash(tmp_pat
 
     sink = CollectSink()
     assert Crashing(tmp_path, build, max_records=3).run() == 3
-    found = []
-    while not sink.records.empty():
-        found += sink.records.get_nowait()
+    found = collected(sink)
     assert sorted(value for value, _ in found) == list(range(20))
     assert not any(late for _, late in found)
 

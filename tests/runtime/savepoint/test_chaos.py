@@ -11,7 +11,7 @@ from typing import ClassVar
 import pytest
 
 from penstock.common import Time, WatermarkStrategy
-from penstock.core.sink import Committer, Sink, SinkWriter
+from penstock.core.sink import Committer, HandOverWriter, Sink
 from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
@@ -75,22 +75,10 @@ class Committed(Sink):
         self.name = name
 
     def create_writer(self, context):
-        return _Writer()
+        return HandOverWriter()
 
     def create_committer(self):
         return _Committer(self.name)
-
-
-class _Writer(SinkWriter):
-    def __init__(self):
-        self.values = []
-
-    def write(self, value, context):
-        self.values.append(value)
-
-    def prepare_commit(self):
-        values, self.values = self.values, []
-        return values
 
 
 class _Committer(Committer):

@@ -1,9 +1,7 @@
 """A job that is stopped with a savepoint and continued at another parallelism gives what it would have given."""
 
-import queue
-
 import pytest
-from support import At, Script, Wm
+from support import At, Script, Wm, collected
 
 from penstock.common import Time, Types, WatermarkStrategy
 from penstock.core.window import CountTrigger, GlobalWindows
@@ -212,12 +210,7 @@ class Run:
         self.job.run()
 
     def records(self):
-        found = []
-        while True:
-            try:
-                found += self.sink.records.get_nowait()
-            except queue.Empty:
-                return sorted(found, key=repr)
+        return sorted(collected(self.sink), key=repr)
 
 
 @pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])
@@ -291,10 +284,7 @@ def test_the_splits_of_a_source_stay_as_they_were(tmp_path):
         path = job.stop_with_savepoint(str(tmp_path))
     again = cluster.start(list(env._sinks), env._job_settings("job"), savepoint=path)
     again.run_to_end()
-    found = []
-    while not sink.records.empty():
-        found += sink.records.get_nowait()
-    assert sorted(found) == list(range(1, 501))
+    assert sorted(collected(sink)) == list(range(1, 501))
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.common.errors import UnsupportedFeatureError, shorten
+from penstock.common.errors import InvalidProgramError, UnsupportedFeatureError, shorten
 
-__all__ = ["TypeInformation", "mismatch"]
+__all__ = ["TypeInformation", "checked_type", "mismatch"]
 
 
 def mismatch(expected: str, value: object) -> str:
@@ -73,3 +73,10 @@ class TypeInformation(ABC):
 
     def __hash__(self) -> int:
         return hash((type(self).__name__, *map(str, self._identity())))
+
+
+def checked_type(type_info: Any, what: str) -> TypeInformation:
+    """The type that was given for something; refuses what is none, such as ``Types.INT`` without parentheses."""
+    if not isinstance(type_info, TypeInformation):
+        raise InvalidProgramError(f"{what} must be a type such as Types.INT(), got {shorten(type_info)}")
+    return type_info

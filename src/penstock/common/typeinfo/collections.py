@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from penstock.common.typeinfo.base import TypeInformation, mismatch
+from penstock.common.typeinfo.base import TypeInformation, checked_type, mismatch
 from penstock.common.typeinfo.basic import BasicType, BasicTypeInfo
 
 __all__ = [
@@ -27,7 +27,7 @@ class _ElementsTypeInfo(TypeInformation):
     _python_types: tuple[type[Any], ...] = (list, tuple)
 
     def __init__(self, element_type: TypeInformation) -> None:
-        self.element_type = element_type
+        self.element_type = checked_type(element_type, f"the element type of a {self._name}")
 
     @property
     def elem_type(self) -> TypeInformation:
@@ -145,8 +145,8 @@ class MapTypeInfo(TypeInformation):
     __slots__ = ("key_type", "value_type")
 
     def __init__(self, key_type_info: TypeInformation, value_type_info: TypeInformation) -> None:
-        self.key_type = key_type_info
-        self.value_type = value_type_info
+        self.key_type = checked_type(key_type_info, "the key type of a Map")
+        self.value_type = checked_type(value_type_info, "the value type of a Map")
 
     def validate(self, value: Any) -> str | None:
         if value is None:

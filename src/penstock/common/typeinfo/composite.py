@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.common.errors import InvalidProgramError
-from penstock.common.typeinfo.base import TypeInformation, mismatch
+from penstock.common.typeinfo.base import TypeInformation, checked_type, mismatch
 from penstock.common.types import Row
 
 __all__ = ["ExternalTypeInfo", "RowTypeInfo", "TupleTypeInfo"]
@@ -20,12 +20,10 @@ def _quoted(name: str) -> str:
 
 
 def _check_types(field_types: Sequence[TypeInformation], what: str) -> list[TypeInformation]:
-    for position, field_type in enumerate(field_types):
-        if not isinstance(field_type, TypeInformation):
-            raise InvalidProgramError(
-                f"field {position} of a {what} type must be a type such as Types.INT(), got {field_type!r}"
-            )
-    return list(field_types)
+    return [
+        checked_type(field_type, f"field {position} of a {what} type")
+        for position, field_type in enumerate(field_types)
+    ]
 
 
 class RowTypeInfo(TypeInformation):

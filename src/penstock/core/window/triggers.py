@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -212,8 +213,47 @@ class _ContinuousTrigger(_QuietTrigger):
             raise InvalidProgramError(f"{type(self).__name__} needs an interval longer than 0 ms, got {interval}")
         self.interval = interval
 
+    @abstractmethod
+    def _set_timer(self, time: int, ctx: Trigger.TriggerContext) -> None: ...
+
+    @abstractmethod
+    def _delete_timer(self, time: int, ctx: Trigger.TriggerContext) -> None: ...
+
+    @abstractmethod
+    def register_next_fire_timestamp(
+        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext, fire_timestamp_state: ReducingState[int]
+    ) -> None:
+        """Set the timer that comes after `time`."""
+
+    def _begin(self, now: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
+        """The first element of a window sets the timer, for the end of the interval that has begun."""
+        fire_timestamp_state = ctx.get_partitioned_state(self._next_fire)
+        if fire_timestamp_state.get() is None:
+            self.register_next_fire_timestamp(now - now % self.interval, window, ctx, fire_timestamp_state)
+
+    def _at(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+        fire_timestamp_state = ctx.get_partitioned_state(self._next_fire)
+        if fire_timestamp_state.get() == time:
+            fire_timestamp_state.clear()
+            self.register_next_fire_timestamp(time, window, ctx, fire_timestamp_state)
+            return TriggerResult.FIRE
+        return TriggerResult.CONTINUE
+
     def can_merge(self) -> bool:
         return True
+
+    def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
+        ctx.merge_partitioned_state(self._next_fire)
+        next_fire = ctx.get_partitioned_state(self._next_fire).get()
+        if next_fire is not None:
+            self._set_timer(next_fire, ctx)
+
+    def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
+        fire_timestamp_state = ctx.get_partitioned_state(self._next_fire)
+        next_fire = fire_timestamp_state.get()
+        if next_fire is not None:
+            self._delete_timer(next_fire, ctx)
+            fire_timestamp_state.clear()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.interval})"
@@ -234,34 +274,11 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
         if end <= ctx.get_current_watermark():
             return TriggerResult.FIRE
         ctx.register_event_time_timer(end)
-        fire_timestamp_state = ctx.get_partitioned_state(self._next_fire)
-        if fire_timestamp_state.get() is None:
-            start = timestamp - timestamp % self.interval
-            self.register_next_fire_timestamp(start, window, ctx, fire_timestamp_state)
+        self._begin(timestamp, window, ctx)
         return TriggerResult.CONTINUE
 
     def on_event_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
-        if time == window.max_timestamp():
-            return TriggerResult.FIRE
-        fire_timestamp_state = ctx.get_partitioned_state(self._next_fire)
-        if fire_timestamp_state.get() == time:
-            fire_timestamp_state.clear()
-            self.register_next_fire_timestamp(time, window, ctx, fire_timestamp_state)
-            return TriggerResult.FIRE
-        return TriggerResult.CONTINUE
-
-    def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
-        ctx.merge_partitioned_state(self._next_fire)
-        next_fire = ctx.get_partitioned_state(self._next_fire).get()
-        if next_fire is not None:
-            ctx.register_event_time_timer(next_fire)
-
-    def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
-        fire_timestamp_state = ctx.get_partitioned_state(self._next_fire)
-        next_fire = fire_timestamp_state.get()
-        if next_fire is not None:
-            ctx.delete_event_time_timer(next_fire)
-            fire_timestamp_state.clear()
+        return TriggerResult.FIRE if time == window.max_timestamp() else self._at(time, window, ctx)
 
     def register_next_fire_timestamp(
         self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext, fire_timestamp_state: ReducingState[int]
@@ -269,7 +286,13 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
         """Set the timer one interval after `time`, at the end of the window at the latest."""
         next_fire = min(time + self.interval, window.max_timestamp())
         fire_timestamp_state.add(next_fire)
-        ctx.register_event_time_timer(next_fire)
+        self._set_timer(next_fire, ctx)
+
+    def _set_timer(self, time: int, ctx: Trigger.TriggerContext) -> None:
+        ctx.register_event_time_timer(time)
+
+    def _delete_timer(self, time: int, ctx: Trigger.TriggerContext) -> None:
+        ctx.delete_event_time_timer(time)
 
 
 class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
@@ -283,32 +306,11 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
     def on_element(
         self, element: Any, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
-        fire_timestamp_state = ctx.get_partitioned_state(self._next_fire)
-        if fire_timestamp_state.get() is None:
-            now = ctx.get_current_processing_time()
-            self.register_next_fire_timestamp(now - now % self.interval, window, ctx, fire_timestamp_state)
+        self._begin(ctx.get_current_processing_time(), window, ctx)
         return TriggerResult.CONTINUE
 
     def on_processing_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
-        fire_timestamp_state = ctx.get_partitioned_state(self._next_fire)
-        if fire_timestamp_state.get() == time:
-            fire_timestamp_state.clear()
-            self.register_next_fire_timestamp(time, window, ctx, fire_timestamp_state)
-            return TriggerResult.FIRE
-        return TriggerResult.CONTINUE
-
-    def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
-        ctx.merge_partitioned_state(self._next_fire)
-        next_fire = ctx.get_partitioned_state(self._next_fire).get()
-        if next_fire is not None:
-            ctx.register_processing_time_timer(next_fire)
-
-    def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
-        fire_timestamp_state = ctx.get_partitioned_state(self._next_fire)
-        next_fire = fire_timestamp_state.get()
-        if next_fire is not None:
-            ctx.delete_processing_time_timer(next_fire)
-            fire_timestamp_state.clear()
+        return self._at(time, window, ctx)
 
     def register_next_fire_timestamp(
         self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext, fire_timestamp_state: ReducingState[int]
@@ -319,7 +321,13 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
             # Only then: an event-time window may lie in the past of this clock, and its end would be due for ever.
             next_fire = min(next_fire, window.max_timestamp())
         fire_timestamp_state.add(next_fire)
-        ctx.register_processing_time_timer(next_fire)
+        self._set_timer(next_fire, ctx)
+
+    def _set_timer(self, time: int, ctx: Trigger.TriggerContext) -> None:
+        ctx.register_processing_time_timer(time)
+
+    def _delete_timer(self, time: int, ctx: Trigger.TriggerContext) -> None:
+        ctx.delete_processing_time_timer(time)
 
 
 class DeltaTrigger(_QuietTrigger):

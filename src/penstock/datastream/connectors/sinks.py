@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.common.typeinfo import TypeInformation
-from penstock.core.sink import Committer, Sink, SinkWriter, WriterInitContext
+from penstock.core.sink import Committer, HandOverWriter, Sink, SinkWriter, WriterInitContext
 
 __all__ = ["CollectSink", "DiscardingSink", "PrintSink"]
 
@@ -120,23 +120,11 @@ class CollectSink(Sink):
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter:
         """Keeps the records of a batch."""
-        return _CollectWriter()
+        return HandOverWriter()
 
     def create_committer(self) -> Committer:
         """Hands them over."""
         return _CollectCommitter(self.name)
-
-
-class _CollectWriter(SinkWriter):
-    def __init__(self) -> None:
-        self._values: list[Any] = []
-
-    def write_batch(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
-        self._values += values
-
-    def prepare_commit(self) -> list[Any]:
-        values, self._values = self._values, []
-        return values
 
 
 class _CollectCommitter(Committer):

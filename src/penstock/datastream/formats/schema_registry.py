@@ -9,9 +9,9 @@ import base64
 import io
 import json
 import struct
-import time
 import urllib.error
 import urllib.request
+from time import sleep
 from typing import Any
 from urllib.parse import quote
 
@@ -30,7 +30,8 @@ __all__ = [
 
 _MAGIC = 0
 _HEADER = struct.Struct(">bI")
-_ATTEMPTS = 5
+_ROUNDS = 5
+_FIRST_PAUSE_SECONDS = 0.05
 
 
 class SchemaRegistry:
@@ -77,21 +78,21 @@ class SchemaRegistry:
 
     def _ask(self, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any] | None:
         problem = ""
-        for attempt in range(_ATTEMPTS):
-            url = self._urls[attempt % len(self._urls)]
-            try:
-                return self._ask_one(method, url + path, body)
-            except urllib.error.HTTPError as error:
-                with error:
-                    problem = f"{error.code} {error.read().decode(errors='replace')[:300]}"
-                if error.code == 404:
-                    return None
-                if error.code < 500 and error.code != 429:
-                    raise JobExecutionError(f"the schema registry at {url} refused {path}: {problem}") from None
-            except OSError as error:
-                problem = str(error)
-            if attempt % len(self._urls) == len(self._urls) - 1:
-                time.sleep(0.05 * 2**attempt)
+        for attempt in range(_ROUNDS):
+            if attempt:
+                sleep(_FIRST_PAUSE_SECONDS * 2 ** (attempt - 1))
+            for url in self._urls:
+                try:
+                    return self._ask_one(method, url + path, body)
+                except urllib.error.HTTPError as error:
+                    with error:
+                        problem = f"{error.code} {error.read().decode(errors='replace')[:300]}"
+                    if error.code == 404:
+                        return None
+                    if error.code < 500 and error.code != 429:
+                        raise JobExecutionError(f"the schema registry at {url} refused {path}: {problem}") from None
+                except OSError as error:
+                    problem = str(error)
         raise JobExecutionError(f"the schema registry at {', '.join(self._urls)} does not answer {path}: {problem}")
 
     def _ask_one(self, method: str, url: str, body: dict[str, Any] | None) -> dict[str, Any]:

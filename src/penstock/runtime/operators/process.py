@@ -41,23 +41,17 @@ class ProcessContext(UnkeyedContext, ProcessFunction.Context):
     """The `ctx` of process_element."""
 
 
-class ProcessOperator(FunctionOperator):
-    """Runs a ProcessFunction."""
+class UnkeyedProcessOperator(FunctionOperator):
+    """Runs functions that can read both clocks."""
 
-    reads_watermarks = True
-
-    function: ProcessFunction
+    context_type: type[UnkeyedContext]
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         """Create clocks and context."""
         super().setup(context, output)
         self.collector = Collector(context, output)
         self.timer_service = UnkeyedTimerService(context.processing_time, context.operator_name)
-        self.ctx = ProcessContext(self.collector, self.timer_service)
-
-    def process_batch(self, values: Values, timestamps: Timestamps) -> None:
-        """Call the function for each record."""
-        process_records(self.collector, self.context, self.ctx, self.function.process_element, values, timestamps)
+        self.ctx = self.context_type(self.collector, self.timer_service)
 
     def process_watermark(self, watermark: int) -> None:
         """Keep the clock that the function can read."""
@@ -69,13 +63,26 @@ class ProcessOperator(FunctionOperator):
         super().restore_watermark(watermark)
         self.timer_service.watermark = watermark
 
-    def restart(self) -> None:
-        """Another split, another clock."""
-        self.timer_service.watermark = MIN_WATERMARK
-
     def flush(self) -> None:
         """Emit what was collected."""
         self.collector.flush()
+
+
+class ProcessOperator(UnkeyedProcessOperator):
+    """Runs a ProcessFunction."""
+
+    reads_watermarks = True
+    context_type = ProcessContext
+
+    function: ProcessFunction
+
+    def process_batch(self, values: Values, timestamps: Timestamps) -> None:
+        """Call the function for each record."""
+        process_records(self.collector, self.context, self.ctx, self.function.process_element, values, timestamps)
+
+    def restart(self) -> None:
+        """Another split, another clock."""
+        self.timer_service.watermark = MIN_WATERMARK
 
 
 def process_records(

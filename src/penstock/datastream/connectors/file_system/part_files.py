@@ -79,15 +79,6 @@ def sync(file: BinaryIO) -> None:
     os.fsync(file.fileno())
 
 
-def sync_directory(directory: Path) -> None:
-    """Make names durable."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def continue_file(left: InProgress, attempt: str, *, compacted: bool) -> Path:
     """A copy of the valid part of a file that another writer was at, for this attempt to go on with.
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from penstock.core.sink import Committer
-from penstock.datastream.connectors.file_system.part_files import UNCOMPACTED, Pending, sink_tag, sync, sync_directory
+from penstock.datastream.connectors.file_system.part_files import UNCOMPACTED, Pending, sink_tag, sync
 from penstock.datastream.connectors.file_system.sink_options import FileCompactor, FileCompactStrategy, _Identical
+from penstock.runtime.checked_file import sync_directory
 
 _MANIFEST = ".compaction-"
 

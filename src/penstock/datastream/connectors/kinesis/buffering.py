@@ -44,6 +44,19 @@ class Refused:
     position: int
     why: str
 
+    @staticmethod
+    def among(results: Sequence[Mapping[str, Any]]) -> list[Refused]:
+        """Those of an answer: the results stand in the order of the entries.
+
+        >>> Refused.among([{"SequenceNumber": "49"}, {"ErrorCode": "Throttled", "ErrorMessage": "slow down"}])
+        [Refused(position=1, why='Throttled: slow down')]
+        """
+        return [
+            Refused(position, f"{result['ErrorCode']}: {result.get('ErrorMessage', '')}")
+            for position, result in enumerate(results)
+            if result.get("ErrorCode")
+        ]
+
 
 @dataclass(frozen=True)
 class Buffering:

@@ -64,7 +64,7 @@ def new_client(service: str, properties: Mapping[str, str]) -> Any:
 
     config = Config(connect_timeout=10, read_timeout=30, max_pool_connections=64, retries={"mode": "standard"})
     with _LOCK:  # clients may be shared by threads, sessions not
-        return _session(frozenset(properties.items())).client(
+        return _session(frozenset(item for item in properties.items() if item[0].startswith("aws."))).client(
             service,
             region_name=properties.get("aws.region", "us-east-1"),
             endpoint_url=properties.get("aws.endpoint"),

@@ -66,13 +66,7 @@ class _FirehoseWriter(BufferedWriter):
 
         def send(entries: list[Entry]) -> list[Refused]:
             answer = client.put_record_batch(DeliveryStreamName=sink.delivery_stream, Records=entries)
-            if not answer.get("FailedPutCount"):
-                return []
-            return [
-                Refused(position, f"{result['ErrorCode']}: {result.get('ErrorMessage', '')}")
-                for position, result in enumerate(answer["RequestResponses"])
-                if result.get("ErrorCode")
-            ]
+            return Refused.among(answer["RequestResponses"]) if answer.get("FailedPutCount") else []
 
         super().__init__(context, f"delivery stream '{sink.delivery_stream}'", sink.buffering, send)
 

@@ -115,13 +115,7 @@ class _StreamsWriter(BufferedWriter):
 
         def send(entries: list[Entry]) -> list[Refused]:
             answer = client.put_records(**stream, Records=entries)
-            if not answer.get("FailedRecordCount"):
-                return []
-            return [
-                Refused(position, f"{result['ErrorCode']}: {result.get('ErrorMessage', '')}")
-                for position, result in enumerate(answer["Records"])
-                if result.get("ErrorCode")
-            ]
+            return Refused.among(answer["Records"]) if answer.get("FailedRecordCount") else []
 
         super().__init__(context, f"stream '{sink.stream}'", sink.buffering, send)
 

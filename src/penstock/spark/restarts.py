@@ -1,0 +1,53 @@
+"""What follows a failed attempt at a job, in streaming and in batch mode: another one, or the job's end."""
+
+from __future__ import annotations
+
+import time
+
+from penstock.common.errors import InvalidProgramError, PenstockError
+from penstock.common.restart_strategy import RestartStrategyConfiguration
+from penstock.spark.session import SparkEndedError
+from penstock.spark.start_failures import StartPatience
+
+__all__ = ["Restarts"]
+
+
+class Restarts:
+    """The restarts of one job.
+
+    >>> from penstock.common.errors import JobExecutionError
+    >>> from penstock.common.restart_strategy import RestartStrategies
+    >>> restarts = Restarts(RestartStrategies.fixed_delay_restart(1, 500))
+    >>> failure = JobExecutionError("the sink is away")
+    >>> restarts.pause_after(failure, committed=7), restarts.attempt
+    (0.5, 1)
+    >>> restarts.pause_after(failure, committed=7) is None, failure.__notes__
+    (True, ['The job was restarted once before. Restart with fixed delay (500 ms). #1 restart attempts.'])
+    """
+
+    def __init__(self, strategy: RestartStrategyConfiguration | None) -> None:
+        self.attempt = 0
+        self._strategy = strategy
+        self._backoff = strategy.create() if strategy is not None else None
+        self._patience = StartPatience()
+
+    def pause_after(self, error: PenstockError, committed: int | None) -> float | None:
+        """The seconds to wait before the next attempt, which is counted; ``None`` if there is to be none.
+
+        :param committed: the last checkpoint, which tells whether the job got on
+        """
+        if isinstance(error, (InvalidProgramError, SparkEndedError)):
+            return None  # the next attempt would only fail again
+        pause = 0.0
+        if not self._patience.lasts(error, committed):
+            if self._backoff is None:
+                return None
+            self._backoff.notify_failure(int(time.time() * 1000))
+            if not self._backoff.can_restart():
+                if self.attempt:
+                    times = "once" if self.attempt == 1 else f"{self.attempt} times"
+                    error.add_note(f"The job was restarted {times} before. {self._strategy}")
+                return None
+            pause = self._backoff.delay_ms() / 1000
+        self.attempt += 1
+        return pause
