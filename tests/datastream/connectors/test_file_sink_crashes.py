@@ -9,8 +9,16 @@ from crashing import TROUBLE, Crashing
 from tests.datastream.connectors.file_sinks import hidden, numbers, row_sink, sequence_to, visible
 
 from penstock.common.errors import JobExecutionError, PenstockError
-from penstock.datastream.connectors.file_system import FileCompactor, FileCompactStrategy, RollingPolicy
+from penstock.common.serialization import Encoder
+from penstock.datastream.connectors.file_system import (
+    BucketAssigner,
+    FileCompactor,
+    FileCompactStrategy,
+    FileSink,
+    RollingPolicy,
+)
 from penstock.datastream.connectors.file_system import sink_committer as committing
+from penstock.datastream.formats.csv import CsvBulkWriters, CsvSchema
 
 
 class Watched(Crashing):
@@ -137,6 +145,46 @@ def finish(crashing):
     """What a restart of a finished job does."""
     job = crashing.start()
     job.committers.checkpoint_complete(job.offset["n"], final=True)
+
+
+@pytest.mark.parametrize("kind", ["rows", "bulk", "compacted"])
+@pytest.mark.parametrize("cold", [False, True])
+@pytest.mark.parametrize("parallelisms", [(2, 3), (3, 1), (3, 2, 3), (1, 3, 1)], ids=str)
+def test_a_job_that_goes_on_with_another_parallelism_loses_no_file_and_no_record(tmp_path, parallelisms, cold, kind):
+    """Files in progress go to other subtasks, several of them perhaps to one; numbers of files are never used again."""
+    out = tmp_path / "out"
+    savepoint = job_id = None
+
+    def build(env):
+        stream = env.from_sequence(1, 600).uid("numbers").rebalance()
+        if kind == "bulk":
+            schema = CsvSchema.builder().add_number_column("n").build()
+            stream = stream.map(lambda number: (number,))
+            builder = FileSink.for_bulk_format(out, CsvBulkWriters.for_schema(schema))
+        else:
+            builder = FileSink.for_row_format(out, Encoder.simple_string_encoder())
+        if kind == "compacted":
+            strategy = FileCompactStrategy.builder().enable_compaction_on_checkpoint(2).build()
+            builder.enable_compact(strategy, FileCompactor.concat_file_compactor())
+        builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+        stream.sink_to(builder.build()).uid("files")
+
+    for line, parallelism in enumerate(parallelisms):
+        crashing = Crashing(tmp_path / str(line), build, max_records=30, parallelism=parallelism, cold=cold)
+        crashing.job_id = job_id  # as when a running job is rescaled
+        job = crashing.start(savepoint)
+        job_id = job.job_id
+        for _ in range(4):
+            job.run_batch()
+        if line == len(parallelisms) - 1:
+            job.run()
+        else:
+            savepoint = job.savepoint(str(tmp_path / "savepoints"))
+        job.close()
+    files = [path for path in out.rglob("*") if path.is_file()]
+    assert [path for path in files if path.name.startswith(".")] == []
+    found = [int(line) for path in files for line in path.read_text().split()]
+    assert sorted(found) == list(range(1, 601))
 
 
 def test_leftovers_of_an_attempt_before_the_first_checkpoint_are_removed(tmp_path):

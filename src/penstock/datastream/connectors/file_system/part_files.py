@@ -6,7 +6,8 @@ belongs to is. Until then its name begins with a dot, so that no reader takes it
     .part-3f2a77c1-0-5.inprogress.9d41e0b2    .part-3f2a77c1-0-5.pending.9d41e0b2    part-3f2a77c1-0-5
 
 The parts of a name: prefix, the sink (job and operator), the subtask, the number of the file; and for hidden files the
-attempt that wrote it.
+attempt that wrote it. When a job goes on with another parallelism, its subtasks are others, though they are numbered as
+before: from there on a name has the checkpoint since which there is this subtask, too (``part-3f2a77c1-0_17-5``).
 """
 
 from __future__ import annotations
@@ -54,6 +55,29 @@ class PartFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Numbering:
+    """The number of a subtask's next file; no two files of a sink ever have the same name.
+
+    >>> Numbering(1, 2).writer, Numbering(1, 2, since=17).writer
+    ('1', '1_17')
+    """
+
+    subtask: int
+    parallelism: int
+    since: int = 0
+    next: int = 0
+
+    @property
+    def writer(self) -> str:
+        """The subtask as it is in names."""
+        return f"{self.subtask}_{self.since}" if self.since else str(self.subtask)
+
+    def belongs_to(self, other: Numbering) -> bool:
+        """Whether the two are of one subtask: with another parallelism there are others."""
+        return (self.subtask, self.parallelism) == (other.subtask, other.parallelism)
+
+
+@dataclass(frozen=True, slots=True)
 class InProgress:
     """What the checkpoint knows of a file in progress: it is valid up to `length`."""
 
@@ -63,6 +87,13 @@ class InProgress:
     length: int
     created: int
     modified: int
+
+
+@dataclass(frozen=True, slots=True)
+class Superseded:
+    """A file that nobody needs once the checkpoint that names it is complete: another writer went on with a copy."""
+
+    path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +137,9 @@ def _copy(source: BinaryIO, target: BinaryIO, length: int) -> None:
         target.truncate(length)
 
 
-def hidden_files(base: Path, prefix: str, tag: str, subtask: int) -> Iterator[Path]:
+def hidden_files(base: Path, prefix: str, tag: str, writer: str) -> Iterator[Path]:
     """All in-progress and pending files of a subtask, of whatever attempt."""
-    start = f".{prefix}-{tag}-{subtask}-"
+    start = f".{prefix}-{tag}-{writer}-"
     for directory, _, names in os.walk(base):
         for name in names:
             if name.startswith(start) and (f".{IN_PROGRESS}." in name or f".{PENDING}." in name):

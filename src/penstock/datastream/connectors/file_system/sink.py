@@ -64,7 +64,7 @@ class FileSink(Sink):
         return FileSink.BulkFormatBuilder(settings)
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter:
-        return FileSinkWriter(self._options, context, [])
+        return FileSinkWriter(self._options, context, None)
 
     def restore_writer(self, context: WriterInitContext, state: list[Any]) -> SinkWriter:
         return FileSinkWriter(self._options, context, state)

@@ -7,6 +7,7 @@ so a crash can neither lose a file nor show its records twice.
 from __future__ import annotations
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -133,4 +134,4 @@ class FileSinkCommitter(Committer):
 
 def _subtask_and_number(path: Path) -> list[Any]:
     """The order in which files were written: numbers as numbers."""
-    return [int(part) if part.isdigit() else 0 for part in path.name.split(".")[1].split("-")] + [path.name]
+    return [int(part) if part.isdigit() else 0 for part in re.split("[-_]", path.name.split(".")[1])] + [path.name]

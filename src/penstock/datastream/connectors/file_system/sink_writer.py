@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,8 +16,10 @@ from penstock.datastream.connectors.file_system.part_files import (
     PENDING,
     UNCOMPACTED,
     InProgress,
+    Numbering,
     PartFile,
     Pending,
+    Superseded,
     continue_file,
     hidden_files,
     new_attempt,
@@ -68,30 +70,37 @@ class _Bucket:
 class FileSinkWriter(SinkWriter):
     """Writes records into the files of their buckets; complete files become committables."""
 
-    def __init__(self, options: FileSinkOptions, context: WriterInitContext, state: list[Any]) -> None:
+    def __init__(self, options: FileSinkOptions, context: WriterInitContext, state: list[Any] | None) -> None:
         self._options = options
         self._tag = sink_tag(context.job_id, context.sink_id)
-        self._subtask = context.subtask_id
+        self._numbering = Numbering(context.subtask_id, context.parallelism)
         self._base = Path(options.base_path)
         self._attempt = new_attempt()
         self._buckets: dict[str, _Bucket] = {}
         self._pending: list[Pending] = []
-        self._counter = 0
         self._superseded: list[Path] = []
         self._context = BucketContext()
         self.current_processing_time = context.processing_time
         self._base.mkdir(parents=True, exist_ok=True)
-        self._restore(state)
+        if state is not None:
+            self._restore(state, context.checkpoint_id)
+        else:
+            self._clean_up([])
 
     # -- taking over --------------------------------------------------------------------------------------------
 
-    def _restore(self, state: list[Any]) -> None:
+    def _restore(self, state: list[Any], checkpoint_id: int) -> None:
         for entry in state:
-            if isinstance(entry, int):
-                self._counter = max(self._counter, entry)
-            else:
-                self._continue(entry)
-        self._clean_up([entry for entry in state if isinstance(entry, InProgress)])
+            if isinstance(entry, Superseded):
+                Path(entry.path).unlink(missing_ok=True)
+        left = [entry for entry in state if isinstance(entry, InProgress)]
+        own = [entry for entry in state if isinstance(entry, Numbering) and entry.belongs_to(self._numbering)]
+        for entry in left:
+            self._continue(entry)
+            if not own:  # of a subtask there was before the parallelism changed: several may have had the same bucket
+                self._roll(entry.bucket)
+        self._numbering = own[0] if own else replace(self._numbering, since=checkpoint_id)
+        self._clean_up(left)
 
     def _continue(self, left: InProgress) -> None:
         path = continue_file(left, self._attempt, compacted=self._options.compacted)
@@ -101,12 +110,12 @@ class FileSinkWriter(SinkWriter):
 
     def _clean_up(self, state: list[InProgress]) -> None:
         """Remove what failed attempts have left. What the checkpoint names is needed until the next one is complete."""
-        needed = {left.file.path(stage, left.attempt) for left in state for stage in (IN_PROGRESS, PENDING)}
+        needed = [left.file.path(stage, left.attempt) for left in state for stage in (IN_PROGRESS, PENDING)]
+        self._superseded = [path for path in needed if path.exists()]
         own = {bucket.file.path(IN_PROGRESS, bucket.attempt) for bucket in self._buckets.values()}
-        for path in hidden_files(self._base, self._options.names.part_prefix, self._tag, self._subtask):
-            if path in needed:
-                self._superseded.append(path)
-            elif path not in own:
+        kept = {*needed, *own, *(Path(pending.source) for pending in self._pending)}
+        for path in hidden_files(self._base, self._options.names.part_prefix, self._tag, self._numbering.writer):
+            if path not in kept:
                 path.unlink(missing_ok=True)
 
     # -- records ------------------------------------------------------------------------------------------------
@@ -156,8 +165,9 @@ class FileSinkWriter(SinkWriter):
         directory = self._base / name
         directory.mkdir(parents=True, exist_ok=True)
         names = self._options.names
-        part = f"{names.part_prefix}-{self._tag}-{self._subtask}-{self._counter}{names.part_suffix}"
-        self._counter += 1
+        number = self._numbering
+        part = f"{names.part_prefix}-{self._tag}-{number.writer}-{number.next}{names.part_suffix}"
+        self._numbering = replace(number, next=number.next + 1)
         file = PartFile(str(directory), part)
         stream = file.path(IN_PROGRESS, self._attempt).open("wb")
         bulk = None if self._options.bulk is None else self._options.bulk.create(stream)
@@ -220,7 +230,7 @@ class FileSinkWriter(SinkWriter):
             InProgress(name, bucket.file, bucket.attempt, bucket.stream.tell(), bucket.created, bucket.modified)
             for name, bucket in self._buckets.items()
         ]
-        return [self._counter, *files]
+        return [self._numbering, *files, *(Superseded(str(path)) for path in self._superseded)]
 
     def close(self) -> None:
         """Files stay as they are: the checkpoint may need them."""
