@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.common import Time
+from penstock.common import Duration, Time
 from penstock.common.errors import InvalidProgramError, StateAccessError
 from penstock.common.watermark_strategy import MIN_WATERMARK
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
@@ -404,3 +404,82 @@ def test_visiting_all_keys_stays_within_the_budget_and_keeps_what_is_changed():
     for number in range(1_000):
         backend.set_current_key(number)
         assert state.value() == f"{number:050d} seen"
+
+
+class Counted:
+    """An element that notes how often elements are written and read."""
+
+    written = read = 0
+
+    def __init__(self, number):
+        self.number = number
+
+    def __getstate__(self):
+        Counted.written += 1
+        return self.number
+
+    def __setstate__(self, number):
+        Counted.read += 1
+        self.number = number
+
+    @classmethod
+    def take(cls):
+        counts, cls.written, cls.read = (cls.written, cls.read), 0, 0
+        return counts
+
+
+def collection_state(kind, *, ttl, page_bytes=4096):
+    """(backend, state, the same after everything was forgotten)."""
+    descriptor = ListStateDescriptor("held") if kind == "list" else MapStateDescriptor("held")
+    if ttl:
+        descriptor.enable_time_to_live(StateTtlConfig.new_builder(Duration.of_days(1)).build())
+    store = MemoryPageStore()
+
+    def over(directory=None):
+        backend = KeyedStateBackend("op", "op", store, 128, directory, page_bytes)
+        return backend, KeyedStateFactory(backend, lambda: 0).create(descriptor)
+
+    backend, state = over()
+    return backend, state, lambda: over(pickle.loads(pickle.dumps(backend.snapshot(0))))
+
+
+@pytest.mark.parametrize("ttl", [False, True])
+def test_an_append_neither_reads_nor_writes_what_is_in_the_list(ttl):  # spec: G07
+    backend, state, again = collection_state("list", ttl=ttl)
+    backend.set_current_key("k")
+    held = None
+    for number in range(100):
+        state.add(Counted(number))
+        state.add_all([Counted(number), Counted(number)])
+        held = backend.entry[-1] if held is None else held
+        assert backend.entry[-1] is held  # not a longer copy of it
+    assert Counted.take() == (0, 0)
+    backend, state = again()
+    assert Counted.take() == (300, 0)  # once a batch, however often it was appended to
+    backend.set_current_key("k")
+    assert [element.number for element in state.get()] == [number for number in range(100) for _ in range(3)]
+    assert Counted.take() == (0, 300)
+
+
+@pytest.mark.parametrize("ttl", [False, True])
+def test_access_to_an_entry_of_a_map_neither_reads_nor_writes_the_others(ttl):  # spec: G08
+    backend, state, again = collection_state("map", ttl=ttl)
+    for key in range(1000):  # on many pages
+        backend.set_current_key(key)
+        state.put_all({name: Counted(key) for name in "abc"})
+    assert Counted.take() == (0, 0)
+    backend, state = again()
+    Counted.take()
+    backend.set_current_key(7)
+    assert state.get("b").number == 7
+    written, read = Counted.take()
+    assert (written, 3 <= read < 300) == (0, True)  # the page of the key, and no other
+    for _ in range(10):
+        state.put("b", Counted(8))
+        assert (state.get("b").number, state.contains("c"), len(list(state.keys()))) == (8, True, 3)
+    iterator = state.items()
+    state.remove("a")  # does not disturb who iterates
+    assert sorted(name for name, _ in iterator) == ["a", "b", "c"]
+    assert Counted.take() == (0, 0)
+    backend.snapshot(0)
+    assert Counted.take() == (read - 1, 0)  # that page again, once a batch
