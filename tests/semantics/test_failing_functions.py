@@ -174,6 +174,7 @@ class TestFailingFunctions:
         error = failure(env)
         assert isinstance(error, UserFunctionError)
         assert (error.operator_name, error.method) == ("alarm", "on_timer")
+        assert error.record == "(none: the timer at 5 of key 'a')"
         assert "ValueError: in the timer" in str(error)
 
     def test_a_watermark_generator(self, env):

@@ -405,6 +405,23 @@ def test_who_forgot_to_yield_is_told(env, method):
         env.execute()
 
 
+class FillsListWithNothing(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.seen = runtime_context.get_list_state(ListStateDescriptor("seen"))
+
+    def process_element(self, value, ctx):
+        self.seen.update(None)
+        yield value
+
+
+@ONE_WAY
+def test_who_yields_is_not_told_to_though_something_else_is_not_iterable(env):
+    env.from_collection(["record"]).key_by(lambda value: value).process(FillsListWithNothing()).print()
+    with pytest.raises(UserFunctionError, match=r"not iterable") as failure:
+        env.execute()
+    assert "emits what it yields" not in str(failure.value)
+
+
 @pytest.mark.on_spark((4, "STREAMING"), (1, "BATCH"))
 @pytest.mark.variants(executors=["warm"])
 def test_sys_exit_in_a_function_fails_the_job_and_ends_no_process(env):

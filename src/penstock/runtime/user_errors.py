@@ -19,15 +19,20 @@ _PACKAGE = str(Path(__file__).resolve().parent.parent)
 _UNKNOWN = object()
 
 
-def user_error(context: OperatorContext, error: Exception, method: str) -> PenstockError:
-    """The error to raise (``raise user_error(...) from None``) for an exception in a user function."""
+def user_error(context: OperatorContext, error: Exception, method: str, cause: str | None = None) -> PenstockError:
+    """The error to raise (``raise user_error(...) from None``) for an exception in a user function.
+
+    :param cause: what the function was called for, if it was no record
+    """
     if isinstance(error, PenstockError):
         return error
-    record = _record_in_flight(error.__traceback__)
+    if cause is None:
+        record = _record_in_flight(error.__traceback__)
+        cause = "(no record)" if record is _UNKNOWN else shorten(record)
     return UserFunctionError(
         operator_name=context.operator_name,
         subtask=context.subtask,
-        record="(no record)" if record is _UNKNOWN else shorten(record),
+        record=cause,
         user_traceback=user_traceback(error) + _advice(error, method),
         method=method,
     )
@@ -35,10 +40,8 @@ def user_error(context: OperatorContext, error: Exception, method: str) -> Penst
 
 def _advice(error: Exception, method: str) -> str:
     """Who forgot to yield reads of an object that is not iterable: say what it should have been."""
-    tb = error.__traceback__
-    while tb is not None and tb.tb_next is not None:
-        tb = tb.tb_next
-    in_our_loop = tb is not None and _is_ours(tb.tb_frame.f_code.co_filename)
+    frames = traceback.walk_tb(error.__traceback__)
+    in_our_loop = all(_is_ours(frame.f_code.co_filename) for frame, _ in frames)  # not in what a function has called
     if in_our_loop and isinstance(error, TypeError) and "object is not iterable" in str(error):
         return f"{method} emits what it yields, or all that is in the iterable it returns\n"
     return ""

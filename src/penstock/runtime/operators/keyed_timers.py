@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.common.errors import shorten
 from penstock.core.output_tag import OutputTag
 from penstock.core.time_domain import TimeDomain
 from penstock.core.timerservice import TimerService
@@ -99,21 +100,22 @@ class KeyedTimerOperator(FunctionOperator):
         collector.flush()
 
     def _on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
-        self._on_timer(timestamp, TimeDomain.EVENT_TIME)
+        self._on_timer(timestamp, key, TimeDomain.EVENT_TIME)
 
     def _on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
-        self._on_timer(timestamp, TimeDomain.PROCESSING_TIME)
+        self._on_timer(timestamp, key, TimeDomain.PROCESSING_TIME)
 
-    def _on_timer(self, value: int, domain: TimeDomain) -> None:
+    def _on_timer(self, timestamp: int, key: Any, domain: TimeDomain) -> None:
         ctx = self.ctx
         ctx.current_domain = domain
-        ctx.current_timestamp = value
+        ctx.current_timestamp = timestamp
         try:
-            results = self.function.on_timer(value, ctx)
+            results = self.function.on_timer(timestamp, ctx)
             # Only event time gives records a timestamp (spec: 3.6).
-            collect_results(self.collector, results, value if domain is TimeDomain.EVENT_TIME else None)
+            collect_results(self.collector, results, timestamp if domain is TimeDomain.EVENT_TIME else None)
         except Exception as error:
-            raise user_error(self.context, error, "on_timer") from None
+            cause = f"(none: the timer at {timestamp} of key {shorten(key)})"
+            raise user_error(self.context, error, "on_timer", cause) from None
 
     def flush(self) -> None:
         """Emit what timers produced."""
