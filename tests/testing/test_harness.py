@@ -103,6 +103,23 @@ def test_two_inputs_combine_their_watermarks():
     assert isinstance(harness, TwoInputOperatorHarness)
 
 
+def test_the_watermark_of_each_input_is_part_of_a_snapshot():
+    def summing(snapshot=None):
+        return KeyedTwoInputOperatorHarness(
+            KeyedCoProcessOperator(Sum(), lambda value: 0, lambda value: 0), snapshot=snapshot
+        )
+
+    before = summing()
+    before.process_watermark1(7)
+    before.process_watermark2(5)
+    again = summing(before.snapshot())
+    again.process_watermark2(6)
+    assert again.extract_output() == [6]
+    again.process_watermark1(4)  # an input never goes back
+    again.process_watermark2(9)
+    assert again.extract_output() == [7]
+
+
 def test_parallelism_and_subtask_are_what_the_function_sees():
     class Where(Alarm):
         def open(self, runtime_context):

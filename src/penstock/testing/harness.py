@@ -70,8 +70,9 @@ class OneInputOperatorHarness:
         batch_execution: bool = False,
         name: str = "test",
     ) -> None:
-        blobs, self._directory, self._layout, watermark, now = (
-            pickle.loads(snapshot) if snapshot is not None else ({}, None, {}, MIN_WATERMARK, 0)
+        fresh = ({}, None, {}, MIN_WATERMARK, 0, (MIN_WATERMARK, MIN_WATERMARK))
+        blobs, self._directory, self._layout, watermark, now, self._watermarks = (
+            pickle.loads(snapshot) if snapshot is not None else fresh
         )
         self.operator = operator
         self.output = RecordingOutput()
@@ -173,7 +174,8 @@ class OneInputOperatorHarness:
         backend = self.context.keyed_backend
         directory = backend.snapshot(self.clock.now) if backend is not None else None
         layout = self.context.operator_state.snapshot()
-        return pickle.dumps((self.store.blobs, directory, layout, self.operator.current_watermark, self.clock.now))
+        clocks = self.operator.current_watermark, self.clock.now, self._watermarks
+        return pickle.dumps((self.store.blobs, directory, layout, *clocks))
 
     def close(self) -> None:
         """Close the operator."""
@@ -186,8 +188,6 @@ class KeyedOneInputOperatorHarness(OneInputOperatorHarness):
 
 class TwoInputOperatorHarness(OneInputOperatorHarness):
     """Drives an operator with two inputs; watermarks are combined as a task would."""
-
-    _watermarks: tuple[int, int] = (MIN_WATERMARK, MIN_WATERMARK)
 
     def process_element1(self, value: Any, timestamp: int | None = None) -> None:
         """One record of the first input."""
@@ -206,9 +206,11 @@ class TwoInputOperatorHarness(OneInputOperatorHarness):
         self._combine((self._watermarks[0], watermark))
 
     def _combine(self, watermarks: tuple[int, int]) -> None:
-        before, self._watermarks = min(self._watermarks), watermarks
-        if min(watermarks) > before:
-            self.operator.process_watermark(min(watermarks))
+        before = min(self._watermarks)
+        first, second = self._watermarks  # the clock of an input never goes back
+        self._watermarks = max(first, watermarks[0]), max(second, watermarks[1])
+        if min(self._watermarks) > before:
+            self.operator.process_watermark(min(self._watermarks))
 
 
 class KeyedTwoInputOperatorHarness(TwoInputOperatorHarness):
