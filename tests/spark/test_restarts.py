@@ -9,8 +9,8 @@ import signal
 import sys
 
 import pytest
-from chaos import Run, forked_workers, planners, undisturbed
-from chaos_job import build, environment
+from chaos import Run, forked_workers, planners, python_processes, undisturbed
+from chaos_job import build, committed, environment, state_in, stop
 from processes import wait_until
 from test_jobs import Kept
 
@@ -115,6 +115,47 @@ def test_a_killed_process_is_a_failure_from_which_the_strategy_restarts(victims,
     run = Run(spark, tmp_path, 5, {"victims": victims})
     assert run.live() == expected
     assert run.hits
+
+
+def daemons_first():
+    """All Python processes: those that fork others, then the others, then those whose end is noticed at once."""
+    below = python_processes()
+    last = {**dict.fromkeys(below, 0), **dict.fromkeys(forked_workers(), 1), **dict.fromkeys(planners(), 2)}
+    return sorted(below, key=lambda pid: last[pid])
+
+
+def test_all_python_processes_killed_at_once_are_one_failure(spark, expected, tmp_path):
+    output = tmp_path / "output"
+    output.mkdir()
+    env = environment(tmp_path / "checkpoint", spark=spark)
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(1, 200))
+    build(env, output)
+    client = env.execute_async("all at once")
+    result = client.get_job_execution_result()
+    wait_until(lambda: result.done() or client.progress.checkpoint_id >= 3, 200, "three commits")
+    for pid in daemons_first():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    path = stop(client, output, str(tmp_path / "savepoints"))
+    result.result(200)
+    assert client.progress.restarts == 1
+    assert (committed(output), state_in(path)) == expected
+
+
+def test_a_job_starts_though_all_python_processes_of_the_last_one_were_killed(spark):
+    def run():
+        env = StreamExecutionEnvironment(spark=spark).set_parallelism(2)
+        numbers = env.from_sequence(1, 10).key_by(lambda n: n % 3).map(lambda n: n)
+        return sorted(numbers.execute_and_collect())
+
+    assert run() == list(range(1, 11))
+    killed = daemons_first()
+    assert killed
+    for pid in killed:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not set(killed) & set(python_processes()), 60, "the end of the processes")
+    assert run() == list(range(1, 11))
 
 
 def test_a_killed_worker_ends_a_job_without_restarts_with_a_clear_error(spark, tmp_path):

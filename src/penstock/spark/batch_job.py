@@ -22,6 +22,7 @@ from penstock.spark.job_master import decode_all_reports
 from penstock.spark.restarts import Restarts
 from penstock.spark.session import failure_of
 from penstock.spark.source_server import SourceServer
+from penstock.spark.worker_pools import forget_dead_pools
 
 _ALL = 1 << 60
 
@@ -80,6 +81,7 @@ class BatchJob:
             spec = job_spec(self.graph, self.job_id, attempt, batch=True)
             started = time.monotonic()
             try:
+                forget_dead_pools(self._spark)
                 with working_directory(self._spark.sparkContext, self.graph.settings):
                     frame = compile_batch(self._spark, spec, server, self.graph.frames)
                 self._spark.sparkContext.setJobGroup(self.job_id, self.graph.name, interruptOnCancel=True)

@@ -47,6 +47,7 @@ from penstock.spark.restarts import Restarts
 from penstock.spark.session import SparkEndedError, failure_of
 from penstock.spark.source_server import SourceServer
 from penstock.spark.start_failures import WorkerStartError
+from penstock.spark.worker_pools import forget_dead_pools
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")
 # How long the running batch of a cancelled job may take. What it has done is done again if the job goes on.
@@ -251,6 +252,7 @@ class JobMaster:
         server = self._server = SourceServer(coordinator, self._parallelism)
         server.on_committed = self._on_committed
         try:
+            forget_dead_pools(self._spark)
             coordinator.start(_directory_beside(location, "received"))
             self._run_query(attempt, location, server, restore)
         except (PySparkException, Py4JError, ConnectionError) as error:
