@@ -19,7 +19,7 @@ from penstock.datastream.connectors.text_file import TextFileSource
 from penstock.datastream.environment_settings import EnvironmentSettings
 from penstock.datastream.source_stream import source_stream
 from penstock.graph.transformation import DataFrameSourceTransformation, SourceTransformation
-from penstock.runtime.operators.row_names import compile_names
+from penstock.runtime.operators.row_names import compile_form
 
 if TYPE_CHECKING:
     from penstock.datastream.data_stream import DataStream
@@ -58,9 +58,9 @@ class EnvironmentSources(EnvironmentSettings):
                     f"element {position} of the collection does not fit the type {type_info!r}: {reason}",
                     record=elements[position],
                 )
-            name_rows = compile_names(type_info)
-            if name_rows is not None:
-                elements = [name_rows(copy(element)) for element in elements]
+            form = compile_form(type_info)
+            if form is not None:
+                elements = [form(copy(element)) for element in elements]
         return self._source(CollectionSource(elements), "Collection Source", type_info, parallel=False)
 
     def from_elements(self, *elements: Any, type_info: TypeInformation | None = None) -> DataStream:

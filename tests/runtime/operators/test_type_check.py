@@ -23,7 +23,7 @@ def emit_through(drive, output_type, values):
         (Types.STRING(), ["a", None], 1),
         (Types.BOOLEAN(), [True], 1),
         (Types.DOUBLE(), [1.5, 2], "1.5"),
-        (Types.TUPLE([Types.STRING(), Types.INT()]), [("a", 1), ["a", 1], ("a", None)], ("a", "b")),
+        (Types.TUPLE([Types.STRING(), Types.INT()]), [("a", 1), ("a", None)], ("a", "b")),
         (Types.ROW([Types.STRING(), Types.INT()]), [Row(f0="a", f1=1), Row(k="a", n=1)], Row("a")),
         (Types.ROW_NAMED(["k", "n"], [Types.STRING(), Types.INT()]), [Row(k="a", n=1), None], 5),
         (Types.ROW_NAMED(["k", "n"], [Types.STRING(), Types.INT()]), [], Row(k="a", m=1)),
@@ -52,6 +52,25 @@ def test_the_quick_predicate_never_accepts_what_validate_refuses():
     for kind in types:
         accepts = compile_predicate(kind)
         assert [v for v in values if accepts(v) and kind.validate(v) is not None] == []
+
+
+@pytest.mark.parametrize(
+    ("output_type", "given", "expected"),
+    [
+        (Types.DOUBLE(), 2, 2.0),
+        (Types.FLOAT(), None, None),
+        (Types.TUPLE([Types.STRING(), Types.DOUBLE()]), ["a", 1], ("a", 1.0)),
+        (Types.TUPLE([Types.STRING(), Types.DOUBLE()]), ("a", 1), ("a", 1.0)),
+        (Types.TUPLE([Types.STRING(), Types.INT()]), ["a", 1], ("a", 1)),
+        (Types.LIST(Types.DOUBLE()), [1, None, 2.5], [1.0, None, 2.5]),
+        (Types.MAP(Types.STRING(), Types.DOUBLE()), {"a": 1}, {"a": 1.0}),
+        (Types.ROW_NAMED(["k", "x"], [Types.STRING(), Types.DOUBLE()]), Row(x=1, k="a"), Row(k="a", x=1.0)),
+        (Types.TUPLE([Types.TUPLE([Types.DOUBLE()])]), ((1,),), ((1.0,),)),
+    ],
+)
+def test_records_have_the_form_of_their_type_as_behind_its_serializer(drive, output_type, given, expected):
+    (record,) = emit_through(drive, output_type, [given])
+    assert repr(record) == repr(expected)  # 1 == 1.0
 
 
 PAIR = Types.ROW_NAMED(["k", "n"], [Types.STRING(), Types.INT()])

@@ -1,7 +1,8 @@
-"""Rows get the names of the type that was declared for them, as if they had been written and read by that type.
+"""Records get the form of the type that was declared for them, as if they had been written and read by that type.
 
 In PyFlink a record goes through the serializer of its type: behind it, a row has the field names of the type, and so
-have the rows inside it. Here records are not serialized by type, so the names are put on where records are emitted.
+have the rows inside it; an int where a float was declared is a float, and a list where a tuple was, a tuple. Here
+records are not serialized by type, so this is done where they are emitted.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from penstock.common.typeinfo import MapTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
+from penstock.common.typeinfo import BasicType, BasicTypeInfo, MapTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
 from penstock.common.types import Row
 
 Conform = Callable[[Any], Any]
+_Compile = Callable[[TypeInformation], Conform | None]
 
 
 def compile_names(declared: TypeInformation) -> Conform | None:
@@ -25,30 +27,52 @@ def compile_names(declared: TypeInformation) -> Conform | None:
     >>> compile_names(Types.INT()) is None
     True
     """
+    if isinstance(declared, TupleTypeInfo) and not _nested(declared.get_field_types(), compile_names):
+        return None
+    return _compile_parts(declared, compile_names)
+
+
+def compile_form(declared: TypeInformation) -> Conform | None:
+    """A function that gives a value which fits the type the form it has behind the type's serializer; None if any has.
+
+    >>> from penstock.common.typeinfo import Types
+    >>> form = compile_form(Types.TUPLE([Types.STRING(), Types.DOUBLE()]))
+    >>> form(["a", 1]), form(("b", None)), compile_form(Types.LIST(Types.INT())) is None
+    (('a', 1.0), ('b', None), True)
+    """
+    if isinstance(declared, BasicTypeInfo):
+        return _float if declared.basic_type in (BasicType.FLOAT, BasicType.DOUBLE) else None
+    return _compile_parts(declared, compile_form)
+
+
+def _float(value: Any) -> Any:
+    return None if value is None else float(value)
+
+
+def _compile_parts(declared: TypeInformation, compiled: _Compile) -> Conform | None:
     if isinstance(declared, RowTypeInfo):
-        return _rows(declared)
+        return _rows(declared, compiled)
     if isinstance(declared, TupleTypeInfo):
-        fields = _nested(declared.get_field_types())
-        return _tuples(fields) if fields else None
+        return _tuples(_nested(declared.get_field_types(), compiled))
     if isinstance(declared, MapTypeInfo):
-        return _maps(compile_names(declared.key_type), compile_names(declared.value_type))
+        return _maps(compiled(declared.key_type), compiled(declared.value_type))
     inner = getattr(declared, "element_type", None)
     if isinstance(inner, TypeInformation):
-        return _elements(compile_names(inner))
+        return _elements(compiled(inner))
     inner = getattr(declared, "_type_info", None)
-    return compile_names(inner) if isinstance(inner, TypeInformation) else None
+    return compiled(inner) if isinstance(inner, TypeInformation) else None
 
 
-def _nested(types: Sequence[TypeInformation]) -> list[tuple[int, Conform]]:
-    found = [(position, compile_names(field_type)) for position, field_type in enumerate(types)]
+def _nested(types: Sequence[TypeInformation], compiled: _Compile) -> list[tuple[int, Conform]]:
+    found = [(position, compiled(field_type)) for position, field_type in enumerate(types)]
     return [(position, conform) for position, conform in found if conform is not None]
 
 
-def _rows(declared: RowTypeInfo) -> Conform:
+def _rows(declared: RowTypeInfo, compiled: _Compile) -> Conform:
     template = Row()
     template.set_field_names(declared.get_field_names())
     names = template._fields  # the tuple all rows of these names share
-    nested = _nested(declared.get_field_types())
+    nested = _nested(declared.get_field_types(), compiled)
 
     def conform(value: Any) -> Any:
         if value is None:
@@ -80,7 +104,7 @@ def _tuples(fields: list[tuple[int, Conform]]) -> Conform:
         parts = list(value)
         for position, inner in fields:
             parts[position] = inner(parts[position])
-        return parts if type(value) is list else tuple(parts)
+        return tuple(parts)
 
     return conform
 
@@ -88,7 +112,7 @@ def _tuples(fields: list[tuple[int, Conform]]) -> Conform:
 def _elements(inner: Conform | None) -> Conform | None:
     if inner is None:
         return None
-    return lambda value: None if value is None else type(value)(map(inner, value))
+    return lambda value: type(value)(map(inner, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _maps(key: Conform | None, value: Conform | None) -> Conform | None:

@@ -1,8 +1,8 @@
 """Checking emitted records against the type the user declared.
 
 Off unless a type was declared. When it is on, records of the usual Python classes are passed by a predicate compiled
-for the type; only what the predicate does not know goes through the type's own, slower `validate`. Rows get the names
-of their type on the way.
+for the type; only what the predicate does not know goes through the type's own, slower `validate`, and gets the form
+of the type. Rows get the names of their type on the way.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from penstock.common.errors import TypeMismatchError
 from penstock.common.typeinfo import BasicTypeInfo, PickledBytesTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
 from penstock.common.types import Row
 from penstock.runtime.operator import OperatorContext, Output, StreamOperator, Timestamps, Values
-from penstock.runtime.operators.row_names import compile_names
+from penstock.runtime.operators.row_names import compile_form, compile_names
 
 Predicate = Callable[[Any], bool]
 
@@ -57,7 +57,17 @@ def _says_something(output_type: TypeInformation | None) -> bool:
 class TypeCheckedOutput:
     """Passes records on if they fit the type."""
 
-    __slots__ = ("_accept", "_context", "_name_rows", "_output", "_type", "_what", "emit_status", "emit_watermark")
+    __slots__ = (
+        "_accept",
+        "_context",
+        "_form",
+        "_name_rows",
+        "_output",
+        "_type",
+        "_what",
+        "emit_status",
+        "emit_watermark",
+    )
 
     def __init__(self, output: Output, output_type: TypeInformation, context: OperatorContext, what: str) -> None:
         self._output = output
@@ -65,6 +75,7 @@ class TypeCheckedOutput:
         self._type = output_type
         self._context = context
         self._accept = compile_predicate(output_type)
+        self._form = compile_form(output_type)
         self._name_rows = compile_names(output_type)
         self.emit_watermark = output.emit_watermark
         self.emit_status = output.emit_status
@@ -75,6 +86,9 @@ class TypeCheckedOutput:
         strange = [value for value in values if not accept(value)]
         if strange:
             self._validate(strange)
+            form = self._form
+            if form is not None:
+                values = [value if accept(value) else form(value) for value in values]
         name_rows = self._name_rows
         self._output.emit(values if name_rows is None else [name_rows(value) for value in values], timestamps)
 
