@@ -13,7 +13,7 @@ from penstock.cli.job_records import JobRecord, JobRecords
 from penstock.cli.job_server import JobServer
 from penstock.cli.main import main
 from penstock.common.completable_future import CompletableFuture
-from penstock.common.errors import JobExecutionError, SavepointError
+from penstock.common.errors import JobCancelledError, JobExecutionError, SavepointError
 from penstock.common.job_client import JobClient
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
@@ -44,7 +44,10 @@ class Client(JobClient):
 
     def end(self, status):
         self.status = status
-        self.over.complete(None)
+        if status is JobStatus.CANCELED:
+            self.over.complete_exceptionally(JobCancelledError("job 'fake' was cancelled"))
+        else:
+            self.over.complete(None)
 
     def cancel(self):
         self.told.append("cancel")
@@ -161,6 +164,10 @@ def test_cancel_without_and_with_a_savepoint(jobs, capsys):
     assert main(["cancel", "3", "--with-savepoint"]) == 0
     assert (first.told, second.told, third.told) == (["cancel"], [("cancel", "/saved")], [("cancel", None)])
     assert "Path: /default/savepoint-3\n" in capsys.readouterr().out
+    assert main(["status", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert "status    CANCELED\n" in printed
+    assert "error" not in printed
 
 
 def test_rescale(jobs):

@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import sys
+import time
 
 import pytest
 from chaos import Run, forked_workers, planners, python_processes, undisturbed
@@ -15,7 +16,7 @@ from processes import wait_until
 from test_jobs import Kept
 
 from penstock.common import Configuration, JobStatus
-from penstock.common.errors import JobExecutionError, UserFunctionError
+from penstock.common.errors import InvalidProgramError, JobCancelledError, JobExecutionError, UserFunctionError
 from penstock.common.restart_strategy import RestartStrategies
 from penstock.datastream import (
     CheckpointedFunction,
@@ -77,6 +78,36 @@ def test_in_batch_mode_too_the_last_failure_says_how_often_the_job_was_restarted
         client.get_job_execution_result().result(200)
     assert client.progress.restarts == 2
     assert "restarted 2 times" in "".join(failure.value.__notes__)
+
+
+@pytest.mark.parametrize("mode", [RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH])
+def test_a_wrong_program_is_not_tried_again(mode, spark):
+    env = StreamExecutionEnvironment(spark=spark).set_parallelism(2).set_runtime_mode(mode)
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(3, 10))
+    env.from_sequence(1, 10).partition_custom(lambda key, subtasks: subtasks, lambda n: n).map(lambda n: n).print()
+    client = env.execute_async("wrong")
+    with pytest.raises(InvalidProgramError, match="returned 2"):
+        client.get_job_execution_result().result(200)
+    assert client.progress.restarts == 0
+
+
+@pytest.mark.parametrize("mode", [RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH])
+def test_a_cancelled_job_has_no_result(mode, spark, tmp_path):
+    begun = tmp_path / "begun"
+
+    def slow(number):
+        begun.touch()
+        time.sleep(0.01)
+        return number
+
+    env = StreamExecutionEnvironment(spark=spark).set_parallelism(1).set_runtime_mode(mode)
+    env.from_sequence(1, 1_000_000).map(slow).filter(lambda number: False).print()
+    client = env.execute_async("cancelled")
+    wait_until(begun.exists, 200, "the first record")
+    client.cancel().result(200)
+    assert client.get_job_status().result() is JobStatus.CANCELED
+    with pytest.raises(JobCancelledError, match="job 'cancelled' was cancelled"):
+        client.get_job_execution_result().result(200)
 
 
 class FailsOnce(MapFunction):

@@ -6,7 +6,7 @@ import pytest
 from test_jobs import Count, Kept, all_counts, expected_counts
 
 from penstock.common import Configuration, JobStatus, RestartStrategies, Time
-from penstock.common.errors import InvalidProgramError, JobExecutionError, SavepointError
+from penstock.common.errors import InvalidProgramError, JobCancelledError, JobExecutionError, SavepointError
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream import (
     ExternalizedCheckpointRetention,
@@ -207,7 +207,8 @@ def test_a_job_that_is_cancelled_while_it_is_rescaled_ends(spark, tmp_path):
 
     tickets.end = cancel_and_end
     rescaled = client.rescale(3)
-    client.get_job_execution_result().result(200)
+    with pytest.raises(JobCancelledError):
+        client.get_job_execution_result().result(200)
     with pytest.raises(JobExecutionError, match="cancelled"):
         rescaled.result(200)
     assert client.get_job_status().result() is JobStatus.CANCELED

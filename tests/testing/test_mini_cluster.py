@@ -3,10 +3,12 @@
 import pytest
 from support import script
 
-from penstock.common import JobStatus
-from penstock.common.errors import UnsupportedFeatureError, UserFunctionError
+from penstock.common import JobStatus, WatermarkStrategy
+from penstock.common.errors import JobCancelledError, UnsupportedFeatureError, UserFunctionError
 from penstock.core.sink import Committer, HandOverWriter, Sink
 from penstock.datastream import KeyedProcessFunction, RuntimeContext, SourceFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.datagen import DataGeneratorSource
+from penstock.datastream.connectors.sinks import DiscardingSink
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.testing import ManualClock, MiniCluster
 
@@ -83,9 +85,10 @@ def test_the_result_has_the_metrics_and_the_status():
     env = environment()
     env.from_collection([1]).print()
     client = env.execute_async("named")
-    assert client.get_job_status().result() is JobStatus.FINISHED
     assert client.get_job_execution_result().result().get_job_id() == client.get_job_id()
+    assert client.get_job_status().result() is JobStatus.FINISHED
     client.cancel().result()
+    assert client.get_job_status().result() is JobStatus.FINISHED  # too late
     with pytest.raises(UnsupportedFeatureError, match=r"snapshot\(\)"):
         client.trigger_savepoint()
 
@@ -94,15 +97,36 @@ def test_a_failure_is_in_the_result():
     env = environment()
     env.from_collection([0]).map(lambda v: 1 / v).print()
     client = env.execute_async()
-    assert client.get_job_status().result() is JobStatus.FAILED
     with pytest.raises(UserFunctionError):
         client.get_job_execution_result().result()
+    assert client.get_job_status().result() is JobStatus.FAILED
+
+
+def test_a_job_without_end_runs_beside_the_program_until_it_is_cancelled():
+    env = environment()
+    source = DataGeneratorSource(lambda index: index)
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+    numbers.key_by(lambda n: n % 3).map(lambda n: n).sink_to(DiscardingSink())
+    client = env.execute_async("endless")
+    assert client.get_job_status().result() is JobStatus.RUNNING
+    client.cancel().result()
+    assert client.get_job_status().result() is JobStatus.CANCELED
+    with pytest.raises(JobCancelledError, match="job 'endless' was cancelled"):
+        client.get_job_execution_result().result()
+
+
+def test_some_records_of_a_stream_without_end():
+    source = DataGeneratorSource(lambda index: index)
+    numbers = environment().from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+    assert numbers.execute_and_collect(limit=3) == [0, 1, 2]
 
 
 def test_progress_counts_records_and_batches():
     env = environment(max_records=2)
     env.from_collection(range(5)).rebalance().map(str).print()
-    progress = env.execute_async().progress
+    client = env.execute_async()
+    client.get_job_execution_result().result()
+    progress = client.progress
     assert progress.source_records == 5
     assert progress.checkpoint_id == 3
     assert [(vertex.records_in, vertex.records_out) for vertex in progress.vertices.values()] == [(5, 5), (5, 0)]

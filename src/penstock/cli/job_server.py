@@ -22,7 +22,7 @@ from typing import Any
 from penstock.cli.job_records import JobRecord, JobRecords
 from penstock.cli.progress import describe
 from penstock.common.completable_future import CompletableFuture
-from penstock.common.errors import JobExecutionError, PenstockError
+from penstock.common.errors import JobCancelledError, JobExecutionError, PenstockError
 from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
 
@@ -78,6 +78,8 @@ class JobServer:
 
     def _ended(self, record: JobRecord, client: JobClient, done: CompletableFuture[JobExecutionResult]) -> None:
         error = done.exception()
+        if isinstance(error, JobCancelledError):
+            error = None  # that is what was wanted
         status = "FAILED" if error is not None else client.get_job_status().result().name
         with contextlib.suppress(OSError):
             self._records.ended(record, status, None if error is None else str(error).partition("\n")[0])

@@ -195,6 +195,10 @@ class JobExecutionError(PenstockError):
         super().__init__(message)
 
 
+class JobCancelledError(JobExecutionError):
+    """A job has no result because it was cancelled: by its client, by Ctrl-C, by ``penstock cancel``."""
+
+
 class RetryCommitError(PenstockError):
     """Raised by a committer: nothing is lost, call ``commit`` again in a moment with the same arguments."""
 

@@ -56,4 +56,4 @@ class JobClient(ABC):
 
     @abstractmethod
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
-        """The result, once the job is over."""
+        """The result, once the job is over; the error if it failed, a ``JobCancelledError`` if it was cancelled."""

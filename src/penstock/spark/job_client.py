@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.common.completable_future import CompletableFuture
-from penstock.common.errors import UnsupportedFeatureError
+from penstock.common.errors import JobCancelledError, UnsupportedFeatureError
 from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
@@ -50,6 +50,10 @@ class SparkJobClient(JobClient):
             self._result.complete_exceptionally(error)
             return
         self._end()
+        if self.job.status is JobStatus.CANCELED:  # whoever waits for the result must not take it for the whole
+            reason = f"job '{self.job.graph.name}' was cancelled"
+            self._result.complete_exceptionally(JobCancelledError(reason, job_id=str(self._job_id)))
+            return
         runtime = int((time.monotonic() - self._started) * 1000)
         self._result.complete(JobExecutionResult(self._job_id, runtime, self.job.progress.metrics))
 
@@ -79,7 +83,7 @@ class SparkJobClient(JobClient):
         return done
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
-        """The result, once the job is over."""
+        """The result, once the job is over; the error if it failed or was cancelled."""
         return self._result
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:

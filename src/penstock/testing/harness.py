@@ -70,10 +70,9 @@ class OneInputOperatorHarness:
         batch_execution: bool = False,
         name: str = "test",
     ) -> None:
-        fresh = ({}, None, {}, MIN_WATERMARK, 0, (MIN_WATERMARK, MIN_WATERMARK))
-        blobs, self._directory, self._layout, watermark, now, self._watermarks = (
-            pickle.loads(snapshot) if snapshot is not None else fresh
-        )
+        fresh: Any = ({}, None, {}, MIN_WATERMARK, 0, (MIN_WATERMARK, MIN_WATERMARK))
+        before = fresh if snapshot is None else pickle.loads(snapshot)
+        blobs, self._directory, self._layout, watermark, now, self._watermarks = before
         self.operator = operator
         self.output = RecordingOutput()
         self.side_outputs = _SideOutputs()

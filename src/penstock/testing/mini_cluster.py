@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 from penstock.common.completable_future import CompletableFuture
-from penstock.common.errors import PenstockError, UnsupportedFeatureError
+from penstock.common.errors import JobCancelledError, UnsupportedFeatureError
 from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
@@ -36,6 +37,7 @@ from penstock.runtime.task import TaskSnapshot
 from penstock.runtime.union_states import UnionStates
 
 _RECEIVING_SECONDS = 0.005
+_ENDLESS_BATCH = 10_000  # records of a source that has no end: all of them would be no batch
 
 
 class ManualClock:
@@ -96,6 +98,8 @@ class MiniClusterJob:
         elif savepoint is not None:
             restore = plan_restore(savepoint, graph.vertices, graph.edges, ignore_unclaimed=allow_non_restored_state)
         self.graph = graph
+        self.cancelled = threading.Event()
+        """Set it, and the job stops after the running batch."""
         self.progress = JobProgress(graph)
         self.committers = SinkCommitters(graph.vertices)
         self._unions = UnionStates(graph.vertices)
@@ -107,6 +111,8 @@ class MiniClusterJob:
         self._spec = spec
         self._cold = cold or batch
         # The coordinator divides by the number of sources.
+        if max_records is None and not all(vertex.operators[0].source.may_end for vertex in graph.source_vertices):
+            max_records = _ENDLESS_BATCH
         sizer = BatchSizer(1 << 60 if batch or max_records is None else max_records * len(graph.source_vertices))
         self._savepoints = SavepointTickets(graph.vertices, self.job_id, graph.name)
         self.queries = QueryBoard()
@@ -162,14 +168,14 @@ class MiniClusterJob:
         return True
 
     def run(self) -> None:
-        """Run until there is nothing to do."""
-        while not self.finished and self.run_batch():
+        """Run until there is nothing to do, or the job is cancelled."""
+        while not (self.finished or self.cancelled.is_set()) and self.run_batch():
             pass
 
     def run_to_end(self) -> None:
         """Run until the job is finished; waits for sources that are still receiving and can come to an end."""
         self.run()
-        while not self.finished and self.coordinator.may_end:
+        while not (self.finished or self.cancelled.is_set()) and self.coordinator.may_end:
             with self.coordinator.changed:
                 self.coordinator.changed.wait(_RECEIVING_SECONDS)
             self.run()
@@ -296,30 +302,39 @@ class MiniCluster:
         )
 
     def submit(self, sinks: list[Transformation], settings: JobSettings) -> JobClient:
-        """Run a job to its end."""
+        """Run a job to its end, in a thread of its own."""
         return MiniClusterJobClient(self.start(sinks, settings))
 
 
 class MiniClusterJobClient(JobClient):
-    """The client of a job that has already run."""
+    """The client of a job that runs in a thread of its own."""
 
     def __init__(self, job: MiniClusterJob) -> None:
         self.job = job
-        self._job_id = JobID()
+        self._job_id = JobID(job.job_id)
+        self._status = JobStatus.RUNNING
         self._result: CompletableFuture[JobExecutionResult] = CompletableFuture()
-        started = time.monotonic()
+        threading.Thread(target=self._run, name=f"penstock-job-{self._job_id}", daemon=True).start()
+
+    def _run(self) -> None:
+        job, started = self.job, time.monotonic()
         try:
             job.run_to_end()
             job.close()
-        except PenstockError as error:
+        except BaseException as error:
             with contextlib.suppress(Exception):  # the first error is the one that counts
                 job.close()
             self._status = JobStatus.FAILED
             self._result.complete_exceptionally(error)
-        else:
-            self._status = JobStatus.FINISHED
-            runtime = int((time.monotonic() - started) * 1000)
-            self._result.complete(JobExecutionResult(self._job_id, runtime, job.progress.metrics))
+            return
+        if job.cancelled.is_set() and not job.finished:
+            self._status = JobStatus.CANCELED
+            name = job.graph.name
+            self._result.complete_exceptionally(JobCancelledError(f"job '{name}' was cancelled", job_id=job.job_id))
+            return
+        self._status = JobStatus.FINISHED
+        runtime = int((time.monotonic() - started) * 1000)
+        self._result.complete(JobExecutionResult(self._job_id, runtime, job.progress.metrics))
 
     @property
     def progress(self) -> JobProgress:
@@ -331,12 +346,17 @@ class MiniClusterJobClient(JobClient):
         return self._job_id
 
     def get_job_status(self) -> CompletableFuture[JobStatus]:
-        """How it ended."""
+        """Where the job is in its life."""
         return CompletableFuture.completed(self._status)
 
     def cancel(self) -> CompletableFuture[None]:
-        """Nothing to cancel any more."""
-        return CompletableFuture.completed(None)
+        """Stop after the running batch; the future is done when the job has stopped."""
+        self.job.cancelled.set()
+        if self._status is JobStatus.RUNNING:
+            self._status = JobStatus.CANCELLING
+        done: CompletableFuture[None] = CompletableFuture()
+        self._result.add_done_callback(lambda _: done.complete(None))
+        return done
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
         """The result, or the error."""
