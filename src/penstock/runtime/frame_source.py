@@ -21,11 +21,51 @@ class FrameSource:
 
 
 def rows_of(batch: Any) -> list[Row]:
-    """The rows of a pyarrow.RecordBatch."""
+    """The rows of a pyarrow.RecordBatch; structs inside it are Rows as well, and maps are dicts."""
     names = batch.schema.names
     rows = []
-    for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+    for values in zip(*(_values_of(column) for column in batch.columns), strict=True):
         row = Row(*values)
         row.set_field_names(names)
         rows.append(row)
     return rows
+
+
+def _values_of(column: Any) -> list[Any]:
+    values: list[Any] = column.to_pylist()
+    convert = _converter(column.type)
+    return values if convert is None else [None if value is None else convert(value) for value in values]
+
+
+def _converter(kind: Any) -> Callable[[Any], Any] | None:
+    """From what Arrow makes of a value of this type to what a record has; None if it is the same."""
+    from pyarrow import types
+
+    if types.is_struct(kind):
+        return _to_row(kind)
+    if types.is_map(kind):
+        of_key, of_value = _nullable(kind.key_type), _nullable(kind.item_type)
+        return lambda pairs: {of_key(key): of_value(value) for key, value in pairs}
+    if types.is_list(kind) or types.is_large_list(kind):
+        of_element = _converter(kind.value_type)
+        return None if of_element is None else lambda values: [None if v is None else of_element(v) for v in values]
+    return None
+
+
+def _to_row(kind: Any) -> Callable[[Any], Any]:
+    names = [kind.field(position).name for position in range(kind.num_fields)]
+    converters = [_nullable(kind.field(position).type) for position in range(kind.num_fields)]
+
+    def convert(fields: dict[str, Any]) -> Row:
+        row = Row(*(of_field(fields[name]) for name, of_field in zip(names, converters, strict=True)))
+        row.set_field_names(names)
+        return row
+
+    return convert
+
+
+def _nullable(kind: Any) -> Callable[[Any], Any]:
+    convert = _converter(kind)
+    if convert is None:
+        return lambda value: value
+    return lambda value: None if value is None else convert(value)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from functools import partial
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -25,7 +28,6 @@ from penstock.runtime.frames import REPORT_EDGE, decode_frame
 from penstock.runtime.operators.sink import SinkOperator
 from penstock.runtime.stage import decode_reports
 from penstock.spark.compiler import compile_batch, compile_streaming
-from penstock.spark.failures import raise_encoded
 from penstock.spark.plan_nodes import map_in_arrow
 from penstock.spark.session import session_for
 from penstock.spark.source_server import SourceServer
@@ -65,7 +67,7 @@ def stream_to_dataframe(
     coordinator.start()
     spec = job_spec(graph, str(JobID()), 0, batch=batch)
     compiled = (compile_batch if batch else compile_streaming)(spark, spec, server, graph.frames)
-    return map_in_arrow(compiled, _ToRows(struct), struct)
+    return map_in_arrow(compiled, _ToRows(struct, str(spark.conf.get("spark.sql.session.timeZone"))), struct)
 
 
 def _schema(transformation: Transformation, schema: StructType | str | None) -> StructType:
@@ -98,22 +100,20 @@ def _ddl(output_type: TypeInformation | None) -> str | None:
 
 
 class _ToRows:
-    """Task reports to rows of the user's schema."""
+    """Task reports to rows of the user's schema. Nobody but Spark's user sees its errors: they stay as they are."""
 
-    def __init__(self, schema: StructType) -> None:
+    def __init__(self, schema: StructType, time_zone: str) -> None:
         self._schema = schema
+        self._time_zone = time_zone
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        arrow_schema = to_arrow_schema(self._schema)
-        try:
-            for batch in batches:
-                for data in batch.column(1).to_pylist():
-                    if decode_frame(data).edge == REPORT_EDGE:
-                        for report in decode_reports(data):
-                            for _, values in report.committables:
-                                yield to_record_batch(values, arrow_schema)
-        except BaseException as error:
-            raise_encoded(error)
+        arrow_schema = to_arrow_schema(self._schema, timezone=self._time_zone)
+        for batch in batches:
+            for data in batch.column(1).to_pylist():
+                if decode_frame(data).edge == REPORT_EDGE:
+                    for report in decode_reports(data):
+                        for _, values in report.committables:
+                            yield to_record_batch(values, arrow_schema)
 
 
 def to_record_batch(values: list[Any], schema: pa.Schema) -> pa.RecordBatch:
@@ -121,12 +121,50 @@ def to_record_batch(values: list[Any], schema: pa.Schema) -> pa.RecordBatch:
     names = schema.names
     rows = [_fields(value, names) for value in values]
     try:
-        arrays = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(schema)]
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        arrays = [_array([row[i] for row in rows], field.type) for i, field in enumerate(schema)]
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
         raise TypeMismatchError(
             f"a record does not fit the DataFrame's schema ({error}); one of {shorten(values)}"
         ) from None
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
+    convert = _converter(kind)
+    return pa.array(values if convert is None else [_if_any(value, convert) for value in values], kind)
+
+
+def _if_any(value: Any, convert: Callable[[Any], Any]) -> Any:
+    return None if value is None else convert(value)
+
+
+def _converter(kind: pa.DataType) -> Callable[[Any], Any] | None:
+    """From a value of a record to what Arrow takes for this type; None if it is the same."""
+    if pa.types.is_struct(kind):
+        names = [kind.field(position).name for position in range(kind.num_fields)]
+        converters = [_converter(kind.field(position).type) or _same for position in range(kind.num_fields)]
+        return lambda value: {
+            name: _if_any(field, convert)
+            for name, field, convert in zip(names, _fields(value, names), converters, strict=True)
+        }
+    if pa.types.is_map(kind):
+        of_key, of_value = _converter(kind.key_type) or _same, _converter(kind.item_type) or _same
+        return lambda value: [(of_key(key), _if_any(item, of_value)) for key, item in dict(value).items()]
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        of_element = _converter(kind.value_type)
+        return None if of_element is None else lambda value: [_if_any(element, of_element) for element in value]
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return partial(_in_zone, ZoneInfo(kind.tz))
+    return None
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _in_zone(zone: ZoneInfo, value: Any) -> Any:
+    """A time without a zone is one of the session's zone, as everywhere in Spark; Arrow would take it for UTC."""
+    return value.replace(tzinfo=zone) if isinstance(value, datetime) and value.tzinfo is None else value
 
 
 def _fields(value: Any, names: list[str]) -> Sequence[Any]:
@@ -138,6 +176,10 @@ def _fields(value: Any, names: list[str]) -> Sequence[Any]:
         return [value.get(name) for name in names]
     if len(names) == 1 and not hasattr(value, names[0]):
         return [value]
+    if isinstance(value, (tuple, list, Row, SparkRow)) and not hasattr(value, names[0]):
+        raise TypeMismatchError(
+            f"record {shorten(value)} has {len(value)} fields, but there are {len(names)} columns: {', '.join(names)}"
+        )
     try:
         return [getattr(value, name) for name in names]
     except AttributeError as error:
