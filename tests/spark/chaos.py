@@ -30,6 +30,9 @@ SEED = int(os.environ.get("PENSTOCK_CHAOS_SEED", _TODAY))
 # What a run costs differs: most of the runs kill the workers of one long-lived Spark.
 SHARES = {"workers": 0.5, "executors": 0.36, "drivers": 0.14}
 MOST_COMMITS = 6  # of a job that has eight batches
+# So many jobs are run at a time: what is killed hits all of them. Each kill is aimed at a phase of one of them, so
+# where there are few runs there are few jobs at a time.
+TOGETHER = {"workers": 1, "executors": 3, "drivers": 5} if RUNS < 200 else {"workers": 4, "executors": 6, "drivers": 10}
 ENOUGH = {"workers": 24, "executors": 16, "drivers": 7}
 """With so many runs everything is aimed at: each phase with each target."""
 
@@ -45,9 +48,10 @@ def seeds(kind):
     return [seed for seed in range(SEED, SEED + asked_for(kind)) if seed not in done]
 
 
-def groups(kind, size):
+def groups(kind):
     """The seeds of runs that are made together."""
-    return [seeds(kind)[start : start + size] for start in range(0, len(seeds(kind)), size)]
+    wanted, size = seeds(kind), TOGETHER[kind]
+    return [wanted[start : start + size] for start in range(0, len(wanted), size)]
 
 
 def group_name(group):

@@ -12,12 +12,13 @@ import signal
 import pytest
 from chaos import (
     PYTHON_PROCESSES,
+    TOGETHER,
     Run,
     assert_everything_was_hit,
     group_name,
     groups,
+    live_together,
     need_enough,
-    seeds,
     undisturbed,
     written_down,
 )
@@ -42,14 +43,16 @@ def expected(tmp_path_factory):
     return undisturbed(tmp_path_factory.mktemp("undisturbed"))
 
 
-@pytest.mark.parametrize("seed", seeds("workers"))
-def test_chaos_workers_killed_nothing_is_lost_and_nothing_comes_twice(seed, spark, expected, tmp_path):
-    run = Run(spark, tmp_path, seed, PYTHON_PROCESSES)
-    with written_down("workers", seed, run.hits):
-        assert run.live() == expected
+@pytest.mark.parametrize("group", groups("workers"), ids=group_name)
+def test_chaos_workers_killed_nothing_is_lost_and_nothing_comes_twice(group, spark, expected, tmp_path):
+    number = group[0] // TOGETHER["workers"]
+    runs = [Run(spark, tmp_path / str(seed), seed, PYTHON_PROCESSES, number=number) for seed in group]
+    with contextlib.ExitStack() as stack:
+        for seed, run in zip(group, runs, strict=True):
+            stack.enter_context(written_down("workers", seed, run.hits))
+        assert live_together(runs) == [expected] * len(group)
 
 
-JOBS = 5  # of one driver
 DRIVER_AIMS = [
     (SAVEPOINT, RESCALE_RESTORING),
     (BATCH, RESCALE_SAVING),
@@ -68,7 +71,7 @@ class Drivers:
         self.hits = {seed: [] for seed in group}
 
     def live(self):
-        for aim in DRIVER_AIMS[self.group[0] // JOBS % len(DRIVER_AIMS)]:
+        for aim in DRIVER_AIMS[self.group[0] // TOGETHER["drivers"] % len(DRIVER_AIMS)]:
             doomed = self.chance.choice(self.group)
             assert self._run(aim or "", doomed) == -signal.SIGKILL, self.complained
             left = self._read_last_words()
@@ -112,7 +115,7 @@ class Drivers:
         return committed(own / "output"), state_in((own / "finished").read_text())
 
 
-@pytest.mark.parametrize("group", groups("drivers", JOBS), ids=group_name)
+@pytest.mark.parametrize("group", groups("drivers"), ids=group_name)
 def test_chaos_drivers_killed_nothing_is_lost_and_nothing_comes_twice(group, expected, tmp_path):
     drivers = Drivers(tmp_path, group)
     with contextlib.ExitStack() as stack:

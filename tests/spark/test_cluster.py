@@ -15,7 +15,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from chaos import Run, assert_everything_was_hit, group_name, groups, live_together, undisturbed, written_down
+from chaos import TOGETHER, Run, assert_everything_was_hit, group_name, groups, live_together, undisturbed, written_down
 from chaos_job import build, committed, environment, state_in, stop
 from chaos_log import LOG
 from chaos_phases import AIMS, Blow
@@ -177,12 +177,9 @@ def test_a_worker_killed_in_the_middle_changes_nothing(spark, cluster, tmp_path,
     assert found == expected
 
 
-JOBS = 3  # at a time: an executor takes longer to start than a job to run
-
-
-@pytest.mark.parametrize("group", groups("executors", JOBS), ids=group_name)
+@pytest.mark.parametrize("group", groups("executors"), ids=group_name)
 def test_chaos_executors_killed_nothing_is_lost_and_nothing_comes_twice(group, spark, cluster, expected, tmp_path):
-    number = group[0] // JOBS
+    number = group[0] // TOGETHER["executors"]
     targets = targets_on(cluster)
     name = sorted(targets)[(number + number // len(AIMS)) % len(targets)]  # each of them at each phase, in turn
     runs = [Run(spark, tmp_path / str(seed), seed, {name: targets[name]}, number=number) for seed in group]
