@@ -43,7 +43,8 @@ def raise_encoded(error: BaseException) -> NoReturn:
         data = pickle.dumps(error)
     except Exception:
         data = pickle.dumps(JobExecutionError(str(error)))
-    raise TaskFailureError(f"{_MARK}{base64.b64encode(data).decode()}: {error}") from None
+    # First what a reader needs: in a query of the user's own (`to_dataframe`) nobody decodes the rest.
+    raise TaskFailureError(f"{error}\n{_MARK}{base64.b64encode(data).decode()}:") from None
 
 
 def decode_failure(text: str) -> PenstockError:
