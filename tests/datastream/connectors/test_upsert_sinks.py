@@ -133,6 +133,18 @@ def test_redis_values_are_texts_hashes_or_json_and_none_deletes(redis_url, clien
     assert 0 < client.ttl("hash") <= 100
 
 
+def test_an_empty_hash_is_no_hash_at_all_in_redis(redis_url, client):
+    sink = RedisSink(redis_url, key=lambda record: record[0], value=lambda record: record[1], time_to_live=100)
+    writer = sink.create_writer(context())
+    writer.write_batch([("emptied", {"a": 1}), ("always empty", {})], None)
+    writer.flush(end_of_input=False)
+    assert client.keys() == ["emptied"]
+    writer.write_batch([("emptied", {}), ("other", {"b": 2})], None)
+    writer.flush(end_of_input=False)
+    writer.close()
+    assert client.keys() == ["other"]
+
+
 def test_a_redis_that_stays_away_fails_the_job_with_the_reason():
     with redis_server() as url:
         sink = RedisSink(url, key=str, value=str, max_retries=1, retry_backoff_ms=1)

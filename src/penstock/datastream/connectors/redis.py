@@ -20,7 +20,7 @@ class RedisSink(UpsertSink):
     :param url: ``redis://host:port/database``
     :param key: the key of a record
     :param value: its value: a text, number or bytes as it is, a mapping as a hash, anything else as JSON; ``None``
-    deletes
+    deletes, and so does an empty mapping
     :param time_to_live: seconds after which a key vanishes unless it is written again
     """
 
@@ -65,7 +65,8 @@ class _RedisClient(UpsertClient):
                 pipeline.delete(change.key)
             elif isinstance(change.value, Mapping):
                 pipeline.delete(change.key)
-                pipeline.hset(change.key, mapping={str(k): _scalar(v) for k, v in change.value.items()})
+                if change.value:  # there are no empty hashes in Redis
+                    pipeline.hset(change.key, mapping={str(k): _scalar(v) for k, v in change.value.items()})
                 if self._time_to_live is not None:
                     pipeline.expire(change.key, self._time_to_live)
             else:
