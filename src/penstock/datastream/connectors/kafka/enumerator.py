@@ -10,7 +10,7 @@ import contextlib
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -69,7 +69,8 @@ class KafkaEnumerator(SplitEnumerator):
     :param discovery_interval_ms: how often to look for new partitions; not at all if it is not positive
     :param stopping: where partitions end, for a source that does
     :param keep_restored: whether partitions of the checkpoint that are not subscribed to any more are read on (True),
-        forgotten (False), or left alone (None)
+        forgotten (False), or left alone (None): then only those that are gone from Kafka count as read, if the source
+        ends
     """
 
     def __init__(
@@ -122,7 +123,8 @@ class KafkaEnumerator(SplitEnumerator):
 
     def discover_splits(self) -> Sequence[SourceSplit]:
         now = time.monotonic()
-        if not self._splits or (self._discovery_interval > 0 and now >= self._next_discovery):
+        looking = self._discovery_interval > 0 or bool(self._restored)
+        if not self._splits or (looking and now >= self._next_discovery):
             self._discover(now)
         if now >= self._next_refresh:
             self._refresh(now)
@@ -132,7 +134,9 @@ class KafkaEnumerator(SplitEnumerator):
         self._restored = [split_id for split_id, done in finished.items() if not done]
 
     def _discover(self, now: float) -> None:
-        self._next_discovery = now + self._discovery_interval
+        self._next_discovery = now + (
+            self._discovery_interval if self._discovery_interval > 0 else _PROBLEM_PAUSE_SECONDS
+        )
         package = confluent_kafka()
         try:
             metadata = self._admin.list_topics(timeout=_ANSWER_SECONDS if self._splits else _FIRST_ANSWER_SECONDS)
@@ -156,21 +160,29 @@ class KafkaEnumerator(SplitEnumerator):
             if split.split_id not in self._splits:
                 self._splits[split.split_id] = split
                 self._next_refresh = 0.0
-        if self._keep_restored is not None:
-            self._sort_restored(present)
+        self._sort_restored(present, broken=metadata.topics.keys() - present.keys())
 
-    def _sort_restored(self, present: Mapping[str, Sequence[int]]) -> None:
-        """Decide on partitions of the checkpoint that are not subscribed to."""
+    def _sort_restored(self, present: Mapping[str, Sequence[int]], broken: Collection[str]) -> None:
+        """Decide on partitions of the checkpoint that are not subscribed to, or were deleted meanwhile: a source that
+        is to end must not wait for what can never come. A topic that is there but broken is asked for again.
+        """
+        undecided: list[str] = []
         for split_id in self._restored:
             if split_id in self._splits:
                 continue
             topic, _, number = split_id.rpartition("-")
             split = KafkaPartitionSplit.of(KafkaTopicPartition(topic, int(number)))
-            if self._keep_restored and split.partition in present.get(topic, ()):
+            is_there = split.partition in present.get(topic, ())
+            if topic in broken:
+                undecided.append(split_id)
+            elif self._keep_restored and is_there:
                 self._splits[split_id] = split
-            else:
+            elif self._keep_restored is not None:
                 self._forgotten[split_id] = split
-        self._restored.clear()
+            elif self._stopping is not None and not is_there:
+                LOG.warning("partition %s is gone: it was not read up to where the job ends", split_id)
+                self._forgotten[split_id] = split
+        self._restored = undecided
 
     # -- offsets ------------------------------------------------------------------------------------------------
 
