@@ -50,7 +50,7 @@ Offsets are anything JSON can hold; only the source that made them looks into th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -109,6 +109,12 @@ class SplitEnumerator(ABC):
         there is nothing new. Must be cheap.
         """
 
+    def record_count(self, split: SourceSplit, start_offset: Any, end_offset: Any) -> int | None:
+        """About how many records a range has, for limits of the rate. ``None`` if offsets that are numbers (or lists
+        that begin with one) count records, and if nobody knows.
+        """
+        return None
+
     @abstractmethod
     def is_finished(self, split: SourceSplit, offset: Any) -> bool:
         """Whether nothing can follow after ``offset``: the split is bounded and read to its end."""
@@ -147,6 +153,12 @@ class SplitEnumerator(ABC):
     def prepare(self, split: SourceSplit, start_offset: Any, end_offset: Any) -> SourceSplit:
         """What the reader gets to read a range; a source that keeps its data on the driver attaches it here."""
         return split
+
+    def use_clock(self, clock: Callable[[], int]) -> None:
+        """Called before :meth:`start`: the job's clock, in milliseconds. Only what is asked while a batch is planned
+        may depend on it; a batch that is read again is read as it was planned.
+        """
+        return
 
     def use_directory(self, directory: str) -> None:
         """Called before :meth:`start`: a directory for what must survive a restart of the driver."""

@@ -161,6 +161,7 @@ class SourceCoordinator:
         """Start all enumerators; `directory` is for what they must find again after a crash of the driver."""
         for source in self.sources:
             with source.asked("starting"):
+                source.enumerator.use_clock(self._clock)
                 if directory is not None:
                     source.enumerator.use_directory(f"{directory}/{source.key}")
                 source.enumerator.start()

@@ -11,8 +11,9 @@ from penstock.datastream.connectors.base import (
     SupportsPreprocessing,
 )
 from penstock.datastream.connectors.collection import CollectionSource
-from penstock.datastream.connectors.datagen import DataGeneratorSource, GeneratorFunction, RateLimiterStrategy
+from penstock.datastream.connectors.datagen import DataGeneratorSource, GeneratorFunction
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
+from penstock.datastream.connectors.rate_limit import RateLimitedSource, RateLimiterStrategy
 from penstock.datastream.connectors.sinks import CollectSink, DiscardingSink, PrintSink
 from penstock.datastream.connectors.text_file import TextFileSource
 
@@ -25,6 +26,7 @@ __all__ = [
     "GeneratorFunction",
     "NumberSequenceSource",
     "PrintSink",
+    "RateLimitedSource",
     "RateLimiterStrategy",
     "Sink",
     "Source",

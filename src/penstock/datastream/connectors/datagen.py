@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.checks import is_int
@@ -13,6 +12,7 @@ from penstock.common.typeinfo import TypeInformation
 from penstock.core.functions import Function, MapFunction, RuntimeContext
 from penstock.core.source import Boundedness, Source, SourceReader, SourceSplit, SplitEnumerator
 from penstock.datastream.connectors.ranges import RangeEnumerator, RangeSplit, chunks, even_splits
+from penstock.datastream.connectors.rate_limit import RateLimitedEnumerator, RateLimiterStrategy
 
 __all__ = ["DataGeneratorSource", "GeneratorFunction", "RateLimiterStrategy"]
 
@@ -21,29 +21,6 @@ _ENDLESS = 2**63 - 1
 
 class GeneratorFunction(MapFunction):
     """A generator with a life cycle: ``map(index)`` gives the record, ``open`` is called before the first."""
-
-
-@dataclass(frozen=True, slots=True)
-class RateLimiterStrategy:
-    """How many records a source gives per second, over all its tasks.
-
-    >>> RateLimiterStrategy.per_second(100).records_per_second
-    100.0
-    """
-
-    records_per_second: float | None = None
-
-    @staticmethod
-    def per_second(records_per_second: float) -> RateLimiterStrategy:
-        """At most so many records a second."""
-        if not records_per_second > 0:
-            raise InvalidProgramError(f"the rate must be positive, got {records_per_second!r} records per second")
-        return RateLimiterStrategy(float(records_per_second))
-
-    @staticmethod
-    def no_op() -> RateLimiterStrategy:
-        """As fast as possible."""
-        return RateLimiterStrategy()
 
 
 class DataGeneratorSource(Source):
@@ -87,8 +64,10 @@ class DataGeneratorSource(Source):
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
         """Indexes are dealt out in even, contiguous splits."""
         splits = even_splits(0, _ENDLESS if self._count is None else self._count, parallelism)
-        rate = self._rate.records_per_second
-        return RangeEnumerator(splits) if rate is None else _PacedEnumerator(splits, rate)
+        if self._rate.records_per_second is not None:
+            return _PacedEnumerator(splits, self._rate.records_per_second)
+        enumerator = RangeEnumerator(splits)
+        return RateLimitedEnumerator(enumerator, self._rate) if self._rate.limits else enumerator
 
     def create_reader(self) -> SourceReader:
         """Calls the function."""
@@ -102,6 +81,9 @@ class DataGeneratorSource(Source):
 
 class _PacedEnumerator(RangeEnumerator):
     """Lets each split advance with the clock, from where it was when the job started or started again.
+
+    It makes up for all the time that has passed, which a limit of another source does not: it is for measuring, too,
+    and what a job is behind has to show.
 
     The clock starts when a batch is planned for the second time: the first batch of a job starts workers, and what
     would be due meanwhile would come as one block behind it.

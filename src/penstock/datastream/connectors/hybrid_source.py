@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -103,6 +103,10 @@ class _HybridEnumerator(SplitEnumerator):
         self._listed: dict[str, _HybridSplit] = {}
         self._directory: str | None = None
 
+    def use_clock(self, clock: Callable[[], int]) -> None:
+        for enumerator in self._enumerators:
+            enumerator.use_clock(clock)
+
     def use_directory(self, directory: str) -> None:
         self._directory = directory
 
@@ -173,6 +177,10 @@ class _HybridEnumerator(SplitEnumerator):
     def latest_offset(self, split: SourceSplit, start_offset: Any, max_records: int) -> Any | None:
         assert isinstance(split, _HybridSplit)
         return self._enumerator(split.phase).latest_offset(split.inner, start_offset, max_records)
+
+    def record_count(self, split: SourceSplit, start_offset: Any, end_offset: Any) -> int | None:
+        assert isinstance(split, _HybridSplit)
+        return self._enumerator(split.phase).record_count(split.inner, start_offset, end_offset)
 
     def is_finished(self, split: SourceSplit, offset: Any) -> bool:
         assert isinstance(split, _HybridSplit)

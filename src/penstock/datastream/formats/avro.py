@@ -169,6 +169,9 @@ class AvroReaderFormat(StreamFormat):
     def advance(self, path: str, start: int, end: int, max_records: int) -> int:
         return min(end, start + max_records * _BYTES_PER_RECORD)
 
+    def record_count(self, path: str, start: int, end: int) -> int:
+        return max(1, (end - start) // _BYTES_PER_RECORD)
+
     def read(self, path: str, start: int, end: int) -> Iterator[list[Any]]:
         wanted = None if self._schema is None else self._schema.parsed
         with Path(path).open("rb") as file:

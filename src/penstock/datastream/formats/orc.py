@@ -49,6 +49,10 @@ class OrcColumnarRowInputFormat(BulkFormat):
         stripes, rows = self._stripes_and_rows(path)
         return min(end, start + max(1, max_records * stripes // max(rows, 1)))
 
+    def record_count(self, path: str, start: int, end: int) -> int:
+        stripes, rows = self._stripes_and_rows(path)
+        return (end - start) * rows // max(stripes, 1)
+
     def read(self, path: str, start: int, end: int) -> Iterator[list[Any]]:
         file = orc.ORCFile(path)
         columns = None if self._row_type is None else self._row_type.get_field_names()

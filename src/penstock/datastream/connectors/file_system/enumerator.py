@@ -145,6 +145,10 @@ class FileEnumerator(SplitEnumerator):
             return start_offset
         return self._format.advance(split.path, start_offset, split.end, max_records)
 
+    def record_count(self, split: SourceSplit, start_offset: Any, end_offset: Any) -> int:
+        assert isinstance(split, FileSplit)
+        return self._format.record_count(split.path, start_offset, end_offset)
+
     def is_finished(self, split: SourceSplit, offset: Any) -> bool:
         assert isinstance(split, FileSplit)
         return bool(offset >= split.end)

@@ -62,6 +62,11 @@ class FileFormat(ABC):
     def advance(self, path: str, start: int, end: int, max_records: int) -> int:
         """Where a range from ``start`` may end that has about ``max_records`` records; at most ``end``."""
 
+    def record_count(self, path: str, start: int, end: int) -> int:
+        """About how many records a range has; a guess by its bytes unless the format knows better."""
+        share = (end - start) / max(1, self.length(path))
+        return max(1, int(share * Path(path).stat().st_size) // _BYTES_PER_LINE)
+
     @abstractmethod
     def read(self, path: str, start: int, end: int) -> Iterator[list[Any]]:
         """The records of a range in batches. Ranges that follow each other give every record once."""
