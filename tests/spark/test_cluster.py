@@ -258,4 +258,4 @@ def test_a_poisoned_record_is_named_when_the_restart_strategy_is_exhausted(spark
     env.from_sequence(1, 100).map(fail_on_77).name("careful").key_by(lambda n: n % 3).print()
     with pytest.raises(UserFunctionError, match=r"(?s)'careful'.*record: 77.*poison") as failure:
         env.execute("poisoned")
-    assert "restarted 1 times" in "".join(failure.value.__notes__)
+    assert "restarted once" in "".join(failure.value.__notes__)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from penstock import __version__
-from penstock.common.errors import PenstockError
+from penstock.common.errors import JobCancelledError, PenstockError
 
 __all__ = ["main"]
 
@@ -43,6 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         module, function = options.do
         code: int = getattr(importlib.import_module(module), function)(options)
+    except JobCancelledError as error:  # as somebody wanted
+        print(error, file=sys.stderr)
+        return 1
     except PenstockError as error:
         print("\n".join([f"error: {error}", *getattr(error, "__notes__", ())]), file=sys.stderr)
         return 1
