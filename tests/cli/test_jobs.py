@@ -157,6 +157,22 @@ def test_stop_is_the_end_with_a_savepoint(jobs, capsys, options, drain):
     assert "does not run any more: FINISHED" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (["savepoint", "d", "here"], ("savepoint",)),
+        (["stop", "d", "-p", "here"], ("stop", False)),
+        (["cancel", "d", "--with-savepoint", "here"], ("cancel",)),
+    ],
+)
+def test_a_relative_directory_is_one_of_whoever_types_it(jobs, tmp_path, monkeypatch, command, told):
+    client = Client("d" * 32)
+    jobs(client)
+    monkeypatch.chdir(tmp_path)
+    assert main(command) == 0
+    assert client.told == [(*told, str(tmp_path / "here"))]
+
+
 def test_cancel_without_and_with_a_savepoint(jobs, capsys):
     first, second, third = (jobs(Client(letter * 32)) for letter in "123")
     assert main(["cancel", "1"]) == 0

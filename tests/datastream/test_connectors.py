@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from penstock.common.errors import InvalidProgramError
+from penstock.common.errors import CheckpointError, InvalidProgramError
 from penstock.common.typeinfo import Types
 from penstock.core.sink import WriterInitContext
 from penstock.datastream.connectors import (
@@ -98,6 +98,14 @@ def test_a_missing_file_or_another_file_system_is_refused(tmp_path):
         TextFileSource(tmp_path / "nope")
     with pytest.raises(InvalidProgramError, match="from_dataframe"):
         TextFileSource("s3://bucket/key")
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a@b.txt"])
+def test_positions_of_text_files_of_an_earlier_version_are_refused_clearly(tmp_path, name):
+    path = tmp_path / name
+    path.write_text("a\n")
+    with pytest.raises(CheckpointError, match="was written by an earlier version"):
+        TextFileSource(path).create_enumerator(1).restore({f"{path}@0": False})
 
 
 def test_generated_records_are_a_function_of_their_index():

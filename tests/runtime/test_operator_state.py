@@ -48,6 +48,21 @@ def test_only_what_changed_is_written(store):
     assert store.blobs == {}
 
 
+@pytest.mark.parametrize("kind", ["get_list_state", "get_union_list_state"])
+def test_what_was_read_and_can_be_changed_but_was_not_is_not_written_again(store, kind):
+    backend = OperatorStateBackend("op", store)
+    getattr(backend, kind)(NUMBERS).add({"a": [1]})
+    again = restored(backend, store)
+    (held,) = getattr(again, kind)(NUMBERS)
+    again._store.blobs.clear()
+    again.snapshot()
+    assert again._store.blobs == {}
+    assert again.changed_unions == {}
+    held["a"].append(2)
+    again.snapshot()
+    assert list(again._store.blobs) == ["op/o/numbers"]
+
+
 def test_list_state_methods(store):
     numbers = OperatorStateBackend("op", store).get_list_state(NUMBERS)
     numbers.update([3, 4])

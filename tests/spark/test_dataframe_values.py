@@ -66,6 +66,15 @@ def test_a_time_without_a_zone_is_one_of_the_session():
     assert batch_of(winter, pa.timestamp("us")) == winter
 
 
+@pytest.mark.parametrize(
+    ("zone", "hours"), [("Z", 0), ("+01:00", 1), ("-05:30", -5.5), ("GMT+8", 8), ("UTC-03:00", -3), ("GMT", 0)]
+)
+def test_the_zone_of_the_session_may_be_an_offset(zone, hours):
+    noon = datetime(2020, 1, 1, 12, tzinfo=UTC)
+    column = to_record_batch([(noon.replace(tzinfo=None),)], pa.schema([("at", pa.timestamp("us", tz=zone))])).column(0)
+    assert column.cast(pa.int64())[0].as_py() == (noon - timedelta(hours=hours)).timestamp() * 1_000_000
+
+
 @pytest.mark.parametrize("value", [(1, "a"), Row(1, "a"), Row(b="a", a=1), {"b": "a", "a": 1}])
 def test_a_struct_is_made_of_whatever_has_fields(value):
     assert batch_of(value, pa.struct([("a", pa.int32()), ("b", pa.string())])) == {"a": 1, "b": "a"}

@@ -10,7 +10,7 @@ from penstock.cli.job_records import JobRecord, JobRecords
 from penstock.cli.job_server import ask
 from penstock.common.errors import InvalidProgramError, JobExecutionError
 from penstock.runtime.savepoint.manifest import read_manifest
-from penstock.runtime.savepoint.storage import directory_at
+from penstock.runtime.savepoint.storage import absolute, directory_at
 
 __all__ = ["cancel", "list_jobs", "rescale", "savepoint", "status", "stop"]
 
@@ -65,7 +65,7 @@ def savepoint(options: argparse.Namespace) -> int:
         raise InvalidProgramError("which job? penstock savepoint JOB [DIRECTORY]; penstock list shows them")
     record = _running(options.job)
     print(f"Triggering a savepoint of job {record.job_id} ...", flush=True)
-    path = ask(record, "savepoint", directory=options.directory)
+    path = ask(record, "savepoint", directory=_as_typed(options.directory))
     print(f"Savepoint completed.\nPath: {path}")
     return 0
 
@@ -74,7 +74,7 @@ def stop(options: argparse.Namespace) -> int:
     """End a job with a savepoint."""
     record = _running(options.job)
     print(f"Stopping job {record.job_id} with a savepoint ...", flush=True)
-    path = ask(record, "stop", drain=options.drain, directory=options.savepoint_path)
+    path = ask(record, "stop", drain=options.drain, directory=_as_typed(options.savepoint_path))
     print(f"Savepoint completed.\nPath: {path}")
     if options.drain:
         print("All windows and timers have fired: do not go on from this savepoint with the same input.")
@@ -90,7 +90,7 @@ def cancel(options: argparse.Namespace) -> int:
         ask(record, "cancel")
         print(f"Cancelled job {record.job_id}.")
         return 0
-    path = ask(record, "cancel-with-savepoint", directory=options.with_savepoint or None)
+    path = ask(record, "cancel-with-savepoint", directory=_as_typed(options.with_savepoint))
     print(f"Cancelled job {record.job_id}.\nPath: {path}")
     return 0
 
@@ -127,6 +127,11 @@ def _row(record: JobRecord) -> tuple[str, ...]:
 
 def _moment(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+def _as_typed(directory: str | None) -> str | None:
+    """A relative path is meant where it was typed, which is not where the job runs."""
+    return absolute(directory) if directory else None
 
 
 def _dispose(location: str) -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import re
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta, timezone, tzinfo
 from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -33,6 +34,7 @@ from penstock.spark.session import session_for
 from penstock.spark.source_server import SourceServer
 
 _ALL = 1 << 60
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::(\d{2}))?")
 
 
 class RowSink(Sink):
@@ -154,7 +156,7 @@ def _converter(kind: pa.DataType) -> Callable[[Any], Any] | None:
         of_element = _converter(kind.value_type)
         return None if of_element is None else lambda value: [_if_any(element, of_element) for element in value]
     if pa.types.is_timestamp(kind) and kind.tz is not None:
-        return partial(_in_zone, ZoneInfo(kind.tz))
+        return partial(_in_zone, _zone(kind.tz))
     return None
 
 
@@ -162,7 +164,16 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _in_zone(zone: ZoneInfo, value: Any) -> Any:
+def _zone(name: str) -> tzinfo:
+    """A zone of Spark's: besides names these are ``Z`` and offsets such as ``+01:00`` and ``GMT+8``."""
+    offset = _OFFSET.fullmatch(name)
+    if offset is None:
+        return ZoneInfo("UTC" if name == "Z" else name)
+    sign, hours, minutes = offset.groups(default="0")
+    return timezone((-1 if sign == "-" else 1) * timedelta(hours=int(hours), minutes=int(minutes)))
+
+
+def _in_zone(zone: tzinfo, value: Any) -> Any:
     """A time without a zone is one of the session's zone, as everywhere in Spark; Arrow would take it for UTC."""
     return value.replace(tzinfo=zone) if isinstance(value, datetime) and value.tzinfo is None else value
 

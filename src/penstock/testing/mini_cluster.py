@@ -347,13 +347,14 @@ class MiniClusterJobClient(JobClient):
 
     def get_job_status(self) -> CompletableFuture[JobStatus]:
         """Where the job is in its life."""
-        return CompletableFuture.completed(self._status)
+        status = self._status  # only the job's own thread writes it: a job that has ended stays so
+        if status is JobStatus.RUNNING and self.job.cancelled.is_set():
+            status = JobStatus.CANCELLING
+        return CompletableFuture.completed(status)
 
     def cancel(self) -> CompletableFuture[None]:
         """Stop after the running batch; the future is done when the job has stopped."""
         self.job.cancelled.set()
-        if self._status is JobStatus.RUNNING:
-            self._status = JobStatus.CANCELLING
         done: CompletableFuture[None] = CompletableFuture()
         self._result.add_done_callback(lambda _: done.complete(None))
         return done

@@ -337,6 +337,7 @@ class Deaf(AsyncFunction):
 
     def __init__(self):
         self.released = []
+        self.timed_out = []
 
     async def async_invoke(self, value):
         if value == "bad":
@@ -354,6 +355,7 @@ class Deaf(AsyncFunction):
         return ["what nobody waits for any more"]
 
     def timeout(self, value):
+        self.timed_out.append(value)
         return [f"too late: {value}"]
 
 
@@ -366,6 +368,7 @@ def test_a_call_that_swallows_its_cancellation_times_out_and_its_result_is_ignor
     for over in function.released:
         over.set()
     assert driver.send("good")[3:] == ["good"]
+    assert function.timed_out == ["deaf", "deaf too"]  # also of the calls that have ended by now, once
     driver.operator.close()
     gc.collect()
     assert capfd.readouterr().err == ""
@@ -403,3 +406,22 @@ def test_what_a_call_gives_when_it_is_cancelled_comes_too_late(run, late):
     retries = AsyncRetryStrategy.fixed_delay(5, 1, empty_result_predicate, exception_type_predicate(OSError))
     assert run(function, timeout=1, retries=retries).send("a") == ["timed out"]
     assert function.calls == 1
+
+
+def test_a_timeout_that_takes_longer_than_the_grace_of_a_call_is_asked_for_once(run, monkeypatch):
+    monkeypatch.setattr(async_wait, "_GRACE_SECONDS", 0.001)
+
+    class AsksSomebodyElse(AsyncFunction):
+        asked = 0
+
+        async def async_invoke(self, value):
+            await asyncio.Event().wait()
+
+        async def timeout(self, value):
+            self.asked += 1
+            await asyncio.sleep(0.05)
+            return [value]
+
+    function = AsksSomebodyElse()
+    assert run(function, timeout=1).send("a") == ["a"]
+    assert function.asked == 1

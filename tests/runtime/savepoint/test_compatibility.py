@@ -8,7 +8,7 @@ from tests.runtime.savepoint.versions import Keeps, Program, restored, saved
 
 from penstock.common import Row, Time, Types
 from penstock.common.errors import InvalidProgramError, PenstockError, SavepointError
-from penstock.datastream import AggregateFunction, MapFunction, WindowFunction
+from penstock.datastream import AggregateFunction, KeyedCoProcessFunction, MapFunction, WindowFunction
 from penstock.datastream.functions import CheckpointedFunction, CheckpointListener, ListCheckpointed
 from penstock.datastream.state import (
     ListStateDescriptor,
@@ -153,6 +153,30 @@ def test_keys_of_another_type_are_refused_and_their_state_is_not_lost_silently(t
             keyed(str, Types.STRING()).start(path)
         for same in (Types.INT(), Types.LONG(), None):
             assert keyed(lambda value: value, same).start(path).feed(2) == [{"last": 2}]
+
+
+def test_two_inputs_may_declare_their_keys_otherwise(tmp_path):
+    class Remembers(KeyedCoProcessFunction):
+        def open(self, runtime_context):
+            self.last = runtime_context.get_state(LAST)
+
+        def process_element1(self, value, ctx):
+            yield self.last.value()
+            self.last.update(value)
+
+        def process_element2(self, value, ctx):
+            return ()
+
+    def connected():
+        program = Program()
+        stream = program.stream()
+        first, second = (stream.key_by(lambda n: n, key_type=kind) for kind in (Types.LONG(), Types.INT()))
+        first.connect(second).process(Remembers()).uid("keeps").sink_to(program.sink)
+        return program
+
+    program = connected().start()
+    program.feed(1, 2)
+    assert connected().start(program.stop(tmp_path)).feed(2) == [2]
 
 
 def test_the_fields_of_a_maps_keys_cannot_change(tmp_path):

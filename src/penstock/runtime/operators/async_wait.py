@@ -20,6 +20,7 @@ from penstock.runtime.user_errors import exits_are_errors, user_error
 Results = Iterable[Any] | None
 
 _GRACE_SECONDS = 1.0  # for a call that is cancelled to clean up behind itself
+_TOO_LATE: list[Any] = []  # told from all results by its identity
 
 
 class _ResultFuture(ResultFuture[Any]):
@@ -117,6 +118,8 @@ class AsyncWaitOperator(FunctionOperator):
                 results = await self._one_call(value)
                 if under_way.pop(this, None) is None:
                     return  # left behind: somebody else goes on
+                if results is _TOO_LATE:  # from here on it is not deaf, however long the function takes for its answer
+                    results = await self._timed_out(value)
                 completed.append((position, results))
 
         loops = {asyncio.ensure_future(calls_in_turn()) for _ in range(min(self._capacity, len(values)))}
@@ -158,7 +161,7 @@ class AsyncWaitOperator(FunctionOperator):
         task.add_done_callback(forget)
 
     async def _one_call(self, value: Any) -> Results:
-        """The results for a record, with all retries; what goes wrong names the record."""
+        """The results for a record, with all retries, or that they came too late; what goes wrong names the record."""
         limit = asyncio.timeout(self._timeout)
         try:
             async with limit:
@@ -170,8 +173,7 @@ class AsyncWaitOperator(FunctionOperator):
         else:
             if not limit.expired():
                 return results
-        # What a call gives or raises that was cancelled comes too late.
-        return await self._timed_out(value)
+        return _TOO_LATE  # whatever a call gives or raises that was cancelled
 
     async def _timed_out(self, value: Any) -> Results:
         """What the function gives instead; it may have to ask somebody else, too."""

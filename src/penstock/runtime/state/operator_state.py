@@ -43,7 +43,7 @@ class _Slot:
         self.content = content
         self.dirty = False
         self.lent = False  # somebody holds an element, and may change it without telling
-        self.check = 0  # checksum of what was last written
+        self.check = 0  # checksum of what was last read or written
 
     def may_have_changed(self) -> bool:
         """Whether the state must be written: it was changed, or an element that can be changed was given out."""
@@ -134,6 +134,7 @@ class OperatorStateBackend(OperatorStateStore):
         if slot is None:
             blob = self._store.get(self._page_id(name)) if known else None
             slot = self._slots[name] = _Slot(mode, empty() if blob is None else pickle.loads(blob))
+            slot.check = 0 if blob is None else crc32(blob)
         return slot
 
     def _page_id(self, name: str) -> str:

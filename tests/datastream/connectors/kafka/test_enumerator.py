@@ -16,8 +16,8 @@ pytest.importorskip("confluent_kafka")
 class Brokers:
     """Topics with one partition, each of ten records; those that are broken are listed with an error."""
 
-    def __init__(self, *topics, broken=()):
-        self.topics, self.broken = set(topics), set(broken)
+    def __init__(self, *topics, broken=(), end=10):
+        self.topics, self.broken, self.end = set(topics), set(broken), end
 
     def list_topics(self, timeout):
         listed = {name: (None if name not in self.broken else "no leader") for name in self.topics | self.broken}
@@ -26,13 +26,13 @@ class Brokers:
         )
 
     def offsets_for_times(self, asked, timeout):
-        return [SimpleNamespace(topic=one.topic, partition=one.partition, error=None, offset=10) for one in asked]
+        return [SimpleNamespace(topic=one.topic, partition=one.partition, error=None, offset=self.end) for one in asked]
 
     def list_offsets(self, asked, **options):
         futures = {}
         for one in asked:
             futures[one] = Future()
-            futures[one].set_result(SimpleNamespace(offset=10))
+            futures[one].set_result(SimpleNamespace(offset=self.end))
         return futures
 
     def close(self):
@@ -41,7 +41,7 @@ class Brokers:
 
 @pytest.fixture
 def enumerator_of(monkeypatch):
-    def make(brokers, *, bounded=True, restored=(), keep_restored=None):
+    def make(brokers, *, starting=None, bounded=True, restored=(), keep_restored=None):
         module = "penstock.datastream.connectors.kafka.enumerator"
         monkeypatch.setattr(f"{module}.new_admin", lambda settings: brokers)
         monkeypatch.setattr(f"{module}.new_consumer", lambda settings: brokers)
@@ -49,7 +49,7 @@ def enumerator_of(monkeypatch):
         made = KafkaEnumerator(
             {"bootstrap.servers": "nowhere"},
             Subscription(pattern=re.compile("events-.*")),
-            KafkaOffsetsInitializer.earliest(),
+            starting or KafkaOffsetsInitializer.earliest(),
             KafkaOffsetsInitializer.latest() if bounded else None,
             discovery_interval_ms=0,
             commit_group_offsets=False,
@@ -95,3 +95,13 @@ def test_a_topic_that_has_no_leader_for_a_moment_is_not_gone(enumerator_of, keep
     brokers.broken.clear()
     brokers.topics.add("events-b")
     assert finished(enumerator, [3, 20]) == {A: False, B: False}
+
+
+def test_records_that_come_while_the_end_is_asked_for_do_not_make_another_topic_of_it(enumerator_of):
+    brokers = Brokers("events-a")
+    enumerator = enumerator_of(brokers, starting=KafkaOffsetsInitializer.latest(), bounded=False)
+    (split,) = enumerator.discover_splits()
+    brokers.end = 13
+    first = enumerator.starting_offset(split, fresh=True)
+    assert first == 13
+    assert enumerator.latest_offset(split, first, 100) == 13

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -9,11 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from penstock.common.errors import CheckpointError
 from penstock.core.source import SourceSplit, SplitEnumerator
 from penstock.datastream.connectors.file_system.file_log import FileLog
 from penstock.datastream.connectors.file_system.formats import FileFormat
 
 _SPLITS_PER_TASK = 16
+_ID = re.compile(r"(.*)@(-?\d+)@(\d+)-(\d+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -172,15 +175,14 @@ class FileEnumerator(SplitEnumerator):
     # -- after a restart ----------------------------------------------------------------------------------------
 
     def restore_split(self, split_id: str) -> SourceSplit:
-        path, _, units = split_id.rsplit("@", 2)
-        start, end = units.split("-")
-        return FileSplit(split_id, path, int(start), int(end))
+        path, _, start, end = _parsed(split_id)
+        return FileSplit(split_id, path, start, end)
 
     def restore(self, finished: Mapping[str, bool]) -> None:
         for split_id, done in finished.items():
             split = self.restore_split(split_id)
             assert isinstance(split, FileSplit)
-            modified = int(split_id.rsplit("@", 2)[1])
+            modified = _parsed(split_id)[1]
             if split.path not in self._log.files:  # nothing durable but the checkpoint
                 try:
                     length = max(self._format.length(split.path), split.end)
@@ -191,3 +193,15 @@ class FileEnumerator(SplitEnumerator):
                 self._log.finish({split.path: [split_id]})
             else:
                 self._active[split_id] = split
+
+
+def _parsed(split_id: str) -> tuple[str, int, int, int]:
+    """Path, time of modification, start and end."""
+    found = _ID.fullmatch(split_id)
+    if found is None:  # read_text_file() had positions of its own once
+        raise CheckpointError(
+            f"the position {split_id!r} of a text file was written by an earlier version, which read such files in "
+            "another way: let that version finish the job, or start it anew"
+        )
+    path, modified, start, end = found.groups()
+    return path, int(modified), int(start), int(end)

@@ -198,6 +198,8 @@ class KafkaEnumerator(SplitEnumerator):
             if self._stopping is not None:
                 self._stops |= self._stopping.resolve_end(wanted, self)
         first = self._first[name]
+        # The ends were asked for before: records that came since then do not mean that the topic was made again.
+        self._ends[split.split_id] = max(first, self._ends.get(split.split_id, first))
         return first if self._stopping is None else [first, max(first, self._stops[name])]
 
     def latest_offset(self, split: SourceSplit, start_offset: Any, max_records: int) -> Any:
