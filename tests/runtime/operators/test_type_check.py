@@ -1,3 +1,5 @@
+from typing import NamedTuple
+
 import pytest
 
 from penstock.common.errors import TypeMismatchError
@@ -36,6 +38,17 @@ def test_records_that_fit_pass_and_others_are_named(drive, output_type, good, ba
     assert emit_through(drive, output_type, good) == good
     with pytest.raises(TypeMismatchError, match=r"declared output type.*my operator"):
         emit_through(drive, output_type, [*good, bad])
+
+
+class Reading(NamedTuple):
+    sensor: str
+    degrees: float
+
+
+def test_a_named_tuple_stays_one(drive):
+    (emitted,) = emit_through(drive, Types.TUPLE([Types.STRING(), Types.DOUBLE()]), [Reading("a", 20)])
+    assert emitted.sensor == "a"
+    assert type(emitted.degrees) is float
 
 
 def test_nothing_is_checked_unless_a_type_was_declared(drive):

@@ -104,7 +104,8 @@ def _tuples(fields: list[tuple[int, Conform]]) -> Conform:
         parts = list(value)
         for position, inner in fields:
             parts[position] = inner(parts[position])
-        return tuple(parts)
+        make = getattr(value, "_make", tuple)  # a named tuple is one: functions behind may use its names
+        return make(parts)
 
     return conform
 
