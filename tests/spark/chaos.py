@@ -32,7 +32,7 @@ SHARES = {"workers": 0.5, "executors": 0.36, "drivers": 0.14}
 MOST_COMMITS = 6  # of a job that has eight batches
 # So many jobs are run at a time: what is killed hits all of them. Each kill is aimed at a phase of one of them, so
 # where there are few runs there are few jobs at a time.
-TOGETHER = {"workers": 1, "executors": 3, "drivers": 5} if RUNS < 200 else {"workers": 4, "executors": 6, "drivers": 10}
+TOGETHER = {"workers": 1, "executors": 3, "drivers": 5} if RUNS < 200 else {"workers": 4, "executors": 3, "drivers": 10}
 ENOUGH = {"workers": 24, "executors": 16, "drivers": 7}
 """With so many runs everything is aimed at: each phase with each target."""
 

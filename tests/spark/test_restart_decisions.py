@@ -35,6 +35,14 @@ def test_what_another_attempt_cannot_mend_is_not_tried_again(failure):
 
 def test_a_process_that_did_not_start_in_time_does_not_use_up_the_strategy():
     restarts = Restarts(RestartStrategies.fixed_delay_restart(1, 500))
-    assert restarts.pause_after(WorkerStartError("too slow"), committed=1) == 0
+    assert restarts.pause_after(WorkerStartError("too slow"), committed=1) == 1
     assert restarts.pause_after(JobExecutionError("broken"), committed=1) == 0.5
     assert restarts.attempt == 2
+
+
+def test_a_machine_on_which_processes_do_not_start_is_left_alone_longer_and_longer():
+    """Jobs that all start processes again and again would keep each other from ever getting there."""
+    restarts = Restarts(RestartStrategies.fixed_delay_restart(10, 20))
+    pauses = [restarts.pause_after(WorkerStartError("too slow"), committed=1) for _ in range(8)]
+    assert pauses == [1, 2, 4, 8, 16, 30, 30, 30]
+    assert restarts.pause_after(WorkerStartError("too slow"), committed=2) == 1

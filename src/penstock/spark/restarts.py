@@ -38,8 +38,9 @@ class Restarts:
         """
         if isinstance(error, (InvalidProgramError, SparkEndedError)):
             return None  # the next attempt would only fail again
-        pause = 0.0
-        if not self._patience.lasts(error, committed):
+        patient = self._patience.lasts(error, committed)
+        pause = self._patience.pause
+        if not patient:
             if self._backoff is None:
                 return None
             self._backoff.notify_failure(int(time.time() * 1000))
@@ -48,6 +49,6 @@ class Restarts:
                     times = "once" if self.attempt == 1 else f"{self.attempt} times"
                     error.add_note(f"The job was restarted {times} before. {self._strategy}")
                 return None
-            pause = self._backoff.delay_ms() / 1000
+            pause = max(pause, self._backoff.delay_ms() / 1000)
         self.attempt += 1
         return pause

@@ -3,7 +3,8 @@
 Spark gives the process that plans a query ten seconds to start, and a task's worker a minute. Both are written into
 Spark, and a machine that is busy enough needs longer. That is no failure of the job: nothing was committed, and what
 was not committed is run again. So the job is begun again whatever its restart strategy says, but not for ever: an
-environment in which Python cannot start at all looks the same.
+environment in which Python cannot start at all looks the same. And not at once: processes that nobody waits for any
+more are still starting, and several jobs that go on starting more of them keep each other from ever getting there.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from penstock.common.errors import JobExecutionError, PenstockError
 __all__ = ["StartPatience", "WorkerStartError"]
 
 _ATTEMPTS = 5
+_LONGEST_PAUSE = 30.0
 
 
 class WorkerStartError(JobExecutionError):
@@ -32,9 +34,22 @@ class StartPatience:
         self._failures = 0
         self._committed: int | None = None
 
+    @property
+    def pause(self) -> float:
+        """How many seconds to leave the machine alone before the next attempt: twice as long every time.
+
+        >>> patience, pauses = StartPatience(), []
+        >>> for _ in range(4):
+        ...     patience.lasts(WorkerStartError("too slow"), committed=7) and pauses.append(patience.pause)
+        >>> pauses
+        [1.0, 2.0, 4.0, 8.0]
+        """
+        return min(2.0 ** (self._failures - 1), _LONGEST_PAUSE) if self._failures else 0.0
+
     def lasts(self, error: PenstockError, committed: int | None) -> bool:
         """Whether to begin again after the error; ``committed`` tells whether the job got on since the last one."""
         if not isinstance(error, WorkerStartError):
+            self._failures = 0
             return False
         if committed != self._committed:
             self._committed, self._failures = committed, 0
