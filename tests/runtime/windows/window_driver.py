@@ -38,12 +38,12 @@ class Recorder:
 class WindowDriver:
     """One operator with state in memory. `restart` throws the operator away and continues from its stored pages."""
 
-    def __init__(self, operator, *, tags=(), page_bytes=32 * 1024, memory_budget=None):
+    def __init__(self, operator, *, tags=(), page_bytes=32 * 1024, memory_budget=None, store=None):
         self.template = operator
         self.tags = tags
         self.page_bytes = page_bytes
         self.memory_budget = memory_budget
-        self.store = MemoryPageStore()
+        self.store = MemoryPageStore() if store is None else store
         self.clock = SimpleNamespace(now=0)
         self.output = Recorder()
         self.sides = {tag: Recorder() for tag in tags}

@@ -12,6 +12,7 @@ from typing import Any, NoReturn, cast
 
 from penstock.common.errors import InvalidProgramError, KeySelectorError, StateAccessError, shorten
 from penstock.runtime.key_groups import key_group_for, key_hash
+from penstock.runtime.state.page_chunks import Growing
 from penstock.runtime.state.page_table import TARGET_PAGE_BYTES, PageTable, Sweep
 from penstock.runtime.state.pages import FIRST_SLOT, PAGE, Entry, PageDirectory, PageStore, is_blank
 from penstock.runtime.state.state_types import PYTHON, TypeDescription, mismatch, slot_adapter
@@ -133,10 +134,12 @@ class KeyedStateBackend(PageTable):
         type_description: TypeDescription | None = None,
         *,
         sweep_in_background: bool = True,
+        growing: Growing | None = None,
     ) -> int:
         """The position in an entry of the named state; the same name always gets the same position.
 
         `sweep` takes away what has expired: from savepoints, and (`sweep_in_background`) from pages.
+        `growing` tells where there are collections that may become too large for a page.
         """
         layout = self.directory.layout
         position = next((index for index, (known, _) in enumerate(layout) if known == name), len(layout))
@@ -160,6 +163,8 @@ class KeyedStateBackend(PageTable):
             self._savepoint_sweeps[FIRST_SLOT + position] = sweep
             if sweep_in_background:
                 self._sweeps[FIRST_SLOT + position] = sweep
+        if growing is not None:
+            self._chunks.growing[FIRST_SLOT + position] = growing
         self.registered.add(name)
         return FIRST_SLOT + position
 
@@ -201,8 +206,7 @@ class KeyedStateBackend(PageTable):
     def snapshot(self, now: int) -> PageDirectory:
         """Write what changed to the store; the returned directory is kept by the task."""
         self.clear_current_key()
-        alive = self._drop_untouched()
-        self._grow(alive)
+        self._grow(self._drop_untouched())
         if self._sweeps:
             self._sweep_next_page(now)
         for page in list(self.pages.values()):
@@ -214,9 +218,9 @@ class KeyedStateBackend(PageTable):
         self._evict()
         return self.directory
 
-    def _drop_untouched(self) -> int:
-        """Forget entries that were only looked at; returns how many new keys stay."""
-        alive = 0
+    def _drop_untouched(self) -> list[Entry]:
+        """Forget entries that were only looked at; returns the new ones that stay."""
+        alive: list[Entry] = []
         for key in self._fresh:
             entry = self.entries.get(key)
             if entry is None:
@@ -225,7 +229,7 @@ class KeyedStateBackend(PageTable):
                 del self.entries[key]
                 del entry[PAGE].entries[key]
             else:
-                alive += 1
+                alive.append(entry)
         self._fresh.clear()
         return alive
 

@@ -26,6 +26,7 @@ from penstock.runtime.state.keyed_states import (
     SlotValueState,
     SlotValueStateWithMutableDefault,
 )
+from penstock.runtime.state.page_chunks import Growing, by_namespace, itself
 from penstock.runtime.state.state_types import describe
 from penstock.runtime.state.ttl import (
     Ttl,
@@ -79,6 +80,7 @@ class KeyedStateFactory:
             sweep,
             describe(descriptor.type_info),
             sweep_in_background=ttl is not None and ttl.cleans_in_background,
+            growing=_growing(descriptor, namespaced=namespaced),
         )
         cell: Cell = NamespaceCell(self.backend, slot) if namespaced else SlotCell(self.backend, slot)
         return _plain(descriptor, cell) if ttl is None else _with_ttl(descriptor, cell, ttl)
@@ -86,6 +88,13 @@ class KeyedStateFactory:
     def _ttl(self, descriptor: StateDescriptor) -> Ttl | None:
         config = descriptor.ttl_config
         return Ttl(config, self._clock) if config is not None and config.is_enabled() else None
+
+
+def _growing(descriptor: StateDescriptor, *, namespaced: bool) -> Growing | None:
+    """Lists and maps may grow without end; what is inside of a value is the user's own."""
+    if not isinstance(descriptor, (ListStateDescriptor, MapStateDescriptor)):
+        return None
+    return by_namespace if namespaced else itself
 
 
 def _plain(descriptor: StateDescriptor, cell: Cell) -> Any:

@@ -13,6 +13,8 @@ from zlib import crc32
 
 from penstock.runtime.key_groups import key_hash
 from penstock.runtime.serialization import dumps
+from penstock.runtime.state.chunks import ChunkStore
+from penstock.runtime.state.page_chunks import PageChunks, swept
 from penstock.runtime.state.pages import (
     EVENT_TIMERS,
     FIRST_SLOT,
@@ -26,9 +28,11 @@ from penstock.runtime.state.pages import (
     earliest_timer,
     is_blank,
 )
-from penstock.runtime.state.timer_index import TimerIndex
+from penstock.runtime.state.timer_index import TimerIndex, TimerMinima
 
 TARGET_PAGE_BYTES = 32 * 1024
+_PAGES_A_CHUNK = 2
+_MANY = 64  # elements: whether few are large is seen when they are written
 _SPLITS_PER_BATCH = 64
 _NOTHING_EXPIRES = -(1 << 62)  # the end of a batch is the time to sweep
 
@@ -40,6 +44,7 @@ class PageTable:
 
     __slots__ = (
         "_batch",
+        "_chunks",
         "_listeners",
         "_page_bytes",
         "_prefix",
@@ -80,6 +85,8 @@ class PageTable:
         self._sweeps: dict[int, Sweep] = {}
         self._batch = 0
         self._width = len(self.directory.layout)
+        chunks = ChunkStore(operator_id, operator_name, store, self.directory, _PAGES_A_CHUNK * page_bytes)
+        self._chunks = PageChunks(chunks)
         self._listeners: list[Callable[[Page], None]] = []
 
     # -- reading ------------------------------------------------------------------------------------------------
@@ -110,7 +117,11 @@ class PageTable:
 
     def _fill(self, page: Page, blob: bytes) -> None:
         page.size, page.check = len(blob), crc32(blob)
-        page.entries = {key: [page, *tail] for key, *tail in decode_page(blob, self._width)}
+        entries, divided = decode_page(blob, self._width)
+        page.entries = {key: [page, *tail] for key, *tail in entries}
+        if divided is not None:
+            self._chunks.put_back(page, divided)
+            page.size += page.chunk_bytes
 
     def _peek(self, index: int) -> Page:
         """A page as it is in memory or, without bringing it there, in the store."""
@@ -128,7 +139,7 @@ class PageTable:
     # -- writing ------------------------------------------------------------------------------------------------
 
     def _write(self, page: Page, now: int) -> None:
-        """Encode a page by columns, which pickles faster than entry by entry; keys without anything are dropped.
+        """Store a page; keys without anything are dropped.
 
         A page that was only read is stored if an object in it was changed in place.
         """
@@ -138,32 +149,48 @@ class PageTable:
         for slot, sweep in self._sweeps.items():
             for entry in entries.values():
                 if entry[slot] is not None:
-                    entry[slot] = sweep(entry[slot], now)
+                    kept = sweep(entry[slot], now)
+                    entry[slot] = kept if page.chunks is None else swept(entry[slot], kept)
         columns: list[Any] = list(zip(*entries.values(), strict=True))
         # Only if every state is missing somewhere can a key have nothing at all.
         if columns and not any(map(_all_true, columns[FIRST_SLOT:])):
             self._drop_blank(entries)
             columns = list(zip(*entries.values(), strict=True))
-        blob = b""
-        first_event = first_processing = None
+        size = 0
+        minima: TimerMinima = (None, None)
         if entries:
-            for number, column in enumerate(columns):
-                if is_blank(column):
-                    columns[number] = None
-            first_event = earliest_timer(columns[EVENT_TIMERS])
-            first_processing = earliest_timer(columns[PROCESSING_TIMERS])
-            columns[PAGE] = list(entries)
-            blob = dumps(columns, f"state of operator '{self.operator_name}'")
+            _thin(columns)
+            minima = (earliest_timer(columns[EVENT_TIMERS]), earliest_timer(columns[PROCESSING_TIMERS]))
+            blob = self._encode(page, columns)
             check = crc32(blob)
             if updated or check != page.check:
                 self._store.put(self._page_id(page.index), blob)
             page.check = check
+            size = len(blob) + page.chunk_bytes
         elif page.size:
+            self._chunks.remove(page, {})
             self._store.remove(self._page_id(page.index))
-        self.timer_index.note(page.index, (first_event, first_processing))
-        self.directory.total_bytes += len(blob) - page.size
-        self._resident += len(blob) - page.size
-        page.size = len(blob)
+        self.timer_index.note(page.index, minima)
+        self.directory.total_bytes += size - page.size
+        self._resident += size - page.size
+        page.size = size
+
+    def _encode(self, page: Page, columns: list[Any]) -> bytes:
+        """A page by columns, which pickles faster than entry by entry; what is too large for it goes into chunks."""
+        if page.chunks is None:
+            blob = self._encode_columns(page, columns)
+            if len(blob) <= self._chunks.page_limit or not self._chunks.divide(page):
+                return blob
+        else:
+            self._chunks.divide(page, _MANY)  # a large list may have been replaced by another one
+        with self._chunks.taken_out(page) as places:
+            columns = list(zip(*page.entries.values(), strict=True))
+            _thin(columns)
+            return self._encode_columns(page, columns, places)
+
+    def _encode_columns(self, page: Page, columns: list[Any], places: list[Any] | None = None) -> bytes:
+        columns[PAGE] = list(page.entries)
+        return dumps((columns, places) if places else columns, f"state of operator '{self.operator_name}'")
 
     def _drop_blank(self, entries: dict[Any, Entry]) -> None:
         for key in [key for key, entry in entries.items() if is_blank(entry[PAGE + 1 :])]:
@@ -249,9 +276,9 @@ class PageTable:
 
     # -- growth -------------------------------------------------------------------------------------------------
 
-    def _grow(self, new_keys: int) -> None:
+    def _grow(self, new_entries: list[Entry]) -> None:
         directory = self.directory
-        estimate = directory.total_bytes + self._estimate(new_keys)
+        estimate = directory.total_bytes + self._estimate(new_entries)
         wanted = math.ceil(estimate / self._page_bytes)
         if wanted > 2 * directory.page_count:
             self._rehash(wanted)
@@ -259,18 +286,12 @@ class PageTable:
         for _ in range(min(_SPLITS_PER_BATCH, wanted - directory.page_count)):
             self._split()
 
-    def _estimate(self, new_keys: int) -> int:
+    def _estimate(self, new_entries: list[Entry]) -> int:
         """Bytes that keys not yet written will take, from a sample."""
-        if new_keys < 64:
+        if len(new_entries) < 64:
             return 0
-        sample: list[list[Any]] = []
-        for page in self.pages.values():
-            if page.dirty:
-                for entry in page.entries.values():
-                    sample.append(entry[1:])
-                    if len(sample) == 32:
-                        return len(dumps(sample, self.operator_name)) * new_keys // 32
-        return 0
+        sample = [entry[1:] for entry in new_entries[:: len(new_entries) // 32]]
+        return len(dumps(sample, self.operator_name)) * len(new_entries) // len(sample)
 
     def _split(self) -> None:
         old_index, new_index = self.directory.add_page()
@@ -299,6 +320,14 @@ class PageTable:
             page.entries[key] = entry
             page.dirty = True
             entry[PAGE] = page
+        self._chunks.move(pages, [self.pages[index] for index in targets or range(self.directory.page_count)])
+
+
+def _thin(columns: list[Any]) -> None:
+    """Of columns without anything, None is enough."""
+    for number, column in enumerate(columns):
+        if is_blank(column):
+            columns[number] = None
 
 
 def _all_true(column: tuple[Any, ...]) -> bool:

@@ -62,16 +62,22 @@ PAGE, EVENT_TIMERS, PROCESSING_TIMERS, FIRST_SLOT = 0, 1, 2, 3
 class Page:
     """Decoded entries of the keys that hash to one page index."""
 
-    __slots__ = ("check", "dirty", "entries", "index", "last_used", "lent", "size")
+    __slots__ = ("check", "chunks", "dirty", "entries", "index", "last_used", "lent", "size")
 
     def __init__(self, index: int) -> None:
         self.index = index
         self.entries: dict[Any, Entry] = {}
         self.dirty = False
         self.lent = False  # something was given out in this batch, and may be changed without update()
-        self.size = 0  # bytes when last read or written
+        self.size = 0  # bytes when last read or written, with all chunks
+        self.chunks: dict[int, int] | None = None  # sizes of the stored chunks by number, if collections are divided
         self.check = 0  # checksum of those bytes
         self.last_used = 0  # batch number, for eviction
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Bytes that are stored beside the page."""
+        return sum(self.chunks.values()) if self.chunks else 0
 
     def may_have_changed(self) -> bool:
         """Whether the page must be written: something was updated, or an object that can be changed was given out."""
@@ -109,6 +115,7 @@ class PageDirectory:
     total_bytes: int = 0
     keys: int = 0
     types: dict[str, Any] = field(default_factory=dict)  # state name -> description of its type, if one is known
+    next_chunk: int = 0
 
     @property
     def page_count(self) -> int:
@@ -121,6 +128,12 @@ class PageDirectory:
         if index < self.split:
             index = page_hash & ((2 << self.bits) - 1)
         return index
+
+    def new_chunk(self) -> int:
+        """A number for a chunk."""
+        number: int = getattr(self, "next_chunk", 0)  # a directory that was written before there were chunks has none
+        self.next_chunk = number + 1
+        return number
 
     def add_page(self) -> tuple[int, int]:
         """Grow by one page; returns (page to split, new page)."""
@@ -144,12 +157,16 @@ def is_blank(values: Iterable[Any]) -> bool:
     return True
 
 
-def decode_page(blob: bytes, width: int) -> Iterator[tuple[Any, ...]]:
-    """The entries of a page as (key, event timers, processing timers, slot 0, ...); `width` is the number of slots."""
-    keys, *columns = pickle.loads(blob)
+def decode_page(blob: bytes, width: int) -> tuple[Iterator[tuple[Any, ...]], Any]:
+    """The entries of a page as (key, event timers, processing timers, slot 0, ...); `width` is the number of slots.
+
+    And, if collections of the page are in chunks, what it says about them.
+    """
+    decoded = pickle.loads(blob)
+    (keys, *columns), divided = decoded if type(decoded) is tuple else (decoded, None)
     columns += [None] * (FIRST_SLOT - 1 + width - len(columns))  # states registered since it was written
     filled = [repeat(None) if column is None else column for column in columns]
-    return zip(keys, *filled, strict=False)
+    return zip(keys, *filled, strict=False), divided
 
 
 def earliest_timer(timers: Any) -> int | None:

@@ -12,7 +12,9 @@ from typing import Any
 
 from penstock.core.state import AggregatingState, ListState, MapState, ReducingState, StateTtlConfig, ValueState
 from penstock.runtime.state.cells import Cell
+from penstock.runtime.state.chunked_map import unnoted_items
 from penstock.runtime.state.keyed_states import fresh
+from penstock.runtime.state.page_chunks import swept
 
 Stamped = tuple[Any, int]
 Clock = Callable[[], int]
@@ -56,11 +58,13 @@ class Ttl:
 
     def sweep_list(self, stored: list[Stamped], now: int) -> Any:
         """The elements that live."""
-        return [stamped for stamped in stored if self.alive(stamped, now)] or None
+        born = now - self._ttl
+        return [stamped for stamped in list.__iter__(stored) if stamped[1] > born] or None
 
     def sweep_map(self, stored: dict[Any, Stamped], now: int) -> Any:
         """The entries that live."""
-        return {key: stamped for key, stamped in stored.items() if self.alive(stamped, now)} or None
+        born = now - self._ttl
+        return {key: stamped for key, stamped in unnoted_items(stored) if stamped[1] > born} or None
 
 
 def without_stamps(kind: str, stored: Any) -> Any:
@@ -176,7 +180,7 @@ class TtlListState(ListState[Any]):
         if self._ttl.refresh_on_read and alive:
             self.cell.put([self._ttl.stamp(value) for value, _ in alive])
         elif len(alive) < len(stored):
-            self.cell.put(alive or None)
+            self.cell.put(swept(stored, alive or None))
         return iter([value for value, _ in seen])
 
     def __iter__(self) -> Iterator[Any]:

@@ -12,8 +12,10 @@ from penstock.runtime.operators.emission import collect_results
 from penstock.runtime.operators.function_operator import FunctionOperator
 from penstock.runtime.partitioner import key_error
 from penstock.runtime.state.backend import KeyedStateBackend
+from penstock.runtime.state.page_chunks import Growing, by_namespace
 from penstock.runtime.timers import InternalTimerService
 from penstock.runtime.user_errors import _UNKNOWN, _record_in_flight, user_error
+from penstock.runtime.windows.contents import ListContents
 from penstock.runtime.windows.definition import WindowDefinition
 from penstock.runtime.windows.emission import collect_list
 from penstock.runtime.windows.functions import WindowContext
@@ -74,12 +76,18 @@ class WindowedOperator(StreamOperator):
     def _create_timers(self, context: OperatorContext) -> InternalTimerService:
         return context.create_timer_service(self._on_event_time, self._on_processing_time)
 
-    def _register_windows(self, kind: str, contents_kind: str | None = None) -> int:
-        """The slot of the windows; the kind says how they are represented."""
+    def _register_windows(self, kind: str, contents_kind: str | None = None, growing: Growing = by_namespace) -> int:
+        """The slot of the windows; the kind says how they are represented, `growing` where their elements are."""
         held = self.definition.contents.kind if contents_kind is None else contents_kind
+        keeps_elements = contents_kind is not None or isinstance(self.definition.contents, ListContents)
         held_type = self.definition.held_type  # of another one than the savepoint has is refused (spec: ch. 7, J05)
         type_description = None if held_type is None else {"type": "WINDOW", "element": held_type}
-        return self.backend.register(CONTENTS_STATE, f"{kind} with {held}", type_description=type_description)
+        return self.backend.register(
+            CONTENTS_STATE,
+            f"{kind} with {held}",
+            type_description=type_description,
+            growing=growing if keeps_elements else None,
+        )
 
     def open(self) -> None:
         """Open the functions; one that is checkpointed gets its state back first."""

@@ -127,7 +127,7 @@ class ListContents(Contents):
         return contents
 
     def elements(self, contents: Any, *, kept: bool) -> list[Any]:
-        elements: list[Any] = contents[:] if kept else contents
+        elements: list[Any] = contents if not kept and type(contents) is list else contents[:]
         return elements
 
 

@@ -9,9 +9,15 @@ from typing import Any
 
 from penstock.core.window import GlobalWindow
 from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
+from penstock.runtime.state.page_chunks import Path
 from penstock.runtime.windows.base import WindowedOperator
 from penstock.runtime.windows.contents import ReduceContents
 from penstock.runtime.windows.definition import WindowDefinition
+
+
+def counted_elements(counted: list[Any]) -> list[Path]:
+    """Where the elements are in [number, elements]."""
+    return [(1,)]
 
 
 class CountWindowOperator(WindowedOperator):
@@ -26,7 +32,7 @@ class CountWindowOperator(WindowedOperator):
     def setup(self, context: OperatorContext, output: Output) -> None:
         """Register the state."""
         super().setup(context, output)
-        self.slot = self._register_windows("count windows")
+        self.slot = self._register_windows("count windows", growing=counted_elements)
 
     def end_batch(self) -> None:
         """There are no timers."""

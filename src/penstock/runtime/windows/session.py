@@ -13,6 +13,7 @@ from penstock.common.watermark import MIN_WATERMARK
 from penstock.core.window import TimeWindow
 from penstock.core.window.session import SessionWindows
 from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
+from penstock.runtime.state.page_chunks import Path
 from penstock.runtime.state.pages import Entry
 from penstock.runtime.windows.contents import ReduceContents
 from penstock.runtime.windows.definition import WindowDefinition
@@ -20,6 +21,10 @@ from penstock.runtime.windows.panes import TimedOperator
 
 START, END, CONTENTS = 0, 1, 2
 Session = list[Any]
+
+
+def _contents_of(sessions: list[Session]) -> list[Path]:
+    return [(number, CONTENTS) for number in range(len(sessions))]
 
 
 class SessionWindowOperator(TimedOperator):
@@ -34,7 +39,7 @@ class SessionWindowOperator(TimedOperator):
         """Register the sessions."""
         super().setup(context, output)
         kind = "event-time sessions" if self.event_time else "processing-time sessions"
-        self.slot = self._register_windows(kind)
+        self.slot = self._register_windows(kind, growing=_contents_of)
 
     # -- elements -----------------------------------------------------------------------------------------------
 

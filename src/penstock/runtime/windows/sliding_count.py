@@ -12,6 +12,7 @@ from penstock.core.window import GlobalWindow
 from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
 from penstock.runtime.windows.base import MISSING, WindowedOperator
 from penstock.runtime.windows.contents import fold_elements
+from penstock.runtime.windows.counted import counted_elements
 from penstock.runtime.windows.definition import WindowDefinition
 from penstock.runtime.windows.emission import append_results
 from penstock.runtime.windows.functions import EmitCall
@@ -34,7 +35,7 @@ class _SlidingCountOperator(WindowedOperator):
         """Register the state."""
         super().setup(context, output)
         kind = f"sliding count windows of {self.size}/{self.slide}"
-        self.slot = self._register_windows(kind, self.contents_kind)
+        self.slot = self._register_windows(kind, self.contents_kind, growing=counted_elements)
 
     def end_batch(self) -> None:
         """There are no timers."""

@@ -7,6 +7,7 @@ from typing import Any
 from penstock.common.watermark import MIN_WATERMARK
 from penstock.core.window import TimeWindow
 from penstock.runtime.operator import OperatorContext, Output
+from penstock.runtime.state.page_chunks import Growing, by_namespace
 from penstock.runtime.state.pages import EVENT_TIMERS, Entry
 from penstock.runtime.windows.base import MISSING
 from penstock.runtime.windows.contents import AggregateContents, ReduceContents
@@ -20,6 +21,7 @@ class TumblingWindowOperator(PaneOperator):
     """A pane is a window. It fires at its end and, if lateness is allowed, once more for every late element."""
 
     contents_kind: str | None = None
+    growing: Growing = staticmethod(by_namespace)
 
     def __init__(self, definition: WindowDefinition, size: int, offset: int) -> None:
         super().__init__(definition, size, size, offset)
@@ -30,7 +32,7 @@ class TumblingWindowOperator(PaneOperator):
         super().setup(context, output)
         clock = "event" if self.event_time else "processing"
         kind = f"tumbling {clock}-time windows of {self.size} ms with offset {self.offset} ms"
-        self.slot = self._register_windows(kind, self.contents_kind)
+        self.slot = self._register_windows(kind, self.contents_kind, self.growing)
 
     def _boundary(self) -> int:
         return self.timers.current_watermark - self.size + 1 if self.event_time else MIN_WATERMARK

@@ -9,16 +9,22 @@ from typing import Any
 
 from penstock.core.window import TimeWindow
 from penstock.runtime.operator import Timestamps, Values
+from penstock.runtime.state.page_chunks import Path
 from penstock.runtime.state.pages import EVENT_TIMERS, Entry
 from penstock.runtime.windows.emission import collect_list
 from penstock.runtime.windows.functions import JoinCall
 from penstock.runtime.windows.tumbling import TumblingWindowOperator
 
 
+def _both_sides(panes: dict[int, Any]) -> list[Path]:
+    return [(start, side) for start in panes for side in (0, 1)]
+
+
 class TumblingJoinOperator(TumblingWindowOperator):
     """The contents of a pane are (elements of the first input, elements of the second)."""
 
     contents_kind = "elements of two inputs"
+    growing = staticmethod(_both_sides)
 
     def _process(self, values: Values, timestamps: Timestamps, side: int) -> None:
         select = self.key_selector if side == 1 else self.key_selector2
@@ -69,7 +75,8 @@ class TumblingJoinOperator(TumblingWindowOperator):
     def _evaluate(self, key: Any, entry: Entry, start: int, *, kept: bool) -> None:
         first, second = entry[self.slot][start]
         self.backend.key, self.backend.entry = key, entry
-        elements = (first[:], second[:]) if kept else (first, second)
+        contents = self.definition.contents
+        elements = (contents.elements(first, kept=kept), contents.elements(second, kept=kept))
         self._emit(key, TimeWindow(start, start + self.size), elements)
 
     def _fire(self, timestamp: int, keys: list[Any]) -> None:

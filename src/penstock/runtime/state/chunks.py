@@ -1,0 +1,312 @@
+"""Large lists of a key, stored in chunks: what is appended is written, what was there is not (spec: ch. 7, G07).
+
+A page is written as a whole. That suits keys with little state; one with a list of a million elements would have all of
+them pickled in every batch that adds one. So a list that has grown large becomes a `ChunkedList`: still a list in
+memory, which knows what of it the store has, and in which chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Self, SupportsIndex
+from zlib import crc32
+
+from penstock.runtime.isolation import IMMUTABLE, deeply_immutable
+from penstock.runtime.serialization import dumps
+from penstock.runtime.state.pages import PageDirectory, PageStore
+
+_SAMPLE = 16
+
+
+@dataclass(slots=True)
+class Chunk:
+    """What is known of a stored chunk without reading it."""
+
+    number: int  # its name in the store
+    count: int = 0  # elements in it
+    size: int = 0  # bytes
+    check: int = 0  # checksum of the bytes
+    fixed: bool = False  # nothing in it can be changed in place
+
+    def as_tuple(self) -> tuple[int, int, int, int, bool]:
+        """The short form that a page keeps."""
+        return self.number, self.count, self.size, self.check, self.fixed
+
+
+class ChunkStore:
+    """The chunks of one operator in one subtask, beside its pages."""
+
+    __slots__ = ("_directory", "_prefix", "_store", "_what", "chunk_bytes")
+
+    def __init__(
+        self, prefix: str, operator_name: str, store: PageStore, directory: PageDirectory, chunk_bytes: int
+    ) -> None:
+        self._prefix = prefix
+        self._what = f"state of operator '{operator_name}'"
+        self._store = store
+        self._directory = directory
+        self.chunk_bytes = chunk_bytes
+
+    def encode(self, content: Any) -> bytes:
+        """What is to be stored for some elements."""
+        return dumps(content, self._what)
+
+    def put(self, chunk: Chunk, blob: bytes, *, count: int, fixed: bool) -> None:
+        """Store the content of a chunk, unless it is what the store has anyway."""
+        check = crc32(blob)
+        if check != chunk.check or len(blob) != chunk.size:
+            self._store.put(self._name(chunk.number), blob)
+        chunk.count, chunk.size, chunk.check, chunk.fixed = count, len(blob), check, fixed
+
+    def get(self, number: int) -> bytes:
+        """The content of a chunk."""
+        blob = self._store.get(self._name(number))
+        if blob is None:
+            raise KeyError(f"chunk {number} of the {self._what} is not in the store")
+        return blob
+
+    def remove(self, number: int) -> None:
+        """Forget a chunk."""
+        self._store.remove(self._name(number))
+
+    def new_number(self) -> int:
+        """A name that no other chunk has."""
+        return self._directory.new_chunk()
+
+    def size_of(self, elements: list[Any]) -> int:
+        """About how many bytes some elements take, from a sample of them."""
+        if not elements:
+            return 0
+        step = max(1, len(elements) // _SAMPLE)
+        sample = elements[::step]
+        return len(self.encode(sample)) * len(elements) // len(sample)
+
+    def pieces(self, elements: list[Any]) -> Iterator[tuple[list[Any], bytes]]:
+        """Elements in order, in pieces of about the size of a chunk, each with its bytes."""
+        start, step = 0, 0
+        while start < len(elements):
+            rest = len(elements) - start
+            if not step:
+                step = max(1, rest * self.chunk_bytes // max(1, self.size_of(elements[start:])))
+                if rest < 2 * step:
+                    step = rest
+            piece = elements[start : start + step]
+            blob = self.encode(piece)
+            if len(blob) > 2 * self.chunk_bytes and len(piece) > 1:  # the sample was not like the rest
+                step = max(1, len(piece) * self.chunk_bytes // len(blob))
+                continue
+            yield piece, blob
+            start += len(piece)
+            if 2 * len(blob) < self.chunk_bytes:
+                step = 0  # they have become smaller: look again
+
+    def _name(self, number: int) -> str:
+        return f"{self._prefix}/c{number}"
+
+
+class ChunkedList(list[Any]):
+    """A list that notes how it is changed: what is appended is stored, what was there before stays as it is.
+
+    Elements that somebody has looked at may have been changed in place. They are compared with what is stored, unless
+    they are of types that cannot change.
+    """
+
+    __slots__ = ("_changed_from", "_read_from", "_read_to", "_trimmed", "chunks")
+
+    def __init__(self, elements: Iterable[Any] = (), chunks: Iterable[Chunk] = ()) -> None:
+        super().__init__(elements)
+        self.chunks = list(chunks)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._trimmed = 0  # elements that were removed at the beginning
+        self._changed_from: int | None = None
+        self._read_from, self._read_to = 0, 0
+
+    # -- storing ------------------------------------------------------------------------------------------------
+
+    def save(self, store: ChunkStore) -> None:
+        """Store what is new or has changed."""
+        self._drop_trimmed(store)
+        position = self._keep_unchanged()
+        self._check_read(store)
+        if position < len(self):
+            reused = []
+            if self.chunks and self.chunks[-1].size < store.chunk_bytes:  # there is room in the last one
+                reused = [self.chunks.pop()]
+                position -= reused[0].count
+            for piece, blob in store.pieces(_plain(self, position)):
+                chunk = reused.pop() if reused else Chunk(store.new_number())
+                store.put(chunk, blob, count=len(piece), fixed=cannot_change(piece))
+                self.chunks.append(chunk)
+        self._forget()
+
+    def _drop_trimmed(self, store: ChunkStore) -> None:
+        """Chunks without their elements go; of one that has lost some, the others are written again."""
+        trimmed = self._trimmed
+        gone = 0
+        while gone < len(self.chunks) and trimmed >= self.chunks[gone].count:
+            trimmed -= self.chunks[gone].count
+            gone += 1
+        del self.chunks[:gone]
+        if trimmed and self.chunks:
+            first = self.chunks[0]
+            rest = list.__getitem__(self, slice(0, first.count - trimmed))
+            store.put(first, store.encode(rest), count=len(rest), fixed=first.fixed)
+
+    def _keep_unchanged(self) -> int:
+        """Forget the chunks behind the first change; returns where those that stay end."""
+        limit = len(self) if self._changed_from is None else min(self._changed_from, len(self))
+        position = kept = 0
+        for chunk in self.chunks:
+            if position + chunk.count > limit:
+                break
+            position += chunk.count
+            kept += 1
+        del self.chunks[kept:]
+        return position
+
+    def _check_read(self, store: ChunkStore) -> None:
+        position = 0
+        for chunk in self.chunks:
+            end = position + chunk.count
+            if not chunk.fixed and position < self._read_to and end > self._read_from:
+                piece = list.__getitem__(self, slice(position, end))
+                store.put(chunk, store.encode(piece), count=chunk.count, fixed=False)
+            position = end
+
+    def keep(self, elements: list[Any]) -> None:
+        """Leave only these, which are some of those that are there, in the same order."""
+        gone = len(self) - len(elements)
+        if not gone:
+            return
+        if elements and list.__getitem__(self, gone) is elements[0]:
+            del self[:gone]
+        else:
+            self[:] = elements
+
+    # -- what is noted ------------------------------------------------------------------------------------------
+
+    def _note_read(self, start: int, end: int) -> None:
+        if self._read_from == self._read_to:
+            self._read_from, self._read_to = start, end
+        else:
+            self._read_from, self._read_to = min(self._read_from, start), max(self._read_to, end)
+
+    def _note_change(self, start: int) -> None:
+        start = max(0, start)
+        self._changed_from = start if self._changed_from is None else min(self._changed_from, start)
+
+    def __iter__(self) -> Iterator[Any]:
+        self._note_read(0, len(self))
+        return super().__iter__()
+
+    def __reversed__(self) -> Iterator[Any]:
+        self._note_read(0, len(self))
+        return super().__reversed__()
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            start, end, _ = index.indices(len(self))
+            self._note_read(min(start, end), max(start, end) + 1)
+        else:
+            at = int(index) % max(1, len(self))
+            self._note_read(at, at + 1)
+        return super().__getitem__(index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._note_change(_first(index, len(self)))
+        super().__setitem__(index, value)
+
+    def __delitem__(self, index: SupportsIndex | slice) -> None:
+        start = _first(index, len(self))
+        before = len(self)
+        super().__delitem__(index)
+        removed = before - len(self)
+        if isinstance(index, slice) and index.step in (None, 1) and start == 0 and self._changed_from is None:
+            self._trimmed += removed
+            self._read_from, self._read_to = max(0, self._read_from - removed), max(0, self._read_to - removed)
+        else:
+            self._note_change(start)
+
+    def insert(self, index: SupportsIndex, value: Any) -> None:
+        """Insert before a position."""
+        at = int(index)
+        self._note_change(at if at >= 0 else at + len(self))
+        super().insert(index, value)
+
+    def pop(self, index: SupportsIndex = -1) -> Any:
+        """Remove one element and return it."""
+        self._note_change(_first(index, len(self)))
+        return super().pop(index)
+
+    def remove(self, value: Any) -> None:
+        """Remove the first element that is equal."""
+        self._note_change(0)
+        super().remove(value)
+
+    def sort(self, **options: Any) -> None:
+        """Sort in place."""
+        self._note_change(0)
+        super().sort(**options)
+
+    def reverse(self) -> None:
+        """Turn around in place."""
+        self._note_change(0)
+        super().reverse()
+
+    def clear(self) -> None:
+        """Remove everything."""
+        self._note_change(0)
+        super().clear()
+
+    def copy(self) -> list[Any]:
+        """A plain list of the same elements."""
+        return list(self)
+
+    def __add__(self, other: Any) -> list[Any]:
+        joined: list[Any] = list(self) + other
+        return joined
+
+    def __radd__(self, other: Any) -> list[Any]:
+        joined: list[Any] = [*other, *self]
+        return joined
+
+    def __mul__(self, times: SupportsIndex) -> list[Any]:
+        return list(self) * times
+
+    __rmul__ = __mul__
+
+    def __imul__(self, times: SupportsIndex) -> Self:
+        self._note_change(0)
+        super().__imul__(times)
+        return self
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
+        """For whoever copies or pickles it, it is a list like any other."""
+        return list, (list(self),)
+
+
+def _first(index: Any, length: int) -> int:
+    """The first position that an index or slice means."""
+    if isinstance(index, slice):
+        start, end, step = index.indices(length)
+        return start if step > 0 else min(start, end)
+    at = int(index)
+    return at if at >= 0 else at + length
+
+
+def _plain(elements: list[Any], start: int) -> list[Any]:
+    """A slice that nobody notes."""
+    return list.__getitem__(elements, slice(start, None))
+
+
+def cannot_change(values: Iterable[Any]) -> bool:
+    """Whether there is nothing among the values that can be changed in place.
+
+    >>> cannot_change([1, "a", (2, 3.0)]), cannot_change([(1, [2])])
+    (True, False)
+    """
+    held = values if isinstance(values, list) else list(values)
+    return IMMUTABLE.issuperset(map(type, held)) or all(map(deeply_immutable, held))

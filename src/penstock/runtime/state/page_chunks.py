@@ -1,0 +1,168 @@
+"""The collections of a page that are too large for it: where they are in entries, and how they are kept beside it.
+
+Who registers a state says where in its slot a collection may be that grows (the elements of a list state, of a window).
+A page that has become large is searched for such collections. They are replaced by chunked ones; from then on the page
+holds only the numbers of their chunks.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from penstock.runtime.state.chunked_map import ChunkedMap, MapChunk
+from penstock.runtime.state.chunks import Chunk, ChunkedList, ChunkStore
+from penstock.runtime.state.pages import Entry, Page
+
+Path = tuple[Any, ...]
+"""How to get from a slot's value to a collection in it, index by index; empty if it is the value itself."""
+Growing = Callable[[Any], Iterable[Path]]
+"""The collections in the value of a slot."""
+
+Chunked = ChunkedList | ChunkedMap
+Place = tuple[int, Path, bool, list[tuple[Any, ...]]]
+"""The position of the entry in its page, the path (slot first), whether it is a map, its chunks."""
+
+_TAKEN_OUT = 0  # stands where a collection was: anything but None
+
+
+def itself(value: Any) -> Iterable[Path]:
+    """For states that are one collection."""
+    return ((),)
+
+
+def by_namespace(values: dict[Any, Any]) -> Iterable[Path]:
+    """For dicts of collections."""
+    return [(namespace,) for namespace in values]
+
+
+class PageChunks:
+    """Divides large collections of one operator's pages, and puts them together again."""
+
+    __slots__ = ("_least", "growing", "page_limit", "store")
+
+    def __init__(self, store: ChunkStore) -> None:
+        self.store = store
+        self.growing: dict[int, Growing] = {}  # by slot
+        self.page_limit = 4 * store.chunk_bytes
+        """Pages up to this size are not searched."""
+        self._least = 2 * store.chunk_bytes  # what is smaller is not worth it
+
+    # -- writing ------------------------------------------------------------------------------------------------
+
+    def divide(self, page: Page, least_count: int = 2) -> bool:
+        """Make large collections chunked ones; whether there were any."""
+        found = False
+        for entry, path, collection in list(self._collections(page)):
+            kind = type(collection)
+            if (kind is list or kind is dict) and len(collection) >= least_count and self._is_large(collection):
+                _put(entry, path, ChunkedList(collection) if kind is list else ChunkedMap([MapChunk(collection)]))
+                found = True
+        return found
+
+    def _is_large(self, collection: list[Any] | dict[Any, Any]) -> bool:
+        elements = collection if isinstance(collection, list) else list(collection.items())
+        return self.store.size_of(elements) > self._least
+
+    @contextmanager
+    def taken_out(self, page: Page) -> Iterator[list[Place]]:
+        """Store the chunked collections of a page; while this lasts, they are not in its entries."""
+        number_of = {id(entry): number for number, entry in enumerate(page.entries.values())}
+        held = [item for item in self._collections(page) if isinstance(item[2], (ChunkedList, ChunkedMap))]
+        places: list[Place] = []
+        live: dict[int, int] = {}
+        for entry, path, collection in held:
+            collection.save(self.store)
+            chunks = [chunk.as_tuple() for chunk in collection.chunks]
+            places.append((number_of[id(entry)], path, isinstance(collection, ChunkedMap), chunks))
+            live.update((chunk.number, chunk.size) for chunk in collection.chunks)
+        self.remove(page, live)
+        try:
+            for entry, path, _ in held:
+                _put(entry, path, _TAKEN_OUT)
+            yield places
+        finally:
+            for entry, path, collection in held:
+                _put(entry, path, collection)
+
+    def remove(self, page: Page, live: dict[int, int]) -> None:
+        """Forget the chunks of a page that nothing in it needs any more."""
+        for number in (page.chunks or {}).keys() - live.keys():
+            self.store.remove(number)
+        page.chunks = live or None
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def put_back(self, page: Page, places: list[Place]) -> None:
+        """Read the chunked collections of a page into its entries."""
+        entries = list(page.entries.values())
+        page.chunks = {}
+        for number, path, is_map, chunks in places:
+            stored = [Chunk(*chunk) for chunk in chunks]
+            contents = [pickle.loads(self.store.get(chunk.number)) for chunk in stored]
+            collection: Chunked
+            if is_map:
+                parts = [MapChunk(dict(items), chunk) for items, chunk in zip(contents, stored, strict=True)]
+                collection = ChunkedMap(parts)
+            else:
+                collection = ChunkedList([element for some in contents for element in some], stored)
+            _put(entries[number], path, collection)
+            page.chunks.update((chunk.number, chunk.size) for chunk in stored)
+
+    # -- moving -------------------------------------------------------------------------------------------------
+
+    def move(self, before: list[Page], after: Iterable[Page]) -> None:
+        """Entries have gone from pages to others: their chunks belong to those now."""
+        stored: dict[int, int] = {}
+        for page in before:
+            stored.update(page.chunks or {})
+            page.chunks = None
+        if not stored:
+            return
+        for page in after:
+            for _, _, collection in self._collections(page):
+                if isinstance(collection, (ChunkedList, ChunkedMap)):
+                    page.chunks = page.chunks or {}
+                    for chunk in collection.chunks:
+                        page.chunks[chunk.number] = stored.pop(chunk.number)
+        if stored:  # of values that are gone: whoever is written first removes them
+            before[0].chunks = {**(before[0].chunks or {}), **stored}
+
+    def _collections(self, page: Page) -> Iterator[tuple[Entry, Path, Any]]:
+        for entry in page.entries.values():
+            for slot, growing in self.growing.items():
+                value = entry[slot]
+                if value is not None:
+                    for path in growing(value):
+                        held = value
+                        for step in path:
+                            held = held[step]
+                        yield entry, (slot, *path), held
+
+
+def _put(container: Any, path: Path, value: Any) -> None:
+    """Put a value where the path leads; a tuple on the way is replaced by another one."""
+    inner = container
+    for step in path[:-1]:
+        inner = inner[step]
+    if isinstance(inner, tuple):
+        at = path[-1]
+        _put(container, path[:-1], (*inner[:at], value, *inner[at + 1 :]))
+    else:
+        inner[path[-1]] = value
+
+
+def swept(stored: Any, kept: Any) -> Any:
+    """What stays of a stored value, given what of it has not expired: of a chunked one, the same object."""
+    if kept is None:
+        return None
+    if isinstance(stored, ChunkedMap):
+        for key in [key for key in stored if key not in kept] if len(kept) < len(stored) else ():
+            del stored[key]
+        return stored
+    if isinstance(stored, ChunkedList):
+        stored.keep(kept)
+        return stored
+    return kept
