@@ -8,7 +8,7 @@ from penstock.common import Types, WatermarkStrategy
 from penstock.core.source import Boundedness, Source, SourceReader, SourceSplit, SplitEnumerator
 from penstock.datastream import KeyedProcessFunction, RuntimeContext
 from penstock.datastream.connectors import DiscardingSink
-from penstock.datastream.state import ValueStateDescriptor
+from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,6 +89,28 @@ class Remember(KeyedProcessFunction):
         self.state.update(payload(value))
 
 
+class Collect(KeyedProcessFunction):
+    """Keeps 100 bytes for every record, all of them in one list or map."""
+
+    def __init__(self, kind: str, count: int) -> None:
+        self._kind = kind
+        self._count = count
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Declare the state."""
+        if self._kind == "list":
+            self.elements = runtime_context.get_list_state(ListStateDescriptor("elements", Types.STRING()))
+        else:
+            self.entries = runtime_context.get_map_state(MapStateDescriptor("entries", Types.LONG(), Types.STRING()))
+
+    def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> None:
+        """A list grows with every record; a map has its size after some, later ones replace what is there."""
+        if self._kind == "list":
+            self.elements.add(payload(value))
+        else:
+            self.entries.put(value if value < self._count else value * SCATTER % self._count, payload(value))
+
+
 def payload(number: int) -> str:
     """100 characters, different for every record."""
     return f"{number * SCATTER % 10**12:0100d}"
@@ -100,4 +122,13 @@ def build(env: StreamExecutionEnvironment, gate: str, keys: int) -> Any:
     numbers.uid("numbers").key_by(lambda n: n if n < keys else n * SCATTER % keys, key_type=Types.LONG()).process(
         Remember(keys)
     ).uid("remember").sink_to(DiscardingSink()).uid("discarded")
+    return env
+
+
+def build_collection(env: StreamExecutionEnvironment, gate: str, kind: str, count: int) -> Any:
+    """All records have the same key, whose list or map has so many elements after as many records."""
+    numbers = env.from_source(GatedSource(gate), WatermarkStrategy.no_watermarks(), "numbers", Types.LONG())
+    numbers.uid("numbers").key_by(lambda n: 0, key_type=Types.LONG()).process(Collect(kind, count)).uid(
+        "collect"
+    ).sink_to(DiscardingSink()).uid("discarded")
     return env

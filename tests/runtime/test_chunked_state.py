@@ -172,9 +172,9 @@ TestAnyUseOfLargeState = AnyUseOfLargeState.TestCase
 TestAnyUseOfLargeState.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
 
 
-def filled(descriptor, *, namespaced=False, count=20_000):
+def filled(descriptor, *, namespaced=False, count=5_000):
     """A task whose only key has a large collection, just written."""
-    task = Task([descriptor], namespaced=namespaced, page_bytes=1_000)
+    task = Task([descriptor], namespaced=namespaced, page_bytes=300)
     task.backend.set_current_key("k")
     (state,) = task.states
     if namespaced:
@@ -214,20 +214,20 @@ def test_putting_into_a_large_map_writes_what_is_near_it(ttl):  # spec: G08
     (state,) = task.states
     for number in range(20):
         task.backend.set_current_key("k")
-        state.put(number * 1_000, ["changed"])
+        state.put(number * 250, ["changed"])
         task.snapshot()
     assert task.store.take_written() / 20 < everything / 20
     task.restart()
     task.backend.set_current_key("k")
     (state,) = task.states
-    assert [state.get(number * 1_000) for number in range(20)] == [["changed"]] * 20
-    assert (state.get(1), len(list(state.keys()))) == ([1], 20_000)
+    assert [state.get(number * 250) for number in range(20)] == [["changed"]] * 20
+    assert (state.get(1), len(list(state.keys()))) == ([1], 5_000)
 
 
 def test_a_key_beside_a_large_one_does_not_write_it():
     task, everything = filled(ListStateDescriptor("held"))
     (state,) = task.states
-    for number in range(200):
+    for number in range(50):
         task.backend.set_current_key(number)
         state.add([number])
     task.snapshot()
@@ -238,32 +238,32 @@ def test_elements_that_expire_leave_the_store_chunk_by_chunk():
     task, _ = filled(with_ttl(ListStateDescriptor("held")), count=0)
     (state,) = task.states
     most = 0
-    for number in range(300):
+    for number in range(100):
         task.now = number * 100  # what is older than ten rounds has expired
         task.backend.set_current_key("k")
         state.add_all([[number, other] for other in range(500)])
         task.snapshot()
         most = max(most, sum(map(len, task.store.blobs.values())))
     assert most < 40 * 500 * 20
-    assert task.store.take_written() / 300 < most / 3
+    assert task.store.take_written() / 100 < most / 3
     task.backend.set_current_key("k")
-    assert [first for first, _ in state.get()][::500] == list(range(290, 300))
+    assert [first for first, _ in state.get()][::500] == list(range(90, 100))
 
 
 def test_entries_that_expire_leave_the_store_chunk_by_chunk():
     task, _ = filled(with_ttl(MapStateDescriptor("held")), count=0)
     (state,) = task.states
     most = 0
-    for number in range(300):
+    for number in range(100):
         task.now = number * 100
         task.backend.set_current_key("k")
-        state.put_all({(number, other): [other] for other in range(300)})
+        state.put_all({(number, other): [other] for other in range(100)})
         task.snapshot()
         most = max(most, sum(map(len, task.store.blobs.values())))
     assert most < 40 * 300 * 30
-    assert task.store.take_written() / 300 < most / 3
+    assert task.store.take_written() / 100 < most / 3
     task.backend.set_current_key("k")
-    assert {key[0] for key, _ in state.items()} == set(range(290, 300))
+    assert {key[0] for key, _ in state.items()} == set(range(90, 100))
     assert task.chunk_names() == task.live_chunks()
 
 

@@ -84,22 +84,21 @@ class ChunkStore:
 
     def pieces(self, elements: list[Any]) -> Iterator[tuple[list[Any], bytes]]:
         """Elements in order, in pieces of about the size of a chunk, each with its bytes."""
-        start, step = 0, 0
-        while start < len(elements):
-            rest = len(elements) - start
-            if not step:
-                step = max(1, rest * self.chunk_bytes // max(1, self.size_of(elements[start:])))
-                if rest < 2 * step:
-                    step = rest
-            piece = elements[start : start + step]
+        start, total = 0, len(elements)
+        step = max(1, total * self.chunk_bytes // max(1, self.size_of(elements)))
+        while start < total:
+            if total - start < 2 * step:
+                piece = elements[start:] if start else elements
+            else:
+                piece = elements[start : start + step]
             blob = self.encode(piece)
-            if len(blob) > 2 * self.chunk_bytes and len(piece) > 1:  # the sample was not like the rest
-                step = max(1, len(piece) * self.chunk_bytes // len(blob))
+            if len(blob) > 2 * self.chunk_bytes and len(piece) > 1:  # the sample was not like these
+                step = max(1, min(len(piece) * self.chunk_bytes // len(blob), len(piece) // 2))
                 continue
             yield piece, blob
             start += len(piece)
             if 2 * len(blob) < self.chunk_bytes:
-                step = 0  # they have become smaller: look again
+                step *= 2
 
     def _name(self, number: int) -> str:
         return f"{self._prefix}/c{number}"

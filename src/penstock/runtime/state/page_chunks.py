@@ -126,7 +126,8 @@ class PageChunks:
                 if isinstance(collection, (ChunkedList, ChunkedMap)):
                     page.chunks = page.chunks or {}
                     for chunk in collection.chunks:
-                        page.chunks[chunk.number] = stored.pop(chunk.number)
+                        page.chunks[chunk.number] = chunk.size
+                        stored.pop(chunk.number, None)
         if stored:  # of values that are gone: whoever is written first removes them
             before[0].chunks = {**(before[0].chunks or {}), **stored}
 
