@@ -6,13 +6,8 @@ import pytest
 from support import Script
 
 from penstock.core.source import Boundedness, Source, SourceSplit, SplitEnumerator
-from penstock.runtime.coordinator import (
-    FIRST_BATCH_RECORDS,
-    MAX_BATCH_RECORDS,
-    MIN_BATCH_RECORDS,
-    BatchSizer,
-    SourceCoordinator,
-)
+from penstock.runtime.batch_sizer import FIRST_BATCH_RECORDS, BatchSizer
+from penstock.runtime.coordinator import SourceCoordinator
 from penstock.runtime.job import ChainedOperator, JobVertex
 
 
@@ -194,52 +189,6 @@ def test_without_a_timeout_the_driver_says_nothing_about_idleness(clock):
     plan = coordinator(clock, vertex(Script(["a"], bounded=False)))
     offset = plan.plan(plan.initial_offset())
     assert plan.header(offset).splits[0]["0"].idle is None
-
-
-class TestBatchSizer:
-    def test_a_fixed_size_stays(self):
-        sizer = BatchSizer(10)
-        for _ in range(5):
-            sizer.observe(10, 0.01)
-        assert sizer.limit == 10
-
-    def test_the_first_batches_teach_nothing(self):
-        sizer = BatchSizer()
-        sizer.observe(FIRST_BATCH_RECORDS, 60)
-        sizer.observe(FIRST_BATCH_RECORDS, 60)
-        assert sizer.limit == FIRST_BATCH_RECORDS
-
-    def test_sizes_stay_within_bounds(self):
-        fast, slow = BatchSizer(), BatchSizer()
-        for _ in range(40):
-            fast.observe(fast.limit, 0.001)
-            slow.observe(slow.limit, 100)
-        assert fast.limit == MAX_BATCH_RECORDS
-        assert slow.limit == MIN_BATCH_RECORDS
-
-    def test_a_batch_that_was_not_full_says_nothing(self):
-        sizer = BatchSizer()
-        for _ in range(5):
-            sizer.observe(10, 30)
-        assert sizer.limit == FIRST_BATCH_RECORDS
-
-    @staticmethod
-    def run_batches(sizer, seconds_for, count=60):
-        for _ in range(count):
-            sizer.observe(sizer.limit, seconds_for(sizer.limit))
-        return sizer.limit
-
-    def test_a_large_cost_per_batch_makes_batches_larger(self):
-        assert self.run_batches(BatchSizer(), lambda size: 1.2 + size / 1_000_000) > 400_000
-
-    def test_a_size_that_brings_nothing_is_taken_back(self):
-        # Twice the records, twice the time: nothing gained above the size that takes the target's time.
-        assert self.run_batches(BatchSizer(), lambda size: size / 100_000) <= 200_000
-
-    def test_batches_that_take_far_too_long_become_smaller(self):
-        sizer = BatchSizer()
-        self.run_batches(sizer, lambda size: 0.1, 8)
-        assert self.run_batches(sizer, lambda size: size / 20_000) <= 150_000
 
 
 class Parcels(Source):

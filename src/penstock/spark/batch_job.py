@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 from penstock.common.errors import PenstockError
 from penstock.common.job_status import JobStatus
 from penstock.graph.job_graph import JobGraph, job_spec
-from penstock.runtime.coordinator import BatchSizer, SourceCoordinator
+from penstock.runtime.batch_sizer import BatchSizer
+from penstock.runtime.coordinator import SourceCoordinator
 from penstock.runtime.job_progress import JobProgress
 from penstock.runtime.sink_committer import SinkCommitters
 from penstock.spark.compiler import compile_batch

@@ -24,7 +24,8 @@ from penstock.core.sink import HandOverWriter, Sink, SinkWriter, WriterInitConte
 from penstock.graph.job_graph import job_spec, translate
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import SinkTransformation, Transformation
-from penstock.runtime.coordinator import BatchSizer, SourceCoordinator
+from penstock.runtime.batch_sizer import BatchSizer
+from penstock.runtime.coordinator import SourceCoordinator
 from penstock.runtime.frames import REPORT_EDGE, decode_frame
 from penstock.runtime.operators.sink import SinkOperator
 from penstock.runtime.stage import decode_reports

@@ -26,7 +26,8 @@ from penstock.common.errors import (
 )
 from penstock.common.job_status import JobStatus
 from penstock.graph.job_graph import JobGraph, job_spec
-from penstock.runtime.coordinator import BatchSizer, SourceCoordinator
+from penstock.runtime.batch_sizer import BatchSizer
+from penstock.runtime.coordinator import SourceCoordinator
 from penstock.runtime.frames import REPORT_EDGE, TaskReport, decode_frame
 from penstock.runtime.job_progress import JobProgress
 from penstock.runtime.queries import QueryBoard

@@ -21,8 +21,9 @@ from penstock.common.job_status import JobStatus
 from penstock.graph.job_graph import JobGraph, job_spec, translate
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import Transformation
+from penstock.runtime.batch_sizer import BatchSizer
 from penstock.runtime.chain import TaskEnvironment
-from penstock.runtime.coordinator import BatchSizer, Offset, SourceCoordinator
+from penstock.runtime.coordinator import Offset, SourceCoordinator
 from penstock.runtime.frames import REPORT_EDGE, TaskReport, decode_frame
 from penstock.runtime.job_blob import pack_job, unpack_job
 from penstock.runtime.job_progress import JobProgress

@@ -1,0 +1,65 @@
+"""How many records a batch may have: learned from the batches before."""
+
+from __future__ import annotations
+
+from statistics import median
+
+MIN_BATCH_RECORDS = 1_000
+FIRST_BATCH_RECORDS = 50_000
+MAX_BATCH_RECORDS = 4_000_000
+TARGET_BATCH_SECONDS = 1.5
+_TRIAL_EVERY = 2
+_MAX_PATIENCE = 16
+_WORTH_IT = 1.2
+
+
+class BatchSizer:
+    """How many records the next batch may have.
+
+    A batch has a cost of its own beside that of its records, so a size is never derived from a rate. Batches are
+    doubled until they take a fair time. From there on it is tried now and then whether twice the size gives a clearly
+    higher rate, as it does when a large state is written with every batch, and the better size is kept. The first
+    batches pay for starting workers and teach nothing.
+
+    >>> sizer = BatchSizer()
+    >>> for _ in range(3):
+    ...     sizer.observe(records=50_000, seconds=0.5)
+    >>> sizer.limit
+    100000
+    """
+
+    def __init__(self, fixed: int | None = None, target_seconds: float = TARGET_BATCH_SECONDS) -> None:
+        self.fixed = fixed is not None
+        self._target = target_seconds
+        self._seen = 0
+        self._rates: list[float] = []  # of full batches since the size was changed
+        self._trial_against: float | None = None  # the rate of half the size, while a larger size is on trial
+        self._patience = _TRIAL_EVERY
+        self.limit = fixed or FIRST_BATCH_RECORDS
+
+    def observe(self, records: int, seconds: float) -> None:
+        """Learn from a batch; one that was not full says nothing about full ones."""
+        self._seen += 1
+        if self.fixed or self._seen <= 2 or records < self.limit // 2:
+            return
+        self._rates.append(records / max(seconds, 1e-6))
+        if seconds > 5 * self._target:
+            self._resize(self.limit // 4 if seconds > 10 * self._target else self.limit // 2)
+        elif seconds < self._target / 2:
+            self._resize(2 * self.limit)
+        elif self._trial_against is not None and self._rates[-1] <= _WORTH_IT * self._trial_against:
+            self._patience = min(2 * self._patience, _MAX_PATIENCE)
+            self._resize(self.limit // 2)
+        elif seconds < 3 * self._target and (self._trial_against or len(self._rates) >= self._patience):
+            # A larger size that was worth it is followed by a still larger one at once.
+            self._patience = _TRIAL_EVERY if self._trial_against else self._patience
+            rate = median(self._rates[-_TRIAL_EVERY:])
+            self._resize(2 * self.limit)
+            self._trial_against = rate
+        else:
+            self._trial_against = None
+
+    def _resize(self, limit: int) -> None:
+        self.limit = min(max(limit, MIN_BATCH_RECORDS), MAX_BATCH_RECORDS)
+        self._rates.clear()
+        self._trial_against = None
