@@ -96,7 +96,7 @@ def _required_arguments(function: Callable[..., Any]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class WatermarkAlignment:
-    """Sources of one group may run ahead of the slowest by ``max_drift`` ms of event time."""
+    """Splits of the sources in a group may run ahead of the slowest by ``max_drift`` ms of event time."""
 
     group: str
     max_drift: int
@@ -210,7 +210,11 @@ class WatermarkStrategy:
         max_allowed_watermark_drift: Duration | Time | timedelta | int,
         update_interval: Duration | Time | timedelta | int | None = None,
     ) -> WatermarkStrategy:
-        """Keeps sources of one group within a drift of event time; the default update interval is 1 s."""
+        """Holds splits of sources back that are ahead of the slowest in the group by more than the drift.
+
+        If the slowest has no records, and no idleness timeout, the others go on by a batch in every update interval, of
+        1 s by default.
+        """
         drift = to_millis(max_allowed_watermark_drift)
         interval = 1_000 if update_interval is None else to_millis(update_interval)
         if drift < 0 or interval <= 0:

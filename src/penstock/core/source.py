@@ -55,6 +55,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.checks import is_int
 from penstock.common.unsupported import no_java_object
 
 if TYPE_CHECKING:
@@ -235,3 +236,21 @@ class Source(ABC):
         """Where a split is read from if the job has no checkpoint; JSON-able."""
 
     get_java_function = no_java_object
+
+
+def planned_records(
+    enumerator: SplitEnumerator, split: SourceSplit, start_offset: Any, end_offset: Any, allowed: int
+) -> int:
+    """About how many records a range has that was planned for ``allowed`` of them, as far as anybody knows."""
+    count = enumerator.record_count(split, start_offset, end_offset)
+    return records_between(start_offset, end_offset, allowed) if count is None else count
+
+
+def records_between(start: Any, end: Any, allowed: int) -> int:
+    """At most how many records a range has that was planned for ``allowed``: offsets that are no numbers say nothing.
+
+    >>> records_between(10, 13, 100), records_between([10, 50], [13, 50], 100), records_between("a", "b", 100)
+    (3, 3, 100)
+    """
+    first, last = (offset[0] if isinstance(offset, list) and offset else offset for offset in (start, end))
+    return max(0, min(allowed, last - first)) if is_int(first) and is_int(last) else allowed

@@ -12,6 +12,7 @@ from typing import Any
 
 from penstock.common.errors import InvalidProgramError
 from penstock.common.typeinfo import TypeInformation
+from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.graph.settings import JobSettings
 from penstock.graph.stream_graph import StreamEdge, StreamGraph, StreamGraphGenerator, StreamNode
 from penstock.graph.transformation import Transformation
@@ -102,6 +103,7 @@ class JobGraphGenerator:
                 if self._vertex_of[edge.source.id] is not self._vertex_of[node.id]:
                     edges.append(self._exchange(edge, len(edges)))
         _assign_levels(vertices, edges)
+        _find_alignments(vertices, edges)
         types = {self._ids[node.id]: node.output_type for node in self._graph.nodes}
         frames = {
             self._vertex_of[node.id].id: node.source.frame for node in self._graph.sources if _is_dataframe(node.source)
@@ -199,6 +201,20 @@ def _assign_levels(vertices: list[JobVertex], edges: list[JobEdge]) -> None:
             vertex.level = max(vertex.level, vertices[edges[edge_id].source].level + 1)
     for edge in edges:
         edge.target_level = vertices[edge.target].level
+
+
+def _find_alignments(vertices: list[JobVertex], edges: list[JobEdge]) -> None:
+    """What sources are aligned by: the strategy of their chain, or of a user's own generator behind them."""
+    for vertex in vertices:
+        if not vertex.is_source:
+            continue
+        behind = [vertices[edges[edge_id].target].operators[0] for edge_id in vertex.outputs]
+        generators = [chained for chained in behind if chained.operator is not None and chained.operator.per_split]
+        for chained in (*vertex.operators, *generators):
+            strategy = getattr(chained.operator, "strategy", None)
+            if isinstance(strategy, WatermarkStrategy) and strategy.alignment is not None:
+                vertex.alignment, vertex.declares_idleness = strategy.alignment, strategy.idle_timeout is not None
+                break
 
 
 def _is_dataframe(source: Any) -> bool:

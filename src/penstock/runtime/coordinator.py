@@ -2,8 +2,9 @@
 
 It runs on the driver. An *offset* is everything a batch needs to be planned again after a failure, as JSON:
 `{"n": batch number, "t": processing time, "end": last batch?, "s": {source operator id: {split id: [offset, state,
-subtask]}}, "more": [source operator ids], "f": {source operator id: {split id: offset}}}`. Sources in "more" have
-splits that are not listed yet; "f" says where splits begin that are new in the batch.
+subtask]}}, "more": [source operator ids], "f": {source operator id: {split id: offset}}, "w": {source operator id:
+{split id: [watermark, paused]}}}`. Sources in "more" have splits that are not listed yet; "f" says where splits begin
+that are new in the batch; "w" is there if sources are aligned, and is what was known before the batch.
 A batch is the step from one offset to the next, so a replayed batch is the same batch.
 """
 
@@ -17,9 +18,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.common.errors import shorten
-from penstock.core.source import Source, SourceSplit, SplitEnumerator
+from penstock.core.source import Source, SourceSplit, SplitEnumerator, planned_records
+from penstock.runtime.alignment import WatermarkAligner
 from penstock.runtime.batch_sizer import BatchSizer
-from penstock.runtime.frames import BatchHeader, SplitStatus
+from penstock.runtime.frames import BatchHeader, SplitStatus, TaskReport
 from penstock.runtime.job import JobVertex
 from penstock.runtime.queries import QueryBoard
 from penstock.runtime.savepoint.tickets import SavepointTickets
@@ -72,12 +74,14 @@ class SourceCoordinator:
         initial: Offset | None = None,
         savepoints: SavepointTickets | None = None,
         queries: QueryBoard | None = None,
+        aligner: WatermarkAligner | None = None,
     ) -> None:
         self._clock = clock
         self.sizer = sizer or BatchSizer()
         self._initial = initial
         self._savepoints = savepoints
         self._queries = queries
+        self._aligner = aligner if aligner is not None and aligner.is_needed else None
         self._header: tuple[Offset, BatchHeader] | None = None
         self._external = external or {}  # source vertices fed by the engine itself: vertex -> bounded
         self.sources: list[CoordinatedSource] = []
@@ -114,6 +118,14 @@ class SourceCoordinator:
             for source in reversed(self.sources):
                 stack.enter_context(source.asked("closing"))
                 stack.callback(source.enumerator.close)
+
+    def batch_done(self, reports: list[TaskReport]) -> None:
+        """A batch was committed: what its tasks say is what the next one is planned by."""
+        if self._aligner is not None:
+            with self._lock:
+                self._aligner.observe(reports)
+        wakeups = [report.next_wakeup for report in reports if report.next_wakeup is not None]
+        self.wake_at(min(wakeups, default=None))
 
     def wake_at(self, time_ms: int | None) -> None:
         """The earliest processing time at which some task needs a batch."""
@@ -167,6 +179,8 @@ class SourceCoordinator:
         progress = start["n"] == 0
         positions: dict[str, dict[str, Any]] = {}
         firsts: dict[str, dict[str, Any]] = {}
+        if self._aligner is not None:
+            self._aligner.begin(start.get("w", {}), _splits_up_to(ACTIVE, known), now)
         for source in self.sources:
             with source.asked("planning a batch"):
                 before = _with_subtasks(source, known.get(source.key, {}))
@@ -177,6 +191,7 @@ class SourceCoordinator:
             progress = progress or any(
                 position != before.get(name) for name, position in after.items() if position[1] != GONE
             )
+        aligned = {} if self._aligner is None else self._aligner.end(_splits_up_to(IDLE, positions), now)
         more = [source.key for source in self.sources if source.enumerator.has_more_splits()]
         draining = self._draining or (self._savepoints is not None and self._savepoints.draining)
         end = self._all_finished(positions, more) or draining
@@ -189,7 +204,8 @@ class SourceCoordinator:
         if woken:
             self._wakeup = None  # the tasks' reports on this batch say when the next one is due
         planned = {"n": max(start["n"], self.last_checkpoint) + 1, "t": now, "end": end, "s": positions}
-        return {**planned, **({"more": more} if more else {}), **({"f": firsts} if firsts else {})}
+        also = {"more": more, "f": firsts, "w": aligned}
+        return {**planned, **{key: value for key, value in also.items() if value}}
 
     def _advance(
         self, source: CoordinatedSource, before: dict[str, Any], now: int
@@ -207,7 +223,7 @@ class SourceCoordinator:
         for split in splits:
             source.splits[split.split_id] = split
         open_splits = [split.split_id for split in splits if before.get(split.split_id, _NEW)[1] < FINISHED]
-        budgets = self._budgets(source, open_splits)
+        budgets = self._allowances(source, self._budgets(source, open_splits))
         for split in splits:
             position = before.get(split.split_id)
             if position is None:
@@ -222,6 +238,8 @@ class SourceCoordinator:
             after[split.split_id] = [offset, state, subtask]
         for split_id, (offset, state, subtask) in before.items():  # a split that is no longer listed stays
             if split_id not in after:
+                if self._aligner is not None:
+                    self._aligner.planned(source.key, split_id, 0)
                 silent = state < FINISHED and self._is_silent(source, split_id, now)
                 after[split_id] = [offset, IDLE if silent else GONE if state >= FINISHED else state, subtask]
         return after, firsts
@@ -248,6 +266,12 @@ class SourceCoordinator:
         share = max(1, (limit - quiet * (total - busy)) // busy) if busy else quiet
         return {split_id: share if split_id in was_busy else quiet for split_id in open_splits}
 
+    def _allowances(self, source: CoordinatedSource, budgets: dict[str, int]) -> dict[str, int]:
+        """The same, without what would take a split too far ahead of its alignment group. A split with 0 waits."""
+        if self._aligner is None:
+            return budgets
+        return {name: self._aligner.allowance(source.key, name, budget) for name, budget in budgets.items()}
+
     def _starting_offset(self, source: CoordinatedSource, split: SourceSplit, *, fresh: bool) -> Any:
         offset = source.enumerator.starting_offset(split, fresh=fresh)
         return source.source.initial_offset(split) if offset is None else offset
@@ -271,8 +295,14 @@ class SourceCoordinator:
     def _advance_split(
         self, source: CoordinatedSource, split: SourceSplit, offset: Any, state: int, budget: int, now: int
     ) -> tuple[Any, int]:
+        if not budget:  # it waits for others, and is not silent
+            source.last_active[split.split_id] = now
+            return offset, FINISHED if source.enumerator.is_finished(split, offset) else state
         latest = source.enumerator.latest_offset(split, offset, budget)
         moved = latest is not None and latest != offset
+        if self._aligner is not None:
+            records = max(1, planned_records(source.enumerator, split, offset, latest, budget)) if moved else 0
+            self._aligner.planned(source.key, split.split_id, records)
         if moved:
             offset, state = latest, ACTIVE
             source.busy.add(split.split_id)
@@ -321,11 +351,13 @@ class SourceCoordinator:
         finished: set[int] = set()
         for source in self.sources:
             positions = end["s"].get(source.key, {})
+            aligned = end.get("w", {}).get(source.key, {})
             splits[source.vertex.id] = {
                 name: SplitStatus(
                     reader,
                     None if source.idle_timeout is None else state == IDLE,
                     state >= FINISHED or end["end"],
+                    bool(aligned.get(split_id, (0, 0))[1]),
                 )
                 for split_id, (_, state, subtask) in positions.items()
                 if state != GONE
@@ -394,6 +426,14 @@ class SourceCoordinator:
             positions = end["s"].get(source.key, {})
             with source.asked("committing its offsets"):
                 source.enumerator.commit({split_id: position[0] for split_id, position in positions.items()})
+
+
+def _splits_up_to(state: int, positions: dict[str, dict[str, Any]]) -> dict[str, set[str]]:
+    """The splits of every source that have not come further than this state."""
+    return {
+        key: {split_id for split_id, position in splits.items() if position[1] <= state}
+        for key, splits in positions.items()
+    }
 
 
 def _readers(vertex: JobVertex, split_id: str, subtask: int) -> list[tuple[str, int]]:

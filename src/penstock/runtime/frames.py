@@ -59,6 +59,15 @@ class SplitStatus:
     subtask: int
     idle: bool | None = None  # None: the driver does not watch over it, the split itself says so
     finished: bool = False
+    paused: bool = False  # it is too far ahead of its alignment group, and not read
+
+
+@dataclass(slots=True)
+class SplitProgress:
+    """How far a split of an alignment group has come in event time."""
+
+    watermark: int
+    idle: bool = False
 
 
 @dataclass(slots=True)
@@ -100,3 +109,4 @@ class TaskReport:
     savepoint: Any = None  # a TaskPart, if the batch asked for it
     answers: list[Any] = field(default_factory=list)  # StateAnswer
     unions: dict[tuple[str, str], list[Any]] = field(default_factory=dict)  # union list states that changed
+    splits: dict[tuple[int, str], SplitProgress] = field(default_factory=dict)  # (source vertex, split), if aligned

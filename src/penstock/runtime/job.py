@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.common.watermark_strategy import WatermarkAlignment
 from penstock.runtime.operator import StreamOperator
 from penstock.runtime.partitioner import ForwardPartitioner, Partitioner, RescalePartitioner
 
@@ -48,6 +49,10 @@ class JobVertex:
     """The parallelism a source was split for when it first started; whatever becomes of it, the splits stay."""
     spread: bool = False
     """Whether a source of parallelism 1 is read by all tasks of this vertex, each its part of every range."""
+    alignment: WatermarkAlignment | None = None
+    """Of a source whose watermark strategy has one."""
+    declares_idleness: bool = False
+    """Whether that strategy has an idleness timeout."""
 
     @property
     def is_source(self) -> bool:

@@ -16,6 +16,7 @@ from penstock.common.typeinfo import TypeInformation
 from penstock.common.watermark_strategy import MIN_WATERMARK
 from penstock.core.functions import RuntimeContext
 from penstock.metrics import MetricGroup
+from penstock.runtime.frames import SplitProgress
 from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.state.operator_state import OperatorStateBackend
 from penstock.runtime.timers import InternalTimerService, OnTimer
@@ -178,6 +179,13 @@ class StreamOperator:
 
     def finish_split(self, split: str) -> None:
         """`per_split` only: no more will come of this split."""
+
+    def pause_split(self, split: str) -> None:
+        """`per_split` only: the split is not read in this batch, though it may have records."""
+
+    def split_progress(self) -> dict[str, SplitProgress]:
+        """`per_split` only: how far the splits have come, if the driver wants to know."""
+        return {}
 
     def process_status(self, *, idle: bool) -> None:
         """The operator's whole input became idle, or active again."""

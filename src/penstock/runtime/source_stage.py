@@ -15,8 +15,9 @@ from typing import Any
 from penstock.common.errors import shorten
 from penstock.core.source import SourceReader, SourceSplit
 from penstock.runtime.chain import OperatorChain, TaskEnvironment
-from penstock.runtime.frames import BatchHeader, TaskReport
+from penstock.runtime.frames import BatchHeader, SplitProgress, TaskReport
 from penstock.runtime.job import JobVertex
+from penstock.runtime.operators.timestamps import aligned_operator
 from penstock.runtime.serialization import dumps
 from penstock.runtime.stage import JobSpec, Row, encode_header, encode_reports
 from penstock.runtime.task_metrics import MetricDeltas, collect_committables
@@ -62,6 +63,8 @@ class SourceTask:
         self._deltas = MetricDeltas(self.chain)
         self._environment = environment
         self._reader: SourceReader | None = None
+        self._aligned = aligned_operator(self.chain.operators)
+        self._splits: dict[tuple[int, str], SplitProgress] = {}
         self.chain.open()
 
     def _send(self, channel: int, frame: bytes) -> None:
@@ -91,6 +94,7 @@ class SourceTask:
             for operator in self.chain.operators:
                 operator.end_batch()
             self.chain.flush()
+            self._note_progress(portion.split.split_id)
             yield from self._drain()
         if header.end_of_input:
             for operator in self.chain.operators:
@@ -123,6 +127,11 @@ class SourceTask:
         self.chain.flush()
         yield from self._drain()
         yield 0, encode_reports([self._report(records)], f"0:{self.vertex.id}:{partition}")
+
+    def _note_progress(self, split_id: str) -> None:
+        """For the driver, which aligns the source with others; of other sources it need not know."""
+        if self._aligned is not None:
+            self._splits[self.vertex.id, split_id] = SplitProgress(self._aligned.emitted)
 
     def _begin_batch(self, header: BatchHeader) -> None:
         for exchange in self.chain.exchanges:
@@ -159,6 +168,7 @@ class SourceTask:
         sent = sum(exchange.records for exchange in self.chain.exchanges)
         for exchange in self.chain.exchanges:
             exchange.records = 0
+        splits, self._splits = self._splits, {}
         return TaskReport(
             vertex=self.vertex.id,
             subtask=self.subtask,
@@ -169,6 +179,7 @@ class SourceTask:
             metrics=self._deltas.take(),
             records_in=records,
             records_out=sent,
+            splits=splits,
         )
 
     def close(self) -> None:

@@ -154,6 +154,11 @@ class StreamTask:
                 for operator in self.chain.operators
                 for name, elements in operator.context.operator_state.changed_unions.items()
             },
+            splits={
+                (edge.source, split): progress
+                for edge in self.edges.values()
+                for split, progress in self._head.split_progress().items()
+            },
         )
         for exchange in self.chain.exchanges:
             exchange.records = 0
@@ -178,6 +183,8 @@ class StreamTask:
                     self.valve.expect((edge.id, split))
                     if self._head.per_split and not status.finished:
                         self._head.expect_split(split)
+                        if status.paused:
+                            self._head.pause_split(split)
 
     def _apply_split_states(self, header: BatchHeader) -> None:
         """Sources have no task that could speak for a silent split; the driver does, behind the batch's records."""

@@ -26,6 +26,7 @@ from penstock.common.errors import (
 )
 from penstock.common.job_status import JobStatus
 from penstock.graph.job_graph import JobGraph, job_spec
+from penstock.runtime.alignment import WatermarkAligner
 from penstock.runtime.batch_sizer import BatchSizer
 from penstock.runtime.coordinator import SourceCoordinator
 from penstock.runtime.frames import REPORT_EDGE, TaskReport, decode_frame
@@ -244,6 +245,7 @@ class JobMaster:
             initial=None if restore is None else restore.initial_offset(),
             savepoints=None if first_batch_only else self.savepoints,
             queries=self.queries,
+            aligner=WatermarkAligner(self.graph.source_vertices),
         )
         last = checkpoint.last_batch if self.graph.frames else None
         coordinator.last_checkpoint = 0 if last is None else self._base + last + 1
@@ -357,8 +359,7 @@ class JobMaster:
         coordinator = self._coordinator
         assert coordinator is not None
         seconds = coordinator.seconds_since_plan()
-        wakeups = [report.next_wakeup for report in reports if report.next_wakeup is not None]
-        coordinator.wake_at(min(wakeups, default=None))
+        coordinator.batch_done(reports)
         if self.graph.frames:
             coordinator.last_checkpoint = checkpoint_id
         self.progress.batch(reports, checkpoint_id, seconds)

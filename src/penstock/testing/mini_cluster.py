@@ -21,6 +21,7 @@ from penstock.common.job_status import JobStatus
 from penstock.graph.job_graph import JobGraph, job_spec, translate
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import Transformation
+from penstock.runtime.alignment import WatermarkAligner
 from penstock.runtime.batch_sizer import BatchSizer
 from penstock.runtime.chain import TaskEnvironment
 from penstock.runtime.coordinator import Offset, SourceCoordinator
@@ -124,6 +125,7 @@ class MiniClusterJob:
             initial=None if restore is None else restore.initial_offset(),
             savepoints=self._savepoints,
             queries=self.queries,
+            aligner=None if batch else WatermarkAligner(graph.source_vertices),
         )
         self.coordinator.start(None if directory is None or batch else f"{directory}/received")
         self.committers.start(self.job_id, None if directory is None else f"{directory}/committables")
@@ -161,8 +163,7 @@ class MiniClusterJob:
         self.offset = end
         self.coordinator.commit(end)
         self.committers.checkpoint_complete(end["n"], final=self.finished)
-        wakeups = [report.next_wakeup for report in reports if report.next_wakeup is not None]
-        self.coordinator.wake_at(min(wakeups, default=None))
+        self.coordinator.batch_done(reports)
         self.progress.batch(reports, end["n"], 0.0)
         self._savepoints.batch_done(reports, end["n"])
         self.queries.batch_done(reports, end["n"])

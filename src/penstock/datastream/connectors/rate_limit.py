@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.common.checks import is_int
 from penstock.common.errors import InvalidProgramError, shorten
-from penstock.core.source import Boundedness, Source, SourceReader, SourceSplit, SplitEnumerator
+from penstock.core.source import Boundedness, Source, SourceReader, SourceSplit, SplitEnumerator, planned_records
 
 __all__ = ["RateLimitedSource", "RateLimiterStrategy"]
 
@@ -152,8 +152,7 @@ class RateLimitedEnumerator(SplitEnumerator):
             self._busy.pop(name, None)
         else:
             self._busy.setdefault(name)
-            count = self._inner.record_count(split, start_offset, end)
-            self._permits -= _records_between(start_offset, end, allowed) if count is None else count
+            self._permits -= planned_records(self._inner, split, start_offset, end, allowed)
         return end
 
     def _begin_round(self) -> None:
@@ -229,13 +228,3 @@ class RateLimitedEnumerator(SplitEnumerator):
 
     def close(self) -> None:
         self._inner.close()
-
-
-def _records_between(start: Any, end: Any, allowed: int) -> int:
-    """At most how many records a range has that was planned for ``allowed``: offsets that are no numbers say nothing.
-
-    >>> _records_between(10, 13, 100), _records_between([10, 50], [13, 50], 100), _records_between("a", "b", 100)
-    (3, 3, 100)
-    """
-    first, last = (offset[0] if isinstance(offset, list) and offset else offset for offset in (start, end))
-    return max(0, min(allowed, last - first)) if is_int(first) and is_int(last) else allowed

@@ -11,6 +11,7 @@ import copy
 from typing import Any
 
 from penstock.common.watermark import MAX_WATERMARK, MIN_WATERMARK
+from penstock.runtime.frames import SplitProgress
 from penstock.runtime.operator import OperatorContext, Output, StreamOperator, Timestamps, Values
 from penstock.runtime.operators.timestamps import TimestampsAndWatermarksOperator
 
@@ -69,6 +70,16 @@ class SplitWatermarksOperator(StreamOperator):
         """A split that was read to its end holds nobody back."""
         if self._splits.pop(split, None) is not None:
             self.combine()
+
+    def pause_split(self, split: str) -> None:
+        """A split that is held back is not silent."""
+        self._splits[split].operator.stay_awake()
+
+    def split_progress(self) -> dict[str, SplitProgress]:
+        """What every split's generator says, for alignment."""
+        if self.strategy.alignment is None:
+            return {}
+        return {split: SplitProgress(clock.watermark, clock.idle) for split, clock in self._splits.items()}
 
     def combine(self) -> None:
         """Pass on what all splits together say, if it is new."""

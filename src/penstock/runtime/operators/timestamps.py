@@ -93,6 +93,15 @@ class TimestampsAndWatermarksOperator(StreamOperator):
             self.generator = generator
 
     @property
+    def emitted(self) -> int:
+        """The last watermark; in the source stage, that of the range which is read."""
+        return self._emitted
+
+    def stay_awake(self) -> None:
+        """No record could come: the time without records begins anew."""
+        self._last_record_at = self.context.processing_time()
+
+    @property
     def _keeps_state(self) -> bool:
         return self.stateful or self.idle_timeout is not None
 
@@ -259,6 +268,14 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         if idle is not self._idle:
             self._idle = idle
             self.output.emit_status(idle=idle)
+
+
+def aligned_operator(operators: Iterable[Any]) -> TimestampsAndWatermarksOperator | None:
+    """That of a chain whose strategy aligns its source with others."""
+    for operator in operators:
+        if isinstance(operator, TimestampsAndWatermarksOperator) and operator.strategy.alignment is not None:
+            return operator
+    return None
 
 
 class _Sink(WatermarkOutput):
