@@ -5,6 +5,7 @@ from processes import wait_until
 from tests.datastream.connectors.kafka.reading import SEEN, Program, numbers, take
 
 from penstock.common.errors import JobExecutionError
+from penstock.datastream.connectors.kafka import KafkaOffsetsInitializer
 from penstock.datastream.connectors.kafka.client import KafkaError
 
 pytestmark = pytest.mark.kafka
@@ -78,3 +79,58 @@ def test_a_topic_that_was_made_again_is_an_error_unless_the_user_resets(kafka, r
         read_until(job, "newer")
     job.close()
     assert take() == numbers(10) + {None: [], "earliest": ["new", "newer"], "latest": ["newer"]}[reset]
+
+
+def bounded(kafka, *topics, reset=None):
+    """A job that ends where its topics end now, and has not come that far."""
+    program = Program(kafka, max_records=3)
+    program.builder.set_topics(*topics).set_bounded(KafkaOffsetsInitializer.latest())
+    if reset is not None:
+        program.builder.set_property("auto.offset.reset", reset)
+    return program
+
+
+@pytest.mark.parametrize("running", [True, False])
+@pytest.mark.parametrize("reset", [None, "earliest", "latest"])
+def test_a_job_that_ends_does_not_wait_for_the_end_of_a_topic_that_was_made_again(kafka, reset, running):
+    topic = kafka.topic()
+    kafka.send(topic, range(10))
+    program = bounded(kafka, topic, reset=reset)
+    job = program.start()
+    job.run_batch()
+    assert take() == numbers(3)
+    if not running:
+        state = job.snapshot()
+        job.close()
+    make_again(kafka, topic)
+    kafka.send(topic, ["new", "newer", "newest", "last"])
+    job = job if running else program.start(state)
+    if running:  # until the driver knows, it plans for the topic that it knew
+        enumerator = job.coordinator.sources[0].enumerator
+        wait_until(lambda: enumerator.discover_splits() and set(enumerator._ends.values()) == {4}, 30, "the new end")
+    if reset is None:
+        with pytest.raises((KafkaError, JobExecutionError), match="ends at 4, but had records up to 10"):
+            job.run()
+    else:
+        job.run()
+        assert job.finished
+    job.close()
+    assert take() == {None: [], "earliest": ["new", "newer", "newest", "last"], "latest": []}[reset]
+
+
+def test_a_job_ends_though_one_of_its_topics_was_taken_out_of_the_subscription(kafka):
+    staying, leaving = kafka.topic(), kafka.topic()
+    kafka.send(staying, numbers(10))
+    kafka.send(leaving, numbers(100, 110))
+    job = bounded(kafka, staying, leaving).start()
+    job.run_batch()
+    state = job.snapshot()
+    job.close()
+    assert 0 < len([value for value in SEEN if len(value) == 3]) < 10
+    SEEN.clear()
+    again = bounded(kafka, staying).start(state)
+    again.run()
+    assert again.finished
+    again.close()
+    assert all(len(value) == 1 for value in SEEN)
+    assert SEEN[-1] == "9"

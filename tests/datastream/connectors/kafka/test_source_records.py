@@ -230,3 +230,24 @@ def test_an_idle_partition_does_not_hold_the_watermark_back(kafka):
     job.close()
     nothing = -(2**63)
     assert [(value, watermark) for value, _, watermark in take()] == [("a", nothing), ("b", nothing), ("c", 5_999)]
+
+
+def test_partitions_of_an_alignment_group_stay_together(kafka):
+    """However different their records are in time: the first one has a record in 100 ms, the other one in 5 ms."""
+    topic = kafka.topic(2)
+    fast, slow = range(0, 10_000, 100), range(0, 10_000, 5)
+    kafka.send(topic, fast, partition=0, timestamps=fast)
+    kafka.send(topic, slow, partition=1, timestamps=slow)
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_watermark_alignment("group", Duration.of_seconds(1))
+    program = Program(kafka, strategy=strategy, max_records=40)
+    program.builder.set_topics(topic).set_bounded(KafkaOffsetsInitializer.latest())
+    job = program.start()
+    largest = 0
+    while not job.finished:
+        job.run_batch()
+        known = [watermark for source in job.offset.get("w", {}).values() for watermark, _ in source.values()]
+        if len(known) == 2:
+            largest = max(largest, max(known) - min(known))
+    job.close()
+    assert 0 < largest <= 1_000 + 40 * 100
+    assert sorted(map(int, take())) == sorted([*fast, *slow])

@@ -48,6 +48,12 @@ class Subscription:
     pattern: re.Pattern[str] | None = None
     partitions: tuple[KafkaTopicPartition, ...] = ()
 
+    def wants(self, partition: KafkaTopicPartition) -> bool:
+        """Whether a partition is read, if there is one of that name."""
+        if self.pattern is not None:
+            return self.pattern.fullmatch(partition.topic) is not None
+        return partition in self.partitions if self.partitions else partition.topic in self.topics
+
     def select(self, present: Mapping[str, Sequence[int]]) -> list[KafkaTopicPartition]:
         """Those of the present partitions (by topic) that are wanted; an error if a named one is missing."""
         if self.pattern is not None:
@@ -69,8 +75,7 @@ class KafkaEnumerator(SplitEnumerator):
     :param discovery_interval_ms: how often to look for new partitions; not at all if it is not positive
     :param stopping: where partitions end, for a source that does
     :param keep_restored: whether partitions of the checkpoint that are not subscribed to any more are read on (True),
-        forgotten (False), or left alone (None): then only those that are gone from Kafka count as read, if the source
-        ends
+        forgotten (False), or left alone (None): then they count as read if the source ends
     """
 
     def __init__(
@@ -97,6 +102,7 @@ class KafkaEnumerator(SplitEnumerator):
         self._first: Offsets = {}
         self._stops: Offsets = {}
         self._ends: dict[str, int] = {}
+        self._shorter: set[str] = set()  # partitions that end before where they ended once
         self._next_discovery = 0.0
         self._next_refresh = 0.0
         self._next_search = 0.0
@@ -172,15 +178,16 @@ class KafkaEnumerator(SplitEnumerator):
                 continue
             topic, _, number = split_id.rpartition("-")
             split = KafkaPartitionSplit.of(KafkaTopicPartition(topic, int(number)))
-            is_there = split.partition in present.get(topic, ())
-            if topic in broken:
+            wanted = self._subscription.wants(split.name)
+            if topic in broken and (wanted or self._keep_restored):
                 undecided.append(split_id)
-            elif self._keep_restored and is_there:
+            elif self._keep_restored and split.partition in present.get(topic, ()):
                 self._splits[split_id] = split
             elif self._keep_restored is not None:
                 self._forgotten[split_id] = split
-            elif self._stopping is not None and not is_there:
-                LOG.warning("partition %s is gone: it was not read up to where the job ends", split_id)
+            elif self._stopping is not None:
+                what = "is gone" if wanted else "is not subscribed to any more"
+                LOG.warning("partition %s %s: it was not read up to where the job ends", split_id, what)
                 self._forgotten[split_id] = split
         self._restored = undecided
 
@@ -198,26 +205,42 @@ class KafkaEnumerator(SplitEnumerator):
             if self._stopping is not None:
                 self._stops |= self._stopping.resolve_end(wanted, self)
         first = self._first[name]
+        stop = max(first, self._stops[name]) if self._stopping is not None else None
         # The ends were asked for before: records that came since then do not mean that the topic was made again.
-        self._ends[split.split_id] = max(first, self._ends.get(split.split_id, first))
-        return first if self._stopping is None else [first, max(first, self._stops[name])]
+        reached = stop if stop is not None and self._stopping is not None and self._stopping.is_within_reach else first
+        self._ends[split.split_id] = max(reached, self._ends.get(split.split_id, first))
+        return first if stop is None else [first, stop]
 
     def latest_offset(self, split: SourceSplit, start_offset: Any, max_records: int) -> Any:
         position, stop = position_of(start_offset), stop_of(start_offset)
         known = self._ends.get(split.split_id)
-        if known is not None and known < position:
+        if known is not None:
             assert isinstance(split, KafkaPartitionSplit)
-            again = self._reset_offset(split, position, known)
-            return again if stop is None else [again, stop]
+            problem = self._problem(split, position, known, stop)
+            if problem is not None:
+                again = self._reset_offset(split, problem, known)
+                # Of a source that ends: up to where the partition ends now, or nothing of what comes now.
+                return again if stop is None else [position, position] if again == known else [again, known]
         latest = min(known or 0, position + max_records)
         if stop is not None:
             return [max(position, min(latest, stop)), stop]
         return max(position, latest)
 
-    def _reset_offset(self, split: KafkaPartitionSplit, position: int, end: int) -> int:
+    def _problem(self, split: KafkaPartitionSplit, position: int, end: int, stop: int | None) -> str | None:
         """A partition never gets shorter by itself: another one has taken its place, or it has lost records."""
-        problem = f"partition {split.split_id} ends at {end}, but was read up to {position}: its topic was made again"
+        if end < position:
+            return f"partition {split.split_id} ends at {end}, but was read up to {position}"
+        if stop is None or self._stopping is None or end >= stop:
+            return None
+        if self._stopping.is_within_reach or split.split_id in self._shorter:
+            return f"partition {split.split_id} ends at {end}, but had records up to {stop}, where the job ends"
+        return None
+
+    def _reset_offset(self, split: KafkaPartitionSplit, problem: str, end: int) -> int:
+        """Where to go on, if the user has decided on it."""
+        problem += ": its topic was made again"
         reset = self._settings.get("auto.offset.reset")
+        self._shorter.discard(split.split_id)
         if reset in ("earliest", "smallest", "beginning"):
             LOG.warning("%s; it is read from its beginning", problem)
             return self.earliest([split.name])[split.name]
@@ -240,7 +263,9 @@ class KafkaEnumerator(SplitEnumerator):
             self._look_for_absent()
         splits = [split for split in self._splits.values() if split.topic not in self._absent]
         try:
-            self._ends |= self._current_ends(splits)
+            ends = self._current_ends(splits)
+            self._shorter |= {name for name, end in ends.items() if end < self._ends.get(name, 0)}
+            self._ends |= ends
         except KafkaError as error:
             if self._look_for_absent():  # the question was wrong: without these topics it can be answered
                 self._next_refresh = 0.0

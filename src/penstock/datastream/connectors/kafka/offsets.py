@@ -65,6 +65,8 @@ class KafkaOffsetsInitializer(ABC):
     """
 
     needs_group: bool = False
+    is_within_reach: bool = False
+    """Whether records were there up to this offset when it was asked for. Others may lie in the future."""
 
     @abstractmethod
     def resolve(self, partitions: Partitions, lookup: OffsetLookup) -> Offsets:
@@ -117,6 +119,7 @@ class KafkaOffsetsInitializer(ABC):
 @dataclass(frozen=True)
 class _Ends(KafkaOffsetsInitializer):
     earliest_: bool
+    is_within_reach = True
 
     def __init__(self, *, earliest: bool) -> None:
         object.__setattr__(self, "earliest_", earliest)
@@ -128,6 +131,7 @@ class _Ends(KafkaOffsetsInitializer):
 @dataclass(frozen=True)
 class _Timestamp(KafkaOffsetsInitializer):
     milliseconds: int
+    is_within_reach = True
 
     def resolve(self, partitions: Partitions, lookup: OffsetLookup) -> Offsets:
         # First the end, then the search: a record that comes in between is found by its timestamp.
@@ -139,6 +143,7 @@ class _Timestamp(KafkaOffsetsInitializer):
 class _Committed(KafkaOffsetsInitializer):
     reset: KafkaOffsetResetStrategy
     needs_group = True
+    is_within_reach = True
 
     def resolve(self, partitions: Partitions, lookup: OffsetLookup) -> Offsets:
         return _with_reset(partitions, lookup, lookup.committed(partitions), self.reset, "the consumer group has none")
