@@ -402,6 +402,12 @@ class SourceCoordinator:
         queries = [] if self._queries is None else self._queries.attach(end["n"])
         return BatchHeader(end["n"], end["t"], splits, frozenset(finished), end["end"], end["end"], savepoint, queries)
 
+    @property
+    def final(self) -> Offset | None:
+        """Where the job ends, once the batch that leads there is carried out."""
+        end = None if self._header is None else self._header[0]
+        return end if end is not None and end["end"] else None
+
     def works(self, start: Offset, end: Offset) -> list[SourceWork]:
         """What the source tasks have to read to get from one offset to the other."""
         self._planned_at = time.monotonic()
@@ -448,7 +454,9 @@ class SourceCoordinator:
         return source.splits[split_id]
 
     def commit(self, end: Offset) -> None:
-        """A batch was committed: tell the sources."""
+        """A batch was committed: tell the sources, and whoever has asked for state in it."""
+        if self._queries is not None:
+            self._queries.committed(end["n"])
         for source in self.sources:
             positions = end["s"].get(source.key, {})
             with source.asked("committing its offsets"):
