@@ -20,6 +20,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from penstock.runtime.job_life import JobLife
 from penstock.testing import MiniCluster
 
 # A shell makes programs in the background ignore Ctrl-C, and with them all that they start: some tests press it.
@@ -36,6 +37,34 @@ for name, examples in {"penstock": 50, "thorough": 1_000}.items():
         name, max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
     )
 settings.load_profile("penstock")
+
+
+class JobStates(list):
+    """The names of the states that a job has gone through."""
+
+    def __init__(self):
+        super().__init__(["INITIALIZING"])
+        self.on_change = lambda name: None
+
+    def note(self, method):
+        def noted(life, *arguments):
+            changed = method(life, *arguments)
+            if life.status.name != self[-1]:
+                self.append(life.status.name)
+                self.on_change(self[-1])
+            return changed
+
+        return noted
+
+
+@pytest.fixture
+def job_states(monkeypatch):
+    """All states that the one job of a test goes through; ``on_change`` is called with each."""
+    seen = JobStates()
+    for method in ("becomes", "cancel"):
+        monkeypatch.setattr(JobLife, method, seen.note(getattr(JobLife, method)))
+    return seen
+
 
 EXECUTORS = ("warm", "one", "cold")
 MODES = ("STREAMING", "BATCH")

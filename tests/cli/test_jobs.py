@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from penstock.cli import job_server
 from penstock.cli.job_records import JobRecord, JobRecords
 from penstock.cli.job_server import JobServer
 from penstock.cli.main import main
@@ -184,6 +185,49 @@ def test_cancel_without_and_with_a_savepoint(jobs, capsys):
     printed = capsys.readouterr().out
     assert "status    CANCELED\n" in printed
     assert "error" not in printed
+
+
+def test_a_job_that_ends_by_itself_while_it_is_cancelled_was_not_cancelled(jobs, capsys):
+    class Faster(Client):
+        def cancel(self):
+            self.end(JobStatus.FINISHED)
+            return CompletableFuture.completed(None)
+
+    jobs(Faster("7" * 32))
+    assert main(["cancel", "7"]) == 0
+    assert capsys.readouterr().out == f"Job {'7' * 32} was not cancelled: it had come to its end (FINISHED).\n"
+
+
+@pytest.mark.parametrize(
+    "command", [["savepoint", "8", "/s"], ["stop", "8", "-p", "/s"], ["cancel", "8"], ["rescale", "8", "-p", "2"]]
+)
+def test_a_job_that_has_ended_since_it_was_looked_up_does_not_run_any_more(
+    jobs, tmp_path, capsys, monkeypatch, command
+):
+    """Its process is about to end and answers no more."""
+    record = JobRecord("8" * 32, "a job", "RUNNING", "job.py", os.getpid(), 0.0, str(tmp_path / "no-socket"))
+    JobRecords().write(record)
+    ask = job_server.ask
+
+    def ended_meanwhile(*arguments, **details):
+        JobRecords().ended(record, "FINISHED")
+        return ask(*arguments, **details)
+
+    monkeypatch.setattr("penstock.cli.jobs.ask", ended_meanwhile)
+    assert main(command) == 1
+    assert capsys.readouterr().err.endswith("does not run any more: FINISHED\n")
+    JobRecords().write(record)
+    assert main(["status", "8"]) == 0
+    assert "status    FINISHED\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("status", JobStatus)
+def test_a_job_is_listed_as_running_in_every_state_but_the_last(jobs, status, capsys):
+    client = Client("9" * 32)
+    client.status = status
+    jobs(client)
+    assert main(["list"]) == 0
+    assert (status.name in capsys.readouterr().out) is not status.is_terminal_state()
 
 
 def test_rescale(jobs):

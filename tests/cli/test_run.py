@@ -310,7 +310,7 @@ def test_on_spark_a_detached_job_is_listed_saved_stopped_and_started_again(progr
     assert done.returncode == 0, done.stderr
     job_id = done.stdout.split()[1]
     listed = command("list", cwd=tmp_path).stdout
-    assert re.search(rf"^{job_id} +(CREATED|RUNNING) .* counting for ever$", listed, re.MULTILINE)
+    assert re.search(rf"^{job_id} +(INITIALIZING|CREATED|RUNNING) .* counting for ever$", listed, re.MULTILINE)
     while " rows/s" not in command("status", job_id[:6], cwd=tmp_path).stdout:
         threading.Event().wait(0.1)
     assert f"{job_id}  RUNNING" in command("list", cwd=tmp_path).stdout

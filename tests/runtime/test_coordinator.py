@@ -9,6 +9,7 @@ from penstock.core.source import Boundedness, Source, SourceSplit, SplitEnumerat
 from penstock.runtime.batch_sizer import FIRST_BATCH_RECORDS, BatchSizer
 from penstock.runtime.coordinator import SourceCoordinator
 from penstock.runtime.job import ChainedOperator, JobVertex
+from penstock.runtime.savepoint.tickets import SavepointTickets
 
 
 class Idle:
@@ -233,6 +234,9 @@ class ParcelEnumerator(SplitEnumerator):
         self.done.update(split_ids)
         return self.source.forgets
 
+    def remembered(self):
+        return sorted(self.done)
+
     def restore(self, finished):
         self.restored = dict(finished)
 
@@ -250,6 +254,20 @@ def test_finished_splits_leave_the_offset_when_the_source_remembers_them(clock):
     assert seen == [["0", "1", "2"], ["3", "4", "5"], ["6"]]
     assert len(plan.sources[0].splits) <= 3
     assert len(plan.sources[0].last_active) <= 3
+
+
+def test_a_savepoint_names_forgotten_splits_also_if_it_was_asked_for_when_the_batch_was_planned(clock, tmp_path):
+    tickets = SavepointTickets("0" * 32, "job")
+    plan = SourceCoordinator([vertex(Parcels(7))], clock=clock, savepoints=tickets)
+    plan.start()
+    first = plan.plan(plan.initial_offset())
+    second = plan.plan(first)
+    tickets.submit(str(tmp_path))
+    assert plan.header(second).savepoint is not None
+    assert plan.works(first, second)
+    assert sorted(positions(second)) == ["3", "4", "5"]
+    ((_, offset),) = tickets._offsets.values()
+    assert sorted(positions(offset)) == ["0", "1", "2", "3", "4", "5"]
 
 
 def test_a_bounded_source_does_not_end_before_its_last_split_is_listed(clock):

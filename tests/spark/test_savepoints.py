@@ -192,20 +192,20 @@ def test_a_job_may_be_rescaled_again_with_the_first_batch_after_a_rescaling(spar
     assert all_counts(commits) == expected_counts(RECORDS, KEYS)
 
 
-def test_a_job_that_is_cancelled_while_it_is_rescaled_ends(spark, tmp_path):
+@pytest.mark.parametrize("when", ["before the new master is made", "when it is made"])
+def test_a_job_that_is_cancelled_while_it_is_rescaled_ends(when, spark, tmp_path):
     commits = Commits()
     env = environment(spark)
     env.get_checkpoint_config().set_checkpoint_storage(tmp_path.as_uri())
     client = counting(env, commits)
     commits.wait_for(2)
-    tickets = client.job._master.savepoints
-    end = tickets.end
-
-    def cancel_and_end(reason):  # the old master has stopped, the new one has not begun
-        client.cancel()
-        end(reason)
-
-    tickets.end = cancel_and_end
+    job = client.job
+    if when == "before the new master is made":
+        outcome = job._master._outcome
+        job._master._outcome = lambda: client.cancel() and outcome()
+    else:
+        successor = job._successor
+        job._successor = lambda *arguments: client.cancel() and successor(*arguments)
     rescaled = client.rescale(3)
     with pytest.raises(JobCancelledError):
         client.get_job_execution_result().result(200)

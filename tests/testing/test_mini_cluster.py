@@ -6,7 +6,13 @@ from support import script
 from penstock.common import JobStatus, WatermarkStrategy
 from penstock.common.errors import JobCancelledError, UnsupportedFeatureError, UserFunctionError
 from penstock.core.sink import Committer, HandOverWriter, Sink
-from penstock.datastream import KeyedProcessFunction, RuntimeContext, SourceFunction, StreamExecutionEnvironment
+from penstock.datastream import (
+    KeyedProcessFunction,
+    RuntimeContext,
+    RuntimeExecutionMode,
+    SourceFunction,
+    StreamExecutionEnvironment,
+)
 from penstock.datastream.connectors.datagen import DataGeneratorSource
 from penstock.datastream.connectors.sinks import DiscardingSink
 from penstock.datastream.state import ValueStateDescriptor
@@ -89,8 +95,10 @@ def test_the_result_has_the_metrics_and_the_status():
     assert client.get_job_status().result() is JobStatus.FINISHED
     client.cancel().result()
     assert client.get_job_status().result() is JobStatus.FINISHED  # too late
-    with pytest.raises(UnsupportedFeatureError, match=r"snapshot\(\)"):
-        client.trigger_savepoint()
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    env.from_collection([1]).print()
+    with pytest.raises(UnsupportedFeatureError, match="a batch job has no state to save"):
+        env.execute_async().trigger_savepoint()
 
 
 def test_a_failure_is_in_the_result():

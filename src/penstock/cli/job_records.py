@@ -13,11 +13,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from penstock.common.errors import InvalidProgramError
+from penstock.common.job_status import JobStatus
 
 __all__ = ["JobRecord", "JobRecords"]
 
 _KEPT_ENDED = 100
-_RUNNING = ("CREATED", "RUNNING", "RESTARTING", "CANCELLING", "FAILING")
+_LIVING = {status.name for status in JobStatus if not status.is_terminal_state()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class JobRecord:
     @property
     def is_over(self) -> bool:
         """Whether the job has ended, one way or the other."""
-        return self.status not in _RUNNING
+        return self.status not in _LIVING
 
     def as_found(self) -> JobRecord:
         """As it is now: a process that was killed could not write down that its jobs have ended."""

@@ -26,10 +26,14 @@ from penstock.common.errors import JobCancelledError, JobExecutionError, Penstoc
 from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
 
-__all__ = ["JobServer", "ask"]
+__all__ = ["JobServer", "NoAnswerError", "ask"]
 
 _BACKLOG = 8
 _LAST_WORDS_SECONDS = 5.0
+
+
+class NoAnswerError(JobExecutionError):
+    """Nobody is there to answer: the process has ended, or is about to."""
 
 
 class JobServer:
@@ -136,9 +140,9 @@ def ask(record: JobRecord, do: str, *, within: float | None = None, **details: A
                 lines.flush()
                 answer = lines.readline()
     except OSError as error:
-        raise JobExecutionError(f"job {record.job_id} does not answer (process {record.process}): {error}") from None
+        raise NoAnswerError(f"job {record.job_id} does not answer (process {record.process}): {error}") from None
     if not answer:
-        raise JobExecutionError(f"process {record.process} ended before job {record.job_id} had answered")
+        raise NoAnswerError(f"process {record.process} ended before job {record.job_id} had answered")
     found = json.loads(answer)
     if "error" in found:
         raise JobExecutionError(found["error"])
@@ -151,8 +155,10 @@ def _status(client: JobClient, wanted: dict[str, Any]) -> dict[str, str]:
     return {"status": client.get_job_status().result().name, "progress": shown}
 
 
-def _cancel(client: JobClient, wanted: dict[str, Any]) -> None:
+def _cancel(client: JobClient, wanted: dict[str, Any]) -> str:
+    """The state the job has ended in: it may have come to its end by itself just before."""
     client.cancel().result()
+    return client.get_job_status().result().name
 
 
 def _savepoint(client: JobClient, wanted: dict[str, Any]) -> str:

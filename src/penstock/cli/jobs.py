@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from penstock.cli.job_records import JobRecord, JobRecords
-from penstock.cli.job_server import ask
+from penstock.cli.job_server import NoAnswerError, ask
 from penstock.common.errors import InvalidProgramError, JobExecutionError
+from penstock.common.job_status import JobStatus
 from penstock.runtime.savepoint.manifest import read_manifest
 from penstock.runtime.savepoint.storage import absolute, directory_at
 
@@ -37,8 +39,14 @@ def status(options: argparse.Namespace) -> int:
     record = JobRecords().find(options.job)
     shown, progress = record.status, ""
     if not record.is_over:
-        answer = ask(record, "status")
-        shown, progress = answer["status"], answer["progress"]
+        try:
+            answer = ask(record, "status")
+            shown, progress = answer["status"], answer["progress"]
+        except NoAnswerError:
+            record = JobRecords().find(record.job_id)
+            if not record.is_over:
+                raise
+            shown = record.status  # it has ended this moment
     lines = [
         ("job", record.job_id),
         ("name", record.name),
@@ -65,7 +73,7 @@ def savepoint(options: argparse.Namespace) -> int:
         raise InvalidProgramError("which job? penstock savepoint JOB [DIRECTORY]; penstock list shows them")
     record = _running(options.job)
     print(f"Triggering a savepoint of job {record.job_id} ...", flush=True)
-    path = ask(record, "savepoint", directory=_as_typed(options.directory))
+    path = _tell(record, "savepoint", directory=_as_typed(options.directory))
     print(f"Savepoint completed.\nPath: {path}")
     return 0
 
@@ -74,7 +82,7 @@ def stop(options: argparse.Namespace) -> int:
     """End a job with a savepoint."""
     record = _running(options.job)
     print(f"Stopping job {record.job_id} with a savepoint ...", flush=True)
-    path = ask(record, "stop", drain=options.drain, directory=_as_typed(options.savepoint_path))
+    path = _tell(record, "stop", drain=options.drain, directory=_as_typed(options.savepoint_path))
     print(f"Savepoint completed.\nPath: {path}")
     if options.drain:
         print("All windows and timers have fired: do not go on from this savepoint with the same input.")
@@ -87,10 +95,13 @@ def cancel(options: argparse.Namespace) -> int:
     """End a job, perhaps with a savepoint."""
     record = _running(options.job)
     if options.with_savepoint is None:
-        ask(record, "cancel")
-        print(f"Cancelled job {record.job_id}.")
+        ended = _tell(record, "cancel")
+        if ended == JobStatus.CANCELED.name:
+            print(f"Cancelled job {record.job_id}.")
+        else:
+            print(f"Job {record.job_id} was not cancelled: it had come to its end ({ended}).")
         return 0
-    path = ask(record, "cancel-with-savepoint", directory=_as_typed(options.with_savepoint))
+    path = _tell(record, "cancel-with-savepoint", directory=_as_typed(options.with_savepoint))
     print(f"Cancelled job {record.job_id}.\nPath: {path}")
     return 0
 
@@ -99,7 +110,7 @@ def rescale(options: argparse.Namespace) -> int:
     """Another parallelism."""
     record = _running(options.job)
     print(f"Rescaling job {record.job_id} ...", flush=True)
-    ask(record, "rescale", parallelism=options.parallelism)
+    _tell(record, "rescale", parallelism=options.parallelism)
     print(f"Job {record.job_id} goes on with parallelism {options.parallelism}.")
     return 0
 
@@ -107,8 +118,23 @@ def rescale(options: argparse.Namespace) -> int:
 def _running(job: str) -> JobRecord:
     record = JobRecords().find(job)
     if record.is_over:
-        raise InvalidProgramError(f"job {record.job_id} ({record.name}) does not run any more: {record.status}")
+        raise _over(record)
     return record
+
+
+def _over(record: JobRecord) -> InvalidProgramError:
+    return InvalidProgramError(f"job {record.job_id} ({record.name}) does not run any more: {record.status}")
+
+
+def _tell(record: JobRecord, do: str, **details: Any) -> Any:
+    """Have a job do something; one that has ended since it was looked up is not one that does not answer."""
+    try:
+        return ask(record, do, **details)
+    except NoAnswerError:
+        now = JobRecords().find(record.job_id)
+        if now.is_over:
+            raise _over(now) from None
+        raise
 
 
 def _asked(record: JobRecord) -> JobRecord:

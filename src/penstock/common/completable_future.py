@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from typing import Any, Generic, TypeVar
 
 __all__ = ["CompletableFuture"]
@@ -27,6 +27,13 @@ class CompletableFuture(Generic[T]):
 
     def __init__(self, future: Future[T] | None = None) -> None:
         self._future: Future[T] = Future() if future is None else future
+
+    @staticmethod
+    def computing() -> CompletableFuture[Any]:
+        """A future whose result is being computed, for several who wait: none of them can give it up for the others."""
+        future: Future[Any] = Future()
+        future.set_running_or_notify_cancel()
+        return CompletableFuture(future)
 
     @staticmethod
     def completed(value: Any) -> CompletableFuture[Any]:
@@ -63,16 +70,17 @@ class CompletableFuture(Generic[T]):
 
     def complete(self, value: T) -> bool:
         """Sets the result; false if the future is done already."""
-        if self._future.done():
-            return False
-        self._future.set_result(value)
-        return True
+        return self._set(self._future.set_result, value)
 
     def complete_exceptionally(self, error: BaseException) -> bool:
         """Sets the error; false if the future is done already."""
-        if self._future.done():
+        return self._set(self._future.set_exception, error)
+
+    def _set(self, how: Callable[[Any], None], outcome: Any) -> bool:
+        try:
+            how(outcome)
+        except InvalidStateError:  # somebody was faster, or has given up on it
             return False
-        self._future.set_exception(error)
         return True
 
     def add_done_callback(self, callback: Callable[[CompletableFuture[T]], object]) -> None:

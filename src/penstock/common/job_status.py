@@ -8,7 +8,9 @@ __all__ = ["JobStatus"]
 
 
 class JobStatus(Enum):
-    """Where a job is in its life.
+    """Where a job is in its life. A job that has reached a terminal state stays there.
+
+    ``INITIALIZING`` is what Flink's own enumeration has and PyFlink's lacks: what the job goes on from is being read.
 
     >>> JobStatus.FINISHED.is_globally_terminal_state(), JobStatus.RESTARTING.is_terminal_state()
     (True, False)
@@ -24,6 +26,7 @@ class JobStatus(Enum):
     RESTARTING = 7
     SUSPENDED = 8
     RECONCILING = 9
+    INITIALIZING = 10
 
     def is_globally_terminal_state(self) -> bool:
         """Whether the job is over and will not be taken up again."""

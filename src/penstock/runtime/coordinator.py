@@ -199,8 +199,6 @@ class SourceCoordinator:
         asked = any(board is not None and board.pending for board in (self._savepoints, self._queries))
         if not (progress or end or woken or asked):
             return None
-        if self._savepoints is not None and self._savepoints.pending:
-            self._recall_forgotten(positions)
         if woken:
             self._wakeup = None  # the tasks' reports on this batch say when the next one is due
         planned = {"n": max(start["n"], self.last_checkpoint) + 1, "t": now, "end": end, "s": positions}
@@ -276,11 +274,16 @@ class SourceCoordinator:
         offset = source.enumerator.starting_offset(split, fresh=fresh)
         return source.source.initial_offset(split) if offset is None else offset
 
-    def _recall_forgotten(self, positions: dict[str, dict[str, Any]]) -> None:
-        """A savepoint is all that another job will have: it must also name what the sources alone remember."""
+    def _with_forgotten(self, end: Offset) -> Offset:
+        """A savepoint is all that another job will have: it must also name what the sources alone remember.
+
+        Asked when the batch is carried out: it may have been planned before anybody wanted a savepoint.
+        """
+        positions = {key: dict(splits) for key, splits in end["s"].items()}
         for source in self.sources:
             for split_id in source.enumerator.remembered():
-                positions[source.key].setdefault(split_id, [None, GONE, 0])
+                positions.setdefault(source.key, {}).setdefault(split_id, [None, GONE, 0])
+        return {**end, "s": positions}
 
     def _without_forgotten(self, source: CoordinatedSource, before: dict[str, Any]) -> dict[str, Any]:
         """Splits that were finished in a batch before this one need not be remembered here, if the source does it."""
@@ -371,9 +374,17 @@ class SourceCoordinator:
             splits[vertex_id] = {"0": SplitStatus(0, finished=done)}
             if done:
                 finished.add(vertex_id)
-        savepoint = None if self._savepoints is None else self._savepoints.attach(end)
+        savepoints, savepoint = self._savepoints, None
+        if savepoints is not None and savepoints.pending:
+            savepoint = savepoints.attach(self._with_forgotten(end))
         queries = [] if self._queries is None else self._queries.attach(end["n"])
         return BatchHeader(end["n"], end["t"], splits, frozenset(finished), end["end"], end["end"], savepoint, queries)
+
+    @property
+    def final(self) -> Offset | None:
+        """Where the job ends, once the batch that leads there is carried out."""
+        end = None if self._header is None else self._header[0]
+        return end if end is not None and end["end"] else None
 
     def works(self, start: Offset, end: Offset) -> list[SourceWork]:
         """What the source tasks have to read to get from one offset to the other."""
@@ -385,7 +396,7 @@ class SourceCoordinator:
             ranges: dict[int, list[SplitRange]] = {}
             for split_id, (offset, _, subtask) in after.items():
                 if offset is None:
-                    continue  # recalled for a savepoint
+                    continue  # recalled from a savepoint
                 first = before[split_id][0] if split_id in before else firsts.get(split_id)
                 if first == offset:
                     continue  # the source may not know it any more
@@ -421,7 +432,9 @@ class SourceCoordinator:
         return source.splits[split_id]
 
     def commit(self, end: Offset) -> None:
-        """A batch was committed: tell the sources."""
+        """A batch was committed: tell the sources, and whoever has asked for state in it."""
+        if self._queries is not None:
+            self._queries.committed(end["n"])
         for source in self.sources:
             positions = end["s"].get(source.key, {})
             with source.asked("committing its offsets"):

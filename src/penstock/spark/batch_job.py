@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import Any
 
@@ -15,6 +14,7 @@ from penstock.common.job_status import JobStatus
 from penstock.graph.job_graph import JobGraph, job_spec
 from penstock.runtime.batch_sizer import BatchSizer
 from penstock.runtime.coordinator import SourceCoordinator
+from penstock.runtime.job_life import JobLife
 from penstock.runtime.job_progress import JobProgress
 from penstock.runtime.sink_committer import SinkCommitters
 from penstock.spark.compiler import compile_batch
@@ -34,41 +34,60 @@ class BatchJob:
     def __init__(self, graph: JobGraph, spark: SparkSession, job_id: str) -> None:
         self.graph = graph
         self.job_id = job_id
-        self.status = JobStatus.CREATED
+        self.life = JobLife(job_id, graph.name)
+        self.failure: Exception | None = None
+        """What went wrong while the job was cancelled."""
         self.progress = JobProgress(graph)
         self._spark = spark
-        self._cancelled = threading.Event()
+        self._cancelled = self.life.cancelled
         self._committers = SinkCommitters(graph.vertices)
+
+    @property
+    def status(self) -> JobStatus:
+        """Where the job is in its life."""
+        return self.life.status
 
     def run(self) -> None:
         """Run to the end; raises the job's error."""
-        restarts = Restarts(self.graph.settings.restart_strategy)
         try:
-            self._committers.start(self.job_id, None)
-            while not self._cancelled.is_set():
-                try:
-                    self.status = JobStatus.RUNNING
-                    self._run_attempt(restarts.attempt)
-                    break
-                except PenstockError as error:
-                    if self._cancelled.is_set():
-                        break
-                    pause = restarts.pause_after(error, None)
-                    if pause is None:
-                        raise
-                    self.status = JobStatus.RESTARTING
-                    self.progress.restarted(error)
-                    self._cancelled.wait(pause)
-            self.status = JobStatus.CANCELED if self._cancelled.is_set() else JobStatus.FINISHED
+            try:
+                finished = self._run_attempts(Restarts(self.graph.settings.restart_strategy))
+            except BaseException:
+                self.life.becomes(JobStatus.FAILING)
+                self._committers.close(failed=True)
+                raise
+            self._committers.close()
         except BaseException:
-            self.status = JobStatus.FAILED
+            self.life.end(JobStatus.FAILED)
             raise
-        finally:
-            self._committers.close(failed=self.status is JobStatus.FAILED)
+        self.life.end(JobStatus.FINISHED if finished else JobStatus.CANCELED)
+
+    def _run_attempts(self, restarts: Restarts) -> bool:
+        """Whether the job has finished; otherwise it was cancelled before."""
+        self._committers.start(self.job_id, None)
+        self.life.becomes(JobStatus.CREATED)
+        while not self._cancelled.is_set():
+            try:
+                self.life.becomes(JobStatus.RUNNING)
+                self._run_attempt(restarts.attempt)
+            except PenstockError as error:
+                if self._cancelled.is_set():
+                    self.failure = error
+                    break
+                pause = restarts.pause_after(error, None)
+                if pause is None:
+                    raise
+                self.life.becomes(JobStatus.RESTARTING)
+                self.progress.restarted(error)
+                self._cancelled.wait(pause)
+            else:
+                return True
+        return False
 
     def cancel(self) -> None:
         """Stop the running Spark job, also one that is only about to start."""
-        self._cancelled.set()
+        if not self.life.cancel():
+            return
         java_context: Any = self._spark.sparkContext._jsc
         java_context.sc().cancelJobGroupAndFutureJobs(self.job_id)
 

@@ -11,9 +11,9 @@ from penstock.common.job_id import JobID
 from penstock.graph.job_graph import translate
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import Transformation
+from penstock.runtime.job_client import ThreadJobClient
 from penstock.spark.batch_job import BatchJob
 from penstock.spark.dependencies import ship_dependencies
-from penstock.spark.job_client import SparkJobClient
 from penstock.spark.package import ship_package
 from penstock.spark.session import build_session, has_ended, session_for, stop_session
 from penstock.spark.start_notice import start_notice
@@ -59,5 +59,5 @@ class SparkExecutor:
         job_id = JobID()
         if graph.runs_as_batch:
             spark = session_for(session, shuffle_partitions=graph.channels)
-            return SparkJobClient(job_id, BatchJob(graph, spark, str(job_id)))
-        return SparkJobClient(job_id, StreamingJob(sinks, settings, session, str(job_id)))
+            return ThreadJobClient(job_id, BatchJob(graph, spark, str(job_id)))
+        return ThreadJobClient(job_id, StreamingJob(sinks, settings, session, str(job_id)))

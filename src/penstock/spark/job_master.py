@@ -6,8 +6,6 @@ import contextlib
 import re
 import shutil
 import tempfile
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,12 +28,12 @@ from penstock.runtime.alignment import WatermarkAligner
 from penstock.runtime.batch_sizer import BatchSizer
 from penstock.runtime.coordinator import SourceCoordinator
 from penstock.runtime.frames import REPORT_EDGE, TaskReport, decode_frame
+from penstock.runtime.job_life import JobLife
 from penstock.runtime.job_progress import JobProgress
-from penstock.runtime.queries import QueryBoard
 from penstock.runtime.savepoint.manifest import read_manifest
 from penstock.runtime.savepoint.restore import RestorePlan, plan_restore
 from penstock.runtime.savepoint.storage import absolute
-from penstock.runtime.savepoint.tickets import SavepointTicket, SavepointTickets
+from penstock.runtime.savepoint.tickets import SavepointTicket
 from penstock.runtime.sink_committer import SinkCommitters
 from penstock.runtime.stage import decode_reports
 from penstock.runtime.union_states import UnionStates
@@ -57,39 +55,35 @@ _CANCEL_SECONDS = 3.0
 
 
 class JobMaster:
-    """One job on one Spark session."""
+    """One job on one Spark session, at one parallelism."""
 
     def __init__(
         self,
         graph: JobGraph,
         spark: SparkSession,
-        job_id: str,
+        life: JobLife,
         checkpoint: CheckpointDirectory | None = None,
         progress: JobProgress | None = None,
     ) -> None:
         self.graph = graph
-        self.job_id = job_id
-        self.status = JobStatus.CREATED
+        self.life = life
         self.progress = progress or JobProgress(graph)
-        self.savepoints = SavepointTickets(
-            graph.vertices, job_id, graph.name, compress=graph.settings.snapshot_compression
-        )
-        self.savepoints.on_request = self._wake
+        self.savepoints = life.savepoints
+        self.savepoints.serve(graph.vertices, self._wake)
         self.stopped_with: SavepointTicket | None = None
+        self.on_running: Callable[[], None] | None = None
         self.on_first_commit: Callable[[], None] | None = None
         """Called once, when a batch of this master or of one before in the same directory is durable."""
-        self.queries = QueryBoard()
         self._checkpoint = checkpoint
         self._spark = spark
         self._parallelism = spark.sparkContext.defaultParallelism
         self._committers = SinkCommitters(graph.vertices)
-        self._cancelled = threading.Event()
-        self._cancelled_at = 0.0
+        self._cancelled = life.cancelled
         self._server: SourceServer | None = None
         self._coordinator: SourceCoordinator | None = None
         self._commit_failure: PenstockError | None = None
         self._temporary: str | None = None
-        self._lasting_id = job_id
+        self._lasting_id = life.job_id
         self._base = 0
         self._first_batch_only = False
         self._stopped_at = 0
@@ -97,11 +91,12 @@ class JobMaster:
         self._unions = UnionStates(graph.vertices)
         self._query_started = False
         self._damage_seen_at: int | None = None
+        self._ended = False  # by itself: the last batch is durable
 
     # -- life cycle ---------------------------------------------------------------------------------------------
 
-    def run(self) -> None:
-        """Run to the end, restarting as the restart strategy says; raises the job's error."""
+    def run(self) -> JobStatus:
+        """Run to the end, restarting as the restart strategy says, and say what it was; raises the job's error."""
         restarts = Restarts(self.graph.settings.restart_strategy)
         try:
             checkpoint = self._checkpoint_directory()
@@ -109,6 +104,7 @@ class JobMaster:
             self._start_committers(checkpoint.location)
             self._directory = checkpoint
             self._unions = UnionStates(self.graph.vertices, checkpoint.union_files)
+            self.life.becomes(JobStatus.CREATED)
             while True:
                 try:
                     self._place_frames(restarts.attempt, checkpoint, restore)
@@ -121,20 +117,30 @@ class JobMaster:
                     pause = restarts.pause_after(error, self.progress.checkpoint_id)
                     if pause is None:
                         raise
-                    self.status = JobStatus.RESTARTING
+                    self.life.becomes(JobStatus.RESTARTING)
                     self.progress.restarted(error)
                     if self._cancelled.wait(pause):
                         break
-            self.status = JobStatus.CANCELED if self._cancelled.is_set() else JobStatus.FINISHED
         except BaseException:
-            self.status = JobStatus.FAILED
+            self.life.becomes(JobStatus.FAILING)
+            self._let_go(failed=True)
             raise
-        finally:
-            self.queries.end(f"job '{self.graph.name}' is not running: its state cannot be queried")
-            self.savepoints.end(f"job '{self.graph.name}' has ended: there is nothing to take a savepoint of")
-            if self._temporary is not None:
-                shutil.rmtree(self._temporary, ignore_errors=True)
-            self._committers.close(failed=self.status is JobStatus.FAILED)
+        self._let_go(failed=False)
+        return self._outcome()
+
+    def _let_go(self, *, failed: bool) -> None:
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+        self._committers.close(failed=failed)
+
+    def _outcome(self) -> JobStatus:
+        """Whether the job was cancelled before its end. One that is cancelled when all is done has finished."""
+        ticket = self.stopped_with
+        if ticket is not None and ticket.parallelism is not None:
+            return JobStatus.RESTARTING
+        if ticket is not None:
+            return JobStatus.CANCELED if ticket.cancel else JobStatus.FINISHED
+        return JobStatus.FINISHED if self._ended else JobStatus.CANCELED
 
     def _is_damaged(self, error: PenstockError) -> bool:
         """Whether what the job continues from is wrong, so that it would only fail again.
@@ -148,11 +154,7 @@ class JobMaster:
         return seen == self._damage_seen_at
 
     def cancel(self) -> None:
-        """Stop after the running batch, or without it if it takes long."""
-        if not self._cancelled.is_set():
-            self._cancelled_at = time.monotonic()
-            self._cancelled.set()
-        self.status = JobStatus.CANCELLING if not self.status.is_terminal_state() else self.status
+        """The job's life says that it is cancelled: stop after the running batch, or without it if it takes long."""
         if self._server is not None:
             self._server.stop()
 
@@ -184,7 +186,7 @@ class JobMaster:
             FramePositions(self.graph, checkpoint).check(plan.manifest, plan.location)
         base = 0 if plan is None else plan.manifest.checkpoint_id
         savepoint = None if settings.savepoint_path is None else absolute(settings.savepoint_path)
-        record = checkpoint.claim(self.graph, savepoint, base, self.job_id)
+        record = checkpoint.claim(self.graph, savepoint, base, self.life.job_id)
         checkpoint.check_logs(self.graph.channels)
         self._base = record.base
         if self.graph.frames:
@@ -244,7 +246,7 @@ class JobMaster:
             sizer=BatchSizer(int(fixed) if fixed else None),
             initial=None if restore is None else restore.initial_offset(),
             savepoints=None if first_batch_only else self.savepoints,
-            queries=self.queries,
+            queries=self.life.queries,
             aligner=WatermarkAligner(self.graph.source_vertices),
         )
         last = checkpoint.last_batch if self.graph.frames else None
@@ -281,15 +283,29 @@ class JobMaster:
         writer = (
             frame.writeStream.outputMode("append")
             .option("checkpointLocation", checkpoint)
-            .queryName(f"{settings.job_name} {self.job_id[:8]}-{attempt}")
+            .queryName(f"{settings.job_name} {self.life.job_id[:8]}-{attempt}")
             .trigger(processingTime="0 seconds")
         )
         with start_query(self._spark, writer, self._on_batch) as query:
             self._query_started = True
             if self._cancelled.is_set() or self.stopped_with is not None:
                 server.stop()
-            self.status = JobStatus.RUNNING
+            if self.life.becomes(JobStatus.RUNNING) and self.on_running is not None and not self._first_batch_only:
+                tell, self.on_running = self.on_running, None
+                tell()
             self._watch(query, server)
+        self._ended = not self._first_batch_only and (server.ended or self._ended_unheard())
+
+    def _ended_unheard(self) -> bool:
+        """Whether the last batch became durable though the query was stopped before Spark asked for another."""
+        coordinator = self._coordinator
+        final = None if coordinator is None else coordinator.final
+        if final is None or self._committed_checkpoint() < final["n"]:
+            return False
+        assert coordinator is not None
+        self._on_committed(final=True)
+        coordinator.commit(final)
+        return True
 
     def _watch(self, query: StreamingQuery, server: SourceServer) -> None:
         """Wait for the last commit, then stop the query; or for its failure."""
@@ -305,7 +321,7 @@ class JobMaster:
 
     @property
     def _cannot_wait(self) -> bool:
-        return self._cancelled.is_set() and time.monotonic() - self._cancelled_at > _CANCEL_SECONDS
+        return self.life.seconds_since_cancelled > _CANCEL_SECONDS
 
     def _raise_failure(self, query: StreamingQuery, server: SourceServer) -> None:
         if self._commit_failure is not None:
@@ -364,7 +380,7 @@ class JobMaster:
             coordinator.last_checkpoint = checkpoint_id
         self.progress.batch(reports, checkpoint_id, seconds)
         coordinator.sizer.observe(self.progress.last_source_records, seconds)
-        self.queries.batch_done(reports, checkpoint_id)
+        self.life.queries.batch_done(reports, checkpoint_id)
         ticket = self.savepoints.batch_done(reports, checkpoint_id)
         if ticket is not None and ticket.stop:
             self.stopped_with, self._stopped_at = ticket, checkpoint_id

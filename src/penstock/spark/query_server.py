@@ -91,6 +91,8 @@ class QueryServer:
             return False, f"no job {job_id} is running here"
         try:
             answer = board.ask(name, key, uid).result(_ANSWER_SECONDS)
+        except TimeoutError:
+            return False, f"job {job_id} has not answered within {_ANSWER_SECONDS:g} s: it may be restarting, ask again"
         except Exception as error:
             return False, str(error) or type(error).__name__
         return True, (answer.kind, answer.value)

@@ -64,6 +64,8 @@ class SourceServer:
         self._first = True
         self.boundary = threading.Event()
         """Set when Spark asks for the next batch after the job's last one: everything before is committed."""
+        self.ended = False
+        """Whether the job has come to its end by itself: its last batch is committed."""
         self.failure: Exception | None = None
         self.on_committed: Callable[..., None] | None = None
         """Called when Spark asks for the next batch: every batch before it is committed."""
@@ -124,6 +126,7 @@ class SourceServer:
         while True:
             if self._stop.is_set() or start["end"]:
                 self._coordinator.commit(start)  # Spark tells of a commit with the next batch: there is none
+                self.ended = bool(start["end"])
                 self.boundary.set()
                 return sealed_start
             end = self._coordinator.plan(start)

@@ -7,17 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import pickle
-import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
 
-from penstock.common.completable_future import CompletableFuture
-from penstock.common.errors import JobCancelledError, UnsupportedFeatureError
 from penstock.common.job_client import JobClient
-from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
-from penstock.common.job_status import JobStatus
 from penstock.graph.job_graph import JobGraph, job_spec, translate
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import Transformation
@@ -27,16 +22,18 @@ from penstock.runtime.chain import TaskEnvironment
 from penstock.runtime.coordinator import Offset, SourceCoordinator
 from penstock.runtime.frames import REPORT_EDGE, TaskReport, decode_frame
 from penstock.runtime.job_blob import pack_job, unpack_job
+from penstock.runtime.job_client import ThreadJobClient
+from penstock.runtime.job_life import JobLife
 from penstock.runtime.job_progress import JobProgress
-from penstock.runtime.queries import QueryBoard
 from penstock.runtime.savepoint.restore import plan_restore
-from penstock.runtime.savepoint.tickets import SavepointTickets
+from penstock.runtime.savepoint.tickets import SavepointTicket
 from penstock.runtime.sink_committer import SinkCommitters
 from penstock.runtime.source_stage import SourceStage
 from penstock.runtime.stage import BatchClock, JobSpec, Row, StageChannel, decode_reports
 from penstock.runtime.state.pages import MemoryPageStore
 from penstock.runtime.task import TaskSnapshot
 from penstock.runtime.union_states import UnionStates
+from penstock.testing.mini_running_job import MiniBatchJob, MiniRunningJob
 
 _RECEIVING_SECONDS = 0.005
 _ENDLESS_BATCH = 10_000  # records of a source that has no end: all of them would be no batch
@@ -90,6 +87,7 @@ class MiniClusterJob:
         savepoint: str | None = None,
         allow_non_restored_state: bool = False,
         directory: str | None = None,
+        life: JobLife | None = None,
     ) -> None:
         batch = graph.runs_as_batch
         self.job_id = job_id or (str(JobID()) if snapshot is None else pickle.loads(snapshot)[3])
@@ -100,8 +98,8 @@ class MiniClusterJob:
         elif savepoint is not None:
             restore = plan_restore(savepoint, graph.vertices, graph.edges, ignore_unclaimed=allow_non_restored_state)
         self.graph = graph
-        self.cancelled = threading.Event()
-        """Set it, and the job stops after the running batch."""
+        self.life = life or JobLife(self.job_id, graph.name)
+        self.stopped_with: SavepointTicket | None = None
         self.progress = JobProgress(graph)
         self.committers = SinkCommitters(graph.vertices)
         self._unions = UnionStates(graph.vertices)
@@ -116,8 +114,9 @@ class MiniClusterJob:
         if max_records is None and not all(vertex.operators[0].source.may_end for vertex in graph.source_vertices):
             max_records = _ENDLESS_BATCH
         sizer = BatchSizer(1 << 60 if batch or max_records is None else max_records * len(graph.source_vertices))
-        self._savepoints = SavepointTickets(graph.vertices, self.job_id, graph.name)
-        self.queries = QueryBoard()
+        self._savepoints = self.life.savepoints
+        self._savepoints.serve(graph.vertices, self._wake)
+        self.queries = self.life.queries
         self.coordinator = SourceCoordinator(
             graph.source_vertices,
             clock=clock,
@@ -143,6 +142,15 @@ class MiniClusterJob:
         """Whether the last batch of a bounded job was run."""
         return bool(self.offset["end"])
 
+    @property
+    def over(self) -> bool:
+        """Whether no further batch is to be run: it has finished, was stopped with a savepoint, or cancelled."""
+        return self.finished or self.stopped_with is not None or self.life.cancelled.is_set()
+
+    def _wake(self) -> None:
+        with self.coordinator.changed:
+            self.coordinator.changed.notify_all()
+
     def run_batch(self) -> bool:
         """Run one batch if there is something to do; returns whether there was."""
         self.committers.checkpoint_complete(self.offset["n"])  # of a job that is continued
@@ -165,19 +173,21 @@ class MiniClusterJob:
         self.committers.checkpoint_complete(end["n"], final=self.finished)
         self.coordinator.batch_done(reports)
         self.progress.batch(reports, end["n"], 0.0)
-        self._savepoints.batch_done(reports, end["n"])
+        ticket = self._savepoints.batch_done(reports, end["n"])
+        if ticket is not None and ticket.stop:
+            self.stopped_with = ticket
         self.queries.batch_done(reports, end["n"])
         return True
 
     def run(self) -> None:
-        """Run until there is nothing to do, or the job is cancelled."""
-        while not (self.finished or self.cancelled.is_set()) and self.run_batch():
+        """Run until there is nothing to do, or the job is over."""
+        while not self.over and self.run_batch():
             pass
 
     def run_to_end(self) -> None:
         """Run until the job is finished; waits for sources that are still receiving and can come to an end."""
         self.run()
-        while not (self.finished or self.cancelled.is_set()) and self.coordinator.may_end:
+        while not self.over and self.coordinator.may_end:
             with self.coordinator.changed:
                 self.coordinator.changed.wait(_RECEIVING_SECONDS)
             self.run()
@@ -216,6 +226,7 @@ class MiniClusterJob:
 
     def close(self) -> None:
         """Close user functions, sources and sinks, also if one of them fails."""
+        self.queries.committed(self.offset["n"])
         with contextlib.ExitStack() as stack:
             stack.callback(self.committers.close)
             stack.callback(self.coordinator.close)
@@ -284,6 +295,7 @@ class MiniCluster:
         job_id: str | None = None,
         savepoint: str | None = None,
         allow_non_restored_state: bool = False,
+        life: JobLife | None = None,
     ) -> MiniClusterJob:
         """Start a job without running it; `snapshot` continues an earlier one, `savepoint` a perhaps changed one.
 
@@ -301,80 +313,22 @@ class MiniCluster:
             directory=directory,
             savepoint=savepoint or settings.savepoint_path,
             allow_non_restored_state=allow_non_restored_state or settings.ignore_unclaimed_state,
+            life=life,
         )
 
     def submit(self, sinks: list[Transformation], settings: JobSettings) -> JobClient:
         """Run a job to its end, in a thread of its own."""
-        return MiniClusterJobClient(self.start(sinks, settings))
+        life = JobLife(str(JobID()), settings.job_name, compress_savepoints=settings.snapshot_compression)
 
+        first = self.start(sinks, settings, job_id=life.job_id, life=life)
+        if first.graph.runs_as_batch:
+            return ThreadJobClient(JobID(life.job_id), MiniBatchJob(first))
 
-class MiniClusterJobClient(JobClient):
-    """The client of a job that runs in a thread of its own."""
+        def plan(parallelism: int) -> JobGraph:
+            return translate(sinks, replace(settings, parallelism=parallelism))
 
-    def __init__(self, job: MiniClusterJob) -> None:
-        self.job = job
-        self._job_id = JobID(job.job_id)
-        self._status = JobStatus.RUNNING
-        self._result: CompletableFuture[JobExecutionResult] = CompletableFuture()
-        threading.Thread(target=self._run, name=f"penstock-job-{self._job_id}", daemon=True).start()
+        def start(parallelism: int, savepoint: str) -> MiniClusterJob:
+            changed = replace(settings, parallelism=parallelism, ignore_unclaimed_state=False)
+            return self.start(sinks, changed, job_id=life.job_id, savepoint=savepoint, life=life)
 
-    def _run(self) -> None:
-        job, started = self.job, time.monotonic()
-        try:
-            job.run_to_end()
-            job.close()
-        except BaseException as error:
-            with contextlib.suppress(Exception):  # the first error is the one that counts
-                job.close()
-            self._status = JobStatus.FAILED
-            self._result.complete_exceptionally(error)
-            return
-        if job.cancelled.is_set() and not job.finished:
-            self._status = JobStatus.CANCELED
-            name = job.graph.name
-            self._result.complete_exceptionally(JobCancelledError(f"job '{name}' was cancelled", job_id=job.job_id))
-            return
-        self._status = JobStatus.FINISHED
-        runtime = int((time.monotonic() - started) * 1000)
-        self._result.complete(JobExecutionResult(self._job_id, runtime, job.progress.metrics))
-
-    @property
-    def progress(self) -> JobProgress:
-        """Records, watermarks, state and metrics."""
-        return self.job.progress
-
-    def get_job_id(self) -> JobID:
-        """The job's id."""
-        return self._job_id
-
-    def get_job_status(self) -> CompletableFuture[JobStatus]:
-        """Where the job is in its life."""
-        status = self._status  # only the job's own thread writes it: a job that has ended stays so
-        if status is JobStatus.RUNNING and self.job.cancelled.is_set():
-            status = JobStatus.CANCELLING
-        return CompletableFuture.completed(status)
-
-    def cancel(self) -> CompletableFuture[None]:
-        """Stop after the running batch; the future is done when the job has stopped."""
-        self.job.cancelled.set()
-        done: CompletableFuture[None] = CompletableFuture()
-        self._result.add_done_callback(lambda _: done.complete(None))
-        return done
-
-    def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
-        """The result, or the error."""
-        return self._result
-
-    def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
-        """The metrics."""
-        return CompletableFuture.completed(dict(self.job.progress.metrics))
-
-    def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        """Use MiniClusterJob.snapshot()."""
-        raise UnsupportedFeatureError("a mini cluster job is written with MiniClusterJob.snapshot()")
-
-    def stop_with_savepoint(
-        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
-    ) -> CompletableFuture[str]:
-        """Use MiniClusterJob.snapshot()."""
-        raise UnsupportedFeatureError("a mini cluster job is written with MiniClusterJob.snapshot()")
+        return ThreadJobClient(JobID(life.job_id), MiniRunningJob(first, plan, start, settings.savepoint_dir))

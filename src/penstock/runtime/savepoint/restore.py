@@ -129,6 +129,16 @@ def adopt_max_parallelism(known: int, vertex: JobVertex, chained: ChainedOperato
                 edge.max_parallelism = known
 
 
+def check_key_groups(now: list[JobVertex], vertices: list[JobVertex], edges: list[JobEdge]) -> None:
+    """Refuse to rescale a job above its number of key groups: that of the first start stays."""
+    known = {chained.operator_id: chained for vertex in now for chained in vertex.operators}
+    for vertex in vertices:
+        for chained in vertex.operators:
+            before = known.get(chained.operator_id)
+            if before is not None and before.operator is not None and before.operator.keyed:
+                adopt_max_parallelism(before.max_parallelism, vertex, chained, edges)
+
+
 # -- in the task ------------------------------------------------------------------------------------------------------
 
 

@@ -24,10 +24,17 @@ from penstock.runtime.savepoint.storage import Directory, absolute, directory_at
 class SavepointTicket:
     """One savepoint that somebody waits for."""
 
-    def __init__(self, location: str, *, stop: bool, drain: bool, compress: bool) -> None:
+    def __init__(
+        self, location: str, *, stop: bool, drain: bool, cancel: bool, parallelism: int | None, compress: bool
+    ) -> None:
         self.request = SavepointRequest(os.urandom(8).hex(), location, compress)
-        self.stop = stop
         self.drain = drain
+        self.cancel = cancel
+        """Whether the job that stops with it ends as cancelled."""
+        self.parallelism = parallelism
+        """With which the job goes on from it; None if it does not."""
+        self.stop = stop or cancel or parallelism is not None
+        """Whether its batch is the last one, of the job or at this parallelism."""
         self.future: CompletableFuture[str] = CompletableFuture()
 
     def fail(self, error: Exception) -> None:
@@ -39,14 +46,18 @@ class SavepointTicket:
 
 
 class SavepointTickets:
-    """The savepoints of one job, taken one after the other."""
+    """The savepoints of one job, taken one after the other.
 
-    def __init__(self, vertices: list[JobVertex], job_id: str, job_name: str, *, compress: bool = False) -> None:
-        self._vertices = vertices
+    A job that is rescaled stops with a savepoint, too: whoever asks meanwhile has his turn when the job runs again.
+    """
+
+    def __init__(self, job_id: str, job_name: str, *, compress: bool = False) -> None:
+        self._vertices: list[JobVertex] = []
         self._job_id = job_id
         self._job_name = job_name
         self._compress = compress
         self._waiting: deque[SavepointTicket] = deque()
+        self._submitting: set[str] = set()  # locations that are looked at
         self._lock = threading.Lock()
         self._ended: str | None = None
         self._offsets: dict[int, tuple[SavepointTicket, Json]] = {}  # by checkpoint id
@@ -54,27 +65,64 @@ class SavepointTickets:
         """Where the engine's own sources are at a checkpoint, by operator id."""
         self.on_request: Callable[[], None] = lambda: None
 
-    def submit(self, root: str, *, stop: bool = False, drain: bool = False) -> SavepointTicket:
-        """Ask for a savepoint below a directory; `stop`: it is the job's last act, `drain`: event time ends first."""
+    def serve(self, vertices: list[JobVertex], on_request: Callable[[], None]) -> None:
+        """From now on it is this form of the job that writes savepoints; nothing is left of batches of another."""
+        with self._lock:
+            self._vertices = vertices
+            self._offsets = {}
+            self.on_request = on_request
+
+    def submit(
+        self,
+        root: str,
+        *,
+        stop: bool = False,
+        drain: bool = False,
+        cancel: bool = False,
+        parallelism: int | None = None,
+    ) -> SavepointTicket:
+        """Ask for a savepoint below a directory.
+
+        :param stop: it is the job's last act; with `cancel`, the job ends as cancelled
+        :param drain: event time ends first
+        :param parallelism: the job stops with it, and goes on from it with this parallelism
+        """
         location = join(root, f"savepoint-{self._job_id[:6]}-{os.urandom(6).hex()}")
-        ticket = SavepointTicket(location, stop=stop, drain=drain, compress=self._compress)
+        ticket = SavepointTicket(
+            location, stop=stop, drain=drain, cancel=cancel, parallelism=parallelism, compress=self._compress
+        )
+        with self._lock:
+            ended = self._ended
+            self._submitting |= {location} if ended is None else set()
+        if ended is not None:
+            ticket.fail(SavepointError(ended))
+            return ticket
+        failure: Exception | None = None
         try:
-            location = ticket.request.location = absolute(location)
-            probe = directory_at(location)  # a directory that cannot be used must not disturb the job
+            ticket.request.location = absolute(location)
+            probe = directory_at(ticket.request.location)  # one that cannot be used must not disturb the job
             with probe.create("probe.tmp") as stream:
                 stream.write(b"")
             probe.remove("probe.tmp")
         except Exception as error:
-            ticket.fail(error)
-            return ticket
+            failure = error
         with self._lock:
-            ended = self._ended
-            if ended is None:
+            self._submitting.discard(location)
+            if failure is None and self._ended is not None:
+                failure = SavepointError(self._ended)
+            elif failure is None:
                 self._waiting.append(ticket)
-        if ended is not None:
-            ticket.fail(SavepointError(ended))
+        if failure is not None:
+            ticket.fail(failure)
         self.on_request()
         return ticket
+
+    @property
+    def names(self) -> set[str]:
+        """The directories of all that are not written yet."""
+        with self._lock:
+            locations = [*self._submitting, *(ticket.request.location for ticket in self._waiting)]
+        return {location.rpartition("/")[2] for location in locations}
 
     @property
     def draining(self) -> bool:

@@ -1,11 +1,10 @@
-"""The client of a job that runs on Spark: the job master in a thread of its own."""
+"""The client of a job that runs in a thread of its own, on whichever engine."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from penstock.common.completable_future import CompletableFuture
 from penstock.common.errors import JobCancelledError, UnsupportedFeatureError
@@ -14,30 +13,40 @@ from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
 from penstock.runtime.job_progress import JobProgress
-from penstock.spark.streaming_job import StreamingJob
+from penstock.runtime.running_job import RunningJob
+
+__all__ = ["RunnableJob", "ThreadJobClient"]
 
 
-class RunnableJob:
+class RunnableJob(Protocol):
     """What a client drives: a streaming or a batch job."""
 
-    status: JobStatus
-    progress: JobProgress
+    @property
+    def status(self) -> JobStatus:
+        """Where the job is in its life; when `run` has returned, at its end."""
+
+    @property
+    def graph(self) -> Any:
+        """The job graph as it runs now."""
+
+    @property
+    def progress(self) -> JobProgress:
+        """Records, watermarks, state."""
 
     def run(self) -> None:
-        """Run to the end."""
+        """Run to the end; raises the job's error."""
 
     def cancel(self) -> None:
         """Ask to stop."""
 
 
-class SparkJobClient(JobClient):
-    """Handle of a submitted job."""
+class ThreadJobClient(JobClient):
+    """Handle of a submitted job. Status and result agree: both come from the one end that the job had."""
 
-    def __init__(self, job_id: JobID, job: Any, on_end: Callable[[], None] | None = None) -> None:
+    def __init__(self, job_id: JobID, job: RunnableJob) -> None:
         self._job_id = job_id
-        self.job = job
-        self._on_end = on_end
-        self._result: CompletableFuture[JobExecutionResult] = CompletableFuture()
+        self.job: Any = job
+        self._result: CompletableFuture[JobExecutionResult] = CompletableFuture.computing()
         self._started = time.monotonic()
         self._thread = threading.Thread(target=self._run, name=f"penstock-job-{job_id}", daemon=True)
         self._thread.start()
@@ -46,20 +55,15 @@ class SparkJobClient(JobClient):
         try:
             self.job.run()
         except BaseException as error:
-            self._end()
             self._result.complete_exceptionally(error)
             return
-        self._end()
         if self.job.status is JobStatus.CANCELED:  # whoever waits for the result must not take it for the whole
-            reason = f"job '{self.job.graph.name}' was cancelled"
-            self._result.complete_exceptionally(JobCancelledError(reason, job_id=str(self._job_id)))
+            cancelled = JobCancelledError(f"job '{self.job.graph.name}' was cancelled", job_id=str(self._job_id))
+            cancelled.__cause__ = getattr(self.job, "failure", None)
+            self._result.complete_exceptionally(cancelled)
             return
         runtime = int((time.monotonic() - self._started) * 1000)
         self._result.complete(JobExecutionResult(self._job_id, runtime, self.job.progress.metrics))
-
-    def _end(self) -> None:
-        if self._on_end is not None:
-            self._on_end()
 
     @property
     def progress(self) -> JobProgress:
@@ -76,7 +80,7 @@ class SparkJobClient(JobClient):
         return CompletableFuture.completed(self.job.status)
 
     def cancel(self) -> CompletableFuture[None]:
-        """Stop after the running batch; the future is done when the job has stopped."""
+        """Stop after the running batch; the future is done when the job is over, cancelled or finished just before."""
         self.job.cancel()
         done: CompletableFuture[None] = CompletableFuture()
         self._result.add_done_callback(lambda _: done.complete(None))
@@ -109,12 +113,12 @@ class SparkJobClient(JobClient):
         return self._when_over(self._streaming.savepoint(savepoint_directory, cancel=True))
 
     def rescale(self, parallelism: int) -> CompletableFuture[None]:
-        """Continue with another parallelism; the future is done when the job was handed over."""
+        """Continue with another parallelism; the future is done when the job runs again."""
         return self._streaming.rescale(parallelism)
 
     @property
-    def _streaming(self) -> StreamingJob:
-        if not isinstance(self.job, StreamingJob):
+    def _streaming(self) -> RunningJob:
+        if not isinstance(self.job, RunningJob):
             raise UnsupportedFeatureError("a batch job has no state to save: it starts again from the beginning")
         return self.job
 

@@ -1,0 +1,232 @@
+"""A streaming job from its start to its end: a master for each parallelism it was given, one after the other.
+
+An engine says what a master is (`Master`) and how one follows another (`RunningJob._successor`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
+
+from penstock.common.completable_future import CompletableFuture
+from penstock.common.errors import JobExecutionError, SavepointError
+from penstock.common.job_status import JobStatus
+from penstock.runtime.job_life import JobLife
+from penstock.runtime.job_progress import JobProgress
+from penstock.runtime.savepoint.storage import directory_at, join
+from penstock.runtime.savepoint.tickets import SavepointTicket, savepoint_root
+
+__all__ = ["Master", "RunningJob", "carried_progress", "dispose_of_rescaling"]
+
+
+class Master(Protocol):
+    """Runs a job at one parallelism."""
+
+    on_running: Callable[[], None] | None
+    """Called once, when the job runs."""
+
+    @property
+    def graph(self) -> Any:
+        """The job graph."""
+
+    @property
+    def progress(self) -> JobProgress:
+        """What was done so far."""
+
+    @property
+    def stopped_with(self) -> SavepointTicket | None:
+        """The savepoint that was the last thing it did."""
+
+    def run(self) -> JobStatus:
+        """Run to the end, and say what it was; `RESTARTING` if the job is to go on at another parallelism.
+
+        Raises the job's error.
+        """
+
+    def cancel(self) -> None:
+        """The job's life says that it was cancelled: stop soon."""
+
+
+class RunningJob(ABC):
+    """What the client of a streaming job drives. Whoever asks, asks the job's life, which all its masters share."""
+
+    def __init__(self, life: JobLife, savepoint_dir: str | None) -> None:
+        self.life = life
+        self.failure: BaseException | None = None
+        """What went wrong while the job was cancelled."""
+        self._savepoint_dir = savepoint_dir
+        self._master: Any = None
+        self._handed_over: CompletableFuture[None] | None = None  # by a master that has stopped; its successor starts
+
+    @abstractmethod
+    def _successor(self, parallelism: int, savepoint: str) -> Master:
+        """A master that goes on from a savepoint."""
+
+    @abstractmethod
+    def _check_parallelism(self, parallelism: int) -> None:
+        """Refuse one that the job cannot have: once it has stopped it is too late."""
+
+    def _check_savepoint(self) -> None:
+        """Refuse a savepoint that the job cannot take."""
+
+    def _over(self, status: JobStatus) -> None:
+        """The job has come to this end: let go of what was for the whole job."""
+
+    @property
+    def _lasting_directory(self) -> str | None:
+        """Where the savepoint of a rescaling goes; None: into a temporary directory."""
+        return self._savepoint_dir
+
+    # -- what a client asks -------------------------------------------------------------------------------------
+
+    @property
+    def status(self) -> JobStatus:
+        """Where the job is in its life."""
+        return self.life.status
+
+    @property
+    def progress(self) -> JobProgress:
+        """Records, watermarks, state."""
+        progress: JobProgress = self._master.progress
+        return progress
+
+    @property
+    def graph(self) -> Any:
+        """The job graph as it runs now."""
+        return self._master.graph
+
+    def cancel(self) -> None:
+        """Stop after the running batch; a job that is being rescaled stops as well."""
+        if self.life.cancel():
+            self._master.cancel()  # one that takes its place just now sees it by itself
+
+    def savepoint(
+        self, directory: str | None, *, stop: bool = False, drain: bool = False, cancel: bool = False
+    ) -> CompletableFuture[str]:
+        """Take a savepoint, perhaps as the last act."""
+        root = savepoint_root(directory, self._savepoint_dir)
+        self._check_savepoint()
+        return self.life.savepoints.submit(root, stop=stop, drain=drain, cancel=cancel).future
+
+    def rescale(self, parallelism: int) -> CompletableFuture[None]:
+        """Continue with another parallelism; after those rescalings that were asked for before."""
+        self._check_parallelism(parallelism)
+        self._check_savepoint()
+        done: CompletableFuture[None] = CompletableFuture()
+        known = self._lasting_directory
+        root = tempfile.mkdtemp(prefix="penstock-rescaled-") if known is None else join(known, "rescaled")
+        ticket = self.life.savepoints.submit(root, parallelism=parallelism)
+        ticket.future.add_done_callback(partial(self._stopped_to_rescale, root, done))
+        return done
+
+    def _stopped_to_rescale(self, root: str, done: CompletableFuture[None], taken: CompletableFuture[str]) -> None:
+        error = taken.exception()
+        if error is None:
+            self._handed_over = done
+            return
+        with contextlib.suppress(OSError):  # of no use any more, if it was made for this
+            os.rmdir(root)  # noqa: PTH106 - it may be an address
+        done.complete_exceptionally(error)
+
+    # -- the job's thread ---------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Run to the end, through all rescalings; raises the job's error."""
+        error: BaseException | None = None
+        try:
+            status = self._run_masters()
+            self._over(status)
+        except BaseException as raised:
+            error = raised
+            wanted = isinstance(raised, Exception) and self.life.cancelled.is_set()  # it was to end, and so it does
+            status = JobStatus.CANCELED if wanted else JobStatus.FAILED
+            with contextlib.suppress(Exception):  # the first error is the one that counts
+                self._over(status)
+        self._end(status, error)
+        if error is not None and status is JobStatus.FAILED:
+            raise error
+        self.failure = error
+
+    def _run_masters(self) -> JobStatus:
+        while True:
+            status: JobStatus = self._master.run()
+            if status is not JobStatus.RESTARTING:
+                return status
+            ticket: SavepointTicket = self._master.stopped_with
+            if self.life.cancelled.is_set():
+                dispose_of_rescaling(ticket.request.location)
+                return JobStatus.CANCELED
+            self.life.becomes(JobStatus.RESTARTING)
+            assert ticket.parallelism is not None
+            try:
+                master = self._successor(ticket.parallelism, ticket.request.location)
+            except BaseException:
+                if self._lasting_directory is None:  # nobody would find it
+                    dispose_of_rescaling(ticket.request.location)
+                raise
+            master.on_running = self._runs_again
+            self._master = master
+            ticket.future.complete(ticket.request.location)
+
+    def _runs_again(self) -> None:
+        done, self._handed_over = self._handed_over, None
+        if done is not None:
+            done.complete(None)
+
+    def _end(self, status: JobStatus, error: BaseException | None = None) -> None:
+        """The job has this state, and whoever waits for something is told."""
+        ticket: SavepointTicket | None = self._master.stopped_with
+        stopped = ticket is not None and ticket.parallelism is None
+        location = ticket.request.location if ticket is not None and stopped else None
+        self.life.end(status, location if error is None else None)
+        if ticket is not None:
+            self._tell(ticket, status, error)
+        done, self._handed_over = self._handed_over, None
+        if done is not None:
+            done.complete_exceptionally(self._not_rescaled(status, error))
+
+    def _tell(self, ticket: SavepointTicket, status: JobStatus, error: BaseException | None) -> None:
+        """Tell whoever waits for the savepoint the job has stopped with, if nobody has yet."""
+        location = ticket.request.location
+        if ticket.parallelism is not None:
+            ticket.future.complete_exceptionally(self._not_rescaled(status, error))
+        elif error is not None:
+            ticket.future.complete_exceptionally(
+                SavepointError(
+                    f"the savepoint {location} is complete, but the job ended as {status.name} before it had stopped "
+                    f"({_first_line(error)}). What sinks commit after a checkpoint may not be committed: start the job "
+                    "again from its checkpoint directory if it has one"
+                )
+            )
+        else:
+            ticket.future.complete(location)
+
+    def _not_rescaled(self, status: JobStatus, error: BaseException | None) -> JobExecutionError:
+        how = "was cancelled" if status is JobStatus.CANCELED else "failed"
+        why = "" if error is None else f": {_first_line(error)}"
+        return JobExecutionError(f"job '{self.life.job_name}' {how} while it was rescaled{why}")
+
+
+def _first_line(error: BaseException) -> str:
+    """The whole of it is in the job's result."""
+    return str(error).partition("\n")[0] or type(error).__name__
+
+
+def carried_progress(progress: JobProgress) -> JobProgress:
+    """What a job that was rescaled has done so far; where its tasks are is asked anew."""
+    for vertex in progress.vertices.values():
+        vertex.watermarks.clear()
+        vertex.state_bytes.clear()
+    return progress
+
+
+def dispose_of_rescaling(savepoint: str) -> None:
+    """Remove the savepoint that a job without a checkpoint directory was rescaled by."""
+    directory_at(savepoint).dispose()
+    with contextlib.suppress(OSError):  # made for this one; another may have come since
+        os.rmdir(savepoint.rpartition("/")[0])  # noqa: PTH106 - it may be an address
