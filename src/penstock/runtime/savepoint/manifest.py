@@ -7,7 +7,7 @@ import zlib
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.common.errors import SavepointError
+from penstock.common.errors import SavepointError, shorten
 from penstock.runtime.savepoint.blocks import BlockFile
 from penstock.runtime.savepoint.storage import Directory, directory_at
 from penstock.runtime.state.state_types import PYTHON, merged
@@ -201,7 +201,7 @@ def read_manifest(location: str) -> Manifest:
     except SavepointError:
         raise
     except (ValueError, TypeError, KeyError) as error:
-        raise SavepointError(f"the file {METADATA} of the savepoint in {location} is damaged: {error!r}") from None
+        raise SavepointError(f"the file {METADATA} of the savepoint in {location} is damaged: {shorten(error)}") from None
 
 
 def verify(location: str) -> Manifest:
