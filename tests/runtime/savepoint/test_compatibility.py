@@ -102,6 +102,15 @@ def test_values_of_a_state_without_a_type_are_looked_at(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "wanted", [Types.SQL_TIMESTAMP(), Types.SQL_DATE(), Types.SQL_TIME(), Types.INSTANT()], ids=str
+)
+def test_numbers_without_a_type_do_not_become_times(tmp_path, wanted):
+    path = saved(tmp_path, ValueStateDescriptor("last"))
+    with pytest.raises(InvalidProgramError, match="it has values of type int, which cannot become"):
+        restored(path, ValueStateDescriptor("last", wanted)).job.run()
+
+
+@pytest.mark.parametrize(
     ("before", "after", "message"),
     [
         (

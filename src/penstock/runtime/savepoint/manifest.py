@@ -201,7 +201,9 @@ def read_manifest(location: str) -> Manifest:
     except SavepointError:
         raise
     except (ValueError, TypeError, KeyError) as error:
-        raise SavepointError(f"the file {METADATA} of the savepoint in {location} is damaged: {shorten(error)}") from None
+        raise SavepointError(
+            f"the file {METADATA} of the savepoint in {location} is damaged: {shorten(error)}"
+        ) from None
 
 
 def verify(location: str) -> Manifest:

@@ -62,7 +62,9 @@ def _local_path(location: str) -> str | None:
     address = location[len("file:") :]
     host, slash, path = address[2:].partition("/") if address.startswith("//") else ("", "", address)
     if host not in ("", "localhost"):
-        raise SavepointError(f"the address {location} names a machine '{host}' and no directory: use file:///{host}/...")
+        raise SavepointError(
+            f"the address {location} names a machine '{host}' and no directory: use file:///{host}/..."
+        )
     return unquote(slash + path)
 
 
