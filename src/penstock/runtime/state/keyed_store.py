@@ -27,6 +27,7 @@ from penstock.runtime.state.keyed_states import (
     SlotValueStateWithMutableDefault,
 )
 from penstock.runtime.state.page_chunks import Growing, by_namespace, itself
+from penstock.runtime.state.page_table import Sweep
 from penstock.runtime.state.state_types import describe
 from penstock.runtime.state.ttl import (
     Ttl,
@@ -65,12 +66,14 @@ class KeyedStateFactory:
         if ttl is not None:
             kind += " with TTL"
         sweep: Any = None
-        if ttl is not None and not namespaced:
+        if ttl is not None:
             sweep = ttl.sweep_value
             if isinstance(descriptor, ListStateDescriptor):
                 sweep = ttl.sweep_list
             elif isinstance(descriptor, MapStateDescriptor):
                 sweep = ttl.sweep_map
+            if namespaced:
+                sweep = _sweep_each(sweep)
         outside = descriptor.get_queryable_state_name()
         if outside is not None:
             self.backend.queryable[outside] = descriptor.name
@@ -95,6 +98,20 @@ def _growing(descriptor: StateDescriptor, *, namespaced: bool) -> Growing | None
     if not isinstance(descriptor, (ListStateDescriptor, MapStateDescriptor)):
         return None
     return by_namespace if namespaced else itself
+
+
+def _sweep_each(sweep: Sweep) -> Sweep:
+    """What a sweep leaves of each namespace."""
+
+    def swept(stored: dict[Any, Any], now: int) -> Any:
+        kept = {}
+        for namespace, value in stored.items():
+            left = sweep(value, now)
+            if left is not None:  # what has lost nothing stays the same object: it may be a chunked one
+                kept[namespace] = value if len(left) == len(value) else left
+        return kept or None
+
+    return swept
 
 
 def _plain(descriptor: StateDescriptor, cell: Cell) -> Any:
