@@ -118,6 +118,22 @@ def test_keyed_state_is_read_by_uid_and_name(tmp_path):
         reader.read_keyed_state("y", "x")
 
 
+def test_state_of_keys_and_state_of_windows_are_not_read_as_each_other(tmp_path):
+    def job(stream):
+        windows = stream.key_by(by_key).window(EventTimeSessionWindows.with_gap(Time.milliseconds(5)))
+        counted = windows.trigger(CountTrigger.of(100)).process(Elements()).uid("windows")
+        return counted.union(totals(stream))
+
+    reader = Job(job, *ELEMENTS).save(tmp_path)
+    assert sorted(reader.read_window_state("windows", "count-trigger"))[0] == ("a", TimeWindow(0, 8), 4)
+    for name in ("window-contents", "count-trigger"):
+        with pytest.raises(SavepointError, match=rf"'{name}' of operator .* keys and windows: use read_window_state"):
+            reader.read_keyed_state("windows", name)
+    for uid, name in (("totals", "by parity"), ("windows", "merging-window-set")):
+        with pytest.raises(SavepointError, match=rf"'{name}' of operator .* is state of keys: use read_keyed_state"):
+            reader.read_window_state(uid, name)
+
+
 def test_timers_are_read_with_their_domain(tmp_path):
     reader = Job(totals, *ELEMENTS).save(tmp_path)
     timers = sorted(reader.read_timers("totals"))
@@ -286,8 +302,8 @@ def test_operator_and_broadcast_state_can_be_filled_and_read(tmp_path):
     assert list(reader.read_list_state("lists", "list")) == [1, 2, 3]
     assert list(reader.read_union_state("lists", "union")) == [1]
     assert dict(reader.read_broadcast_state("rules", "rules")) == {"x": "X", "y": "Y"}
-    with pytest.raises(SavepointError, match=r"no union state 'list'; it has: 'list' \(split\), 'union' \(union\)"):
-        list(reader.read_union_state("lists", "list"))
+    with pytest.raises(SavepointError, match=r"no union list state 'list'; it has: 'list' \(list state\), 'union'"):
+        reader.read_union_state("lists", "list")
 
     def job(stream):
         rules = stream.filter(lambda value: False).broadcast(RULES)

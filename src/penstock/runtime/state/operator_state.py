@@ -25,7 +25,7 @@ from penstock.runtime.state.pages import PageStore
 from penstock.runtime.state.state_types import TypeDescription, describe, mismatch, slot_adapter
 
 SPLIT, UNION, BROADCAST, RAW = "split", "union", "broadcast", "raw"
-_KINDS = {SPLIT: "list state", UNION: "union list state", BROADCAST: "broadcast state", RAW: "an operator's own state"}
+MODES = {SPLIT: "list state", UNION: "union list state", BROADCAST: "broadcast state", RAW: "an operator's own state"}
 
 
 def operator_state_page(operator_id: str, name: str) -> str:
@@ -128,7 +128,7 @@ class OperatorStateBackend(OperatorStateStore):
         known = self._layout.get(name) if slot is None else slot.mode
         if known not in (None, mode):
             raise InvalidProgramError(
-                f"operator state '{name}'{self._whose} is {_KINDS[known]} and cannot be used as {_KINDS[mode]}: use a "
+                f"operator state '{name}'{self._whose} is {MODES[known]} and cannot be used as {MODES[mode]}: use a "
                 "new name for state of another kind"
             )
         if slot is None:
