@@ -6,7 +6,7 @@ import pytest
 from support import At, Script, Wm, collected
 
 from penstock.common import Row, Time, WatermarkStrategy
-from penstock.common.errors import InvalidProgramError, PenstockError, SavepointError
+from penstock.common.errors import InvalidProgramError, PenstockError, SavepointError, UserFunctionError
 from penstock.core.window import CountTrigger, GlobalWindow, GlobalWindows, TimeEvictor, TimeWindow
 from penstock.datastream import (
     AggregateFunction,
@@ -15,7 +15,7 @@ from penstock.datastream import (
     StreamExecutionEnvironment,
 )
 from penstock.datastream.connectors.sinks import CollectSink
-from penstock.datastream.functions import BroadcastProcessFunction
+from penstock.datastream.functions import BroadcastProcessFunction, KeySelector
 from penstock.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -125,7 +125,7 @@ def test_state_of_keys_and_state_of_windows_are_not_read_as_each_other(tmp_path)
         return counted.union(totals(stream))
 
     reader = Job(job, *ELEMENTS).save(tmp_path)
-    assert sorted(reader.read_window_state("windows", "count-trigger"))[0] == ("a", TimeWindow(0, 8), 4)
+    assert min(reader.read_window_state("windows", "count-trigger")) == ("a", TimeWindow(0, 8), 4)
     for name in ("window-contents", "count-trigger"):
         with pytest.raises(SavepointError, match=rf"'{name}' of operator .* keys and windows: use read_window_state"):
             reader.read_keyed_state("windows", name)
@@ -432,3 +432,69 @@ def test_only_the_aggregate_is_kept_and_the_result_made_when_somebody_asks(tmp_p
     reader = job.save(tmp_path)
     assert dict(reader.read_keyed_state("folds", "sum")) == {"a": 3, "b": 5}
     assert dict(reader.read_keyed_state("folds", "mean")) == {"a": (3, 2), "b": (5, 1)}
+
+
+# -- what cannot be --------------------------------------------------------------------------------------------------
+
+
+class FirstField(KeySelector):
+    def get_key(self, value):
+        return value[0]
+
+
+@pytest.mark.parametrize("key", [0, "f0", FirstField(), by_key], ids=["position", "name", "selector", "function"])
+def test_keys_are_given_as_in_a_job(tmp_path, key):
+    made = OperatorTransformation.bootstrap_with([("a", 1), ("b", 2)]).key_by(key).transform(Fill())
+    path = SavepointWriter.new_savepoint().with_operator("totals", made).write(str(tmp_path / "new"))
+    assert dict(SavepointReader.read(path).read_keyed_state("totals", "total")) == {"a": 1, "b": 2}
+    pairs = OperatorTransformation.bootstrap_with([("a", 1)]).key_by(0, 1).transform(Fill())
+    path = SavepointWriter.new_savepoint().with_operator("totals", pairs).write(str(tmp_path / "pairs"))
+    assert dict(SavepointReader.read(path).read_keyed_state("totals", "total")) == {("a", 1): 1}
+
+
+class Refuses(StateBootstrapFunction):
+    def initialize_state(self, context):
+        pass
+
+    def snapshot_state(self, context):
+        pass
+
+    def process_element(self, value):
+        raise ValueError(f"not {value}")
+
+
+class RefusesRules(BroadcastStateBootstrapFunction):
+    def process_element(self, value, ctx):
+        raise ValueError(f"not {value}")
+
+
+@pytest.mark.parametrize("function", [Refuses(), RefusesRules()], ids=["list", "broadcast"])
+def test_an_element_that_a_bootstrap_function_refuses_is_named(tmp_path, function):
+    made = OperatorTransformation.bootstrap_with([7]).transform(function)
+    with pytest.raises(UserFunctionError, match=r"(?s)operator 'x'.*process_element.*record: 7.*ValueError: not 7"):
+        SavepointWriter.new_savepoint().with_operator("x", made).write(str(tmp_path / "new"))
+    assert not (tmp_path / "new").exists()
+
+
+def test_timestamps_that_are_none_are_named_with_their_element(tmp_path):
+    def made(timestamp_of):
+        stamped = OperatorTransformation.bootstrap_with([("a", 1)]).assign_timestamps(timestamp_of)
+        windows = stamped.key_by(0).window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+        SavepointWriter.new_savepoint().with_operator("x", windows.process(Elements())).write(str(tmp_path / "new"))
+
+    with pytest.raises(InvalidProgramError, match=r"element \('a', 1\) for operator 'x' is '1'.* as an int"):
+        made(lambda value: "1")
+    with pytest.raises(UserFunctionError, match=r"(?s)assign_timestamps.*\('a', 1\).*IndexError"):
+        made(lambda value: value[2])
+
+
+def test_what_is_no_bootstrap_is_refused_at_once():
+    writer = SavepointWriter.new_savepoint()
+    with pytest.raises(InvalidProgramError, match="an iterable or from a DataFrame, got 5"):
+        OperatorTransformation.bootstrap_with(5)
+    with pytest.raises(InvalidProgramError, match=r"operator 'x' is what OperatorTransformation\..* makes, got"):
+        writer.with_operator("x", Fill())
+    with pytest.raises(InvalidProgramError, match="the uid of an operator must be a string that is not empty"):
+        writer.with_operator("", OperatorTransformation.bootstrap_with([1]).transform(Refuses()))
+    with pytest.raises(SavepointError, match="an int from 1 to 32768, got '4'"):
+        SavepointWriter.new_savepoint("4")
