@@ -74,7 +74,7 @@ class OperatorTransformation:
     """Where state made from data begins."""
 
     @staticmethod
-    def bootstrap_with(data: Iterable[Any]) -> OneInputStateTransformation:
+    def bootstrap_with(data: Any) -> OneInputStateTransformation:
         """From an iterable (also an endless generator's slice: it is read once), or from a Spark DataFrame's rows."""
         if not (isinstance(data, Iterable) or _is_frame(data)):
             raise InvalidProgramError(f"state is made from an iterable or from a DataFrame, got {shorten(data)}")
