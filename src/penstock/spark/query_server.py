@@ -91,6 +91,11 @@ class QueryServer:
             return False, f"no job {job_id} is running here"
         try:
             answer = board.ask(name, key, uid).result(_ANSWER_SECONDS)
+        except TimeoutError:
+            return False, (
+                f"job {job_id} has not answered within {_ANSWER_SECONDS:.0f} s: it is restarting, or its batches take "
+                "longer than that. Ask again"
+            )
         except Exception as error:
             return False, str(error) or type(error).__name__
         return True, (answer.kind, answer.value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from penstock.common.errors import InvalidProgramError
+from penstock.common.errors import InvalidProgramError, StateAccessError
 from penstock.core.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -142,12 +142,14 @@ def _with_ttl(descriptor: StateDescriptor, cell: Cell, ttl: Ttl) -> Any:
     return TtlAggregatingState(cell, ttl, descriptor.get_agg_function())  # type: ignore[attr-defined]
 
 
-def read_only_state(descriptor: StateDescriptor, kind: str, stored: Any, cell: Callable[[Any], Any]) -> Any:
+def read_only_state(name: str, descriptor: StateDescriptor, kind: str, stored: Any, cell: Callable[[Any], Any]) -> Any:
     """A state object over a stored value of that kind, which must be what the descriptor asks for."""
     plain = kind.removesuffix(" with TTL")
-    wanted = next((name for cls, name in _KINDS.items() if isinstance(descriptor, cls)), None)
+    if plain not in _KINDS.values():
+        raise StateAccessError(f"state '{name}' is state of windows, not of keys alone: it cannot be queried")
+    wanted = next((known for cls, known in _KINDS.items() if isinstance(descriptor, cls)), None)
     if wanted != plain:
-        raise InvalidProgramError(f"state '{descriptor.name}' is a {plain} and cannot be read as a {wanted}")
+        raise InvalidProgramError(f"state '{name}' is a {plain} and cannot be read as a {wanted}")
     return _plain(descriptor, cell(without_stamps(kind, stored)))
 
 
