@@ -1,6 +1,7 @@
 """Savepoints as data: read, made from data, changed, and continued by a job."""
 
 import time
+from pathlib import Path
 
 import pytest
 from support import At, Script, Wm, collected
@@ -498,3 +499,32 @@ def test_what_is_no_bootstrap_is_refused_at_once():
         writer.with_operator("", OperatorTransformation.bootstrap_with([1]).transform(Refuses()))
     with pytest.raises(SavepointError, match="an int from 1 to 32768, got '4'"):
         SavepointWriter.new_savepoint("4")
+
+
+def test_an_iterator_is_not_taken_for_the_elements_that_are_left_in_it(tmp_path):
+    writer = SavepointWriter.new_savepoint().with_operator("totals", filled(iter([("a", 1)])))
+    writer.write(str(tmp_path / "first"))
+    with pytest.raises(SavepointError, match="operator 'totals' came from an iterator, which was read by an earlier"):
+        writer.write(str(tmp_path / "second"))
+    again = SavepointWriter.new_savepoint().with_operator("totals", filled([("a", 1)]))
+    for name in ("third", "fourth"):
+        path = again.write(str(tmp_path / name))
+        assert dict(SavepointReader.read(path).read_keyed_state("totals", "total")) == {"a": 1}
+
+
+def test_a_damaged_savepoint_is_not_changed_into_another(tmp_path):
+    reader = Job(totals, *ELEMENTS).save(tmp_path)
+    damaged = next(Path(reader.location).glob("*/keyed-*.data"))
+    content = bytearray(damaged.read_bytes())
+    content[20] ^= 1
+    damaged.write_bytes(content)
+    with pytest.raises(SavepointError, match=rf"file .*{damaged.name} of the savepoint .* is damaged"):
+        SavepointWriter.from_existing_savepoint(reader.location).write(str(tmp_path / "new"))
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_source_that_is_not_there_is_named_with_those_that_are(tmp_path):
+    reader = Job(totals, *ELEMENTS).save(tmp_path)
+    for ask in (reader.source_positions, SavepointWriter.from_existing_savepoint(reader.location).remove_source):
+        with pytest.raises(SavepointError, match=r"no source with uid 'x'; it has: 'Source: Script' \(uid 'source'\)"):
+            ask("x")

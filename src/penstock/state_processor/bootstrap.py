@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.common.checks import is_int
-from penstock.common.errors import InvalidProgramError, shorten
+from penstock.common.errors import InvalidProgramError, SavepointError, shorten
 from penstock.core.functions import AggregateFunction, ReduceFunction
 from penstock.core.state import BroadcastState, MapStateDescriptor
 from penstock.core.window import Evictor, Trigger, WindowAssigner
@@ -187,12 +187,20 @@ class Bootstrap:
         self._timestamp_of = timestamp_of
         self._operator = operator
         self._key_selector = key_selector
+        self._read = False
 
     def write(self, request: SavepointRequest, operator_id: str, uid: str, max_parallelism: int) -> list[Json]:
         """Make the state and write it; what was written, part by part."""
         filler = _Filler(self._operator, self._timestamp_of, request, operator_id, uid, max_parallelism)
         if not _is_frame(self._data):
-            return [filler.fill(0, 1, iter(self._data))]
+            elements = iter(self._data)
+            if elements is self._data and self._read:  # what is left of an iterator is not the state
+                raise SavepointError(
+                    f"the elements for operator '{uid}' came from an iterator, which was read by an earlier write(): "
+                    "give bootstrap_with() a list, or a new iterator"
+                )
+            self._read = True
+            return [filler.fill(0, 1, elements)]
         from penstock.spark.savepoint_frames import write_frame
 
         select = self._key_selector

@@ -56,10 +56,8 @@ class SavepointReader:
 
     def source_positions(self, uid: str) -> dict[str, Any]:
         """Where a source stands: the offset of each split."""
-        for source_id, source in self.manifest.sources.items():
-            if uid in (source["uid"], source_id, source["name"]):
-                return {split: position[0] for split, position in source["splits"].items()}
-        raise SavepointError(f"the savepoint has no source with uid '{uid}'")
+        source = self.manifest.sources[self.manifest.find_source(uid)]
+        return {split: position[0] for split, position in source["splits"].items()}
 
     # -- keyed state --------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
+import zlib
 from dataclasses import replace
 
 from penstock.common.checks import is_int, require_name
@@ -80,11 +80,8 @@ class SavepointWriter:
 
     def remove_source(self, uid: str) -> SavepointWriter:
         """Forget where a source was: it starts from its beginning."""
-        for source_id, source in list(self._manifest.sources.items()):
-            if uid in (source["uid"], source_id, source["name"]):
-                del self._manifest.sources[source_id]
-                return self
-        raise SavepointError(f"the savepoint has no source with uid '{uid}'")
+        del self._manifest.sources[self._manifest.find_source(uid)]
+        return self
 
     def write(self, path: str) -> str:
         """Write the savepoint into a new directory; returns its path."""
@@ -117,5 +114,13 @@ class SavepointWriter:
         if origin.size(METADATA) is None:
             raise SavepointError(f"there is no complete savepoint in {origin.location}")
         for file in self._manifest.files():
+            checksum = 0
             with origin.open(file["path"]) as source, target.create(file["path"]) as copy:
-                shutil.copyfileobj(source, copy, 1 << 20)
+                while chunk := source.read(1 << 20):
+                    checksum = zlib.crc32(chunk, checksum)
+                    copy.write(chunk)
+            if checksum != file["crc32"]:
+                raise SavepointError(
+                    f"file {file['path']} of the savepoint in {origin.location} is damaged (it does not match its "
+                    "checksum): begin with another savepoint"
+                )

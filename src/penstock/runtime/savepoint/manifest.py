@@ -101,6 +101,14 @@ class Manifest:
         known = ", ".join(sorted(operator.title for operator in self.operators.values())) or "none"
         raise SavepointError(f"the savepoint has no operator with uid '{uid}'; it has: {known}")
 
+    def find_source(self, uid: str) -> str:
+        """The operator id of the source with this uid, generated id or name."""
+        for source_id, source in self.sources.items():
+            if uid in (source["uid"], source_id, source["name"]):
+                return source_id
+        known = ", ".join(f"'{s['name']}' (uid {s['uid'] or source_id!r})" for source_id, s in self.sources.items())
+        raise SavepointError(f"the savepoint has no source with uid '{uid}'; it has: {known or 'none'}")
+
     def files(self) -> list[Json]:
         """Descriptions of all data files."""
         found = [
