@@ -496,6 +496,21 @@ def test_unclaimed_operator_state_is_refused_unless_allowed(tmp_path):
     assert changed().start(path, allow_non_restored_state=True).feed(2) == ["2"]
 
 
+def test_state_of_an_operator_that_runs_with_its_source_now_is_refused_unless_allowed(tmp_path):
+    program = listing(2).start()
+    program.feed(1)
+    path = program.stop(tmp_path)
+
+    def changed():
+        program = Program(2)
+        program.stream().map(str).uid("lists").sink_to(program.sink)  # in one chain with the source: it keeps no state
+        return program
+
+    with pytest.raises(SavepointError, match=r"has state of operator .*'lists'.*, which keeps none in this job"):
+        changed().start(path)
+    assert changed().start(path, allow_non_restored_state=True).feed(2) == ["2"]
+
+
 @dataclass
 class Counts(MapFunction, ListCheckpointed):
     def restore_state(self, state):
