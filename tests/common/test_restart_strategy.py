@@ -176,3 +176,28 @@ def test_attempts_are_counted_anew_after_a_quiet_time():
 def test_what_flink_refuses_is_refused(make):
     with pytest.raises(InvalidProgramError):
         make()
+
+
+@pytest.mark.parametrize("name", ["fixed-delay", "failure-rate", "exponential-delay"])
+def test_flinks_other_spelling_is_the_same_strategy(name):
+    first, second = (
+        RestartStrategies.from_configuration(Configuration().set_string("restart-strategy.type", spelling))
+        for spelling in (name, name.replace("-", ""))
+    )
+    assert first.get_description() == second.get_description()
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        lambda: RestartStrategies.fixed_delay_restart("3", 1),
+        lambda: RestartStrategies.failure_rate_restart(1.5, 1, 1),
+        lambda: RestartStrategies.exponential_delay_restart(backoff_multiplier="2"),
+        lambda: RestartStrategies.exponential_delay_restart(attempts_before_reset=0),
+        lambda: RestartStrategies.exponential_delay_restart(attempts_before_reset=-1),
+    ],
+    ids=["attempts", "rate", "multiplier", "no attempt", "fewer"],
+)
+def test_numbers_that_are_none_are_refused_when_the_strategy_is_made(strategy):
+    with pytest.raises(InvalidProgramError, match="must"):
+        strategy()

@@ -1,4 +1,5 @@
 import pickle
+from datetime import timedelta
 
 import pytest
 
@@ -121,6 +122,18 @@ def test_ttl_defaults_are_flinks():
     assert cleanup.get_incremental_cleanup_strategy().get_cleanup_size() == 5
     assert not cleanup.get_incremental_cleanup_strategy().run_cleanup_for_every_record()
     assert cleanup.get_rocksdb_compact_filter_cleanup_strategy().get_query_time_after_num_entries() == 1000
+
+
+@pytest.mark.parametrize("ttl", [timedelta(seconds=2), 2_000], ids=["timedelta", "milliseconds"])
+def test_ttl_is_any_length_of_time(ttl):
+    config = StateTtlConfig.new_builder(ttl).build()
+    assert config.ttl_millis == config.get_ttl().to_milliseconds() == 2_000
+
+
+@pytest.mark.parametrize("config", [None, StateTtlConfig.new_builder(Time.hours(1))], ids=["none", "not built"])
+def test_ttl_that_is_none_is_refused_at_once(config):
+    with pytest.raises(InvalidProgramError, match=r"the time to live of state 'v' is what .*build\(\) gives, got"):
+        ValueStateDescriptor("v").enable_time_to_live(config)
 
 
 def test_ttl_builder_sets_everything():

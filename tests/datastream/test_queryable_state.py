@@ -20,6 +20,7 @@ from penstock.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
+from penstock.spark import query_server
 from penstock.spark.query_server import QueryServer
 from penstock.testing import ManualClock, MiniCluster
 
@@ -60,6 +61,16 @@ class Keeps(KeyedProcessFunction):
         self.hidden.add(number)
 
 
+class SameName(KeyedProcessFunction):
+    def open(self, runtime_context):
+        descriptor = ValueStateDescriptor("own")
+        descriptor.set_queryable("not the only one")
+        self.own = runtime_context.get_state(descriptor)
+
+    def process_element(self, value, ctx):
+        self.own.update(value[1])
+
+
 def started(parallelism=3, cold=False):
     cluster = MiniCluster(clock=ManualClock(5), cold=cold)
     env = StreamExecutionEnvironment(executor=cluster).set_parallelism(parallelism)
@@ -67,6 +78,9 @@ def started(parallelism=3, cold=False):
     keyed = env.from_source(source, WatermarkStrategy.no_watermarks(), "Script").key_by(lambda v: v[0])
     keyed.process(Keeps()).uid("keeps").print()
     keyed.as_queryable_state("latest")
+    keyed.process(SameName()).uid("same 1").print()
+    keyed.process(SameName()).uid("same 2").print()
+    keyed.count_window(100).reduce(lambda a, b: b).uid("windows").print()
     job = cluster.start(list(env._sinks), env._job_settings("job"))
     job.run()
     return job
@@ -97,6 +111,15 @@ def test_a_name_or_key_that_is_unknown_is_an_error():
     job.queries.end("over")
     with pytest.raises(StateAccessError, match="over"):
         job.queries.ask("latest", "c").result()
+
+
+def test_a_name_that_several_operators_have_is_nobodys():
+    job = started()
+    which, one = job.queries.ask("not the only one", "c"), job.queries.ask("own", "c", "same 2")
+    job.run()
+    with pytest.raises(StateAccessError, match="several operators of the job have queryable state 'not the only one'"):
+        which.result()
+    assert one.result().value == 6
 
 
 class KnownOnOneSide:
@@ -188,15 +211,36 @@ def test_another_process_can_ask(served):
 
 
 def test_what_cannot_be_answered_is_said(served):
-    with pytest.raises(InvalidProgramError, match="is a value state and cannot be read as a list state"):
+    with pytest.raises(InvalidProgramError, match="'last temperature' is a value state and cannot be read as a list"):
         served.get_kv_state("the job", "last temperature", "a", None, ListStateDescriptor("any")).result(60)
     with pytest.raises(StateAccessError, match="no job other is running here"):
         served.get_kv_state("other", "last temperature", "a", None, ValueStateDescriptor("any")).result(60)
     with pytest.raises(StateAccessError, match="no queryable state server"):
         QueryableStateClient("127.0.0.1", 1).get_kv_state("x", "y", "a", None, ValueStateDescriptor("any")).result(60)
+    with pytest.raises(StateAccessError, match="'window-contents' is state of windows, not of keys alone"):
+        served.get_kv_state("the job", "window-contents", "a", None, ValueStateDescriptor("any"), uid="windows").result(
+            60
+        )
+    with pytest.raises(StateAccessError, match="needs the descriptor of the state"):
+        served.get_kv_state("the job", "latest", "a", None, "any")
     other = QueryableStateClient("127.0.0.1", 1, b"secret")
     with pytest.raises(StateAccessError, match="no queryable state server answers on"):
         other.get_kv_state("x", "y", "a", None, ValueStateDescriptor("any")).result(60)
+
+
+def test_a_job_that_does_not_answer_is_said_to_be_busy_or_restarting(monkeypatch):
+    monkeypatch.setattr(query_server, "_ANSWER_SECONDS", 0.01)
+    server = QueryServer.on_port(0)
+    server.register("restarting", started().queries)  # nobody runs its batches
+    with (
+        QueryableStateClient("127.0.0.1", server.port) as client,
+        pytest.raises(
+            StateAccessError, match=r"restarting has not answered within .*: it is restarting, or its batches"
+        ),
+    ):
+        client.get_kv_state("restarting", "latest", "a", None, ValueStateDescriptor("any")).result(60)
+    with pytest.raises(StateAccessError, match="this client was shut down"):
+        client.get_kv_state("restarting", "latest", "a", None, ValueStateDescriptor("any"))
 
 
 def test_somebody_who_connects_and_says_nothing_or_nonsense_keeps_nobody_waiting(served):

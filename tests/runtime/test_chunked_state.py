@@ -234,8 +234,9 @@ def test_a_key_beside_a_large_one_does_not_write_it():
     assert task.store.take_written() < everything / 5
 
 
-def test_elements_that_expire_leave_the_store_chunk_by_chunk():
-    task, _ = filled(with_ttl(ListStateDescriptor("held")), count=0)
+@pytest.mark.parametrize("namespaced", [False, True])
+def test_elements_that_expire_leave_the_store_chunk_by_chunk(namespaced):
+    task, _ = filled(with_ttl(ListStateDescriptor("held")), namespaced=namespaced, count=0)
     (state,) = task.states
     most = 0
     for number in range(100):
@@ -265,6 +266,22 @@ def test_entries_that_expire_leave_the_store_chunk_by_chunk():
     task.backend.set_current_key("k")
     assert {key[0] for key, _ in state.items()} == set(range(90, 100))
     assert task.chunk_names() == task.live_chunks()
+
+
+@pytest.mark.parametrize("namespaced", [False, True])
+def test_elements_that_expire_leave_the_store_though_nobody_touches_their_key(namespaced):
+    task, everything = filled(with_ttl(ListStateDescriptor("held")), namespaced=namespaced)
+    task.now = TTL - 1
+    task.backend.set_current_key("k")
+    task.states[0].add(["last"])
+    task.snapshot()
+    task.now = TTL
+    for _ in range(task.backend.directory.page_count):
+        task.snapshot()
+    assert sum(map(len, task.store.blobs.values())) < everything / 20
+    assert task.chunk_names() == task.live_chunks()
+    task.backend.set_current_key("k")
+    assert list(task.states[0].get()) == [["last"]]
 
 
 def test_a_large_list_that_is_cleared_leaves_nothing():

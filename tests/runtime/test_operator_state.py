@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.common.errors import InvalidProgramError
-from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor
+from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from penstock.runtime.state.operator_state import OperatorStateBackend
 from penstock.runtime.state.pages import MemoryPageStore
 
@@ -103,3 +103,16 @@ def test_the_same_name_is_the_same_state(store):
     again = restored(backend, store)
     with pytest.raises(InvalidProgramError, match="'numbers' is list state and cannot be used as broadcast state"):
         again.get_broadcast_state(MapStateDescriptor("numbers"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "descriptor", "message"),
+    [
+        ("get_list_state", ValueStateDescriptor("v"), r"list state of operator 'x' was asked for .* no ListState"),
+        ("get_union_list_state", RULES, r"union list state of operator 'x' .* which is no ListStateDescriptor"),
+        ("get_broadcast_state", NUMBERS, r"broadcast state of operator 'x' .* which is no MapStateDescriptor"),
+    ],
+)
+def test_a_descriptor_of_another_kind_is_refused(store, kind, descriptor, message):
+    with pytest.raises(InvalidProgramError, match=message):
+        getattr(OperatorStateBackend("op", store, operator_name="x"), kind)(descriptor)

@@ -1,11 +1,13 @@
 """Functions that keep operator state: CheckpointedFunction (spec: 3.7, ch. 7)."""
 
+import threading
 from itertools import pairwise
 
 import pytest
 from support import script
 
 from penstock.common import Types
+from penstock.common.errors import PenstockError
 from penstock.datastream import CheckpointedFunction, MapFunction
 from penstock.datastream.functions import ListCheckpointed
 from penstock.datastream.state import ListStateDescriptor
@@ -97,6 +99,46 @@ def test_restore_state_is_called_with_nothing_at_the_first_start_and_splits_are_
     assert (function.count, function.parts) == (0, 0)
     function.count = 23
     assert function.snapshot_state(1, 0) == [3, 3, 3, 2, 2, 2, 2, 2, 2, 2]
+
+
+class Returns(MapFunction, ListCheckpointed):
+    def __init__(self, kept):
+        self.kept = kept
+
+    def restore_state(self, state):
+        self.restored = state
+
+    def snapshot_state(self, checkpoint_id, timestamp):
+        return self.kept
+
+    def map(self, value):
+        return value, self.restored
+
+
+def test_a_list_checkpointed_function_may_have_nothing_to_keep(hand):
+    source = script(hand.env, [1], bounded=False)
+    hand.watch(source.global_().map(Returns(None)))
+    assert hand.step() == [(1, [])]
+    source._source.source.add(2)
+    assert hand.step() == [(2, [])]
+
+
+@pytest.mark.parametrize(
+    ("keep", "message"),
+    [
+        (lambda: 5, r"snapshot_state\(\) of operator 'keeps' returned 5: return a list"),
+        (lambda: [threading.Lock()], "operator state 'list-checkpointed' of operator 'keeps' cannot be pickled"),
+    ],
+    ids=["no list", "cannot be pickled"],
+)
+def test_what_cannot_be_kept_is_named_with_its_operator(hand, keep, message):
+    class Keeps(Returns):
+        def snapshot_state(self, checkpoint_id, timestamp):
+            return keep()
+
+    hand.watch(script(hand.env, [1], bounded=False).global_().map(Keeps(None)).name("keeps"))
+    with pytest.raises(PenstockError, match=message):
+        hand.step()
 
 
 class Told(MapFunction, ListCheckpointed):

@@ -8,11 +8,15 @@ from penstock.datastream import KeyedProcessFunction, RuntimeContext
 from penstock.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
+    MapState,
     MapStateDescriptor,
     ReducingStateDescriptor,
     StateTtlConfig,
+    ValueState,
     ValueStateDescriptor,
 )
+from penstock.datastream.window import GlobalWindows, Trigger, TriggerResult
+from penstock.state_processor import SavepointReader
 
 WRITE = StateTtlConfig.UpdateType.OnCreateAndWrite
 READ = StateTtlConfig.UpdateType.OnReadAndWrite
@@ -180,3 +184,53 @@ def test_in_the_background_state_is_removed_unless_that_is_switched_off(hand, cl
     source._source.source.add(*[(n, ("update", n)) for n in range(1000, 1004)])
     hand.step()
     assert (sum(hand.job.progress.vertices[1].state_bytes.values()) < before) is removes
+
+
+class Sometimes(Trigger):
+    """Counts the elements of the last 100 ms in a state of each kind, and keeps none of them."""
+
+    def on_element(self, element, timestamp, window, ctx):
+        ttl = StateTtlConfig.new_builder(Time.milliseconds(100)).build()
+        for descriptor in (
+            ValueStateDescriptor("value", Types.INT()),
+            ListStateDescriptor("list", Types.INT()),
+            MapStateDescriptor("map", Types.INT(), Types.INT()),
+            ReducingStateDescriptor("reducing", max, Types.INT()),
+        ):
+            descriptor.enable_time_to_live(ttl)
+            state = ctx.get_partitioned_state(descriptor)
+            if isinstance(state, MapState):
+                state.put(1, 1)
+            elif isinstance(state, ValueState):
+                state.update(1)
+            else:
+                state.add(1)
+        return TriggerResult.PURGE
+
+    def on_processing_time(self, time, window, ctx):
+        return TriggerResult.CONTINUE
+
+    def on_event_time(self, time, window, ctx):
+        return TriggerResult.CONTINUE
+
+    def on_merge(self, window, ctx):
+        raise NotImplementedError
+
+    def clear(self, window, ctx):
+        pass
+
+
+def test_expired_state_of_windows_and_triggers_is_removed_too(hand, tmp_path):
+    """A global window is never cleaned up: what its trigger keeps for a time must go by itself."""
+    source = script(hand.env, range(50), bounded=False)
+    windows = source.key_by(lambda n: n).window(GlobalWindows.create()).trigger(Sometimes())
+    hand.watch(windows.reduce(lambda a, b: a).uid("windows"))
+    hand.step()
+    before = sum(hand.job.progress.vertices[1].state_bytes.values())
+    hand.clock.advance(1000)
+    source._source.source.add(*range(1000, 1050))
+    hand.step()
+    assert sum(hand.job.progress.vertices[1].state_bytes.values()) < before * 1.5
+    reader = SavepointReader.read(hand.job.savepoint(str(tmp_path)))
+    for name in ("value", "list", "map", "reducing"):
+        assert {key for key, *_ in reader.read_window_state("windows", name)} == set(range(1000, 1050))

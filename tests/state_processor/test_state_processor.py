@@ -1,12 +1,13 @@
 """Savepoints as data: read, made from data, changed, and continued by a job."""
 
 import time
+from pathlib import Path
 
 import pytest
 from support import At, Script, Wm, collected
 
 from penstock.common import Row, Time, WatermarkStrategy
-from penstock.common.errors import InvalidProgramError, PenstockError, SavepointError
+from penstock.common.errors import InvalidProgramError, PenstockError, SavepointError, UserFunctionError
 from penstock.core.window import CountTrigger, GlobalWindow, GlobalWindows, TimeEvictor, TimeWindow
 from penstock.datastream import (
     AggregateFunction,
@@ -15,7 +16,7 @@ from penstock.datastream import (
     StreamExecutionEnvironment,
 )
 from penstock.datastream.connectors.sinks import CollectSink
-from penstock.datastream.functions import BroadcastProcessFunction
+from penstock.datastream.functions import BroadcastProcessFunction, KeySelector
 from penstock.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -116,6 +117,22 @@ def test_keyed_state_is_read_by_uid_and_name(tmp_path):
         reader.read_keyed_state("totals", "x")
     with pytest.raises(SavepointError, match=r"no operator with uid 'y'; it has: .*'totals'"):
         reader.read_keyed_state("y", "x")
+
+
+def test_state_of_keys_and_state_of_windows_are_not_read_as_each_other(tmp_path):
+    def job(stream):
+        windows = stream.key_by(by_key).window(EventTimeSessionWindows.with_gap(Time.milliseconds(5)))
+        counted = windows.trigger(CountTrigger.of(100)).process(Elements()).uid("windows")
+        return counted.union(totals(stream))
+
+    reader = Job(job, *ELEMENTS).save(tmp_path)
+    assert min(reader.read_window_state("windows", "count-trigger")) == ("a", TimeWindow(0, 8), 4)
+    for name in ("window-contents", "count-trigger"):
+        with pytest.raises(SavepointError, match=rf"'{name}' of operator .* keys and windows: use read_window_state"):
+            reader.read_keyed_state("windows", name)
+    for uid, name in (("totals", "by parity"), ("windows", "merging-window-set")):
+        with pytest.raises(SavepointError, match=rf"'{name}' of operator .* is state of keys: use read_keyed_state"):
+            reader.read_window_state(uid, name)
 
 
 def test_timers_are_read_with_their_domain(tmp_path):
@@ -286,8 +303,8 @@ def test_operator_and_broadcast_state_can_be_filled_and_read(tmp_path):
     assert list(reader.read_list_state("lists", "list")) == [1, 2, 3]
     assert list(reader.read_union_state("lists", "union")) == [1]
     assert dict(reader.read_broadcast_state("rules", "rules")) == {"x": "X", "y": "Y"}
-    with pytest.raises(SavepointError, match=r"no union state 'list'; it has: 'list' \(split\), 'union' \(union\)"):
-        list(reader.read_union_state("lists", "list"))
+    with pytest.raises(SavepointError, match=r"no union list state 'list'; it has: 'list' \(list state\), 'union'"):
+        reader.read_union_state("lists", "list")
 
     def job(stream):
         rules = stream.filter(lambda value: False).broadcast(RULES)
@@ -416,3 +433,98 @@ def test_only_the_aggregate_is_kept_and_the_result_made_when_somebody_asks(tmp_p
     reader = job.save(tmp_path)
     assert dict(reader.read_keyed_state("folds", "sum")) == {"a": 3, "b": 5}
     assert dict(reader.read_keyed_state("folds", "mean")) == {"a": (3, 2), "b": (5, 1)}
+
+
+# -- what cannot be --------------------------------------------------------------------------------------------------
+
+
+class FirstField(KeySelector):
+    def get_key(self, value):
+        return value[0]
+
+
+@pytest.mark.parametrize("key", [0, "f0", FirstField(), by_key], ids=["position", "name", "selector", "function"])
+def test_keys_are_given_as_in_a_job(tmp_path, key):
+    made = OperatorTransformation.bootstrap_with([("a", 1), ("b", 2)]).key_by(key).transform(Fill())
+    path = SavepointWriter.new_savepoint().with_operator("totals", made).write(str(tmp_path / "new"))
+    assert dict(SavepointReader.read(path).read_keyed_state("totals", "total")) == {"a": 1, "b": 2}
+    pairs = OperatorTransformation.bootstrap_with([("a", 1)]).key_by(0, 1).transform(Fill())
+    path = SavepointWriter.new_savepoint().with_operator("totals", pairs).write(str(tmp_path / "pairs"))
+    assert dict(SavepointReader.read(path).read_keyed_state("totals", "total")) == {("a", 1): 1}
+
+
+class Refuses(StateBootstrapFunction):
+    def initialize_state(self, context):
+        pass
+
+    def snapshot_state(self, context):
+        pass
+
+    def process_element(self, value):
+        raise ValueError(f"not {value}")
+
+
+class RefusesRules(BroadcastStateBootstrapFunction):
+    def process_element(self, value, ctx):
+        raise ValueError(f"not {value}")
+
+
+@pytest.mark.parametrize("function", [Refuses(), RefusesRules()], ids=["list", "broadcast"])
+def test_an_element_that_a_bootstrap_function_refuses_is_named(tmp_path, function):
+    made = OperatorTransformation.bootstrap_with([7]).transform(function)
+    with pytest.raises(UserFunctionError, match=r"(?s)operator 'x'.*process_element.*record: 7.*ValueError: not 7"):
+        SavepointWriter.new_savepoint().with_operator("x", made).write(str(tmp_path / "new"))
+    assert not (tmp_path / "new").exists()
+
+
+def test_timestamps_that_are_none_are_named_with_their_element(tmp_path):
+    def made(timestamp_of):
+        stamped = OperatorTransformation.bootstrap_with([("a", 1)]).assign_timestamps(timestamp_of)
+        windows = stamped.key_by(0).window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+        SavepointWriter.new_savepoint().with_operator("x", windows.process(Elements())).write(str(tmp_path / "new"))
+
+    with pytest.raises(InvalidProgramError, match=r"element \('a', 1\) for operator 'x' is '1'.* as an int"):
+        made(lambda value: "1")
+    with pytest.raises(UserFunctionError, match=r"(?s)assign_timestamps.*\('a', 1\).*IndexError"):
+        made(lambda value: value[2])
+
+
+def test_what_is_no_bootstrap_is_refused_at_once():
+    writer = SavepointWriter.new_savepoint()
+    with pytest.raises(InvalidProgramError, match="an iterable or from a DataFrame, got 5"):
+        OperatorTransformation.bootstrap_with(5)
+    with pytest.raises(InvalidProgramError, match=r"operator 'x' is what OperatorTransformation\..* makes, got"):
+        writer.with_operator("x", Fill())
+    with pytest.raises(InvalidProgramError, match="the uid of an operator must be a string that is not empty"):
+        writer.with_operator("", OperatorTransformation.bootstrap_with([1]).transform(Refuses()))
+    with pytest.raises(SavepointError, match="an int from 1 to 32768, got '4'"):
+        SavepointWriter.new_savepoint("4")
+
+
+def test_an_iterator_is_not_taken_for_the_elements_that_are_left_in_it(tmp_path):
+    writer = SavepointWriter.new_savepoint().with_operator("totals", filled(iter([("a", 1)])))
+    writer.write(str(tmp_path / "first"))
+    with pytest.raises(SavepointError, match="operator 'totals' came from an iterator, which was read by an earlier"):
+        writer.write(str(tmp_path / "second"))
+    again = SavepointWriter.new_savepoint().with_operator("totals", filled([("a", 1)]))
+    for name in ("third", "fourth"):
+        path = again.write(str(tmp_path / name))
+        assert dict(SavepointReader.read(path).read_keyed_state("totals", "total")) == {"a": 1}
+
+
+def test_a_damaged_savepoint_is_not_changed_into_another(tmp_path):
+    reader = Job(totals, *ELEMENTS).save(tmp_path)
+    damaged = next(Path(reader.location).glob("*/keyed-*.data"))
+    content = bytearray(damaged.read_bytes())
+    content[20] ^= 1
+    damaged.write_bytes(content)
+    with pytest.raises(SavepointError, match=rf"file .*{damaged.name} of the savepoint .* is damaged"):
+        SavepointWriter.from_existing_savepoint(reader.location).write(str(tmp_path / "new"))
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_source_that_is_not_there_is_named_with_those_that_are(tmp_path):
+    reader = Job(totals, *ELEMENTS).save(tmp_path)
+    for ask in (reader.source_positions, SavepointWriter.from_existing_savepoint(reader.location).remove_source):
+        with pytest.raises(SavepointError, match=r"no source with uid 'x'; it has: 'Source: Script' \(uid 'source'\)"):
+            ask("x")

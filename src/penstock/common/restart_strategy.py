@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
+from penstock.common.checks import is_int
 from penstock.common.configuration import Configuration
 from penstock.common.errors import InvalidProgramError
 from penstock.common.time import Duration, Time, parse_duration, to_millis
@@ -189,7 +190,7 @@ class _FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
     def __init__(
         self, max_failure_rate: int, failure_interval: Length, delay_between_attempts_interval: Length
     ) -> None:
-        if max_failure_rate <= 0:
+        if _not_negative(max_failure_rate, "the failure rate") == 0:
             raise InvalidProgramError(f"the failure rate must be positive, got {max_failure_rate}")
         self._max_failure_rate = max_failure_rate
         self._failure_interval = to_millis(failure_interval)
@@ -233,6 +234,14 @@ class _ExponentialDelayRestartStrategyConfiguration(RestartStrategyConfiguration
                 f"the first wait must be at least 1 ms and not above the largest, "
                 f"got {self.initial_backoff} ms and {self.max_backoff} ms"
             )
+        if not all(isinstance(number, (int, float)) for number in (self.backoff_multiplier, self.jitter_factor)):
+            raise InvalidProgramError(
+                "the multiplier and the jitter factor of exponential delay must be numbers, got "
+                f"{self.backoff_multiplier!r} and {self.jitter_factor!r}"
+            )
+        attempts = self.attempts_before_reset
+        if attempts is not None and _not_negative(attempts, "the number of attempts before a reset") == 0:
+            raise InvalidProgramError("the number of attempts before a reset must be positive; None is without end")
         if self.backoff_multiplier <= 1 or not 0 <= self.jitter_factor <= 1 or self.reset_backoff_threshold < 1:
             raise InvalidProgramError(
                 "exponential delay needs a multiplier > 1, a jitter factor from 0 to 1 and a reset threshold > 0, "
@@ -334,7 +343,7 @@ class RestartStrategies:
         name = configuration.get_string("restart-strategy.type") or configuration.get_string("restart-strategy")
         if name is None:
             return None
-        read = _from_configuration.get(name.strip().lower().replace("delay", "-delay").replace("--", "-"))
+        read = _from_configuration.get(name.strip().lower().replace("-", ""))  # Flink has both spellings
         if read is None:
             raise InvalidProgramError(
                 f"unknown restart-strategy.type {name!r}: use none, fixed-delay, failure-rate or exponential-delay"
@@ -343,6 +352,8 @@ class RestartStrategies:
 
 
 def _not_negative(value: int, what: str) -> int:
+    if not is_int(value):
+        raise InvalidProgramError(f"{what} must be an int, got {value!r}")
     if value < 0:
         raise InvalidProgramError(f"{what} must not be negative, got {value}")
     return value
@@ -384,7 +395,7 @@ _from_configuration: dict[str, Callable[[Configuration], RestartStrategyConfigur
     "none": lambda _: RestartStrategies.no_restart(),
     "off": lambda _: RestartStrategies.no_restart(),
     "disable": lambda _: RestartStrategies.no_restart(),
-    "fixed-delay": _fixed_delay,
-    "failure-rate": _failure_rate,
-    "exponential-delay": _exponential_delay,
+    "fixeddelay": _fixed_delay,
+    "failurerate": _failure_rate,
+    "exponentialdelay": _exponential_delay,
 }

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from penstock.common.checks import require_name
-from penstock.common.errors import InvalidProgramError
+from penstock.common.errors import InvalidProgramError, shorten
 from penstock.common.typeinfo import ListTypeInfo, MapTypeInfo, TypeInformation
 from penstock.common.typeinfo.base import checked_type
 from penstock.core.functions.base import AggregateFunction, ReduceFunction
@@ -243,6 +243,11 @@ class StateDescriptor:
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
         """Lets values expire; see :class:`StateTtlConfig`."""
+        if not isinstance(ttl_config, StateTtlConfig):
+            raise InvalidProgramError(
+                f"the time to live of state {self.name!r} is what StateTtlConfig.new_builder(...).build() gives, got "
+                f"{shorten(ttl_config)}"
+            )
         self._ttl_config = ttl_config if ttl_config.is_enabled() else None
 
     def __eq__(self, other: object) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from enum import Enum
 
 from penstock.common.errors import InvalidProgramError
 from penstock.common.time import Duration, Time, to_millis
 
 __all__ = ["StateTtlConfig"]
+
+Length = Time | Duration | timedelta | int
 
 
 class _UpdateType(Enum):
@@ -115,7 +118,7 @@ class _CleanupStrategies:
 class _Builder:
     """Builds a :class:`StateTtlConfig`."""
 
-    def __init__(self, ttl: Time | Duration) -> None:
+    def __init__(self, ttl: Length) -> None:
         self._ttl = ttl
         self._update_type = _UpdateType.OnCreateAndWrite
         self._state_visibility = _StateVisibility.NeverReturnExpired
@@ -123,7 +126,7 @@ class _Builder:
         self._is_cleanup_in_background = True
         self._strategies: dict[_Strategies, _CleanupStrategy] = {}
 
-    def set_ttl(self, ttl: Time | Duration) -> _Builder:
+    def set_ttl(self, ttl: Length) -> _Builder:
         self._ttl = ttl
         return self
 
@@ -205,20 +208,20 @@ class StateTtlConfig:
         update_type: _UpdateType,
         state_visibility: _StateVisibility,
         ttl_time_characteristic: _TtlTimeCharacteristic,
-        ttl: Time | Duration,
+        ttl: Length,
         cleanup_strategies: _CleanupStrategies,
     ) -> None:
         self._update_type = update_type
         self._state_visibility = state_visibility
         self._ttl_time_characteristic = ttl_time_characteristic
-        self._ttl = ttl
         self._cleanup_strategies = cleanup_strategies
         self.ttl_millis = to_millis(ttl)
+        self._ttl = ttl if isinstance(ttl, (Time, Duration)) else Duration.of_millis(self.ttl_millis)
         if self.ttl_millis <= 0:
             raise InvalidProgramError(f"the time to live of state must be at least 1 ms, got {self.ttl_millis} ms")
 
     @staticmethod
-    def new_builder(ttl: Time | Duration) -> _Builder:
+    def new_builder(ttl: Length) -> _Builder:
         return _Builder(ttl)
 
     def get_update_type(self) -> _UpdateType:

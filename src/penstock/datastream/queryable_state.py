@@ -80,9 +80,12 @@ class QueryableStateClient:
         The name is that of ``set_queryable`` or ``as_queryable_state``. With ``uid``, the operator's, it is the name of
         any keyed state of that operator. The descriptor says which kind of state it is; its name does not matter.
         """
-        if state_descriptor is None:
+        if not isinstance(state_descriptor, StateDescriptor):
             raise StateAccessError("get_kv_state() needs the descriptor of the state, to know its kind")
-        asked = self._worker.submit(self._ask, str(job_id), queryable_state_name, key, uid, state_descriptor)
+        try:
+            asked = self._worker.submit(self._ask, str(job_id), queryable_state_name, key, uid, state_descriptor)
+        except RuntimeError:
+            raise StateAccessError("this client was shut down: make another one") from None
         return CompletableFuture(asked)
 
     def _ask(self, job_id: str, name: str, key: Any, uid: str | None, descriptor: StateDescriptor) -> State:
@@ -96,7 +99,7 @@ class QueryableStateClient:
         if not found:
             raise StateAccessError(answer)
         kind, value = answer
-        state: State = read_only_state(descriptor, kind, value, _FoundCell)
+        state: State = read_only_state(name, descriptor, kind, value, _FoundCell)
         return state
 
     def _connect(self) -> Connection:

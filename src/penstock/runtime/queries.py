@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from penstock.runtime.task import StreamTask
 
 
+_SEVERAL = "several operators"
+
+
 @dataclass(frozen=True, slots=True)
 class StateQuery:
     """Which state of which key: by its queryable name, or by the operator's uid and the state's own name.
@@ -123,7 +126,11 @@ class QueryBoard:
         queries = self._asked.pop(checkpoint_id, None)
         if queries is None:
             return
-        found = {answer.query_id: answer for report in reports for answer in report.answers}
+        found: dict[int, StateAnswer] = {}
+        for answer in (answer for report in reports for answer in report.answers):
+            known = found.setdefault(answer.query_id, answer)
+            if known is not answer and answer.error is None:  # a key lives in one task of an operator
+                found[answer.query_id] = StateAnswer(answer.query_id, None, None, _SEVERAL)
         with self._lock:
             self._answered += [(checkpoint_id, query, found.get(query.query_id)) for query in queries]
 
@@ -155,6 +162,13 @@ def _settle(query: StateQuery, answer: StateAnswer | None, future: CompletableFu
             StateAccessError(
                 f"the job has no queryable state '{query.name}'{whose}: call set_queryable('{query.name}') on its "
                 "descriptor before the state is asked for, or give the uid of the operator and the name of the state"
+            )
+        )
+    elif answer.error == _SEVERAL:
+        future.complete_exceptionally(
+            StateAccessError(
+                f"several operators of the job have queryable state '{query.name}': give each its own name, or ask "
+                "with the uid of the operator and the name of the state"
             )
         )
     elif answer.error is not None:

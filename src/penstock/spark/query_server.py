@@ -92,7 +92,10 @@ class QueryServer:
         try:
             answer = board.ask(name, key, uid).result(_ANSWER_SECONDS)
         except TimeoutError:
-            return False, f"job {job_id} has not answered within {_ANSWER_SECONDS:g} s: it may be restarting, ask again"
+            return False, (
+                f"job {job_id} has not answered within {_ANSWER_SECONDS:g} s: it is restarting, or its batches take "
+                "longer than that. Ask again"
+            )
         except Exception as error:
             return False, str(error) or type(error).__name__
         return True, (answer.kind, answer.value)

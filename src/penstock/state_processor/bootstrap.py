@@ -13,21 +13,24 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from penstock.common.errors import InvalidProgramError
+from penstock.common.checks import is_int
+from penstock.common.errors import InvalidProgramError, SavepointError, shorten
 from penstock.core.functions import AggregateFunction, ReduceFunction
 from penstock.core.state import BroadcastState, MapStateDescriptor
 from penstock.core.window import Evictor, Trigger, WindowAssigner
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.key_selector import key_function
 from penstock.runtime.chain import OperatorChain, TaskEnvironment
 from penstock.runtime.job import ChainedOperator, JobVertex
 from penstock.runtime.key_groups import key_group_for, subtask_for_key_group
-from penstock.runtime.operator import JobInfo, KeySelect, StreamOperator, Timestamps, Values
+from penstock.runtime.operator import JobInfo, KeySelect, OperatorContext, StreamOperator, Timestamps, Values
 from penstock.runtime.operators.function_operator import FunctionOperator
 from penstock.runtime.operators.keyed_process import KeyedProcessOperator
 from penstock.runtime.operators.udf import open_function
 from penstock.runtime.savepoint.capture import SavepointRequest, write_operator
 from penstock.runtime.savepoint.manifest import Json
 from penstock.runtime.stage import BatchClock
+from penstock.runtime.user_errors import user_error
 from penstock.state_processor.functions import (
     BroadcastStateBootstrapFunction,
     KeyedStateBootstrapFunction,
@@ -71,8 +74,10 @@ class OperatorTransformation:
     """Where state made from data begins."""
 
     @staticmethod
-    def bootstrap_with(data: Iterable[Any]) -> OneInputStateTransformation:
+    def bootstrap_with(data: Any) -> OneInputStateTransformation:
         """From an iterable (also an endless generator's slice: it is read once), or from a Spark DataFrame's rows."""
+        if not (isinstance(data, Iterable) or _is_frame(data)):
+            raise InvalidProgramError(f"state is made from an iterable or from a DataFrame, got {shorten(data)}")
         return OneInputStateTransformation(data)
 
 
@@ -87,9 +92,9 @@ class OneInputStateTransformation:
         """Give elements timestamps in ms; windows need them."""
         return OneInputStateTransformation(self._data, timestamp_of)
 
-    def key_by(self, key_selector: Callable[[Any], Any]) -> KeyedStateTransformation:
-        """For keyed state."""
-        return KeyedStateTransformation(self._data, self._timestamp_of, key_selector)
+    def key_by(self, key_selector: Any, *more_keys: Any) -> KeyedStateTransformation:
+        """For keyed state; a key is given as in a job: a function, a KeySelector, a field position or name."""
+        return KeyedStateTransformation(self._data, self._timestamp_of, key_function(key_selector, *more_keys))
 
     def transform(self, function: StateBootstrapFunction | BroadcastStateBootstrapFunction) -> Bootstrap:
         """For operator state. All of it is made in one subtask; a job that starts from it deals it out."""
@@ -182,12 +187,20 @@ class Bootstrap:
         self._timestamp_of = timestamp_of
         self._operator = operator
         self._key_selector = key_selector
+        self._read = False
 
     def write(self, request: SavepointRequest, operator_id: str, uid: str, max_parallelism: int) -> list[Json]:
         """Make the state and write it; what was written, part by part."""
         filler = _Filler(self._operator, self._timestamp_of, request, operator_id, uid, max_parallelism)
         if not _is_frame(self._data):
-            return [filler.fill(0, 1, iter(self._data))]
+            elements = iter(self._data)
+            if elements is self._data and self._read:  # what is left of an iterator is not the state
+                raise SavepointError(
+                    f"the elements for operator '{uid}' came from an iterator, which was read by an earlier write(): "
+                    "give bootstrap_with() a list, or a new iterator"
+                )
+            self._read = True
+            return [filler.fill(0, 1, elements)]
         from penstock.spark.savepoint_frames import write_frame
 
         select = self._key_selector
@@ -234,8 +247,7 @@ class _Filler:
             (operator,) = chain.operators
             batch = 0
             while values := list(islice(elements, _BATCH)):
-                stamps: Any = None if self._timestamp_of is None else list(map(self._timestamp_of, values))
-                operator.process_batch(values, stamps)
+                operator.process_batch(values, self._stamps(values, operator.context))
                 batch += 1
                 chain.snapshot(batch)
             chain.snapshot(batch + 1)
@@ -254,14 +266,33 @@ class _Filler:
         finally:
             store.close()
 
+    def _stamps(self, values: list[Any], context: OperatorContext) -> list[int] | None:
+        stamp_of = self._timestamp_of
+        if stamp_of is None:
+            return None
+        try:
+            stamps = [stamp_of(value) for value in values]
+        except Exception as error:
+            raise user_error(context, error, "assign_timestamps") from None
+        for value, stamp in zip(values, stamps, strict=True):
+            if not is_int(stamp):
+                raise InvalidProgramError(
+                    f"the timestamp of element {shorten(value)} for operator '{context.operator_name}' is "
+                    f"{shorten(stamp)}: assign_timestamps() needs milliseconds since the epoch as an int"
+                )
+        return stamps
+
 
 class _StateOperator(FunctionOperator):
     stateful = True
     method = "process_element"
 
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:
-        for value in values:
-            self.function.process_element(value)
+        try:
+            for value in values:
+                self.function.process_element(value)
+        except Exception as error:
+            raise user_error(self.context, error, self.method) from None
 
 
 class _BroadcastOperator(FunctionOperator):
@@ -273,8 +304,11 @@ class _BroadcastOperator(FunctionOperator):
         self._states = _BroadcastContext(self)
 
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:
-        for value in values:
-            self.function.process_element(value, self._states)
+        try:
+            for value in values:
+                self.function.process_element(value, self._states)
+        except Exception as error:
+            raise user_error(self.context, error, self.method) from None
 
 
 class _BroadcastContext(BroadcastStateBootstrapFunction.Context):

@@ -16,7 +16,7 @@ from penstock.runtime.savepoint.restore import keyed_entries, read_operator_stat
 from penstock.runtime.savepoint.storage import absolute, directory_at
 from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.state.keyed_store import KeyedStateFactory
-from penstock.runtime.state.operator_state import BROADCAST, SPLIT, UNION
+from penstock.runtime.state.operator_state import BROADCAST, MODES, SPLIT, UNION
 from penstock.runtime.state.pages import MemoryPageStore, Page, PageDirectory
 from penstock.runtime.state.ttl import without_stamps
 from penstock.runtime.windows.base import CONTENTS_STATE
@@ -56,10 +56,8 @@ class SavepointReader:
 
     def source_positions(self, uid: str) -> dict[str, Any]:
         """Where a source stands: the offset of each split."""
-        for source_id, source in self.manifest.sources.items():
-            if uid in (source["uid"], source_id, source["name"]):
-                return {split: position[0] for split, position in source["splits"].items()}
-        raise SavepointError(f"the savepoint has no source with uid '{uid}'")
+        source = self.manifest.sources[self.manifest.find_source(uid)]
+        return {split: position[0] for split, position in source["splits"].items()}
 
     # -- keyed state --------------------------------------------------------------------------------------------
 
@@ -71,26 +69,27 @@ class SavepointReader:
         operator = self.manifest.find(uid)
         if isinstance(what, KeyedStateReaderFunction):
             return read_with(self.location, operator, what)
-        self._kind(operator, what)
+        self._check_kind(operator, what, of_windows=False)
         return _portion(self.location, operator, None, "keyed", what)
 
     def read_window_state(self, uid: str, name: str | None = None) -> Iterator[tuple[Any, Any, Any]]:
         """``(key, window, contents)`` of all open windows; with a name, the window state of that name instead."""
         operator = self.manifest.find(uid)
-        self._kind(operator, name or CONTENTS_STATE)
+        self._check_kind(operator, name or CONTENTS_STATE, of_windows=True)
         return _portion(self.location, operator, None, "windows", name or CONTENTS_STATE)
 
     def read_timers(self, uid: str) -> Iterator[tuple[Any, str, int, Any]]:
         """``(key, EVENT_TIME or PROCESSING_TIME, timestamp, namespace)`` of all timers."""
         return _portion(self.location, self.manifest.find(uid), None, "timers", None)
 
-    def _kind(self, operator: OperatorManifest, name: str) -> str:
-        for state in operator.keyed_states:
-            if state["name"] == name:
-                kind: str = state["kind"]
-                return kind
-        known = ", ".join(f"'{state['name']}'" for state in operator.keyed_states) or "none"
-        raise SavepointError(f"operator {operator.title} has no keyed state '{name}'; it has: {known}")
+    def _check_kind(self, operator: OperatorManifest, name: str, *, of_windows: bool) -> None:
+        kind = next((state["kind"] for state in operator.keyed_states if state["name"] == name), None)
+        if kind is None:
+            known = ", ".join(f"'{state['name']}'" for state in operator.keyed_states) or "none"
+            raise SavepointError(f"operator {operator.title} has no keyed state '{name}'; it has: {known}")
+        if of_windows != (kind.startswith("windowed ") or (name == CONTENTS_STATE and " state" not in kind)):
+            whose, call = ("keys", "read_keyed_state") if of_windows else ("keys and windows", "read_window_state")
+            raise SavepointError(f"state '{name}' of operator {operator.title} is state of {whose}: use {call}()")
 
     # -- operator state -----------------------------------------------------------------------------------------
 
@@ -108,16 +107,16 @@ class SavepointReader:
         return iter((read_operator_state(directory_at(self.location), operator, name, 0) or {}).items())
 
     def _elements(self, uid: str, name: str, mode: str) -> Iterator[Any]:
-        operator = self._operator_state(uid, name, mode)
-        for subtask in range(operator.parallelism):
-            yield from read_operator_state(directory_at(self.location), operator, name, subtask) or ()
+        operator, directory = self._operator_state(uid, name, mode), directory_at(self.location)
+        parts = (read_operator_state(directory, operator, name, subtask) for subtask in range(operator.parallelism))
+        return (element for part in parts for element in part or ())
 
     def _operator_state(self, uid: str, name: str, mode: str) -> OperatorManifest:
         operator = self.manifest.find(uid)
         found = operator.operator_states.get(name)
         if found != mode:
-            known = ", ".join(f"'{n}' ({m})" for n, m in operator.operator_states.items()) or "none"
-            raise SavepointError(f"operator {operator.title} has no {mode} state '{name}'; it has: {known}")
+            known = ", ".join(f"'{n}' ({MODES[m]})" for n, m in operator.operator_states.items()) or "none"
+            raise SavepointError(f"operator {operator.title} has no {MODES[mode]} '{name}'; it has: {known}")
         return operator
 
     # -- as DataFrames ------------------------------------------------------------------------------------------
@@ -132,7 +131,7 @@ class SavepointReader:
     ) -> Any:
         """A Spark DataFrame (key, value), read by the executors. Types that are not given are taken from a value."""
         operator = self.manifest.find(uid)
-        self._kind(operator, name)
+        self._check_kind(operator, name, of_windows=False)
         return self._frame(spark, operator, "keyed", name, {"key": key_type, "value": value_type})
 
     def window_state_frame(
@@ -145,7 +144,7 @@ class SavepointReader:
     ) -> Any:
         """A Spark DataFrame (key, window, value); a time window is a struct of start and end."""
         operator = self.manifest.find(uid)
-        self._kind(operator, name or CONTENTS_STATE)
+        self._check_kind(operator, name or CONTENTS_STATE, of_windows=True)
         types = {"key": key_type, "window": None, "value": value_type}
         return self._frame(spark, operator, "windows", name or CONTENTS_STATE, types)
 

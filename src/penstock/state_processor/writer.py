@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
+import zlib
 from dataclasses import replace
 
-from penstock.common.errors import SavepointError
+from penstock.common.checks import is_int, require_name
+from penstock.common.errors import InvalidProgramError, SavepointError, shorten
 from penstock.graph.job_graph import operator_id_of
 from penstock.runtime.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from penstock.runtime.savepoint.capture import SavepointRequest, add_part
@@ -23,8 +24,10 @@ class SavepointWriter:
     """
 
     def __init__(self, manifest: Manifest, origin: str | None, max_parallelism: int) -> None:
-        if not 1 <= max_parallelism <= UPPER_BOUND_MAX_PARALLELISM:
-            raise SavepointError(f"max parallelism must be between 1 and {UPPER_BOUND_MAX_PARALLELISM}")
+        if not (is_int(max_parallelism) and 1 <= max_parallelism <= UPPER_BOUND_MAX_PARALLELISM):
+            raise SavepointError(
+                f"max parallelism must be an int from 1 to {UPPER_BOUND_MAX_PARALLELISM}, got {max_parallelism!r}"
+            )
         self.max_parallelism = max_parallelism
         self._manifest = manifest
         self._origin = origin
@@ -38,13 +41,19 @@ class SavepointWriter:
     @staticmethod
     def from_existing_savepoint(path: str, max_parallelism: int | None = None) -> SavepointWriter:
         """One that begins as a copy; positions of sources stay as they are."""
+        path = absolute(path)
         manifest = read_manifest(path)
         known = [operator.max_parallelism for operator in manifest.operators.values() if operator.is_keyed]
         return SavepointWriter(manifest, path, max_parallelism or max(known, default=128))
 
     def with_operator(self, uid: str, bootstrap: Bootstrap) -> SavepointWriter:
         """Add the state of an operator; one that is there already must be removed first."""
-        self._check_free(uid)
+        if not isinstance(bootstrap, Bootstrap):
+            raise InvalidProgramError(
+                f"the state of operator '{uid}' is what OperatorTransformation.bootstrap_with(...)...transform(...) "
+                f"makes, got {shorten(bootstrap)}"
+            )
+        self._check_free(require_name(uid, "the uid of an operator"))
         self._added[uid] = bootstrap
         return self
 
@@ -63,7 +72,7 @@ class SavepointWriter:
     def change_operator_identifier(self, uid: str, new_uid: str) -> SavepointWriter:
         """Give the state of an operator to one with another uid."""
         operator = self._manifest.find(uid)
-        self._check_free(new_uid)
+        self._check_free(require_name(new_uid, "the uid of an operator"))
         del self._manifest.operators[operator.operator_id]
         operator.operator_id, operator.uid = operator_id_of(new_uid), new_uid
         self._manifest.operators[operator.operator_id] = operator
@@ -71,11 +80,8 @@ class SavepointWriter:
 
     def remove_source(self, uid: str) -> SavepointWriter:
         """Forget where a source was: it starts from its beginning."""
-        for source_id, source in list(self._manifest.sources.items()):
-            if uid in (source["uid"], source_id, source["name"]):
-                del self._manifest.sources[source_id]
-                return self
-        raise SavepointError(f"the savepoint has no source with uid '{uid}'")
+        del self._manifest.sources[self._manifest.find_source(uid)]
+        return self
 
     def write(self, path: str) -> str:
         """Write the savepoint into a new directory; returns its path."""
@@ -108,5 +114,13 @@ class SavepointWriter:
         if origin.size(METADATA) is None:
             raise SavepointError(f"there is no complete savepoint in {origin.location}")
         for file in self._manifest.files():
+            checksum = 0
             with origin.open(file["path"]) as source, target.create(file["path"]) as copy:
-                shutil.copyfileobj(source, copy, 1 << 20)
+                while chunk := source.read(1 << 20):
+                    checksum = zlib.crc32(chunk, checksum)
+                    copy.write(chunk)
+            if checksum != file["crc32"]:
+                raise SavepointError(
+                    f"file {file['path']} of the savepoint in {origin.location} is damaged (it does not match its "
+                    "checksum): begin with another savepoint"
+                )

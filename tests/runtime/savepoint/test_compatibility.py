@@ -102,6 +102,15 @@ def test_values_of_a_state_without_a_type_are_looked_at(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "wanted", [Types.SQL_TIMESTAMP(), Types.SQL_DATE(), Types.SQL_TIME(), Types.INSTANT()], ids=str
+)
+def test_numbers_without_a_type_do_not_become_times(tmp_path, wanted):
+    path = saved(tmp_path, ValueStateDescriptor("last"))
+    with pytest.raises(InvalidProgramError, match="it has values of type int, which cannot become"):
+        restored(path, ValueStateDescriptor("last", wanted)).job.run()
+
+
+@pytest.mark.parametrize(
     ("before", "after", "message"),
     [
         (
@@ -484,6 +493,21 @@ def test_unclaimed_operator_state_is_refused_unless_allowed(tmp_path):
 
     with pytest.raises(SavepointError, match="state 'seen' of operator"):
         changed().start(path).feed(2)
+    assert changed().start(path, allow_non_restored_state=True).feed(2) == ["2"]
+
+
+def test_state_of_an_operator_that_runs_with_its_source_now_is_refused_unless_allowed(tmp_path):
+    program = listing(2).start()
+    program.feed(1)
+    path = program.stop(tmp_path)
+
+    def changed():
+        program = Program(2)
+        program.stream().map(str).uid("lists").sink_to(program.sink)  # in one chain with the source: it keeps no state
+        return program
+
+    with pytest.raises(SavepointError, match=r"has state of operator .*'lists'.*, which keeps none in this job"):
+        changed().start(path)
     assert changed().start(path, allow_non_restored_state=True).feed(2) == ["2"]
 
 

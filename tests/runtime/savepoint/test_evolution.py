@@ -155,6 +155,40 @@ def test_rows_in_rows_lists_and_maps_evolve_twice_in_a_row(tmp_path):
 # -- classes: each version of a program has its own module of the same name --------------------------------------------
 
 
+NAMED = Types.ROW_NAMED(["id", "value"], [Types.STRING(), Types.INT()])
+BY_PLACE = Types.ROW([Types.STRING(), Types.INT()])
+
+
+@pytest.mark.parametrize(
+    ("before", "row", "after", "expected"),
+    [
+        (BY_PLACE, Row("a", 1), NAMED, {"id": "a", "value": 1}),
+        (NAMED, Row(id="a", value=1), BY_PLACE, {"f0": "a", "f1": 1}),
+        (
+            BY_PLACE,
+            Row("a", 1),
+            Types.ROW([Types.STRING(), Types.LONG(), Types.INT()]),
+            {"f0": "a", "f1": 1, "f2": None},
+        ),
+    ],
+    ids=["named", "not named any more", "longer"],
+)
+def test_fields_without_names_are_found_by_their_places(tmp_path, before, row, after, expected):
+    path = saved(tmp_path, ValueStateDescriptor("last", before), update=lambda value, key: row)
+    (found,) = restored(path, ValueStateDescriptor("last", after), update=lambda value, key: row).feed(1)
+    assert found["last"].as_dict() == expected
+    wrong = Types.ROW_NAMED(["value", "id"], [Types.INT(), Types.STRING()])
+    if before is BY_PLACE:
+        with pytest.raises(InvalidProgramError, match="field 'value': STRING cannot become INT"):
+            restored(path, ValueStateDescriptor("last", wrong)).job.run()
+
+
+def test_a_tuple_that_stands_for_a_row_evolves_with_it(tmp_path):
+    path = saved(tmp_path, ValueStateDescriptor("last", NAMED), update=lambda value, key: (key, value))
+    after = Types.ROW_NAMED(["new", "value", "id"], [Types.INT(), Types.INT(), Types.STRING()])
+    assert restored(path, ValueStateDescriptor("last", after)).feed(3) == [{"last": (None, 3, "3")}]
+
+
 @pytest.fixture
 def versions(monkeypatch):
     """Puts the given classes into one module, as the program's version has them."""

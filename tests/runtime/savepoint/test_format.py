@@ -118,6 +118,75 @@ def test_any_damaged_file_is_an_error_and_never_a_wrong_result(savepoint, damage
     verify(savepoint)
 
 
+class Add(KeyedProcessFunction):
+    def __init__(self, step):
+        self.step = step
+
+    def open(self, runtime_context):
+        self.sum = runtime_context.get_state(ValueStateDescriptor("sum"))
+
+    def process_element(self, value, ctx):
+        self.sum.update((self.sum.value() or 0) + self.step)
+
+
+def test_files_of_the_same_size_cannot_be_taken_for_each_other(tmp_path):
+    def two_sums(savepoint=None):
+        cluster = MiniCluster(clock=ManualClock(5))
+        env = StreamExecutionEnvironment(executor=cluster).set_parallelism(1)
+        numbers = env.from_source(Script([1, 2, 1], bounded=False), WatermarkStrategy.no_watermarks(), "Script")
+        for step in (1, 2):
+            numbers.key_by(lambda n: n).process(Add(step)).uid(f"by {step}").print()
+        running = cluster.start(list(env._sinks), env._job_settings("sums"), savepoint=savepoint)
+        running.run()
+        return running
+
+    savepoint = two_sums().stop_with_savepoint(str(tmp_path))
+    one, other = sorted(Path(savepoint).glob("*/keyed-*.data"))
+    assert one.stat().st_size == other.stat().st_size
+    content = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(content)
+    with pytest.raises(PenstockError, match="another file than the one that was written"):
+        two_sums(savepoint)
+    with pytest.raises(SavepointError, match="another file than the one that was written"):
+        list(SavepointReader.read(savepoint).read_keyed_state("by 1", "sum"))
+
+
+@pytest.mark.parametrize("name", ["a#b", "a?b", "a b", "größe-ж", "100%"])
+def test_a_file_address_keeps_savepoints_of_odd_directories_apart(tmp_path, name, capsys):
+    running = job()
+    running.run()
+    paths = [running.savepoint(f"file://{tmp_path / name}") for _ in range(2)]
+    for path in paths:  # the second one has not removed the first
+        assert SavepointReader.read(path).verify().operators() == ["remember"]
+    assert [directory.name for directory in tmp_path.iterdir()] == [name]
+
+
+def test_an_address_that_names_a_machine_is_refused(tmp_path, capsys):
+    running = job()
+    with pytest.raises(SavepointError, match=r"names a machine 'tmp'.*use file:///tmp/"):
+        running.savepoint("file://tmp/savepoints")
+    with pytest.raises(SavepointError, match=r"names a machine 'tmp'"):
+        SavepointReader.read("file://tmp/savepoints/one")
+
+
+def test_a_path_object_is_a_directory_too(tmp_path, capsys):
+    running = job()
+    running.run()
+    assert SavepointReader.read(Path(running.savepoint(tmp_path))).operators() == ["remember"]
+    with pytest.raises(SavepointError, match="a path or an address, got None"):
+        SavepointReader.read(None)
+
+
+def test_a_file_that_may_not_be_read_is_not_said_to_be_missing(savepoint, monkeypatch):
+    def denied(path, *, follow_symlinks=True):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "stat", denied)
+    with pytest.raises(SavepointError, match=r"cannot read .*_metadata: .*Permission denied"):
+        read_manifest(savepoint)
+
+
 def test_a_directory_without_metadata_is_no_savepoint(tmp_path):
     with pytest.raises(SavepointError, match="no complete savepoint"):
         job(str(tmp_path))

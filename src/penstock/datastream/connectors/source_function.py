@@ -26,7 +26,7 @@ from penstock.core.source import Boundedness, Source, SourceReader, SourceSplit,
 from penstock.core.state import ListState, ListStateDescriptor, OperatorStateStore
 from penstock.metrics import MetricGroup
 from penstock.runtime.operator import JobInfo
-from penstock.runtime.operators.function_operator import SnapshotContext
+from penstock.runtime.operators.function_operator import SnapshotContext, kept_elements
 from penstock.runtime.receive_log import ReceiveLog
 from penstock.runtime.received_source import (
     IDLE,
@@ -165,7 +165,7 @@ class FunctionReceiver(Receiver):
     def _snapshot(self, number: int) -> str:
         now = int(time.time() * 1000)
         if isinstance(self._function, ListCheckpointed):
-            self._list_state().update(self._function.snapshot_state(number, now))
+            self._list_state().update(kept_elements(self._function.snapshot_state(number, now), self._name))
         elif isinstance(self._function, CheckpointedFunction):
             self._function.snapshot_state(SnapshotContext(number, now))
         layout = self._state.snapshot()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from penstock.common.errors import InvalidProgramError, shorten
 from penstock.core.functions import (
     CheckpointedFunction,
     CheckpointListener,
@@ -59,6 +60,15 @@ class SnapshotContext(FunctionSnapshotContext):
         return self._timestamp
 
 
+def kept_elements(kept: Any, operator_name: str) -> list[Any]:
+    """What a ListCheckpointed function has given to be kept; None is nothing, as in Flink."""
+    if kept is not None and not isinstance(kept, Iterable):
+        raise InvalidProgramError(
+            f"snapshot_state() of operator '{operator_name}' returned {shorten(kept)}: return a list of what to keep"
+        )
+    return [] if kept is None else list(kept)
+
+
 class FunctionOperator(StreamOperator):
     """An operator around one user function: a plain callable or a Function object with a life cycle."""
 
@@ -103,7 +113,7 @@ class FunctionOperator(StreamOperator):
                 kept = self.function.snapshot_state(checkpoint_id, self.context.processing_time())
             except Exception as error:
                 raise user_error(self.context, error, "snapshot_state") from None
-            self._list_state().update(kept)
+            self._list_state().update(kept_elements(kept, self.context.operator_name))
         elif isinstance(self.function, CheckpointedFunction):
             try:
                 self.function.snapshot_state(SnapshotContext(checkpoint_id, self.context.processing_time()))

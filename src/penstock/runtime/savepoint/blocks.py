@@ -64,7 +64,7 @@ class BlockWriter:
         offset = self.size
         self._write(index)
         self._write(_TAIL.pack(offset, len(index), zlib.crc32(index), MAGIC))
-        return {"size": self.size, "crc32": self.checksum, "blocks": len(self._blocks)}
+        return {"size": self.size, "crc32": self.checksum, "blocks": len(self._blocks), "index": zlib.crc32(index)}
 
 
 class BlockFile:
@@ -75,6 +75,7 @@ class BlockFile:
         self._name: str = description["path"]
         self._size: int = description["size"]
         self._checksum: int = description["crc32"]
+        self._index: int | None = description.get("index")  # what was written before it was noted has none
 
     def _damaged(self, why: str) -> SavepointError:
         return SavepointError(
@@ -100,6 +101,8 @@ class BlockFile:
             index = stream.read(length)
         if zlib.crc32(index) != checksum:
             raise self._damaged("the index does not match its checksum")
+        if self._index not in (None, checksum):  # the index has the checksums of all blocks, so it names the content
+            raise self._damaged("it is another file than the one that was written")
         return [Block(*parts) for parts in _INDEX.iter_unpack(index)]
 
     def read(self, tags: range | None = None) -> Iterator[tuple[Block, bytes]]:

@@ -7,7 +7,7 @@ import zlib
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.common.errors import SavepointError
+from penstock.common.errors import SavepointError, shorten
 from penstock.runtime.savepoint.blocks import BlockFile
 from penstock.runtime.savepoint.storage import Directory, directory_at
 from penstock.runtime.state.state_types import PYTHON, merged
@@ -100,6 +100,14 @@ class Manifest:
             return named[0]
         known = ", ".join(sorted(operator.title for operator in self.operators.values())) or "none"
         raise SavepointError(f"the savepoint has no operator with uid '{uid}'; it has: {known}")
+
+    def find_source(self, uid: str) -> str:
+        """The operator id of the source with this uid, generated id or name."""
+        for source_id, source in self.sources.items():
+            if uid in (source["uid"], source_id, source["name"]):
+                return source_id
+        known = ", ".join(f"'{s['name']}' (uid {s['uid'] or source_id!r})" for source_id, s in self.sources.items())
+        raise SavepointError(f"the savepoint has no source with uid '{uid}'; it has: {known or 'none'}")
 
     def files(self) -> list[Json]:
         """Descriptions of all data files."""
@@ -201,7 +209,9 @@ def read_manifest(location: str) -> Manifest:
     except SavepointError:
         raise
     except (ValueError, TypeError, KeyError) as error:
-        raise SavepointError(f"the file {METADATA} of the savepoint in {location} is damaged: {error!r}") from None
+        raise SavepointError(
+            f"the file {METADATA} of the savepoint in {location} is damaged: {shorten(error)}"
+        ) from None
 
 
 def verify(location: str) -> Manifest:

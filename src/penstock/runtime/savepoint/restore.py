@@ -58,7 +58,14 @@ def plan_restore(
             if known.has_state and not ignore_unclaimed:
                 raise _unclaimed(location, f"operator {known.title}")
             continue
-        _check_operator(known, *operators[known.operator_id], edges)
+        vertex, chained = operators[known.operator_id]
+        if vertex.level == 0 and known.has_state and not ignore_unclaimed:  # nothing behind a source alone keeps state
+            raise SavepointError(
+                f"the savepoint in {location} has state of operator {known.title}, which keeps none in this job: have "
+                "the operator ask for it, or allow state that is not restored "
+                "(execution.savepoint.ignore-unclaimed-state)"
+            )
+        _check_operator(known, vertex, chained, edges)
     for source_id, source in list(manifest.sources.items()):
         if source_id in operators:
             vertex, _ = operators[source_id]

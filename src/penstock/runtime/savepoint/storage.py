@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Protocol
-from urllib.parse import unquote, urlparse
+from urllib.parse import unquote
 
 from penstock.common.errors import SavepointError
 
@@ -36,7 +36,7 @@ class Directory(Protocol):
         """Remove the directory and everything in it."""
 
 
-def directory_at(location: str) -> Directory:
+def directory_at(location: str | os.PathLike[str]) -> Directory:
     """The directory at a path, a ``file:`` address or another address; that of its file ``_metadata`` will do, too.
 
     >>> directory_at("file:///tmp/with%20blank").location
@@ -44,31 +44,44 @@ def directory_at(location: str) -> Directory:
     >>> directory_at("/tmp/savepoint-1/_metadata").location
     '/tmp/savepoint-1'
     """
-    location = location.removesuffix("/_metadata")
+    location = _text(location).removesuffix("/_metadata")
     path = _local_path(location)
     return ArrowDirectory(location) if path is None else LocalDirectory(path)
 
 
+def _text(location: str | os.PathLike[str]) -> str:
+    try:
+        return os.fspath(location)
+    except TypeError:
+        raise SavepointError(f"the directory of a savepoint is a path or an address, got {location!r}") from None
+
+
 def _local_path(location: str) -> str | None:
-    if "://" not in location and not location.startswith("file:"):
-        return location
-    address = urlparse(location)
-    return unquote(address.path) if address.scheme == "file" else None
+    if not location.lower().startswith("file:"):
+        return None if "://" in location else location
+    address = location[len("file:") :]
+    host, slash, path = address[2:].partition("/") if address.startswith("//") else ("", "", address)
+    if host not in ("", "localhost"):
+        raise SavepointError(
+            f"the address {location} names a machine '{host}' and no directory: use file:///{host}/..."
+        )
+    return unquote(slash + path)
 
 
-def absolute(location: str) -> str:
+def absolute(location: str | os.PathLike[str]) -> str:
     """The same place for whoever reads it: workers do not run in the directory that the program was started in.
 
     >>> absolute("/tmp/here"), absolute("s3://bucket/there")
     ('/tmp/here', 's3://bucket/there')
     """
+    location = _text(location)
     path = _local_path(location)
     return location if path is None or Path(path).is_absolute() else str(Path(path).absolute())
 
 
-def join(location: str, name: str) -> str:
+def join(location: str | os.PathLike[str], name: str) -> str:
     """The location of something below a location."""
-    return f"{location.rstrip('/')}/{name}"
+    return f"{_text(location).rstrip('/')}/{name}"
 
 
 class LocalDirectory:
@@ -93,7 +106,8 @@ class LocalDirectory:
         except OSError as error:
             raise SavepointError(f"cannot write {path}: {error}") from error
         finally:
-            temporary.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # what went wrong first is what counts
+                temporary.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def open(self, name: str) -> Iterator[IO[bytes]]:
@@ -110,12 +124,17 @@ class LocalDirectory:
         """Of the file."""
         try:
             return (self._root / name).stat().st_size
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as error:
+            raise SavepointError(f"cannot read {self._root / name}: {error}") from error
 
     def files(self) -> list[str]:
         """All files."""
-        return sorted(str(path.relative_to(self._root)) for path in self._root.rglob("*") if path.is_file())
+        try:
+            return sorted(str(path.relative_to(self._root)) for path in self._root.rglob("*") if path.is_file())
+        except OSError as error:
+            raise SavepointError(f"cannot read the directory {self._root}: {error}") from error
 
     def remove(self, name: str) -> None:
         """Unlink."""

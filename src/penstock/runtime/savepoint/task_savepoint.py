@@ -81,6 +81,6 @@ def check_claimed(task: StreamTask, *, ignore: bool) -> None:
         if lost and not ignore:
             raise SavepointError(
                 f"the savepoint has state '{lost[0]}' of operator '{context.operator_name}', which the operator does "
-                "not ask for when it is opened: keep the name of the state, or allow state that is not restored "
+                "not ask for when it is opened: ask for it in open(), by the name it had, or have it dropped "
                 "(execution.savepoint.ignore-unclaimed-state)"
             )

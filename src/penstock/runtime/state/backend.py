@@ -145,10 +145,7 @@ class KeyedStateBackend(PageTable):
         position = next((index for index, (known, _) in enumerate(layout) if known == name), len(layout))
         if position < len(layout):
             if layout[position][1] != kind:
-                raise InvalidProgramError(
-                    f"state '{name}' of operator '{self.operator_name}' is a {layout[position][1]} "
-                    f"and cannot be used as a {kind}"
-                )
+                raise self._other_kind(name, layout[position][1], kind)
             self._check_type(name, kind, FIRST_SLOT + position, type_description)
         else:
             layout.append((name, kind))
@@ -167,6 +164,18 @@ class KeyedStateBackend(PageTable):
             self._chunks.growing[FIRST_SLOT + position] = growing
         self.registered.add(name)
         return FIRST_SLOT + position
+
+    def _other_kind(self, name: str, known: str, kind: str) -> InvalidProgramError:
+        if " state" in known and " state" in kind:
+            return InvalidProgramError(
+                f"state '{name}' of operator '{self.operator_name}' is a {known} and cannot be used as a {kind}: use a "
+                "new name for state of another kind"
+            )
+        return InvalidProgramError(
+            f"operator '{self.operator_name}' had {known} when its state was written and has {kind} now: windows that "
+            "are open cannot become others. Keep them, or give the operator a new uid() and allow state that is not "
+            "restored (execution.savepoint.ignore-unclaimed-state)"
+        )
 
     def _check_type(self, name: str, kind: str, slot: int, wanted: TypeDescription | None) -> None:
         """State that was written with another type: refuse it, or bring all its values into the new form at once.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from penstock.common.errors import InvalidProgramError
+from penstock.common.errors import InvalidProgramError, StateAccessError
 from penstock.core.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -27,6 +27,7 @@ from penstock.runtime.state.keyed_states import (
     SlotValueStateWithMutableDefault,
 )
 from penstock.runtime.state.page_chunks import Growing, by_namespace, itself
+from penstock.runtime.state.page_table import Sweep
 from penstock.runtime.state.state_types import describe
 from penstock.runtime.state.ttl import (
     Ttl,
@@ -65,12 +66,14 @@ class KeyedStateFactory:
         if ttl is not None:
             kind += " with TTL"
         sweep: Any = None
-        if ttl is not None and not namespaced:
+        if ttl is not None:
             sweep = ttl.sweep_value
             if isinstance(descriptor, ListStateDescriptor):
                 sweep = ttl.sweep_list
             elif isinstance(descriptor, MapStateDescriptor):
                 sweep = ttl.sweep_map
+            if namespaced:
+                sweep = _sweep_each(sweep)
         outside = descriptor.get_queryable_state_name()
         if outside is not None:
             self.backend.queryable[outside] = descriptor.name
@@ -95,6 +98,20 @@ def _growing(descriptor: StateDescriptor, *, namespaced: bool) -> Growing | None
     if not isinstance(descriptor, (ListStateDescriptor, MapStateDescriptor)):
         return None
     return by_namespace if namespaced else itself
+
+
+def _sweep_each(sweep: Sweep) -> Sweep:
+    """What a sweep leaves of each namespace."""
+
+    def swept(stored: dict[Any, Any], now: int) -> Any:
+        kept = {}
+        for namespace, value in stored.items():
+            left = sweep(value, now)
+            if left is not None:  # what has lost nothing stays the same object: it may be a chunked one
+                kept[namespace] = value if len(left) == len(value) else left
+        return kept or None
+
+    return swept
 
 
 def _plain(descriptor: StateDescriptor, cell: Cell) -> Any:
@@ -125,12 +142,14 @@ def _with_ttl(descriptor: StateDescriptor, cell: Cell, ttl: Ttl) -> Any:
     return TtlAggregatingState(cell, ttl, descriptor.get_agg_function())  # type: ignore[attr-defined]
 
 
-def read_only_state(descriptor: StateDescriptor, kind: str, stored: Any, cell: Callable[[Any], Any]) -> Any:
+def read_only_state(name: str, descriptor: StateDescriptor, kind: str, stored: Any, cell: Callable[[Any], Any]) -> Any:
     """A state object over a stored value of that kind, which must be what the descriptor asks for."""
     plain = kind.removesuffix(" with TTL")
-    wanted = next((name for cls, name in _KINDS.items() if isinstance(descriptor, cls)), None)
+    if plain not in _KINDS.values():
+        raise StateAccessError(f"state '{name}' is state of windows, not of keys alone: it cannot be queried")
+    wanted = next((known for cls, known in _KINDS.items() if isinstance(descriptor, cls)), None)
     if wanted != plain:
-        raise InvalidProgramError(f"state '{descriptor.name}' is a {plain} and cannot be read as a {wanted}")
+        raise InvalidProgramError(f"state '{name}' is a {plain} and cannot be read as a {wanted}")
     return _plain(descriptor, cell(without_stamps(kind, stored)))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from zlib import crc32
 
-from penstock.common.errors import InvalidProgramError
+from penstock.common.errors import InvalidProgramError, shorten
 from penstock.core.state import (
     BroadcastState,
     ListState,
@@ -25,7 +25,7 @@ from penstock.runtime.state.pages import PageStore
 from penstock.runtime.state.state_types import TypeDescription, describe, mismatch, slot_adapter
 
 SPLIT, UNION, BROADCAST, RAW = "split", "union", "broadcast", "raw"
-_KINDS = {SPLIT: "list state", UNION: "union list state", BROADCAST: "broadcast state", RAW: "an operator's own state"}
+MODES = {SPLIT: "list state", UNION: "union list state", BROADCAST: "broadcast state", RAW: "an operator's own state"}
 
 
 def operator_state_page(operator_id: str, name: str) -> str:
@@ -81,15 +81,15 @@ class OperatorStateBackend(OperatorStateStore):
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         """State whose elements are spread over all subtasks when the parallelism changes."""
-        return OperatorListState(self._typed_slot(state_descriptor, SPLIT, list))
+        return OperatorListState(self._typed_slot(state_descriptor, ListStateDescriptor, SPLIT, list))
 
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         """State of which every subtask gets all elements when the job is restored."""
-        return OperatorListState(self._typed_slot(state_descriptor, UNION, list))
+        return OperatorListState(self._typed_slot(state_descriptor, ListStateDescriptor, UNION, list))
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> OperatorBroadcastState:
         """A map that is the same in all subtasks."""
-        return OperatorBroadcastState(self._typed_slot(state_descriptor, BROADCAST, dict))
+        return OperatorBroadcastState(self._typed_slot(state_descriptor, MapStateDescriptor, BROADCAST, dict))
 
     def get_raw(self, name: str) -> Any:
         """An operator's own private object (a watermark generator, for instance), None at first."""
@@ -101,8 +101,12 @@ class OperatorStateBackend(OperatorStateStore):
         slot.content = value
         slot.dirty = True
 
-    def _typed_slot(self, descriptor: StateDescriptor, mode: str, empty: Any) -> _Slot:
+    def _typed_slot(self, descriptor: Any, kind: type[StateDescriptor], mode: str, empty: Any) -> _Slot:
         """A state is refused when it is asked for, and not when an element is used (spec: ch. 7, J08 to J10)."""
+        if not isinstance(descriptor, kind):
+            raise InvalidProgramError(
+                f"{MODES[mode]}{self._whose} was asked for with {shorten(descriptor)}, which is no {kind.__name__}"
+            )
         name, known, wanted = descriptor.name, self.types.get(descriptor.name), describe(descriptor.type_info)
         asked_before = name in self._slots
         slot = self._slot(name, mode, empty)
@@ -128,7 +132,7 @@ class OperatorStateBackend(OperatorStateStore):
         known = self._layout.get(name) if slot is None else slot.mode
         if known not in (None, mode):
             raise InvalidProgramError(
-                f"operator state '{name}'{self._whose} is {_KINDS[known]} and cannot be used as {_KINDS[mode]}: use a "
+                f"operator state '{name}'{self._whose} is {MODES[known]} and cannot be used as {MODES[mode]}: use a "
                 "new name for state of another kind"
             )
         if slot is None:
@@ -180,7 +184,7 @@ class OperatorStateBackend(OperatorStateStore):
         return self._layout
 
     def _write(self, name: str, slot: _Slot) -> None:
-        blob = dumps(slot.content, f"operator state '{name}'")
+        blob = dumps(slot.content, f"operator state '{name}'{self._whose}")
         check = crc32(blob)
         if slot.dirty or check != slot.check:
             self._store.put(self._page_id(name), blob)

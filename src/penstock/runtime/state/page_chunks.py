@@ -166,4 +166,6 @@ def swept(stored: Any, kept: Any) -> Any:
     if isinstance(stored, ChunkedList):
         stored.keep(kept)
         return stored
+    if isinstance(stored, dict):  # perhaps of namespaces
+        return {name: swept(stored[name], value) for name, value in kept.items()}
     return kept

@@ -230,10 +230,8 @@ class PageTable:
         for slot, sweep in self._sweeps.items():
             for entry in page.entries.values():
                 stored = entry[slot]
-                if stored is not None:
-                    kept = sweep(stored, now)
-                    if kept is None or len(kept) != len(stored):  # a stamped value keeps its two parts
-                        return True
+                if stored is not None and _lost_something(stored, sweep(stored, now)):
+                    return True
         return False
 
     # -- leaving memory -----------------------------------------------------------------------------------------
@@ -321,6 +319,12 @@ class PageTable:
             page.dirty = True
             entry[PAGE] = page
         self._chunks.move(pages, [self.pages[index] for index in targets or range(self.directory.page_count)])
+
+
+def _lost_something(stored: Any, kept: Any) -> bool:
+    if kept is None or len(kept) != len(stored):  # a stamped value keeps its two parts
+        return True
+    return type(stored) is dict and any(kept[name] is not value for name, value in stored.items())
 
 
 def _thin(columns: list[Any]) -> None:

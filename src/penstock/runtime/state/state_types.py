@@ -46,6 +46,15 @@ _PYTHON_TYPES = {
 }
 # Classes of the user's own may be rows, lists or tuples, too: only what is surely something else is refused.
 _COLLECTIONS = {"LIST": {"list", "tuple"}, "MAP": {"dict"}, "ROW": {"Row", "tuple", "dict"}, "TUPLE": {"tuple", "Row"}}
+_TIMES = {
+    "INSTANT": {"Instant", "datetime"},
+    "SqlDate": {"date", "datetime"},
+    "LocalDate": {"date", "datetime"},
+    "SqlTime": {"time"},
+    "LocalTime": {"time"},
+    "SqlTimestamp": {"datetime"},
+    "LocalDateTime": {"datetime"},
+}
 _SCALARS = {"str", "bytes", "bool", "int", "float", "Decimal", "date", "time", "datetime", "Instant"}
 
 
@@ -122,8 +131,9 @@ def mismatch(known: TypeDescription | None, wanted: TypeDescription | None) -> s
 
 def _strange(seen: set[str], wanted: str) -> set[str]:
     """Python types whose values cannot be of the wanted type."""
-    if wanted in _COLLECTIONS:
-        return (seen & (_SCALARS | {"list", "dict", "set"})) - _COLLECTIONS[wanted]
+    accepted = _COLLECTIONS.get(wanted) or _TIMES.get(wanted)
+    if accepted is not None:
+        return (seen & (_SCALARS | {"list", "dict", "set"})) - accepted
     return seen - _PYTHON_TYPES.get(wanted, seen)
 
 
@@ -132,7 +142,7 @@ def _part_mismatch(known: TypeDescription, wanted: TypeDescription) -> str | Non
     if known["type"] == AVRO:
         return avro_mismatch(known["schema"], wanted["schema"])
     if known["type"] == "ROW":
-        before = dict(known["fields"])
+        before = dict(_fields_before(known, wanted))
         for name, kind in wanted["fields"]:
             if name in before and (reason := mismatch(before[name], kind)) is not None:
                 return f"field '{name}': {reason}"
@@ -211,22 +221,43 @@ def _adapter(known: TypeDescription | None, wanted: TypeDescription | None) -> A
     return None
 
 
+def _fields_before(known: TypeDescription, wanted: TypeDescription) -> list[list[Any]]:
+    """The fields of the known row type by the names they have in the wanted one.
+
+    Fields without names are called after their places (f0, f1, ...): a type that names them means the same fields.
+    """
+    fields: list[list[Any]] = known["fields"]
+    names = [name for name, _ in wanted["fields"]]
+    if _named(fields) == _named(wanted["fields"]):
+        return fields
+    return [[now, kind] for now, (_, kind) in zip(names, fields, strict=False)]
+
+
+def _named(fields: list[list[Any]]) -> bool:
+    return [name for name, _ in fields] != [f"f{place}" for place in range(len(fields))]
+
+
 def _row_adapter(known: TypeDescription, wanted: TypeDescription) -> Adapter:
     """Fields by name: removed ones go, new ones are None."""
-    old_names = [name for name, _ in known["fields"]]
+    fields_before = _fields_before(known, wanted)
+    old_names = [name for name, _ in fields_before]
+    renamed = {name: now for (name, _), now in zip(known["fields"], old_names, strict=False)}
     names = [name for name, _ in wanted["fields"]]
-    before = dict(known["fields"])
+    before = dict(fields_before)
     inner = {name: _adapter(before.get(name), kind) for name, kind in wanted["fields"]}
 
     def adapt(value: Any) -> Any:
+        if type(value) is tuple and len(value) == len(known["fields"]):  # a row without names
+            held = dict(zip(old_names, value, strict=False))
+            return tuple(_apply(inner[name], held.get(name)) for name in names)
         if not isinstance(value, Row):
             return value
         fields = value.get_field_names()
         if fields == names and not any(inner.values()):
             return value
         if fields is None:  # without names it has the shape it was written with
-            fields = old_names if len(value) == len(old_names) else names
-        held = dict(zip(fields, value, strict=False))
+            fields = old_names if len(value) == len(known["fields"]) else names
+        held = dict(zip([renamed.get(name, name) for name in fields], value, strict=False))
         made = Row(*(_apply(inner[name], held.get(name)) for name in names))
         made.set_field_names(names)
         made.set_row_kind(value.get_row_kind())
