@@ -222,6 +222,7 @@ class StreamingJob:
         master.on_first_commit = (
             partial(_dispose, savepoint) if checkpoint is None else self._tidying(checkpoint, parallelism)
         )
+        master.program = ""
         self._master = master
 
     def _carried(self, graph: JobGraph) -> JobProgress:

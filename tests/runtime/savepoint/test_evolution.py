@@ -1,8 +1,6 @@
 """Types of state that change between two versions of a program (spec: ch. 7, J03 to J10)."""
 
 import dataclasses
-import sys
-import types
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -153,21 +151,6 @@ def test_rows_in_rows_lists_and_maps_evolve_twice_in_a_row(tmp_path):
 
 
 # -- classes: each version of a program has its own module of the same name --------------------------------------------
-
-
-@pytest.fixture
-def versions(monkeypatch):
-    """Puts the given classes into one module, as the program's version has them."""
-
-    def install(**classes):
-        module = types.ModuleType("a_program")
-        for name, cls in classes.items():
-            cls.__module__, cls.__qualname__, cls.__name__ = "a_program", name, name
-            setattr(module, name, cls)
-        monkeypatch.setitem(sys.modules, "a_program", module)
-        return module
-
-    return install
 
 
 def test_dataclasses_in_lists_maps_and_other_dataclasses_evolve(tmp_path, versions):

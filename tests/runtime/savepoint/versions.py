@@ -70,6 +70,10 @@ class Program:
         )
         return self
 
+    def continue_from(self, before, **options):
+        """As on the checkpoint directory of the version before, which has crashed."""
+        return self.start(snapshot=before.job.snapshot(), **options)
+
     def feed(self, *values):
         """New elements; a restored job finds the position of its source behind those it has read."""
         self.source.splits[0] += [None] * (self._position() - len(self.source.splits[0])) + list(values)

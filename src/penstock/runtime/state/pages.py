@@ -29,6 +29,11 @@ class PageStore(Protocol):
         """Forget this id; harmless if it is not there."""
 
 
+def keyed_state_page(operator_id: str, index: int) -> str:
+    """Under which name a page of keyed state is in the store."""
+    return f"{operator_id}/p{index}"
+
+
 class MemoryPageStore:
     """A page store in a dict, for the in-process executor and for batch jobs."""
 
@@ -109,6 +114,14 @@ class PageDirectory:
     total_bytes: int = 0
     keys: int = 0
     types: dict[str, Any] = field(default_factory=dict)  # state name -> description of its type, if one is known
+    key_types: list[Any] = field(default_factory=list)  # descriptions of the declared types of the keys
+    records: dict[str, Any] = field(default_factory=dict)  # dataclasses and named tuples: see record_types.py
+
+    def complete(self) -> PageDirectory:
+        """One that was written before there were all these parts gets them now."""
+        if not hasattr(self, "records"):
+            self.key_types, self.records = [], {}
+        return self
 
     @property
     def page_count(self) -> int:
