@@ -14,6 +14,8 @@ from penstock.datastream import WindowFunction
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.runtime.serialization import dumps
+from penstock.runtime.state.changed_classes import united
+from penstock.runtime.state.operator_state import UnionPart
 from penstock.runtime.state.record_types import RecordNotes
 
 LAST = ValueStateDescriptor("last")
@@ -283,6 +285,16 @@ def test_operator_state_of_a_class_that_does_not_fit_is_refused(versions):
         versions(Held=new)
         with pytest.raises(InvalidProgramError, match=r"class Held in the state of operator 'typed' .* field 'must'"):
             typed(mode).continue_from(first).job.run_batch()
+
+
+def test_elements_of_union_state_from_before_they_were_kept_in_parts_are_taken_as_they_are(versions):
+    old, new = held(), held(ADDED)
+    versions(Held=old)
+    notes = RecordNotes({})
+    blob = dumps([old(1), old(2)], "state")
+    notes.note(blob)
+    versions(Held=new)
+    assert united([7, UnionPart(blob, notes.known), b"old"], "op") == [7, new(1), new(2), b"old"]
 
 
 # -- a job that started from a savepoint ------------------------------------------------------------------------------
