@@ -4,6 +4,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import types
 
 import pytest
 
@@ -15,9 +16,9 @@ from penstock.runtime.operators.stateless import MapOperator
 from penstock.runtime.stage import JobSpec
 
 
-def spec_of(function):
+def spec_of(function, job_id=""):
     operator = ChainedOperator("id", "my map", MapOperator(function), None, None, 128)
-    return JobSpec(JobInfo(), [JobVertex(0, "my map", 1, 128, [operator], source_bounded=True)], {}, 1, 0)
+    return JobSpec(JobInfo(job_id=job_id), [JobVertex(0, "my map", 1, 128, [operator], source_bounded=True)], {}, 1, 0)
 
 
 def capturing(secret):
@@ -92,3 +93,21 @@ def test_a_worker_finds_modules_that_lie_beside_the_program(tmp_path):
     finally:
         sys.path[:] = before
         sys.modules.pop("beside", None)
+
+
+def test_a_worker_gets_the_classes_of_the_newest_version_of_a_job_and_no_other_jobs_ones(monkeypatch):
+    worker = types.ModuleType("__main__")
+
+    def classes_after(job_id, value):
+        driver = types.ModuleType("__main__")
+        driver.Held = type("Held", (), {"__module__": "__main__", "__qualname__": "Held", "value": value})
+        monkeypatch.setitem(sys.modules, "__main__", driver)
+        blob = pack_job(spec_of(len, job_id))
+        monkeypatch.setitem(sys.modules, "__main__", worker)
+        unpack_job(blob)
+        return worker.Held.value
+
+    assert classes_after("one", 1) == 1
+    assert classes_after("one", 2) == 2
+    assert classes_after("another", 3) == 2  # of a job that runs beside it
+    assert classes_after("one", 4) == 4

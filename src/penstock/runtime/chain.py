@@ -8,15 +8,19 @@ from typing import Any
 
 from penstock.common.watermark_strategy import MIN_WATERMARK
 from penstock.metrics import MetricGroup
-from penstock.runtime.job import ChainedOperator, JobEdge, JobVertex
+from penstock.runtime.job import ChainedOperator, JobEdge, JobVertex, key_types_of
+from penstock.runtime.key_groups import key_group_range
 from penstock.runtime.operator import Clock, JobInfo, OperatorContext, Output, StreamOperator
 from penstock.runtime.operators.type_check import checked_output
 from penstock.runtime.outputs import ChainOutput, ExchangeOutput, Send, combine
+from penstock.runtime.partitioner import KeyGroupPartitioner
 from penstock.runtime.runtime_context import StreamingRuntimeContext
 from penstock.runtime.state.backend import KeyedStateBackend
+from penstock.runtime.state.changed_classes import adopt_changed_classes
 from penstock.runtime.state.keyed_store import KeyedStateFactory
-from penstock.runtime.state.operator_state import OperatorStateBackend
-from penstock.runtime.state.pages import PageDirectory, PageStore
+from penstock.runtime.state.operator_state import OperatorStateBackend, operator_state_page
+from penstock.runtime.state.pages import PageDirectory, PageStore, keyed_state_page
+from penstock.runtime.state.record_types import RecordTypes
 
 
 @dataclass(slots=True)
@@ -27,6 +31,28 @@ class OperatorSnapshot:
     operator_state: dict[str, str] = field(default_factory=dict)
     watermark: int = MIN_WATERMARK
     operator_types: dict[str, Any] = field(default_factory=dict)
+    records: RecordTypes = field(default_factory=dict)  # dataclasses and named tuples in the operator's own state
+
+    def complete(self) -> OperatorSnapshot:
+        """One that was written before there were all these parts gets them now."""
+        if not hasattr(self, "operator_types"):
+            self.operator_types = {}
+        if not hasattr(self, "records"):
+            self.records = {}
+        return self
+
+    def adopt_classes(self, operator_id: str, operator_name: str, store: PageStore) -> None:
+        """Bring the operator's own state to the classes as they are now: see changed_classes.py."""
+        if self.records:
+            pages = [operator_state_page(operator_id, name) for name in self.operator_state]
+            adopt_changed_classes(self.records, store, pages, operator_name, keyed=False)
+
+    def adopt_classes_of_keyed_state(self, operator_id: str, operator_name: str, store: PageStore) -> None:
+        """The same for its keyed state."""
+        directory = None if self.directory is None else self.directory.complete()
+        if directory is not None and directory.records:
+            pages = [keyed_state_page(operator_id, index) for index in range(directory.page_count)]
+            directory.total_bytes += adopt_changed_classes(directory.records, store, pages, operator_name, keyed=True)
 
 
 @dataclass(slots=True)
@@ -58,6 +84,7 @@ class OperatorChain:
         self.exchanges: list[ExchangeOutput] = []
         self.metrics: dict[str, MetricGroup] = {}
         self.operators: list[StreamOperator] = []
+        self._edges = edges
         self._snapshots = snapshots
         outgoing: dict[int, list[tuple[str | None, Output]]] = {}
         for edge_id in vertex.outputs:
@@ -89,12 +116,14 @@ class OperatorChain:
         environment, vertex = self.environment, self.vertex
         assert chained.operator is not None
         known = self._snapshots.get(chained.operator_id)
-        snapshot = known or OperatorSnapshot()
+        snapshot = OperatorSnapshot() if known is None else known.complete()
+        snapshot.adopt_classes(chained.operator_id, chained.name, environment.store)
         metrics = self.metrics[chained.operator_id] = MetricGroup()
         backend: KeyedStateBackend | None = None
         states: KeyedStateFactory | None = None
         clock = environment.clock
         if chained.operator.keyed:
+            snapshot.adopt_classes_of_keyed_state(chained.operator_id, chained.name, environment.store)
             backend = KeyedStateBackend(
                 chained.operator_id,
                 chained.name,
@@ -103,6 +132,8 @@ class OperatorChain:
                 snapshot.directory,
                 memory_budget=environment.memory_budget,
             )
+            if chained is vertex.operators[0]:
+                self._check_keys(backend)
             states = KeyedStateFactory(backend, lambda: clock.now)
         runtime_context = self._runtime_context(chained.name, chained.max_parallelism, metrics, states)
         return OperatorContext(
@@ -121,12 +152,20 @@ class OperatorChain:
                 snapshot.operator_state,
                 restored=known is not None,
                 operator_name=chained.name,
-                types=getattr(snapshot, "operator_types", None),  # one that was written before there were any has none
+                types=snapshot.operator_types,
+                records=snapshot.records,
             ),
             side_outputs=sides,
             job=environment.job,
             batch_execution=environment.batch_execution,
         )
+
+    def _check_keys(self, backend: KeyedStateBackend) -> None:
+        """What the inputs say about keys, and where those of this subtask belong."""
+        inputs = [self._edges[edge_id] for edge_id in self.vertex.inputs]
+        backend.check_key_types(key_types_of(inputs))
+        if all(edge.partitioner.broadcast or isinstance(edge.partitioner, KeyGroupPartitioner) for edge in inputs):
+            backend.key_groups = key_group_range(self.subtask, self.vertex.parallelism, backend.max_parallelism)
 
     def source_runtime_context(self) -> StreamingRuntimeContext:
         """The context of the source at the head of the chain."""
@@ -172,8 +211,15 @@ class OperatorChain:
                 context.operator_state.snapshot(),
                 operator.current_watermark,
                 context.operator_state.types,
+                context.operator_state.records.known,
             )
         return result
+
+    def trust_keys(self) -> None:
+        """The keys of this program's first records were those of the state there is, or may be."""
+        for operator in self.operators:
+            if operator.context.keyed_backend is not None:
+                operator.context.keyed_backend.wary = False
 
     def flush(self) -> None:
         """Ship all open frames."""

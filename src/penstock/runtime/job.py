@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.common.watermark_strategy import WatermarkAlignment
 from penstock.runtime.operator import StreamOperator
-from penstock.runtime.partitioner import ForwardPartitioner, Partitioner, RescalePartitioner
+from penstock.runtime.partitioner import ForwardPartitioner, KeyGroupPartitioner, Partitioner, RescalePartitioner
 
 
 @dataclass(slots=True)
@@ -96,3 +97,8 @@ class JobEdge:
     def senders_to(self, receiver: int) -> list[int]:
         """The senders a receiver may hear from: whose clocks it waits for."""
         return [sender for sender in range(self.senders) if receiver in self.reachable(sender)]
+
+
+def key_types_of(edges: Iterable[JobEdge]) -> list[dict[str, Any] | None]:
+    """What inputs by key declare their keys to be."""
+    return [edge.partitioner.key_type for edge in edges if isinstance(edge.partitioner, KeyGroupPartitioner)]

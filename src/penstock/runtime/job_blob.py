@@ -16,6 +16,9 @@ import cloudpickle
 from penstock.common.errors import SerializationError, shorten
 from penstock.runtime.stage import JobSpec
 
+_installed: dict[str, tuple[types.ModuleType, str]] = {}
+"""Which job a class of the main program came with: a later version of the same job brings a later one of the class."""
+
 
 def pack_job(spec: JobSpec) -> bytes:
     """Pickle a job with everything its functions refer to."""
@@ -34,10 +37,12 @@ def unpack_job(blob: bytes) -> JobSpec:
             sys.path.append(entry)
     classes, spec = pickle.loads(content)
     main = sys.modules["__main__"]
-    for name, cls in classes.items():
-        if not hasattr(main, name):
-            setattr(main, name, cls)
     assert isinstance(spec, JobSpec)
+    job_id = spec.info.job_id
+    for name, cls in classes.items():
+        if not hasattr(main, name) or (main, job_id) == _installed.get(name):
+            setattr(main, name, cls)
+            _installed[name] = (main, job_id)
     return spec
 
 

@@ -118,6 +118,19 @@ def _check_equality(key: Any) -> None:
         )
 
 
+_BUILT_IN = frozenset({int, str, bool, float, bytes, type(None)})
+
+
+def never_changes(key: Any) -> bool:
+    """Whether a key has the same hash for ever: no class of the user's own is in it.
+
+    >>> never_changes(("a", 1)), never_changes(dt.date(2024, 1, 1))
+    (True, False)
+    """
+    kind = type(key)
+    return kind in _BUILT_IN or (kind is tuple and all(map(never_changes, key)))
+
+
 def spread(code: int) -> int:
     """Scramble a code, so that codes of neighbouring keys spread over all key groups (one multiplication: it is called
     for every key a task has not seen lately, and Python arithmetic is slow).

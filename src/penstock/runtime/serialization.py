@@ -7,7 +7,10 @@ from typing import Any
 
 import cloudpickle
 
-from penstock.common.errors import SerializationError, shorten
+from penstock.common.errors import InvalidProgramError, SerializationError, shorten
+
+MISSING_OR_CHANGED = (AttributeError, ImportError, TypeError)
+"""What reading a pickle raises if a class in it is not there any more, or is not what it was."""
 
 
 def dumps(value: Any, what: str) -> bytes:
@@ -25,3 +28,11 @@ def dumps(value: Any, what: str) -> bytes:
         except Exception as error:
             hint = "; to emit what a generator yields, use flat_map()" if "'generator'" in str(error) else ""
             raise SerializationError(f"{what} cannot be pickled ({error}{hint}): {shorten(value)}") from error
+
+
+def unreadable(what: str, error: Exception) -> InvalidProgramError:
+    """What to say then."""
+    return InvalidProgramError(
+        f"{what} cannot be read from the checkpoint ({type(error).__name__}: {error}): keep the classes of what it "
+        "holds where and as they were"
+    )

@@ -8,15 +8,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.common.errors import SerializationError
-from penstock.runtime.chain import TaskEnvironment
+from penstock.runtime.chain import OperatorSnapshot, TaskEnvironment
 from penstock.runtime.frames import HEADER_EDGE, REPORT_EDGE, BatchHeader, Frame, TaskReport, decode_frame, encode_frame
-from penstock.runtime.job import JobEdge, JobVertex
+from penstock.runtime.job import ChainedOperator, JobEdge, JobVertex
 from penstock.runtime.operator import JobInfo
 from penstock.runtime.queries import answer_queries
 from penstock.runtime.savepoint.restore import RestorePlan, TaskRestorer
 from penstock.runtime.savepoint.task_savepoint import check_claimed, write_task
 from penstock.runtime.serialization import dumps
+from penstock.runtime.state.backend import KeyedStateBackend
+from penstock.runtime.state.changed_classes import united
 from penstock.runtime.state.operator_state import UNION, operator_state_page
+from penstock.runtime.state.record_types import RecordNotes
 from penstock.runtime.task import StreamTask
 from penstock.runtime.union_states import Unions
 from penstock.runtime.user_errors import exits_are_errors
@@ -27,6 +30,7 @@ Row = tuple[int, bytes]
 
 _LAST_HEADER = -1
 _LIFE = -2
+_PROGRAM = -3
 
 
 @dataclass(slots=True)
@@ -44,6 +48,7 @@ class JobSpec:
     restore: RestorePlan | None = None  # a savepoint that tasks without state of their own start from
     unions: Unions = field(default_factory=dict)  # union list states that tasks with state of their own start from
     life: str = ""  # tasks do so once in each life of the job
+    program: str = ""  # names one start of the program: the keys of its first records are compared with those in state
 
     def tasks_in(self, level: int, channel: int) -> list[JobVertex]:
         """The vertices of a level that have a subtask in a channel."""
@@ -78,16 +83,26 @@ class StageChannel:
         restored = self._restore() if not self._tasks and self._snapshots.keys() <= {_LAST_HEADER} else None
         if restored is None and self._spec.life and self._snapshots.get(_LIFE) != self._spec.life:
             self._unite()
+        opened = not self._tasks
         for vertex in self._spec.tasks_in(self._level, self._channel):
             if vertex.id not in self._tasks:
                 self._tasks[vertex.id] = StreamTask(
                     vertex, self._spec.edges, self._channel, self._environment, self._snapshots.get(vertex.id)
                 )
+        if opened and self._spec.program and self._snapshots.get(_PROGRAM) != self._spec.program:
+            for backend in self._backends():
+                backend.wary = True
         if restored is not None:
             for task in self._tasks.values():
                 check_claimed(task, ignore=restored.ignore_unclaimed)
                 for operator in task.chain.operators:
                     operator.context.operator_state.tell_unions()
+
+    def _backends(self) -> Iterator[KeyedStateBackend]:
+        for task in self._tasks.values():
+            for operator in task.chain.operators:
+                if operator.context.keyed_backend is not None:
+                    yield operator.context.keyed_backend
 
     def _restore(self) -> RestorePlan | None:
         """The first batch of a job that continues from a savepoint: load what belongs to the tasks of this channel."""
@@ -101,12 +116,22 @@ class StageChannel:
     def _unite(self) -> None:
         """The first batch after a failure: union list state is that of all subtasks together."""
         for vertex in self._spec.tasks_in(self._level, self._channel):
-            _, operators = self._snapshots.get(vertex.id) or (None, {})
-            for operator_id, snapshot in operators.items():
-                for name, elements in self._spec.unions.get(operator_id, {}).items():
-                    page = operator_state_page(operator_id, name)
-                    self._environment.store.put(page, dumps(elements, f"union list state '{name}'"))
-                    snapshot.operator_state[name] = UNION
+            snapshots: tuple[Any, dict[str, OperatorSnapshot]] = self._snapshots.get(vertex.id) or (None, {})
+            for chained in vertex.operators:
+                unions = self._spec.unions.get(chained.operator_id)
+                snapshot = snapshots[1].get(chained.operator_id)
+                if unions and snapshot is not None:
+                    self._unite_operator(chained, snapshot.complete(), unions)
+
+    def _unite_operator(self, chained: ChainedOperator, snapshot: OperatorSnapshot, unions: dict[str, Any]) -> None:
+        store = self._environment.store
+        snapshot.adopt_classes(chained.operator_id, chained.name, store)  # what is written here has them already
+        notes = RecordNotes(snapshot.records)
+        for name, parts in unions.items():
+            blob = dumps(united(parts, chained.name), f"union list state '{name}'")
+            store.put(operator_state_page(chained.operator_id, name), blob)
+            notes.note(blob)
+            snapshot.operator_state[name] = UNION
 
     def run(self, frames: Iterable[bytes]) -> Iterator[Row]:
         """One batch: yields the rows for the next stage, or for the driver behind the last one."""
@@ -133,6 +158,8 @@ class StageChannel:
             reports.append(report)
             yield from task.outbox
             task.outbox.clear()
+        if not any(backend.wary for backend in self._backends()):
+            self._snapshots[_PROGRAM] = self._spec.program
         for frame in passing:
             yield self._channel, frame
         if self._level < self._spec.levels:

@@ -137,6 +137,8 @@ class StreamTask:
         """Write state; what to keep and what to tell the driver."""
         committables = collect_committables(self.chain)
         operators = self.chain.snapshot(header.checkpoint_id)
+        if self._records_in:
+            self.chain.trust_keys()
         wakeups = [operator.next_wakeup() for operator in self.chain.operators]
         report = TaskReport(
             vertex=self.vertex.id,

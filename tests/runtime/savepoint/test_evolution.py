@@ -1,8 +1,6 @@
 """Types of state that change between two versions of a program (spec: ch. 7, J03 to J10)."""
 
 import dataclasses
-import sys
-import types
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -187,21 +185,6 @@ def test_a_tuple_that_stands_for_a_row_evolves_with_it(tmp_path):
     path = saved(tmp_path, ValueStateDescriptor("last", NAMED), update=lambda value, key: (key, value))
     after = Types.ROW_NAMED(["new", "value", "id"], [Types.INT(), Types.INT(), Types.STRING()])
     assert restored(path, ValueStateDescriptor("last", after)).feed(3) == [{"last": (None, 3, "3")}]
-
-
-@pytest.fixture
-def versions(monkeypatch):
-    """Puts the given classes into one module, as the program's version has them."""
-
-    def install(**classes):
-        module = types.ModuleType("a_program")
-        for name, cls in classes.items():
-            cls.__module__, cls.__qualname__, cls.__name__ = "a_program", name, name
-            setattr(module, name, cls)
-        monkeypatch.setitem(sys.modules, "a_program", module)
-        return module
-
-    return install
 
 
 def test_dataclasses_in_lists_maps_and_other_dataclasses_evolve(tmp_path, versions):

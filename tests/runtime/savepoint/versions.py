@@ -1,11 +1,12 @@
 """A program that keeps state the test chooses, its savepoints, and its next versions."""
 
 import queue
+from dataclasses import dataclass
 
 from support import Script
 
 from penstock.common import WatermarkStrategy
-from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from penstock.datastream import CheckpointedFunction, KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.sinks import CollectSink
 from penstock.datastream.state import (
     ListStateDescriptor,
@@ -69,6 +70,10 @@ class Program:
         )
         return self
 
+    def continue_from(self, before, **options):
+        """As on the checkpoint directory of the version before, which has crashed."""
+        return self.start(snapshot=before.job.snapshot(), **options)
+
     def feed(self, *values):
         """New elements; a restored job finds the position of its source behind those it has read."""
         self.source.splits[0] += [None] * (self._position() - len(self.source.splits[0])) + list(values)
@@ -98,3 +103,37 @@ def saved(tmp_path, *descriptors, **options):
 def restored(path, *descriptors, parallelism=3, **options):
     start = {"allow_non_restored_state": options.pop("allow", False)}
     return Program(parallelism).keeping(*descriptors, **options).start(path, **start)
+
+
+@dataclass
+class Typed(MapFunction, CheckpointedFunction):
+    """Operator state of any kind, with a declared type or without."""
+
+    mode: str
+    types: tuple
+
+    def initialize_state(self, context):
+        store = context.get_operator_state_store()
+        if self.mode == "broadcast":
+            self.state = store.get_broadcast_state(MapStateDescriptor("kept", *self.types))
+            self.given = sorted(self.state.items())
+        else:
+            get = store.get_list_state if self.mode == "list" else store.get_union_list_state
+            self.state = get(ListStateDescriptor("kept", *self.types))
+            self.given = list(self.state.get())
+
+    def snapshot_state(self, context):
+        """Everything is in the state."""
+
+    def map(self, value):
+        if self.mode == "broadcast":
+            self.state.put(*value)
+        else:
+            self.state.add(value)
+        return self.given
+
+
+def typed(mode, *types, parallelism=1):
+    program = Program(parallelism)
+    program.stream().broadcast().map(Typed(mode, types)).uid("typed").name("typed").sink_to(program.sink)
+    return program

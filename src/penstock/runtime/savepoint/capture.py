@@ -17,11 +17,11 @@ from penstock.runtime.key_groups import key_group_for
 from penstock.runtime.savepoint.blocks import BlockWriter
 from penstock.runtime.savepoint.codec import encode
 from penstock.runtime.savepoint.manifest import Json, Manifest, OperatorManifest
-from penstock.runtime.savepoint.seen_types import SeenTypes, seen_types
 from penstock.runtime.savepoint.storage import Directory, directory_at
 from penstock.runtime.state.backend import DROPPED, KeyedStateBackend
 from penstock.runtime.state.operator_state import RAW, OperatorStateBackend
 from penstock.runtime.state.pages import PageDirectory, is_blank
+from penstock.runtime.state.seen_types import SeenTypes, seen_types
 from penstock.runtime.state.state_types import TypeDescription, merged, seen_in
 
 BUFFERED_ENTRIES = 20_000

@@ -6,7 +6,6 @@ through the functions of `values`, so that their definitions may change (spec: c
 
 from __future__ import annotations
 
-import copyreg
 import dataclasses
 import io
 import pickle
@@ -20,7 +19,8 @@ from penstock.common.errors import SavepointError, SerializationError, shorten
 from penstock.common.types import Row
 from penstock.core.window import CountWindow, GlobalWindow, TaggedUnion, TimeWindow
 from penstock.runtime.savepoint import values
-from penstock.runtime.savepoint.field_types import field_types
+from penstock.runtime.state.field_types import field_types
+from penstock.runtime.state.record_types import is_named_tuple, pickles_plainly
 from penstock.runtime.windows.slices import KeySlices
 
 _PROTOCOL = 5
@@ -68,26 +68,14 @@ def _reduce(value: Any) -> Any:
     if cls is type or cls in _SKIPPED:
         return NotImplemented
     if dataclasses.is_dataclass(value):
-        return _reduce_dataclass(value, cls) if _is_plain(cls) else NotImplemented
-    if isinstance(value, tuple) and hasattr(cls, "_fields") and cls.__reduce_ex__ is object.__reduce_ex__:
+        return _reduce_dataclass(value, cls) if pickles_plainly(cls) else NotImplemented
+    if isinstance(value, tuple) and is_named_tuple(cls):
         names: tuple[str, ...] = cls._fields
         return values.named_tuple, (_record_type(cls), dict(zip(names, value, strict=True)))
     return NotImplemented
 
 
 _SKIPPED = {type(_reduce), type(len)}  # functions
-
-
-def _is_plain(cls: Any) -> bool:
-    """Whether a dataclass leaves pickling to Python: one with ideas of its own is asked."""
-    own_state = getattr(cls, "__getstate__", object.__getstate__)
-    return (
-        cls.__reduce_ex__ is object.__reduce_ex__
-        and cls.__reduce__ is object.__reduce__
-        and cls not in copyreg.dispatch_table
-        and getattr(own_state, "__module__", None) in (None, "dataclasses")
-        and cls.__new__ is object.__new__
-    )
 
 
 def _reduce_dataclass(value: Any, cls: type) -> Reduced:

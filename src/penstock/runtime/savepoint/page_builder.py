@@ -23,7 +23,9 @@ from penstock.runtime.state.pages import (
     PageStore,
     earliest_timer,
     is_blank,
+    keyed_state_page,
 )
+from penstock.runtime.state.record_types import RecordNotes
 from penstock.runtime.state.timer_index import SEGMENT, TimerMinima, write_segment
 
 BUCKET_BYTES = 32 * 1024 * 1024
@@ -43,6 +45,7 @@ class PageBuilder:
         self._store = store
         self._max_parallelism = max_parallelism
         self.directory = directory
+        self._records = RecordNotes(directory.records)
         self._minima: dict[int, TimerMinima] = {}
 
     def build(self, entries: Iterable[EntryTuple], expected_bytes: int) -> PageDirectory:
@@ -98,7 +101,8 @@ class PageBuilder:
         columns: list[Any] = [None if is_blank(column) else column for column in zip(*entries, strict=True)]
         columns[PAGE] = [entry[0] for entry in entries]  # also a key that is None
         blob = dumps(columns, f"state of operator '{self._name}'")
-        self._store.put(f"{self._prefix}/p{index}", blob)
+        self._store.put(keyed_state_page(self._prefix, index), blob)
+        self._records.note(blob)
         self.directory.total_bytes += len(blob)
         minima = (earliest_timer(columns[EVENT_TIMERS]), earliest_timer(columns[PROCESSING_TIMERS]))
         if minima != (None, None):

@@ -13,9 +13,8 @@ from typing import Any
 from penstock.common.errors import SavepointError, shorten
 from penstock.common.watermark_strategy import MIN_WATERMARK
 from penstock.runtime.chain import OperatorSnapshot
-from penstock.runtime.job import ChainedOperator, JobEdge, JobVertex
-from penstock.runtime.key_groups import key_group_for, key_group_range
-from penstock.runtime.partitioner import KeyGroupPartitioner
+from penstock.runtime.job import ChainedOperator, JobEdge, JobVertex, key_types_of
+from penstock.runtime.key_groups import key_group_for, key_group_range, never_changes
 from penstock.runtime.savepoint.blocks import BlockFile
 from penstock.runtime.savepoint.codec import decode
 from penstock.runtime.savepoint.manifest import Json, Manifest, OperatorManifest, read_manifest
@@ -24,7 +23,8 @@ from penstock.runtime.savepoint.storage import Directory, absolute, directory_at
 from penstock.runtime.serialization import dumps
 from penstock.runtime.state.operator_state import BROADCAST, RAW, SPLIT, operator_state_page
 from penstock.runtime.state.pages import PageDirectory, PageStore
-from penstock.runtime.state.state_types import key_mismatch
+from penstock.runtime.state.record_types import RecordNotes
+from penstock.runtime.state.state_types import key_types_mismatch
 
 
 @dataclass(slots=True)
@@ -102,15 +102,13 @@ def _check_operator(known: OperatorManifest, vertex: JobVertex, chained: Chained
 
 
 def _check_key_type(known: OperatorManifest, inputs: list[JobEdge]) -> None:
-    for edge in inputs:
-        if isinstance(edge.partitioner, KeyGroupPartitioner):
-            wanted = edge.partitioner.key_type
-            reason = key_mismatch(known.key_type, wanted)
-            if reason is not None and not any(each.get("key") == wanted for each in known.inputs):
-                raise SavepointError(
-                    f"operator {known.title} had keys of another type when its state was written: {reason}. Keys "
-                    "cannot change: no record would find the state of the old ones"
-                )
+    declared = [each["key"] for each in known.inputs if "key" in each]
+    reason = key_types_mismatch(declared or [known.key_type], key_types_of(inputs))
+    if reason is not None:
+        raise SavepointError(
+            f"operator {known.title} had keys of another type when its state was written: {reason}. Keys cannot "
+            "change: no record would find the state of the old ones"
+        )
 
 
 def adopt_max_parallelism(known: int, vertex: JobVertex, chained: ChainedOperator, edges: list[JobEdge]) -> None:
@@ -182,14 +180,18 @@ class TaskRestorer:
             groups = key_group_range(subtask, vertex.parallelism, chained.max_parallelism)
             directory = self._keyed(known, chained, groups)
         layout: dict[str, str] = {}
+        records = RecordNotes({})
         for name, mode in known.operator_states.items():
             content = self._operator_state(known, name, mode, subtask, vertex.parallelism)
             if content is not None:
                 what = f"operator state '{name}' of operator '{chained.name}'"
-                self._store.put(operator_state_page(chained.operator_id, name), dumps(content, what))
+                blob = dumps(content, what)
+                self._store.put(operator_state_page(chained.operator_id, name), blob)
+                records.note(blob)
                 layout[name] = mode
         types = {name: known_type for name, known_type in known.operator_types.items() if name in layout}
-        return OperatorSnapshot(directory, layout, MIN_WATERMARK if watermark is None else watermark, types)
+        last = MIN_WATERMARK if watermark is None else watermark
+        return OperatorSnapshot(directory, layout, last, types, records.known)
 
     def _keyed(self, known: OperatorManifest, chained: ChainedOperator, groups: range) -> PageDirectory:
         layout = [(state["name"], state["kind"]) for state in known.keyed_states]
@@ -282,15 +284,10 @@ def keyed_entries(
             yield from zip(keys, *columns, strict=True)
 
 
-_NEVER_CHANGE = {int, str, bool, float, bytes, type(None)}
-
-
 def _check_keys(keys: list[Any], group: int, max_parallelism: int, title: str) -> None:
     """A class whose fields have changed hashes otherwise: state would be where no record looks for it."""
-    if _NEVER_CHANGE.issuperset(map(type, keys)):
-        return
     for key in keys:
-        if key_group_for(key, max_parallelism) != group:
+        if not never_changes(key) and key_group_for(key, max_parallelism) != group:
             raise SavepointError(
                 f"the savepoint has state of operator {title} under the key {shorten(key)}, which hashes to another "
                 "key group than when it was written: keys cannot change, keep the class of the keys as it was"

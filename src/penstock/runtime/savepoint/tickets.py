@@ -105,7 +105,7 @@ class SavepointTickets:
                 stream.write(b"")
             probe.remove("probe.tmp")
         except Exception as error:
-            failure = error
+            failure = _not_written(location, error)
         with self._lock:
             self._submitting.discard(location)
             if failure is None and self._ended is not None:
@@ -184,9 +184,12 @@ class SavepointTickets:
 
 
 def _as_savepoint_error(location: str, error: Exception) -> PenstockError:
-    if isinstance(error, SavepointError):
-        return error
-    return SavepointError(f"no savepoint could be written to {location}: {type(error).__name__}: {error}")
+    return error if isinstance(error, SavepointError) else _not_written(location, error)
+
+
+def _not_written(location: str, error: Exception) -> SavepointError:
+    reason = str(error) if isinstance(error, SavepointError) else f"{type(error).__name__}: {error}"
+    return SavepointError(f"no savepoint could be written to {location}: {reason}")
 
 
 def savepoint_root(given: str | None, configured: str | None) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from penstock.common.errors import SavepointError
 from penstock.common.types import Row, RowKind
 from penstock.core.window import CountWindow, GlobalWindow, TaggedUnion, TimeWindow
-from penstock.runtime.savepoint.field_types import FieldTypes, changed_field, field_types
+from penstock.runtime.state.field_types import FieldTypes, changed_field, field_types
 from penstock.runtime.windows.slices import KeySlices
 
 __all__ = [

@@ -7,18 +7,28 @@ the batch when something in them changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any, NoReturn, cast
 
 from penstock.common.errors import InvalidProgramError, KeySelectorError, StateAccessError, shorten
 from penstock.runtime.key_groups import key_group_for, key_hash
+from penstock.runtime.state.key_forms import forms_of, other_form
 from penstock.runtime.state.page_chunks import Growing
 from penstock.runtime.state.page_table import TARGET_PAGE_BYTES, PageTable, Sweep
 from penstock.runtime.state.pages import FIRST_SLOT, PAGE, Entry, PageDirectory, PageStore, is_blank
-from penstock.runtime.state.state_types import PYTHON, TypeDescription, mismatch, slot_adapter
+from penstock.runtime.state.seen_types import SeenTypes, seen_types
+from penstock.runtime.state.state_types import (
+    PYTHON,
+    TypeDescription,
+    is_complete,
+    key_types_mismatch,
+    mismatch,
+    slot_adapter,
+)
 
 DROPPED = "dropped state"
 """The kind of a state that was restored but is not wanted any more: its place in entries stays empty."""
+_PAGES_OF_KEYS = 8
 NO_KEY: Any = type("NoKey", (), {"__repr__": lambda self: "NO_KEY"})()
 
 
@@ -41,7 +51,17 @@ class _NoEntry:
 class KeyedStateBackend(PageTable):
     """All keyed states and timers of one operator instance."""
 
-    __slots__ = ("_blank", "_fresh", "_no_entry", "_savepoint_sweeps", "entry", "key", "queryable", "registered")
+    __slots__ = (
+        "_blank",
+        "_fresh",
+        "_no_entry",
+        "_savepoint_sweeps",
+        "entry",
+        "key",
+        "queryable",
+        "registered",
+        "wary",
+    )
 
     def __init__(
         self,
@@ -62,6 +82,8 @@ class KeyedStateBackend(PageTable):
         self._savepoint_sweeps: dict[int, Sweep] = {}
         self.registered: set[str] = set()
         self.queryable: dict[str, str] = {}  # name for the outside -> state name
+        self.wary = False
+        """Whether this program has not shown yet that its keys are those of the state it continues from."""
 
     # -- keys ---------------------------------------------------------------------------------------------------
 
@@ -119,6 +141,47 @@ class KeyedStateBackend(PageTable):
         stored = None if entry is None else entry[slot]
         sweep = self._savepoint_sweeps.get(slot)
         return stored if stored is None or sweep is None else sweep(stored, now)
+
+    def _some_keys(self, without: Container[Any] = ()) -> list[Any]:
+        """Keys of some pages, as they are stored."""
+        found: list[Any] = []
+        pages = 0
+        for index in range(self.directory.page_count):
+            keys = [key for key in self._peek(index).entries if key not in without]
+            found += keys
+            pages += bool(keys)
+            if pages == _PAGES_OF_KEYS:
+                break
+        return found
+
+    def check_key_types(self, wanted: list[TypeDescription | None]) -> None:
+        """Refuse keys that are declared to be of another type than those which state is under, before the first record.
+
+        If none was declared so far, some of the keys are looked at, once.
+        """
+        declared = [each for each in wanted if each is not None]
+        known = self.directory.key_types
+        if declared and self.directory.total_bytes:
+            seen = known or [{"type": PYTHON, "seen": sorted(seen_types(self._some_keys()))}]
+            reason = key_types_mismatch(seen, wanted)
+            if reason is not None:
+                raise InvalidProgramError(
+                    f"operator '{self.operator_name}' had keys of another type when its state was written: {reason}. "
+                    "Keys cannot change: no record would find the state of the old ones. Declare them as before"
+                )
+        self.directory.key_types = declared or known
+
+    def _compare_fresh_keys(self) -> None:
+        """The same for what the key selector really returns."""
+        if self._fresh and self.directory.total_bytes:
+            known = forms_of(self._some_keys(without=set(self._fresh)))
+            other = other_form(known, forms_of(self._fresh))
+            if other is not None:
+                raise InvalidProgramError(
+                    f"a key of operator '{self.operator_name}' is {other} when its state was written: no record would "
+                    "find the state of the old keys. Let the key selector return what it returned then, or allow state "
+                    "that is not restored (execution.savepoint.ignore-unclaimed-state)"
+                )
 
     def key_group(self, key: Any) -> int:
         """The key group of a key."""
@@ -184,6 +247,8 @@ class KeyedStateBackend(PageTable):
         """
         types = self.directory.types
         known = types.get(name)
+        if wanted is not None and known != wanted and name not in self.registered and not is_complete(known):
+            known = self._seen_type(name, kind, slot, known)
         reason = mismatch(known, wanted)
         if reason is not None:
             raise InvalidProgramError(
@@ -200,6 +265,14 @@ class KeyedStateBackend(PageTable):
         elif known is not None and known["type"] != PYTHON:
             del types[name]  # from here on it can be anything
 
+    def _seen_type(self, name: str, kind: str, slot: int, known: TypeDescription | None) -> TypeDescription | None:
+        """The type of a state as far as it was declared, and else what is in it: every page is looked at, this once."""
+        seen = SeenTypes([(name, kind)])
+        if self.directory.total_bytes and seen.looks_at(name):
+            for index in range(self.directory.page_count):
+                seen.note(name, [entry[slot] for entry in self._peek(index).entries.values()])
+        return seen.describe(name, known)
+
     def drop_states(self, names: set[str]) -> None:
         """Remove states for good, page by page; their slots stay empty."""
         layout = self.directory.layout
@@ -215,6 +288,8 @@ class KeyedStateBackend(PageTable):
     def snapshot(self, now: int) -> PageDirectory:
         """Write what changed to the store; the returned directory is kept by the task."""
         self.clear_current_key()
+        if self.wary:
+            self._compare_fresh_keys()
         self._grow(self._drop_untouched())
         if self._sweeps:
             self._sweep_next_page(now)

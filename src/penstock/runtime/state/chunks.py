@@ -7,14 +7,14 @@ memory, which knows what of it the store has, and in which chunks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self, SupportsIndex
 from zlib import crc32
 
 from penstock.runtime.isolation import IMMUTABLE, deeply_immutable
 from penstock.runtime.serialization import dumps
-from penstock.runtime.state.pages import PageDirectory, PageStore
+from penstock.runtime.state.pages import PageDirectory, PageStore, chunk_page
 
 _SAMPLE = 16
 
@@ -37,7 +37,7 @@ class Chunk:
 class ChunkStore:
     """The chunks of one operator in one subtask, beside its pages."""
 
-    __slots__ = ("_directory", "_prefix", "_store", "_what", "chunk_bytes")
+    __slots__ = ("_directory", "_prefix", "_store", "_what", "chunk_bytes", "on_put")
 
     def __init__(
         self, prefix: str, operator_name: str, store: PageStore, directory: PageDirectory, chunk_bytes: int
@@ -47,6 +47,7 @@ class ChunkStore:
         self._store = store
         self._directory = directory
         self.chunk_bytes = chunk_bytes
+        self.on_put: Callable[[bytes], None] | None = None
 
     def encode(self, content: Any) -> bytes:
         """What is to be stored for some elements."""
@@ -57,6 +58,8 @@ class ChunkStore:
         check = crc32(blob)
         if check != chunk.check or len(blob) != chunk.size:
             self._store.put(self._name(chunk.number), blob)
+            if self.on_put is not None:
+                self.on_put(blob)
         chunk.count, chunk.size, chunk.check, chunk.fixed = count, len(blob), check, fixed
 
     def get(self, number: int) -> bytes:
@@ -101,7 +104,7 @@ class ChunkStore:
                 step *= 2
 
     def _name(self, number: int) -> str:
-        return f"{self._prefix}/c{number}"
+        return chunk_page(self._prefix, number)
 
 
 class ChunkedList(list[Any]):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
@@ -20,9 +21,10 @@ from penstock.core.state import (
     StateDescriptor,
 )
 from penstock.runtime.isolation import IMMUTABLE, deeply_immutable
-from penstock.runtime.serialization import dumps
+from penstock.runtime.serialization import MISSING_OR_CHANGED, dumps, unreadable
 from penstock.runtime.state.pages import PageStore
-from penstock.runtime.state.state_types import TypeDescription, describe, mismatch, slot_adapter
+from penstock.runtime.state.record_types import RecordNotes, RecordTypes
+from penstock.runtime.state.state_types import TypeDescription, describe, is_complete, mismatch, seen_in, slot_adapter
 
 SPLIT, UNION, BROADCAST, RAW = "split", "union", "broadcast", "raw"
 MODES = {SPLIT: "list state", UNION: "union list state", BROADCAST: "broadcast state", RAW: "an operator's own state"}
@@ -31,6 +33,14 @@ MODES = {SPLIT: "list state", UNION: "union list state", BROADCAST: "broadcast s
 def operator_state_page(operator_id: str, name: str) -> str:
     """Under which name an operator state is in the store."""
     return f"{operator_id}/o/{name}"
+
+
+@dataclass(frozen=True)
+class UnionPart:
+    """The elements of a union list state that one subtask has. The driver keeps it as it is."""
+
+    blob: bytes
+    records: RecordTypes
 
 
 class _Slot:
@@ -65,6 +75,7 @@ class OperatorStateBackend(OperatorStateStore):
         restored: bool = False,
         operator_name: str | None = None,
         types: dict[str, TypeDescription] | None = None,
+        records: RecordTypes | None = None,
     ) -> None:
         self.restored = restored or bool(layout)
         """Whether the operator continues from an earlier run."""
@@ -73,9 +84,11 @@ class OperatorStateBackend(OperatorStateStore):
         self._store = store
         self.types: dict[str, TypeDescription] = dict(types or {})
         """The declared types of states, by name."""
+        self.records = RecordNotes(dict(records or {}))
+        """The dataclasses and named tuples in states."""
         self._layout: dict[str, str] = dict(layout or {})  # name -> mode of all states known to the store
         self._slots: dict[str, _Slot] = {}
-        self.changed_unions: dict[str, list[Any]] = {}
+        self.changed_unions: dict[str, list[UnionPart]] = {}
         """Union list states that the last snapshot has written."""
         self._untold = False
 
@@ -110,6 +123,8 @@ class OperatorStateBackend(OperatorStateStore):
         name, known, wanted = descriptor.name, self.types.get(descriptor.name), describe(descriptor.type_info)
         asked_before = name in self._slots
         slot = self._slot(name, mode, empty)
+        if wanted is not None and known != wanted and not asked_before and not is_complete(known):
+            known = seen_in(slot.content, known)
         reason = mismatch(known, wanted)
         if reason is not None:
             raise InvalidProgramError(
@@ -137,9 +152,15 @@ class OperatorStateBackend(OperatorStateStore):
             )
         if slot is None:
             blob = self._store.get(self._page_id(name)) if known else None
-            slot = self._slots[name] = _Slot(mode, empty() if blob is None else pickle.loads(blob))
+            slot = self._slots[name] = _Slot(mode, empty() if blob is None else self._loads(name, blob))
             slot.check = 0 if blob is None else crc32(blob)
         return slot
+
+    def _loads(self, name: str, blob: bytes) -> Any:
+        try:
+            return pickle.loads(blob)
+        except MISSING_OR_CHANGED as error:
+            raise unreadable(f"operator state '{name}'{self._whose}", error) from error
 
     def _page_id(self, name: str) -> str:
         return operator_state_page(self._prefix, name)
@@ -151,7 +172,7 @@ class OperatorStateBackend(OperatorStateStore):
             if name not in found:
                 blob = self._store.get(self._page_id(name))
                 if blob is not None:
-                    found[name] = (mode, pickle.loads(blob))
+                    found[name] = (mode, self._loads(name, blob))
         return found
 
     def unclaimed(self) -> dict[str, str]:
@@ -175,7 +196,8 @@ class OperatorStateBackend(OperatorStateStore):
         if self._untold:
             self._untold = False
             held = self.contents().items()
-            self.changed_unions = {name: list(content) for name, (mode, content) in held if mode == UNION}
+            unions = [(name, dumps(content, f"operator state '{name}'")) for name, (m, content) in held if m == UNION]
+            self.changed_unions = {name: [self._part(blob)] for name, blob in unions}
         for name, slot in self._slots.items():
             if slot.may_have_changed():
                 self._write(name, slot)
@@ -188,10 +210,14 @@ class OperatorStateBackend(OperatorStateStore):
         check = crc32(blob)
         if slot.dirty or check != slot.check:
             self._store.put(self._page_id(name), blob)
+            self.records.note(blob)
             self._layout[name] = slot.mode
             if slot.mode == UNION:
-                self.changed_unions[name] = list(slot.content)
+                self.changed_unions[name] = [self._part(blob)]
         slot.dirty, slot.check = False, check
+
+    def _part(self, blob: bytes) -> UnionPart:
+        return UnionPart(blob, dict(self.records.known))
 
 
 class OperatorListState(ListState[Any]):

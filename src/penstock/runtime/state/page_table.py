@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 from zlib import crc32
 
-from penstock.runtime.key_groups import key_hash
-from penstock.runtime.serialization import dumps
+from penstock.common.errors import InvalidProgramError, shorten
+from penstock.runtime.key_groups import key_hash, never_changes
+from penstock.runtime.serialization import MISSING_OR_CHANGED, dumps, unreadable
 from penstock.runtime.state.chunks import ChunkStore
 from penstock.runtime.state.page_chunks import PageChunks, swept
 from penstock.runtime.state.pages import (
@@ -27,13 +29,16 @@ from penstock.runtime.state.pages import (
     decode_page,
     earliest_timer,
     is_blank,
+    keyed_state_page,
 )
+from penstock.runtime.state.record_types import RecordNotes
 from penstock.runtime.state.timer_index import TimerIndex, TimerMinima
 
 TARGET_PAGE_BYTES = 32 * 1024
 _PAGES_A_CHUNK = 2
 _MANY = 64  # elements: whether few are large is seen when they are written
 _SPLITS_PER_BATCH = 64
+_KEYS_TO_CHECK = 4
 _NOTHING_EXPIRES = -(1 << 62)  # the end of a batch is the time to sweep
 
 Sweep = Callable[[Any, int], Any]
@@ -48,12 +53,14 @@ class PageTable:
         "_listeners",
         "_page_bytes",
         "_prefix",
+        "_records",
         "_resident",
         "_store",
         "_sweeps",
         "_width",
         "directory",
         "entries",
+        "key_groups",
         "max_parallelism",
         "memory_budget",
         "operator_name",
@@ -73,8 +80,11 @@ class PageTable:
     ) -> None:
         self.operator_name = operator_name
         self.max_parallelism = max_parallelism
+        self.key_groups: range | None = None
+        """The key groups of the subtask, if keys that are read are to be in one of them."""
         self.memory_budget = memory_budget
-        self.directory = directory or PageDirectory()
+        self.directory = PageDirectory() if directory is None else directory.complete()
+        self._records = RecordNotes(self.directory.records)
         self.entries: dict[Any, Entry] = {}
         self.pages: dict[int, Page] = {}
         self.timer_index = TimerIndex(operator_id, store, self.directory.page_count)
@@ -86,6 +96,7 @@ class PageTable:
         self._batch = 0
         self._width = len(self.directory.layout)
         chunks = ChunkStore(operator_id, operator_name, store, self.directory, _PAGES_A_CHUNK * page_bytes)
+        chunks.on_put = self._records.note
         self._chunks = PageChunks(chunks)
         self._listeners: list[Callable[[Page], None]] = []
 
@@ -109,19 +120,40 @@ class PageTable:
         if blob is None:
             return page
         self._fill(page, blob)
+        self._check_home(page)
         self._resident += page.size
         self.entries.update(page.entries)
         for listener in self._listeners:
             listener(page)
         return page
 
+    def _check_home(self, page: Page) -> None:
+        """A class of keys that hashes otherwise than it did: state is where no record looks for it.
+
+        Some keys tell, since all of them have moved. Of those that are Python's own, none ever does.
+        """
+        for key in islice(page.entries, _KEYS_TO_CHECK):
+            if never_changes(key):
+                return
+            code = key_hash(key)
+            group = code % self.max_parallelism
+            at_home = self.key_groups is None or group in self.key_groups
+            if not at_home or self.directory.index_of(code // self.max_parallelism) != page.index:
+                raise InvalidProgramError(
+                    f"the checkpoint has state of operator '{self.operator_name}' under the key {shorten(key)}, which "
+                    "hashes otherwise than when it was written: keys cannot change, put their class back as it was"
+                )
+
     def _fill(self, page: Page, blob: bytes) -> None:
         page.size, page.check = len(blob), crc32(blob)
-        entries, divided = decode_page(blob, self._width)
-        page.entries = {key: [page, *tail] for key, *tail in entries}
-        if divided is not None:
-            self._chunks.put_back(page, divided)
-            page.size += page.chunk_bytes
+        try:
+            entries, divided = decode_page(blob, self._width)
+            page.entries = {key: [page, *tail] for key, *tail in entries}
+            if divided is not None:
+                self._chunks.put_back(page, divided)
+                page.size += page.chunk_bytes
+        except MISSING_OR_CHANGED as error:
+            raise unreadable(f"state of operator '{self.operator_name}'", error) from error
 
     def _peek(self, index: int) -> Page:
         """A page as it is in memory or, without bringing it there, in the store."""
@@ -134,7 +166,7 @@ class PageTable:
         return page
 
     def _page_id(self, index: int) -> str:
-        return f"{self._prefix}/p{index}"
+        return keyed_state_page(self._prefix, index)
 
     # -- writing ------------------------------------------------------------------------------------------------
 
@@ -165,6 +197,7 @@ class PageTable:
             check = crc32(blob)
             if updated or check != page.check:
                 self._store.put(self._page_id(page.index), blob)
+                self._records.note(blob)
             page.check = check
             size = len(blob) + page.chunk_bytes
         elif page.size:

@@ -29,6 +29,16 @@ class PageStore(Protocol):
         """Forget this id; harmless if it is not there."""
 
 
+def keyed_state_page(operator_id: str, index: int) -> str:
+    """Under which name a page of keyed state is in the store."""
+    return f"{operator_id}/p{index}"
+
+
+def chunk_page(operator_id: str, number: int) -> str:
+    """The same for a chunk of a collection that is too large for its page."""
+    return f"{operator_id}/c{number}"
+
+
 class MemoryPageStore:
     """A page store in a dict, for the in-process executor and for batch jobs."""
 
@@ -115,7 +125,17 @@ class PageDirectory:
     total_bytes: int = 0
     keys: int = 0
     types: dict[str, Any] = field(default_factory=dict)  # state name -> description of its type, if one is known
+    key_types: list[Any] = field(default_factory=list)  # descriptions of the declared types of the keys
+    records: dict[str, Any] = field(default_factory=dict)  # dataclasses and named tuples: see record_types.py
     next_chunk: int = 0
+
+    def complete(self) -> PageDirectory:
+        """One that was written before there were all these parts gets them now."""
+        if not hasattr(self, "records"):
+            self.key_types, self.records = [], {}
+        if not hasattr(self, "next_chunk"):
+            self.next_chunk = 0
+        return self
 
     @property
     def page_count(self) -> int:
@@ -131,9 +151,8 @@ class PageDirectory:
 
     def new_chunk(self) -> int:
         """A number for a chunk."""
-        number: int = getattr(self, "next_chunk", 0)  # a directory that was written before there were chunks has none
-        self.next_chunk = number + 1
-        return number
+        self.next_chunk += 1
+        return self.next_chunk - 1
 
     def add_page(self) -> tuple[int, int]:
         """Grow by one page; returns (page to split, new page)."""

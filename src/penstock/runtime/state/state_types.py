@@ -100,6 +100,11 @@ def _seen(values: Iterable[Any]) -> TypeDescription:
     return {"type": PYTHON, "seen": sorted(kind.__name__ for kind in set(map(type, values)) if kind is not type(None))}
 
 
+def is_complete(known: TypeDescription | None) -> bool:
+    """Whether a type is known in full: of a list or a map perhaps only that it is one was declared."""
+    return known is not None and all(known.get(part, known) is not None for part in ("element", "key", "value"))
+
+
 def merged(one: TypeDescription, other: TypeDescription) -> TypeDescription:
     """What two subtasks know of the same state."""
     if one["type"] == PYTHON == other["type"]:
@@ -168,6 +173,12 @@ def key_mismatch(known: TypeDescription | None, wanted: TypeDescription | None) 
     if reason is None and _adapter(known, wanted) is not None:
         reason = "the fields of keys cannot change"
     return reason
+
+
+def key_types_mismatch(known: list[TypeDescription], wanted: list[TypeDescription | None]) -> str | None:
+    """The same for the keys of all inputs of an operator, each of which may declare them in its own way."""
+    reasons = (key_mismatch(known[0], each) for each in wanted if known and each not in known)
+    return next((reason for reason in reasons if reason is not None), None)
 
 
 def slot_adapter(kind: str, known: TypeDescription | None, wanted: TypeDescription | None) -> Adapter | None:

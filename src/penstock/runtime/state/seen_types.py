@@ -43,6 +43,10 @@ class SeenTypes:
         self._kinds = {name: kind for name, kind in states if kind.removesuffix(_TTL) in _PARTS}
         self._seen: dict[tuple[str, str], set[str]] = {}
 
+    def looks_at(self, name: str) -> bool:
+        """Whether states of its kind are looked at."""
+        return name in self._kinds
+
     def note(self, name: str, column: list[Any]) -> None:
         """Look at the states of some keys."""
         kind = self._kinds.get(name)

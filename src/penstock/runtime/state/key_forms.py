@@ -1,0 +1,63 @@
+"""Keys of another form than those that state is under: no record would find it.
+
+What a key selector returns is known when it has returned it. So the keys of the first records of a program are compared
+with some of those in the state that it continues from (spec: ch. 7, J10).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from decimal import Decimal
+from itertools import islice
+from typing import Any
+
+from penstock.common.types import Row
+
+_ENOUGH = 1_000
+_FAMILIES: dict[type, str] = {  # Keys of one family may be equal; keys of two never are.
+    **dict.fromkeys((int, bool, float, complex, Decimal), "a number"),
+    **{kind: f"a {kind.__name__}" for kind in (str, bytes, dt.date, dt.time, dt.datetime, frozenset)},
+}
+
+Forms = dict[int | None, set[str]]
+"""What keys are (under None), and what the fields of tuples are, by position."""
+
+
+def forms_of(keys: Iterable[Any]) -> Forms:
+    """The forms of some keys, without those that may be anything: None, and classes of the user's own.
+
+    >>> forms_of([("a", 1), ("b", 2.0)])
+    {None: {'a tuple of 2'}, 0: {'a str'}, 1: {'a number'}}
+    """
+    forms: Forms = {}
+    for key in islice(keys, _ENOUGH):
+        kind = type(key)
+        if kind is tuple or kind is Row:
+            forms.setdefault(None, set()).add(f"a {kind.__name__} of {len(key)}")
+            for position, part in enumerate(key):
+                _note(forms, position, part)
+        else:
+            _note(forms, None, key)
+    return forms
+
+
+def _note(forms: Forms, where: int | None, value: Any) -> None:
+    if value is not None:
+        forms.setdefault(where, set()).add(_FAMILIES.get(type(value), "?"))
+
+
+def other_form(known: Forms, now: Forms) -> str | None:
+    """How the keys of a program surely differ from those that are known; None if they may be the same.
+
+    >>> other_form(forms_of([1, 2]), forms_of(["1"]))
+    'a str, and was a number'
+    >>> other_form(forms_of([("a", 1)]), forms_of([("a", "1")]))
+    'a tuple of 2 whose field 1 is a str, and was a number'
+    """
+    for where, before in known.items():
+        after = now.get(where, {"?"})
+        if "?" not in before | after and not before & after:
+            field = "" if where is None else f"{min(now[None])} whose field {where} is "
+            return f"{field}{' or '.join(sorted(after))}, and was {' or '.join(sorted(before))}"
+    return None

@@ -1,0 +1,135 @@
+"""Which dataclasses and named tuples are in stored state, and what they looked like when it was written.
+
+Pages are plain pickles, which name classes and say nothing about them. A program that comes back with another version
+of a class must know: an old instance would lack the new fields, and a named tuple has its values by position.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copyreg
+import dataclasses
+import io
+import pickle
+from typing import Any
+
+from penstock.runtime.state.field_types import field_types
+
+RecordTypes = dict[str, dict[str, Any]]
+"""``module:name`` -> how the class is made up."""
+
+DATACLASS, NAMED_TUPLE = "dataclass", "named tuple"
+
+_MEMOIZE, _STACK_GLOBAL, _SHORT_STRING = b"\x94", b"\x93", b"\x8c"
+_A_CLASS = _MEMOIZE + _STACK_GLOBAL + _MEMOIZE  # behind the name of a class or function, once in each pickle
+_OURS = "penstock."
+
+
+def record_type(cls: Any) -> dict[str, Any] | None:
+    """How a dataclass or a named tuple is made up; None for any other class, and for one that pickles in its own way.
+
+    >>> from collections import namedtuple
+    >>> record_type(namedtuple("Point", "x y"))
+    {'kind': 'named tuple', 'form': 'positions', 'fields': ['x', 'y'], 'types': {}}
+    """
+    if not isinstance(cls, type):
+        return None
+    if dataclasses.is_dataclass(cls):
+        if not pickles_plainly(cls):
+            return None
+        names = [field.name for field in dataclasses.fields(cls)]
+        return {"kind": DATACLASS, "form": _form(cls), "fields": names, "types": field_types(cls)}
+    if is_named_tuple(cls):
+        return {"kind": NAMED_TUPLE, "form": "positions", "fields": list(cls._fields), "types": field_types(cls)}  # type: ignore[attr-defined]
+    return None
+
+
+def is_named_tuple(cls: type) -> bool:
+    """Whether this is a named tuple that leaves pickling to Python."""
+    return issubclass(cls, tuple) and hasattr(cls, "_fields") and cls.__reduce_ex__ is object.__reduce_ex__
+
+
+def pickles_plainly(cls: Any) -> bool:
+    """Whether a dataclass leaves pickling to Python: one with ideas of its own is asked."""
+    own_state = getattr(cls, "__getstate__", object.__getstate__)
+    return (
+        cls.__reduce_ex__ is object.__reduce_ex__
+        and cls.__reduce__ is object.__reduce__
+        and cls not in copyreg.dispatch_table
+        and getattr(own_state, "__module__", None) in (None, "dataclasses")
+        and cls.__new__ is object.__new__
+    )
+
+
+def _form(cls: type) -> str:
+    """Where the values of a dataclass are in its pickle."""
+    if getattr(cls.__getstate__, "__module__", None) == "dataclasses":
+        return "positions"
+    return "names" if cls.__dictoffset__ else "slots"
+
+
+class RecordNotes:
+    """Notes the classes in what is written. It has to be cheap: every page that is written comes by."""
+
+    __slots__ = ("_names", "known")
+
+    def __init__(self, known: RecordTypes) -> None:
+        self.known = known
+        self._names: set[bytes] = set()
+
+    def note(self, blob: bytes) -> None:
+        """Look for classes in a pickle. Only a name that was not seen before takes more than some microseconds."""
+        found = False
+        position = blob.find(_STACK_GLOBAL)
+        while position > 0:
+            if blob[position - 1 : position + 2] == _A_CLASS:
+                name = _name_before(blob, position)
+                if name not in self._names:
+                    self._names.add(name)
+                    found = True
+            position = blob.find(_STACK_GLOBAL, position + 1)
+        if found:
+            self._note_all(blob)
+
+    def _note_all(self, blob: bytes) -> None:
+        reader = _ClassReader(io.BytesIO(blob))
+        with contextlib.suppress(Exception):  # whoever reads it to use it gets the error
+            reader.load()
+        for name, cls in reader.classes.items():
+            described = None if name.startswith(_OURS) else record_type(cls)
+            if described is not None:
+                self.known[name] = described
+
+
+def _name_before(blob: bytes, position: int) -> bytes:
+    """The strings that name a class, as they are in the pickle; a module that was named before is left out."""
+    start = blob.rfind(_SHORT_STRING, 0, position)
+    if start > 0 and blob[start - 1 : start] == _MEMOIZE:
+        start = blob.rfind(_SHORT_STRING, 0, start)
+    return blob[max(start, 0) : position]
+
+
+class _Anything:
+    """Whatever a pickle makes of a class: nothing of the user's is run to find out its name."""
+
+    __slots__ = ()
+
+    def __new__(cls, *_: Any, **__: Any) -> Any:
+        return object.__new__(cls)
+
+    def _ignore(self, *_: Any) -> None:
+        """A part of the value."""
+
+    __call__ = __setstate__ = __setitem__ = append = extend = add = _ignore
+
+
+class _ClassReader(pickle.Unpickler):
+    """Reads a pickle for the sake of the classes in it."""
+
+    def __init__(self, stream: io.BytesIO) -> None:
+        super().__init__(stream)
+        self.classes: dict[str, Any] = {}
+
+    def find_class(self, module: str, name: str) -> Any:
+        self.classes[f"{module}:{name}"] = super().find_class(module, name)
+        return _Anything
