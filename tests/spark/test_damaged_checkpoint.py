@@ -116,6 +116,29 @@ def test_a_damaged_file_is_a_clear_error_and_never_a_wrong_result(
         assert (committed(tmp_path / "output"), state_in(savepoint)) == expected
 
 
+def of_another_channel(checkpoint):
+    paths = [newest(checkpoint, f"state/0/{channel}/*.changelog") for channel in (0, 1)]
+    contents = [path.read_bytes() for path in paths]
+    for path, content in zip(paths, reversed(contents), strict=True):
+        path.write_bytes(content)
+
+
+def of_the_batch_before(checkpoint):
+    path = newest(checkpoint, "state/0/0/*.changelog")
+    path.write_bytes(path.with_name(f"{int(path.stem) - 1}.changelog").read_bytes())
+
+
+@pytest.mark.parametrize("mix_up", [of_another_channel, of_the_batch_before])
+def test_files_of_state_that_were_mixed_up_are_noticed_though_each_is_whole(mix_up, stopped, spark, tmp_path):
+    shutil.copytree(stopped / "checkpoint", tmp_path / "checkpoint")
+    shutil.copytree(stopped / "output", tmp_path / "output")
+    mix_up(tmp_path / "checkpoint")
+    for checksum in (tmp_path / "checkpoint").rglob(".*.crc"):
+        checksum.unlink()
+    with pytest.raises(CheckpointError, match=r"damaged|mixed up"):
+        start(spark, tmp_path).get_job_execution_result().result(WAIT_SECONDS)
+
+
 def test_a_checkpoint_that_was_moved_is_continued_where_it_is_now(stopped, expected, spark, tmp_path):
     shutil.copytree(stopped / "checkpoint", tmp_path / "checkpoint")
     shutil.copytree(stopped / "output", tmp_path / "output")

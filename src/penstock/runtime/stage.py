@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.common.errors import SerializationError
+from penstock.common.errors import CheckpointError, SerializationError
 from penstock.runtime.chain import OperatorSnapshot, TaskEnvironment
 from penstock.runtime.frames import HEADER_EDGE, REPORT_EDGE, BatchHeader, Frame, TaskReport, decode_frame, encode_frame
 from penstock.runtime.job import ChainedOperator, JobEdge, JobVertex
@@ -31,6 +31,7 @@ Row = tuple[int, bytes]
 _LAST_HEADER = -1
 _LIFE = -2
 _PROGRAM = -3
+_CHECKPOINT = -4
 
 
 @dataclass(slots=True)
@@ -138,6 +139,7 @@ class StageChannel:
         header, inputs, passing = self._sort(frames)
         self._environment.clock.now = header.now
         self._environment.job.checkpoint_id = header.checkpoint_id
+        self._check_age(header)
         self._open_tasks()
         if self._spec.life:
             self._snapshots[_LIFE] = self._spec.life
@@ -166,8 +168,19 @@ class StageChannel:
             yield self._channel, encode_header(header)
         if reports:
             yield self._channel, encode_reports(reports, f"{self._level}:{self._channel}")
+        self._snapshots[_CHECKPOINT] = header.checkpoint_id
         if header.closing:
             self.close()
+
+    def _check_age(self, header: BatchHeader) -> None:
+        """State is that of the batch before: files that were mixed up may be whole and hold that of another one."""
+        last = self._snapshots.get(_CHECKPOINT, header.checkpoint_id - 1)
+        if last != header.checkpoint_id - 1 and not self._spec.external_sources:  # these have batches without a number
+            raise CheckpointError(
+                f"checkpoint {header.checkpoint_id - 1} has state of checkpoint {last} for channel {self._channel} of "
+                f"stage {self._level}: its files were mixed up. Start from a savepoint with an empty checkpoint "
+                "directory"
+            )
 
     def _sort(self, frames: Iterable[bytes]) -> tuple[BatchHeader, dict[int, list[Frame]], list[bytes]]:
         header: BatchHeader | None = None

@@ -33,8 +33,9 @@ _CHECKSUM = struct.Struct(">I")
 class SparkPageStore:
     """The pages of one channel, for one batch."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, place: str) -> None:
         self._socket = client.sockfile
+        self._place = place
         self._pending = 0
 
     def get(self, page_id: str) -> bytes | None:
@@ -44,12 +45,12 @@ class SparkPageStore:
         self._pending -= 1
         self.flush()
         value = self._answer().value
-        return _unsealed(bytes(pickle.loads(value)[0]), page_id) if value else None
+        return unsealed(bytes(pickle.loads(value)[0]), self._place, page_id) if value else None
 
     def put(self, page_id: str, blob: bytes) -> None:
         """Write a page."""
         self._address(page_id)
-        update = messages.ValueStateUpdate(value=pickle.dumps((blob + _CHECKSUM.pack(zlib.crc32(blob)),), 5))
+        update = messages.ValueStateUpdate(value=pickle.dumps((sealed(blob, self._place, page_id),), 5))
         self._request(messages.ValueStateCall(stateName=PAGES, valueStateUpdate=update))
 
     def remove(self, page_id: str) -> None:
@@ -89,12 +90,26 @@ class SparkPageStore:
         return response
 
 
-def _unsealed(data: bytes, page_id: str) -> bytes:
-    """A page without its checksum. Not every storage tells when a file has changed: a wrong page must never be used."""
-    blob = data[: -_CHECKSUM.size]
-    if len(data) < _CHECKSUM.size or _CHECKSUM.pack(zlib.crc32(blob)) != data[-_CHECKSUM.size :]:
+def sealed(blob: bytes, place: str, page_id: str) -> bytes:
+    """A page with its checksum, which also covers where it belongs: the stage, the channel and its name."""
+    return blob + _CHECKSUM.pack(zlib.crc32(blob, _seed(place, page_id)))
+
+
+def unsealed(data: bytes, place: str, page_id: str) -> bytes:
+    """A page without its checksum. Not every storage tells when a file has changed: a wrong page must never be used.
+
+    >>> unsealed(sealed(b"state", "1/0", "op/p0"), "1/0", "op/p0")
+    b'state'
+    """
+    blob, checksum = data[: -_CHECKSUM.size], data[-_CHECKSUM.size :]
+    # Formerly the checksum was that of the page alone.
+    if checksum not in {_CHECKSUM.pack(zlib.crc32(blob, seed)) for seed in (_seed(place, page_id), 0)}:
         raise CheckpointError(
             f"page '{page_id}' of the state in the checkpoint is damaged: it does not match its checksum. Start from a "
             "savepoint with an empty checkpoint directory"
         )
     return blob
+
+
+def _seed(place: str, page_id: str) -> int:
+    return zlib.crc32(f"{place} {page_id}".encode())

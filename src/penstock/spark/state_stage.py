@@ -31,9 +31,10 @@ class StageProcessor(StatefulProcessor):
         """One batch of one channel."""
         tune_worker()
         try:
-            store = SparkPageStore(self._client)
+            channel = self._keys.index(key[0])
+            store = SparkPageStore(self._client, f"{self._level}/{channel}")
             frames = [bytes(row.frame) for row in rows]
-            out = run_stage(self._job_file, self._level, self._keys.index(key[0]), store, frames)
+            out = run_stage(self._job_file, self._level, channel, store, frames)
             store.flush()
             for target, frame in out:
                 yield Row(channel=self._keys[target], frame=frame)
