@@ -6,11 +6,11 @@ The first version stops when it has committed some batches; the others go on to 
 """
 
 import sys
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from counting_job import BATCH, KEYS, FilesCommitter, FilesSink
+from counting_job import BATCH, KEYS
+from stopping_sink import StoppingSink, enough
 
 from penstock.common import Configuration
 from penstock.common.errors import JobCancelledError
@@ -18,7 +18,6 @@ from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExec
 from penstock.datastream.state import ValueStateDescriptor
 
 VERSION = sys.argv[1]
-enough = threading.Event()
 
 if VERSION == "first":
 
@@ -48,18 +47,6 @@ class Count(KeyedProcessFunction):
         tally.count += 1
         self.tally.update(tally)
         yield ctx.get_current_key(), tally.count, getattr(tally, "unit", None)
-
-
-class StoppingSink(FilesSink):
-    def create_committer(self):
-        return _StoppingCommitter(Path(self.directory))
-
-
-class _StoppingCommitter(FilesCommitter):
-    def commit(self, committables, checkpoint_id):
-        super().commit(committables, checkpoint_id)
-        if checkpoint_id >= 3:
-            enough.set()
 
 
 def main(checkpoint, output, records):

@@ -76,14 +76,16 @@ def test_a_class_of_the_program_may_get_a_field_with_a_default_and_not_without(t
         said, errors = process.communicate(timeout=350)
         return said.strip(), errors
 
-    assert run("first")[0] == "stopped"
+    said, errors = run("first")
+    assert said == "stopped", errors
     written = {path.name for path in output.iterdir()}
     said, errors = run("field without a default")
     assert said == ""
     assert "class Tally in the state of operator 'KeyedProcess' that do not fit the class as it is now" in errors
     assert "it got the field 'unit', which they do not have. Give it a default" in errors
     assert {path.name for path in output.iterdir()} == written
-    assert run("field added")[0] == "finished"
+    said, errors = run("field added")
+    assert said == "finished", errors
     found = [tuple(each) for path in output.iterdir() for each in json.loads(path.read_text())]
     assert sorted((key, count) for key, count, _ in found) == expected_counts(700, KEYS)
     newer = [

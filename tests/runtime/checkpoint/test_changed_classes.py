@@ -1,5 +1,6 @@
 """A program that continues its checkpoint with other versions of the classes in its state (spec: ch. 7, J09, J10)."""
 
+import dataclasses
 import pickle
 import random
 from collections import namedtuple
@@ -141,8 +142,18 @@ def test_a_class_that_reads_old_values_itself_is_left_to_it(versions):
     assert (found["last"].x, found["last"].y) == (3, -1)
 
 
+def by_value(cls):
+    """As classes of the main program come to a worker: with copies of the mark that a field has no default."""
+    for each in dataclasses.fields(cls):
+        for part in ("default", "default_factory"):
+            if getattr(each, part) is dataclasses.MISSING:
+                setattr(each, part, type(dataclasses.MISSING)())
+    return cls
+
+
 MISFITS = {
     "no default": (held(), held(("must", int)), "it got the field 'must', which they do not have. Give it a default"),
+    "no default, in the main program": (held(), by_value(held(("must", int))), "it got the field 'must', which they"),
     "another type": (held(), make_dataclass("Held", [("x", str)]), "the field 'x' was int and is str now. Use a new"),
     "no dataclass": (held(), named("x"), "it was a dataclass. Keep it one"),
     "no named tuple": (named("x"), held(), "it was a named tuple. Keep it one"),

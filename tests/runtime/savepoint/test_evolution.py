@@ -231,8 +231,11 @@ def test_dataclasses_in_lists_maps_and_other_dataclasses_evolve(tmp_path, versio
         must: int
 
     versions(Inner=Narrow, Outer=NewOuter)
-    with pytest.raises(SavepointError, match=r"the dataclass Inner got a field 'must'.*give it a default"):
-        restored(path, ValueStateDescriptor("last"), listed, mapped).job.run()
+    must = Narrow.__dataclass_fields__["must"]
+    for missing in (dataclasses.MISSING, type(dataclasses.MISSING)()):  # as in a class that came to a worker by value
+        must.default = must.default_factory = missing
+        with pytest.raises(SavepointError, match=r"the dataclass Inner got a field 'must'.*give it a default"):
+            restored(path, ValueStateDescriptor("last"), listed, mapped).job.run()
 
 
 @pytest.mark.parametrize(

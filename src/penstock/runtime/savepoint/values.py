@@ -14,7 +14,7 @@ from typing import Any
 from penstock.common.errors import SavepointError
 from penstock.common.types import Row, RowKind
 from penstock.core.window import CountWindow, GlobalWindow, TaggedUnion, TimeWindow
-from penstock.runtime.state.field_types import FieldTypes, changed_field, field_types
+from penstock.runtime.state.field_types import FieldTypes, changed_field, field_types, is_given
 from penstock.runtime.windows.slices import KeySlices
 
 __all__ = [
@@ -89,10 +89,10 @@ def dataclass_value(name: str | type, fields: dict[str, Any], others: dict[str, 
     for field in dataclasses.fields(cls):
         if field.name in fields:
             value = fields[field.name]
-        elif field.default is not dataclasses.MISSING:
+        elif is_given(field.default):
             value = field.default
-        elif field.default_factory is not dataclasses.MISSING:
-            value = field.default_factory()
+        elif is_given(field.default_factory):
+            value = field.default_factory()  # type: ignore[operator]
         else:
             raise SavepointError(
                 f"the dataclass {_shown(name)} got a field '{field.name}' that values in the savepoint do not have: "

@@ -18,7 +18,7 @@ from penstock.common.types import Row
 from penstock.runtime.savepoint.values import class_by_name, dataclass_value, named_tuple
 from penstock.runtime.serialization import dumps
 from penstock.runtime.state.chunks import Chunk
-from penstock.runtime.state.field_types import changed_field
+from penstock.runtime.state.field_types import changed_field, is_given
 from penstock.runtime.state.operator_state import UnionPart
 from penstock.runtime.state.pages import PageStore, chunk_page
 from penstock.runtime.state.record_types import DATACLASS, RecordNotes, RecordTypes, record_type
@@ -255,7 +255,7 @@ def _has_default(cls: Any, name: str) -> bool:
     if not dataclasses.is_dataclass(cls):
         return name in cls._field_defaults
     field = next(each for each in dataclasses.fields(cls) if each.name == name)
-    return field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+    return is_given(field.default) or is_given(field.default_factory)
 
 
 def _reads_itself(cls: Any) -> bool:

@@ -6,6 +6,7 @@ now (spec: ch. 7, J10). Where one of the two is none of Python's own types, anyt
 
 from __future__ import annotations
 
+import dataclasses
 import types
 import typing
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 FieldTypes = dict[str, list[str]]
 """The types each field may have, by name; fields that may have any are left out."""
 
+_NO_DEFAULT = type(dataclasses.MISSING)
 _BUILT_IN = {kind.__name__ for kind in (bool, int, float, complex, str, bytes, list, tuple, set, frozenset, dict)}
 _WIDER = {"bool": {"int", "float", "complex"}, "int": {"float", "complex"}, "float": {"complex"}}
 
@@ -41,6 +43,18 @@ def _alternatives(hint: Any) -> set[str]:
         return set().union(*(_alternatives(each) for each in typing.get_args(hint) if each is not type(None)))
     kind = origin or hint
     return {kind.__name__ if isinstance(kind, type) and kind.__module__ == "builtins" else "?"}
+
+
+def is_given(default: Any) -> bool:
+    """Whether this is the default of a field of a dataclass, and not the mark that it has none.
+
+    A class that came to a worker by value has a copy of that mark.
+
+    >>> import dataclasses
+    >>> is_given(None), is_given(dataclasses.MISSING)
+    (True, False)
+    """
+    return not isinstance(default, _NO_DEFAULT)
 
 
 def changed_field(before: FieldTypes, now: FieldTypes) -> str | None:
