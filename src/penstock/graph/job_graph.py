@@ -20,6 +20,7 @@ from penstock.runtime.frame_source import FrameSource
 from penstock.runtime.job import ChainedOperator, ChainLink, JobEdge, JobVertex
 from penstock.runtime.operator import ChainingStrategy, JobInfo
 from penstock.runtime.partitioner import ForwardPartitioner
+from penstock.runtime.program_code import fingerprint
 from penstock.runtime.savepoint.restore import RestorePlan
 from penstock.runtime.stage import JobSpec
 
@@ -292,4 +293,5 @@ def job_spec(graph: JobGraph, job_id: str, attempt: int, *, batch: bool, restore
         memory_budget=settings.state_memory_budget,
         external_sources=frozenset(graph.frames),
         restore=restore,
+        code=fingerprint(graph.vertices),
     )

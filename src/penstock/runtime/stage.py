@@ -30,7 +30,7 @@ Row = tuple[int, bytes]
 
 _LAST_HEADER = -1
 _LIFE = -2
-_PROGRAM = -3
+_CODE = -3
 _CHECKPOINT = -4
 
 
@@ -49,7 +49,8 @@ class JobSpec:
     restore: RestorePlan | None = None  # a savepoint that tasks without state of their own start from
     unions: Unions = field(default_factory=dict)  # union list states that tasks with state of their own start from
     life: str = ""  # tasks do so once in each life of the job
-    program: str = ""  # names one start of the program: the keys of its first records are compared with those in state
+    code: str = ""  # of the user's functions: if it has changed, the keys of the first records are compared with state
+    trusts_keys: bool = False  # not even then
 
     def tasks_in(self, level: int, channel: int) -> list[JobVertex]:
         """The vertices of a level that have a subtask in a channel."""
@@ -90,7 +91,7 @@ class StageChannel:
                 self._tasks[vertex.id] = StreamTask(
                     vertex, self._spec.edges, self._channel, self._environment, self._snapshots.get(vertex.id)
                 )
-        if opened and self._spec.program and self._snapshots.get(_PROGRAM) != self._spec.program:
+        if opened and not self._spec.trusts_keys and self._snapshots.get(_CODE) != self._spec.code:
             for backend in self._backends():
                 backend.wary = True
         if restored is not None:
@@ -161,7 +162,7 @@ class StageChannel:
             yield from task.outbox
             task.outbox.clear()
         if not any(backend.wary for backend in self._backends()):
-            self._snapshots[_PROGRAM] = self._spec.program
+            self._snapshots[_CODE] = self._spec.code
         for frame in passing:
             yield self._channel, frame
         if self._level < self._spec.levels:

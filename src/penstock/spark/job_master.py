@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import shutil
 import tempfile
@@ -75,8 +74,8 @@ class JobMaster:
         self.on_running: Callable[[], None] | None = None
         self.on_first_commit: Callable[[], None] | None = None
         """Called once, when a batch of this master or of one before in the same directory is durable."""
-        self.program = os.urandom(8).hex()
-        """Names one start of the program, through all its attempts; empty if it is surely what wrote the state."""
+        self.same_program = False
+        """Whether it is surely this program that has written the state."""
         self._checkpoint = checkpoint
         self._spark = spark
         self._parallelism = spark.sparkContext.defaultParallelism
@@ -280,7 +279,7 @@ class JobMaster:
         settings = self.graph.settings
         spec = job_spec(self.graph, self._lasting_id, attempt, batch=False, restore=restore)
         spec.unions, spec.life = self._unions.begin(self._committed_checkpoint()), self._unions.life
-        spec.program = "" if settings.ignore_unclaimed_state else self.program
+        spec.trusts_keys = settings.ignore_unclaimed_state or self.same_program
         frames = {} if self._first_batch_only else self.graph.frames
         with working_directory(self._spark.sparkContext, settings):
             frame = compile_streaming(self._spark, spec, server, frames, checkpoint, self._base)

@@ -116,13 +116,13 @@ class StreamingJob(RunningJob):
         progress = carried_progress(self._master.progress)
         if self._root is None:
             master = self._new_master(graph, None, progress)
-            master.program = ""
+            master.same_program = True
             master.on_first_commit = partial(dispose_of_rescaling, savepoint)
             return master
         name = f"rescaled-{os.urandom(4).hex()}"  # never one that a crash has left half made
         checkpoint = CheckpointDirectory(self._session, join(self._root.location, name))
         master = self._new_master(graph, checkpoint, progress)
-        master.program = ""
+        master.same_program = True
         master.prepare(checkpoint)
         # From here on a restarted driver continues there. Before, it continues the old job: nothing was lost, since
         # the savepoint was that job's last batch.

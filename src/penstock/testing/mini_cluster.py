@@ -6,7 +6,6 @@ Between any two batches (of one record, if you like) the whole job can be writte
 from __future__ import annotations
 
 import contextlib
-import os
 import pickle
 import time
 from collections.abc import Callable
@@ -108,7 +107,7 @@ class MiniClusterJob:
         if snapshot is not None:
             self._unions.parts = pickle.loads(snapshot)[4]
         spec.unions, spec.life = self._unions.restart(), self._unions.life
-        spec.program = "" if allow_non_restored_state else os.urandom(8).hex()
+        spec.trusts_keys = allow_non_restored_state
         self._blob = pack_job(spec)
         self._spec = spec
         self._cold = cold or batch

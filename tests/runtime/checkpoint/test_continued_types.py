@@ -65,6 +65,17 @@ def test_keys_of_a_declared_type_stay_it_though_a_version_in_between_declared_no
         keyed(str, Types.STRING()).continue_from(between).job.run_batch()
 
 
+def test_a_program_that_has_not_changed_may_have_keys_of_any_form():
+    def mixed(value):
+        return value if value < 10 else str(value)
+
+    before = fed(keyed(mixed, parallelism=1), 1, 2, 3)
+    again = keyed(mixed, parallelism=1).continue_from(before)
+    assert again.feed(11, 12) == [{"last": None}, {"last": None}]
+    with pytest.raises(InvalidProgramError, match="is a tuple of 1, and was a number or a str"):
+        keyed(lambda value: (value,), parallelism=1).continue_from(again).feed(1)
+
+
 OTHER_KEYS = [
     (same, str, "is a str, and was a number"),
     (str, lambda v: (v,), "is a tuple of 1, and was a str"),
