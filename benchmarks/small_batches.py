@@ -5,8 +5,9 @@
 A few records a batch, on embedded Spark with a checkpoint directory: keys come and go, their state is cleared by timers
 or expires, and the sink commits after the checkpoint, from its log. Every hundred batches the files and bytes below the
 checkpoint directory are counted, by the directory they are in, and the resident memory of the driver, of Java and of
-all Python workers is read. Exits with 1 if the highest numbers of the last third of the run are more than half above
-those of the middle one.
+all Python workers is read, and what is left in Java's heap after a collection. Exits with 1 if the highest numbers of
+the last third of the run are more than half above those of the middle one; of files, for the same number of batches a
+second.
 """
 
 from __future__ import annotations
@@ -92,25 +93,32 @@ class Sample:
 
     batch: int
     seconds: float
+    rate: float
+    """Batches a second since the last look: files stay for a time, not for a number of batches."""
     files: Counter[str] = field(default_factory=Counter)
     size: int = 0
     driver: int = 0
     java: int = 0
+    heap: int = 0
     workers: int = 0
 
     def of(self, what: str) -> float:
         """One of the numbers that must not grow."""
-        return float(sum(self.files.values()) if what == "files" else getattr(self, what))
+        if what in ("files", "size"):
+            return (sum(self.files.values()) if what == "files" else self.size) / self.rate
+        return float(getattr(self, what))
 
     def __str__(self) -> str:
         places = "".join(f"{self.files[place]:>13}" for place in (*PLACES, "other"))
-        sizes = "".join(f"{size / MEGABYTE:>9.1f}" for size in (self.size, self.driver, self.java, self.workers))
+        sizes = "".join(
+            f"{size / MEGABYTE:>9.1f}" for size in (self.size, self.driver, self.java, self.heap, self.workers)
+        )
         return f"{self.batch:>6}{self.seconds:>9.1f}{places}{sizes}"
 
 
 HEADER = (
     f"{'batch':>6}{'seconds':>9}{''.join(f'{place:>13}' for place in (*PLACES, 'other'))}"
-    f"{'on disk':>9}{'driver':>9}{'Java':>9}{'workers':>9}   files, MB"
+    f"{'on disk':>9}{'driver':>9}{'Java':>9}{'heap':>9}{'workers':>9}   files, MB"
 )
 
 
@@ -121,13 +129,13 @@ def main() -> int:
     parser.add_argument("--records", type=int, default=20, help="per batch")
     parser.add_argument("--every", type=int, default=100, help="batches between two looks")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="small-batches-") as directory:
+    with tempfile.TemporaryDirectory(prefix="small-batches-", ignore_cleanup_errors=True) as directory:
         samples = _run(Path(directory), arguments)
     third = len(samples) // 3
     middle, last = samples[third : 2 * third], samples[2 * third :]
     grown = [
         what
-        for what in ("files", "size", "driver", "java", "workers")
+        for what in ("files", "size", "driver", "heap", "workers")
         if max(sample.of(what) for sample in last) > ALLOWED_GROWTH * max(sample.of(what) for sample in middle)
     ]
     print("bounded" if not grown else f"grew by more than half in the last third: {', '.join(grown)}")
@@ -155,7 +163,10 @@ def _run(directory: Path, arguments: argparse.Namespace) -> list[Sample]:
     while not done.done():
         batch = client.progress.checkpoint_id or 0
         if batch >= (len(samples) + 1) * arguments.every:
-            samples.append(_look(directory, Sample(batch, time.monotonic() - started)))
+            seconds = time.monotonic() - started
+            before = samples[-1] if samples else Sample(0, 0.0, 0.0)
+            rate = (batch - before.batch) / (seconds - before.seconds)
+            samples.append(_look(directory, Sample(batch, seconds, rate)))
             print(samples[-1], flush=True)
         time.sleep(0.02)
     done.result()
@@ -172,9 +183,17 @@ def _look(directory: Path, sample: Sample) -> Sample:
     embedded = session._embedded
     assert embedded is not None
     java = embedded.jvm.pid
+    runtime = java_runtime(embedded.session)
+    runtime.gc()
+    sample.heap = int(runtime.totalMemory()) - int(runtime.freeMemory())
     sample.driver, sample.java = _resident(os.getpid()), _resident(java)
     sample.workers = sum(_resident(pid) for pid in processes_of_session(java) if pid != java)
     return sample
+
+
+def java_runtime(spark: Any) -> Any:
+    """Which knows how large the heap is."""
+    return spark.sparkContext._jvm.java.lang.Runtime.getRuntime()
 
 
 def _resident(pid: int) -> int:

@@ -124,7 +124,7 @@ def stop(client, output, directory):
             result.result()  # raises what went wrong
             raise AssertionError("the job ended before it had seen everything")
         if everything_seen(output):
-            with contextlib.suppress(SavepointError):  # it is being rescaled at this moment
+            with contextlib.suppress(SavepointError):  # a worker that was to write it was killed
                 return client.stop_with_savepoint(False, str(directory)).result(WAIT_SECONDS)
         threading.Event().wait(0.05)
 

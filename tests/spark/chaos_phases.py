@@ -38,18 +38,19 @@ def phase_of(client: Any) -> str:
     """What the job does right now, as its driver knows it."""
     job = client.job
     master = job._master
-    writing = bool(master.savepoints._offsets)
-    if job._rescaling is not None:
-        if master.stopped_with is not None:
-            return RESCALE_HANDOVER
-        return RESCALE_SAVING if writing and master.status is JobStatus.RUNNING else RESCALE_ASKED
+    tickets = job.life.savepoints
+    writing = bool(tickets._offsets)
+    if master.stopped_with is not None and master.stopped_with.parallelism is not None:
+        return RESCALE_HANDOVER
+    if any(ticket.parallelism is not None for ticket in list(tickets._waiting)):
+        return RESCALE_SAVING if writing and job.status is JobStatus.RUNNING else RESCALE_ASKED
     if master.on_first_commit is not None and not (master._directory is not None and master._directory.committed):
         return RESCALE_RESTORING
-    if master.status is not JobStatus.RUNNING:
+    if job.status is not JobStatus.RUNNING:
         return STARTING
     if writing:
         return SAVEPOINT
-    if master.savepoints.pending:
+    if tickets.pending:
         return SAVEPOINT_ASKED
     coordinator = master._coordinator
     header = None if coordinator is None else coordinator._header

@@ -381,10 +381,9 @@ class SourceCoordinator:
         return BatchHeader(end["n"], end["t"], splits, frozenset(finished), end["end"], end["end"], savepoint, queries)
 
     @property
-    def final(self) -> Offset | None:
-        """Where the job ends, once the batch that leads there is carried out."""
-        end = None if self._header is None else self._header[0]
-        return end if end is not None and end["end"] else None
+    def carried_out(self) -> Offset | None:
+        """Where the batch leads that is carried out now, or was the last one."""
+        return None if self._header is None else self._header[0]
 
     def works(self, start: Offset, end: Offset) -> list[SourceWork]:
         """What the source tasks have to read to get from one offset to the other."""

@@ -159,7 +159,6 @@ class RunningJob(ABC):
                 return status
             ticket: SavepointTicket = self._master.stopped_with
             if self.life.cancelled.is_set():
-                dispose_of_rescaling(ticket.request.location)
                 return JobStatus.CANCELED
             self.life.becomes(JobStatus.RESTARTING)
             assert ticket.parallelism is not None
@@ -194,6 +193,9 @@ class RunningJob(ABC):
         """Tell whoever waits for the savepoint the job has stopped with, if nobody has yet."""
         location = ticket.request.location
         if ticket.parallelism is not None:
+            if error is None:  # cancelled, and nobody goes on from it
+                with contextlib.suppress(Exception):
+                    dispose_of_rescaling(location)
             ticket.future.complete_exceptionally(self._not_rescaled(status, error))
         elif error is not None:
             ticket.future.complete_exceptionally(

@@ -93,7 +93,7 @@ class JobMaster:
         self._unions = UnionStates(graph.vertices)
         self._query_started = False
         self._damage_seen_at: int | None = None
-        self._ended = False  # by itself: the last batch is durable
+        self._ended = False  # whether the last batch is durable
 
     # -- life cycle ---------------------------------------------------------------------------------------------
 
@@ -138,11 +138,12 @@ class JobMaster:
     def _outcome(self) -> JobStatus:
         """Whether the job was cancelled before its end. One that is cancelled when all is done has finished."""
         ticket = self.stopped_with
-        if ticket is not None and ticket.parallelism is not None:
-            return JobStatus.RESTARTING
-        if ticket is not None:
-            return JobStatus.CANCELED if ticket.cancel else JobStatus.FINISHED
-        return JobStatus.FINISHED if self._ended else JobStatus.CANCELED
+        if ticket is not None and not self._ended:
+            self.stopped_with = None
+            ticket.fail(SavepointError(f"job '{self.graph.name}' was cancelled before its last batch was committed"))
+        if not self._ended or (ticket is not None and ticket.cancel):
+            return JobStatus.CANCELED
+        return JobStatus.FINISHED if ticket is None or ticket.parallelism is None else JobStatus.RESTARTING
 
     def _is_damaged(self, error: PenstockError) -> bool:
         """Whether what the job continues from is wrong, so that it would only fail again.
@@ -297,17 +298,21 @@ class JobMaster:
                 tell, self.on_running = self.on_running, None
                 tell()
             self._watch(query, server)
-        self._ended = not self._first_batch_only and (server.ended or self._ended_unheard())
+        self._ended = not self._first_batch_only and self._last_is_durable(server)
 
-    def _ended_unheard(self) -> bool:
-        """Whether the last batch became durable though the query was stopped before Spark asked for another."""
+    def _last_is_durable(self, server: SourceServer) -> bool:
+        """Whether the job has come to its end, or to a savepoint that stops it, and Spark has committed that batch."""
+        if server.boundary.is_set():
+            return server.ended or self.stopped_with is not None
+        # It was cancelled, and the query stopped before Spark asked for another batch: perhaps it got that far.
         coordinator = self._coordinator
-        final = None if coordinator is None else coordinator.final
-        if final is None or self._committed_checkpoint() < final["n"]:
+        last = None if coordinator is None else coordinator.carried_out
+        if coordinator is None or last is None or not (last["end"] or self.stopped_with is not None):
             return False
-        assert coordinator is not None
+        if self._committed_checkpoint() < max(last["n"], self._stopped_at):
+            return False
         self._on_committed(final=True)
-        coordinator.commit(final)
+        coordinator.commit(last)
         return True
 
     def _watch(self, query: StreamingQuery, server: SourceServer) -> None:

@@ -15,6 +15,9 @@ _RUNTIME: Mapping[str, str] = {
     # State: RocksDB, committed as a changelog; a snapshot is taken in the background now and then.
     "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # A changelog is two files for every batch and partition, which go when two later snapshots are there. At Spark's
+    # own pace, once a minute, those are ten thousand files of a job with two partitions and fifteen batches a second.
+    "spark.sql.streaming.stateStore.maintenanceInterval": "10s",
     # Counting rows costs a read per write. Nobody needs the count.
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     # Hadoop's FileContext forks a `readlink` for each file of a local checkpoint; its older sibling does not.
