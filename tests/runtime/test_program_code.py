@@ -50,6 +50,8 @@ PROGRAMS = [
     (itemgetter(1),),
     (First(),),
     (Second(),),
+    ("id",),
+    ("name",),
     (str,),
     (repr,),
     (lambda value: value[0], CountTwice),

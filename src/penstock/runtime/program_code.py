@@ -16,6 +16,7 @@ from typing import Any
 from penstock.runtime.job import JobVertex
 
 _DEEP_ENOUGH = 4
+_KEYS = ("penstock.datastream.key_selector", "penstock.runtime.operators.fields")
 _NOT_THE_USERS = ("penstock.", "builtins", "abc", "typing")
 
 
@@ -46,18 +47,20 @@ def _code_of(value: Any, depth: int) -> Iterator[str]:
     elif isinstance(value, FunctionType):
         yield from _parts(value.__code__)
         for cell in value.__closure__ or ():
-            yield from _content(cell, depth)
+            with contextlib.suppress(ValueError):  # of a function that is not defined yet
+                yield from _part(cell.cell_contents, depth)
     elif isinstance(value, type):
         yield f"{value.__module__}.{value.__qualname__}"
     elif not hasattr(value, "__dict__") and not any("__slots__" in vars(cls) for cls in type(value).__mro__):
-        # Written in C: an itemgetter, say.
-        with contextlib.suppress(Exception):
-            yield pickle.dumps(value, 5).hex()
+        if callable(value):  # written in C: an itemgetter, say
+            with contextlib.suppress(Exception):
+                yield pickle.dumps(value, 5).hex()
     else:
         yield from _methods(type(value))
+        ours = type(value).__module__.startswith(_KEYS)  # what others hold may be anything, such as ids
         for held in _held_by(value):
-            if callable(held):
-                yield from _code_of(held, depth + 1)
+            if ours or not isinstance(held, (int, str)):
+                yield from _part(held, depth)
 
 
 def _held_by(value: Any) -> Iterator[Any]:
@@ -76,15 +79,12 @@ def _methods(kind: type) -> Iterator[str]:
                     yield from _parts(method.__code__)
 
 
-def _content(cell: Any, depth: int) -> Iterator[str]:
-    try:
-        content = cell.cell_contents
-    except ValueError:  # of a function that is not defined yet
-        return
-    if callable(content):
-        yield from _code_of(content, depth + 1)
-    elif isinstance(content, (int, str, tuple)):  # the position or name of a field
-        yield repr(content)
+def _part(held: Any, depth: int) -> Iterator[str]:
+    """What a function has closed over, or an object holds: another function, or the position or name of a field."""
+    if isinstance(held, (int, str)):
+        yield repr(held)
+    else:
+        yield from _code_of(held, depth + 1)
 
 
 def _parts(code: CodeType) -> Iterator[str]:
