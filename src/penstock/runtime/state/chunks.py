@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from operator import is_
 from typing import Any, Self, SupportsIndex
 from zlib import crc32
 
@@ -183,7 +184,7 @@ class ChunkedList(list[Any]):
         gone = len(self) - len(elements)
         if not gone:
             return
-        if elements and list.__getitem__(self, gone) is elements[0]:
+        if all(map(is_, list.__getitem__(self, slice(gone, None)), elements)):  # the first ones go, as they mostly do
             del self[:gone]
         else:
             self[:] = elements
