@@ -2,6 +2,7 @@
 
 import pytest
 
+from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend, PredefinedOptions
 from penstock.spark.streaming_job import _conf
@@ -18,6 +19,19 @@ def test_nothing_is_said_unless_the_program_does():
     env = StreamExecutionEnvironment()
     assert conf_of(env) == {}
     assert conf_of(env.set_state_backend(EmbeddedRocksDBStateBackend())) == {}
+
+
+def test_settings_of_spark_in_the_configuration_win_over_ours():
+    given = {
+        "spark.sql.streaming.minBatchesToRetain": "50",
+        "spark.sql.shuffle.partitions": "7",
+        "spark.executor.memory": "3g",
+        "parallelism.default": "2",
+    }
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(given))
+    assert conf_of(env) == {"spark.sql.streaming.minBatchesToRetain": "50"}
+    env.configure(Configuration.from_dict({"execution.checkpointing.num-retained": "5"}))
+    assert conf_of(env) == {"spark.sql.streaming.minBatchesToRetain": "5"}
 
 
 @pytest.mark.parametrize("enabled", [True, False])

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -150,8 +149,12 @@ def _query_server(settings: JobSettings) -> QueryServer | None:
 
 
 def _conf(settings: JobSettings) -> dict[str, str]:
-    """Spark's settings that follow from the job's."""
-    conf: dict[str, Any] = {}
+    """Spark's settings that are in the job's configuration, or follow from others."""
+    conf = {
+        key: value
+        for key, value in settings.configuration.items()
+        if key.startswith("spark.sql.") and key != "spark.sql.shuffle.partitions"  # that is the number of channels
+    }
     if settings.retained_checkpoints is not None:
         conf["spark.sql.streaming.minBatchesToRetain"] = str(max(2, settings.retained_checkpoints))
     for name, value in settings.state_store.items():
