@@ -201,18 +201,21 @@ def strike(
     client: Any, blow: Blow, directory: str, target: str, choose: Callable[[], list[int]], beside: list[Any]
 ) -> list[Hit]:
     """Take aim, kill, and say what was hit: the job, and those beside it. Nothing if the job had ended."""
-    deed, victims = take_aim(client, blow, directory, choose)
-    if _ended(client):
-        return []
     chance = random.Random(blow.seed)
-    if victims and chance.random() < 0.3:  # else all of them, so that those with work are among them
-        victims = [chance.choice(victims)]
     clients, killed = [client, *beside], 0
-    tasks, before = running_tasks(client), [phase_of(each) for each in clients]
-    for pid in victims:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-            killed += 1
+    for _ in range(MOST_TRIES):
+        deed, victims = take_aim(client, blow, directory, choose)
+        if _ended(client):
+            return []
+        if victims and chance.random() < 0.3:  # else all of them, so that those with work are among them
+            victims = [chance.choice(victims)]
+        tasks, before = running_tasks(client), [phase_of(each) for each in clients]
+        for pid in victims:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                killed += 1
+        if killed:
+            break  # else they have ended by themselves just before
     after = [phase_of(each) for each in clients]
     aims = [blow.aim] + [None] * len(beside)
     return [Hit(target, killed, *phases, tasks, deed.tries) for phases in zip(aims, before, after, strict=True)]

@@ -65,8 +65,8 @@ def wait_in_savepoint(directory):
     while client.progress.checkpoint_id < 2:
         time.sleep(0.01)
     taken = client.trigger_savepoint(directory)
-    say("now in a savepoint")
     try:
+        say("now in a savepoint")
         taken.result()
     finally:
         client.cancel().result()

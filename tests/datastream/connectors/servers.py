@@ -4,6 +4,7 @@ import contextlib
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -43,7 +44,7 @@ def wait_for(condition, process, seconds=60, output=None):
 
 
 @contextlib.contextmanager
-def running(command, output=None, **options):
+def running(command, output=None, ends_by=signal.SIGTERM, **options):
     with contextlib.ExitStack() as stack:
         target = subprocess.DEVNULL if output is None else stack.enter_context(output.open("wb"))
         process = subprocess.Popen(
@@ -52,7 +53,7 @@ def running(command, output=None, **options):
     try:
         yield process
     finally:
-        process.terminate()
+        process.send_signal(ends_by)
         try:
             process.wait(20)
         except subprocess.TimeoutExpired:
@@ -103,7 +104,8 @@ def postgresql():
             f"-cunix_socket_directories={directory}",
             "-cfsync=off",
         ]
-        with running([server, "-D", str(data), *settings], cwd=directory, **options) as process:
+        # By SIGTERM it would wait for its clients, and some tests leave connections to the garbage collector.
+        with running([server, "-D", str(data), *settings], ends_by=signal.SIGINT, cwd=directory, **options) as process:
             address = f"host=127.0.0.1 port={port} user=test dbname=postgres"
 
             def answers():
