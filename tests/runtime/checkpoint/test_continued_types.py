@@ -5,7 +5,7 @@ import copy
 import pickle
 
 import pytest
-from tests.runtime.savepoint.versions import Keeps, Program, typed
+from tests.runtime.savepoint.versions import OTHER_OPERATOR_TYPES, Keeps, Program, typed
 
 from penstock.common import Row, Time, Types, WatermarkStrategy
 from penstock.common.errors import InvalidProgramError
@@ -239,15 +239,7 @@ def test_windows_of_another_kind_size_or_offset_are_refused_before_the_first_rec
 
 
 @pytest.mark.parametrize("declared", [True, False], ids=["declared", "seen"])
-@pytest.mark.parametrize(
-    ("mode", "before", "after", "value"),
-    [
-        ("list", [Types.STRING()], [Types.LONG()], "a"),
-        ("union", [Types.STRING()], [Types.LONG()], "a"),
-        ("broadcast", [Types.STRING(), Types.STRING()], [Types.STRING(), Types.LONG()], ("a", "b")),
-        ("broadcast", [Types.STRING(), Types.STRING()], [Types.LONG(), Types.STRING()], ("a", "b")),
-    ],
-)
+@pytest.mark.parametrize(("mode", "before", "after", "value"), OTHER_OPERATOR_TYPES)
 def test_operator_state_of_another_type_is_refused_before_the_first_record(mode, before, after, value, declared):
     first = fed(typed(mode, *(before if declared else ())), value)
     reason = "STRING cannot become LONG" if declared else "it has values of type str, which cannot become LONG"

@@ -3,7 +3,7 @@
 import copy
 
 import pytest
-from tests.runtime.savepoint.versions import Keeps, Program, restored, saved, typed
+from tests.runtime.savepoint.versions import OTHER_OPERATOR_TYPES, Keeps, Program, restored, saved, typed
 
 from penstock.common import Row, Time, Types
 from penstock.common.errors import InvalidProgramError, SavepointError
@@ -240,15 +240,7 @@ def test_windows_over_records_of_another_type_are_refused(tmp_path, way):
 
 
 @pytest.mark.parametrize("declared", [True, False], ids=["declared", "seen"])
-@pytest.mark.parametrize(
-    ("mode", "before", "after", "value"),
-    [
-        ("list", [Types.STRING()], [Types.LONG()], "a"),
-        ("union", [Types.STRING()], [Types.LONG()], "a"),
-        ("broadcast", [Types.STRING(), Types.STRING()], [Types.STRING(), Types.LONG()], ("a", "b")),
-        ("broadcast", [Types.STRING(), Types.STRING()], [Types.LONG(), Types.STRING()], ("a", "b")),
-    ],
-)
+@pytest.mark.parametrize(("mode", "before", "after", "value"), OTHER_OPERATOR_TYPES)
 def test_operator_state_of_another_type_is_refused_when_the_job_starts(tmp_path, mode, before, after, value, declared):
     program = typed(mode, *(before if declared else ())).start()
     program.feed(value)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from support import Script
 
-from penstock.common import WatermarkStrategy
+from penstock.common import Types, WatermarkStrategy
 from penstock.datastream import CheckpointedFunction, KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.sinks import CollectSink
 from penstock.datastream.state import (
@@ -137,3 +137,12 @@ def typed(mode, *types, parallelism=1):
     program = Program(parallelism)
     program.stream().broadcast().map(Typed(mode, types)).uid("typed").name("typed").sink_to(program.sink)
     return program
+
+
+OTHER_OPERATOR_TYPES = [
+    ("list", [Types.STRING()], [Types.LONG()], "a"),
+    ("union", [Types.STRING()], [Types.LONG()], "a"),
+    ("broadcast", [Types.STRING(), Types.STRING()], [Types.STRING(), Types.LONG()], ("a", "b")),
+    ("broadcast", [Types.STRING(), Types.STRING()], [Types.LONG(), Types.STRING()], ("a", "b")),
+]
+"""Operator state of a mode that is declared otherwise by a later version, and a value of the earlier one."""
