@@ -31,6 +31,8 @@ ERRORS = [
     SerializationError("cannot pickle", operator_name="map", member="self.lock"),
     errors.EnvironmentStoppedError("stopped"),
     errors.CheckpointError("damaged"),
+    errors.CheckpointInUseError("held"),
+    errors.FencedError("replaced"),
     JobExecutionError("lost", job_id="0" * 32),
     errors.RetryCommitError("busy"),
     errors.RecordFormatError("no JSON", message=b"{"),

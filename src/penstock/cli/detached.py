@@ -86,4 +86,5 @@ def _same_options(options: argparse.Namespace) -> list[str]:
     given = [part for name, value in pairs if value is not None for part in (name, str(value))]
     given += [part for setting in options.settings for part in ("-D", setting)]
     given += ["--allow-non-restored-state"] if options.allow_non_restored_state else []
+    given += ["--take-over"] if options.take_over else []
     return [*given, str(options.program), *options.arguments]

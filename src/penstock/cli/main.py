@@ -93,6 +93,11 @@ def _add_run(commands: _Commands) -> None:
         action="store_true",
         help="start though the savepoint has state that the program does not",
     )
+    command.add_argument(
+        "--take-over",
+        action="store_true",
+        help="take the checkpoint directory from a driver that holds it; that one ends without committing",
+    )
     _add_settings(command)
     command.add_argument("--master", help="Spark's master, for example spark://host:7077 (default: local[*])")
     command.add_argument("-d", "--detached", action="store_true", help="return once the job runs")

@@ -15,6 +15,7 @@ from penstock.cli.programs import check_program, configuration, run_program
 from penstock.cli.progress import ProgressLine
 from penstock.common.errors import InvalidProgramError
 from penstock.datastream.execution_defaults import ExecutionDefaults
+from penstock.runtime.lease.lease import TAKE_OVER_KEY
 from penstock.runtime.savepoint.manifest import read_manifest
 
 __all__ = ["run"]
@@ -33,6 +34,8 @@ def run(options: argparse.Namespace) -> int:
         defaults.configuration.set_string("execution.savepoint.path", options.from_savepoint)
     if options.allow_non_restored_state:
         defaults.configuration.set_boolean("execution.savepoint.ignore-unclaimed-state", value=True)
+    if options.take_over:
+        defaults.configuration.set_boolean(TAKE_OVER_KEY, value=True)
     wanted = not options.no_progress and sys.stderr.isatty()
     with ProgressLine(sys.stderr, enabled=wanted) as progress:
         if options.detached:

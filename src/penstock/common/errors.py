@@ -11,7 +11,9 @@ from typing import Any
 
 __all__ = [
     "CheckpointError",
+    "CheckpointInUseError",
     "EnvironmentStoppedError",
+    "FencedError",
     "InvalidProgramError",
     "JobExecutionError",
     "KeySelectorError",
@@ -181,6 +183,14 @@ class SavepointError(PenstockError):
 
 class CheckpointError(PenstockError):
     """A file of a checkpoint is damaged or missing. Starting again does not help: the job ends at once."""
+
+
+class CheckpointInUseError(PenstockError):
+    """Another driver runs a job in the checkpoint directory. The message says which, and how to take over."""
+
+
+class FencedError(PenstockError):
+    """Another driver has taken over the job's checkpoint directory: this one ends at once, and commits nothing."""
 
 
 class EnvironmentStoppedError(PenstockError):

@@ -52,6 +52,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.unsupported import no_java_object
 from penstock.common.watermark import MIN_WATERMARK
+from penstock.core.fence import Fence
 
 if TYPE_CHECKING:
     from penstock.core.functions import RuntimeContext
@@ -83,6 +84,10 @@ class WriterInitContext:
     ``sink_id`` names the sink within the job, the same on every run. ``job_id`` is that of the run that began the
     checkpoint directory, also after a restart. ``(job_id, sink_id, checkpoint_id, subtask_id)`` is unique, and the same
     when a batch is written again: use it to name files and transactions.
+
+    ``epoch`` is that of the job's driver. A driver that takes over the checkpoint directory has a higher one than all
+    before it; tasks of the old one may still be running. A store that can compare keeps them out by it. 0 if the job
+    has no checkpoint directory.
     """
 
     subtask_id: int
@@ -91,6 +96,7 @@ class WriterInitContext:
     job_id: str = ""
     sink_id: str = ""
     attempt_number: int = 0
+    epoch: int = 0
     processing_time: int = 0
     metric_group: MetricGroup | None = None
     runtime_context: RuntimeContext | None = None
@@ -201,6 +207,11 @@ class Committer(ABC):
     """
     retry_backoff_ms: int = 50
     """The wait before the first retry; doubled for each one after it, up to 100 times as long."""
+
+    fence: Fence = Fence()
+    """Set before :meth:`open`. The driver checks it before it calls :meth:`commit`; a commit of several steps may check
+    it again, and one to a system that can compare epochs takes the driver's along.
+    """
 
     def open(self, job_id: str, sink_id: str) -> None:
         """Called before the first commit, also after a restart; the ids are those the writers get."""

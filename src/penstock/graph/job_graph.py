@@ -273,13 +273,16 @@ def translate(sinks: list[Transformation], settings: JobSettings) -> JobGraph:
     return JobGraphGenerator(StreamGraphGenerator(sinks, settings).generate(), settings).generate()
 
 
-def job_spec(graph: JobGraph, job_id: str, attempt: int, *, batch: bool, restore: RestorePlan | None = None) -> JobSpec:
+def job_spec(
+    graph: JobGraph, job_id: str, attempt: int, *, batch: bool, restore: RestorePlan | None = None, epoch: int = 0
+) -> JobSpec:
     """What the workers get."""
     settings = graph.settings
     info = JobInfo(
         job_id=job_id,
         job_name=settings.job_name,
         attempt=attempt,
+        epoch=epoch,
         parameters=dict(settings.job_parameters),
         cached_files=dict(settings.cached_files),
     )

@@ -113,6 +113,8 @@ class JobInfo:
     job_name: str = "Penstock job"
     attempt: int = 0
     checkpoint_id: int = 0
+    epoch: int = 0
+    """That of the driver: see `penstock.runtime.lease.lease`."""
     parameters: dict[str, str] = field(default_factory=dict)
     cached_files: dict[str, str] = field(default_factory=dict)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from penstock.common.errors import InvalidProgramError, JobExecutionError, PenstockError, RetryCommitError
+from penstock.core.fence import Fence
 from penstock.core.sink import Committer
 from penstock.runtime.commit_log import CommitLog
 from penstock.runtime.frames import TaskReport
@@ -25,10 +26,17 @@ class SinkCommitters:
     """The committers of all sinks of a job.
 
     Most commit within the batch. Those with `after_checkpoint` go through the commit log: `commit` writes it,
-    `checkpoint_complete` empties it.
+    `checkpoint_complete` empties it. Before the first commit of either, the fence is checked.
     """
 
-    def __init__(self, vertices: list[JobVertex], sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self,
+        vertices: list[JobVertex],
+        sleep: Callable[[float], None] = time.sleep,
+        *,
+        fence: Fence | None = None,
+    ) -> None:
+        self._fence = fence or Fence()
         self._committers: dict[str, Committer] = {}
         self._names: dict[str, str] = {}
         self._logs: dict[str, CommitLog] = {}
@@ -41,6 +49,7 @@ class SinkCommitters:
                     create = chained.operator.sink.create_committer
                     committer = self._guarded(chained.operator_id, "create its committer", create)
                     if committer is not None:
+                        committer.fence = self._fence
                         self._committers[chained.operator_id] = committer
 
     def start(self, job_id: str, directory: str | None) -> None:
@@ -67,6 +76,7 @@ class SinkCommitters:
         for report in sorted(reports, key=lambda report: (report.vertex, report.subtask)):
             for sink_id, committables in report.committables:
                 prepared.setdefault(sink_id, []).extend(committables)
+        self._fence.check()
         for sink_id, committer in self._committers.items():
             log = self._logs.get(sink_id)
             if sink_id not in prepared:
@@ -84,6 +94,8 @@ class SinkCommitters:
         (spec: ch. 8, all transactions of this and earlier checkpoints). What has to wait stays for the next time,
         unless this is the last.
         """
+        if any(log.entries() for log in self._logs.values()):
+            self._fence.check()
         for sink_id, log in self._logs.items():
             committer = self._committers[sink_id]
             for checkpoint_id, committables in log.entries():

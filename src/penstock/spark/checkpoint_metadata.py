@@ -11,13 +11,14 @@ import zlib
 from dataclasses import dataclass
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from penstock.common.errors import CheckpointError, InvalidProgramError
+from penstock.core.fence import Fence
 from penstock.graph.job_graph import JobGraph
 from penstock.runtime.savepoint.restore import adopt_max_parallelism
 from penstock.runtime.union_states import UnionFiles
+from penstock.spark.hadoop_directory import HadoopDirectory
 from penstock.spark.moved_checkpoint import put_right
 
 _FILE = "penstock.json"
@@ -30,6 +31,7 @@ _OF_A_JOB = {
     *("offsets", "commits", "state", "sources", "metadata", ".metadata.crc"),
     *("committables", "received", "frames", _UNIONS),
 }
+_OF_AN_EPOCH = ("committables-", "received-")
 _SEAL = "crc32"
 _ADVICE = "put it back as it was, or start from a savepoint with an empty checkpoint directory"
 
@@ -46,12 +48,14 @@ class CheckpointRecord:
     """The job that began the directory: sinks know their files and transactions by it."""
 
 
-class CheckpointDirectory:
-    """A checkpoint directory, on any storage that Spark can write to."""
+class CheckpointDirectory(HadoopDirectory):
+    """A checkpoint directory, on any storage that Spark can write to. Before anything in it is changed, the fence is
+    checked.
+    """
 
-    def __init__(self, spark: SparkSession, location: str) -> None:
-        self._spark = spark
-        self.location = location
+    def __init__(self, spark: SparkSession, location: str, fence: Fence | None = None) -> None:
+        self._fence = fence or Fence()
+        super().__init__(spark, location, guard=self._fence.check)
         self._known = self._read()
 
     # -- following a job that was rescaled ----------------------------------------------------------------------
@@ -62,8 +66,12 @@ class CheckpointDirectory:
         while directory._known is not None and "continued_in" in directory._known:
             parallelism = directory._known["parallelism"]
             name = directory._known["continued_in"]
-            directory = CheckpointDirectory(self._spark, f"{self.location.rstrip('/')}/{name}")
+            directory = self.below(name)
         return directory, parallelism
+
+    def below(self, name: str) -> CheckpointDirectory:
+        """A checkpoint directory below this one: its lease is that of the first one."""
+        return CheckpointDirectory(self._spark, f"{self.location.rstrip('/')}/{name}", self._fence)
 
     def continue_in(self, name: str, parallelism: int) -> None:
         """From now on the job is in another directory below the first one. This is the moment it is rescaled."""
@@ -77,7 +85,8 @@ class CheckpointDirectory:
         """
         current = newest.location.rstrip("/").rpartition("/")[2]
         names = self.names()
-        old = [name for name in names if name in _OF_A_JOB or (name.startswith(f"{_RESCALED}-") and name != current)]
+        of_a_job = [name for name in names if name in _OF_A_JOB or name.startswith(_OF_AN_EPOCH)]
+        old = of_a_job + [name for name in names if name.startswith(f"{_RESCALED}-") and name != current]
         return old + [f"{_RESCALED}/{name}" for name in self.names(_RESCALED)]
 
     def tidy(self, newest: CheckpointDirectory, parallelism: int, left_behind: list[str]) -> None:
@@ -99,7 +108,7 @@ class CheckpointDirectory:
             self._known = {**shape, "base": base, "savepoint": savepoint, "job": job_id, "location": self.qualified()}
             self._write(self._known)
             return CheckpointRecord(base, savepoint, job_id)
-        self._check(known, shape)
+        self._check_shape(known, shape)
         if put_right(self, known.get("location")):
             self._known = known = {**known, "location": self.qualified()}
             self._write(known)
@@ -151,12 +160,7 @@ class CheckpointDirectory:
         """Where union list states are kept."""
         return _UnionFiles(self)
 
-    def remove(self) -> None:
-        """Remove the checkpoint."""
-        file_system, path = self._path("")
-        file_system.delete(path, True)
-
-    def _check(self, known: dict[str, Any], shape: dict[str, Any]) -> None:
+    def _check_shape(self, known: dict[str, Any], shape: dict[str, Any]) -> None:
         where = f"the checkpoint in {self.location}"
         if known["version"] != _VERSION:
             raise InvalidProgramError(
@@ -195,62 +199,7 @@ class CheckpointDirectory:
         self._known = {**(self._known or {}), "frames_placed": True}
         self._write(self._known)
 
-    # -- files --------------------------------------------------------------------------------------------------
-
-    def names(self, below: str = "") -> list[str]:
-        """What there is in the directory, or in one below."""
-        file_system, path = self._path(below)
-        if not file_system.exists(path):
-            return []
-        return [str(status.getPath().getName()) for status in file_system.listStatus(path)]
-
-    def read(self, name: str) -> bytes:
-        """A file's content."""
-        file_system, path = self._path(name)
-        try:
-            stream = file_system.open(path)
-            try:
-                return bytes(stream.readAllBytes())
-            finally:
-                stream.close()
-        except Py4JError as error:
-            reason = str(getattr(error, "java_exception", error))
-            raise CheckpointError(f"the file {name} in checkpoint {self.location} cannot be read: {reason}") from None
-
-    def write(self, name: str, content: bytes) -> None:
-        """In one step: a crash leaves the old file or the new one."""
-        file_system, path = self._path(name)
-        folder, _, last = name.rpartition("/")
-        _, temporary = self._path(f"{folder}/.{last}.tmp" if folder else f".{last}.tmp")
-        file_system.mkdirs(path.getParent())
-        stream = file_system.create(temporary, True)
-        try:
-            stream.write(bytearray(content))
-        finally:
-            stream.close()
-        if not file_system.rename(temporary, path):  # who cannot replace a file has to remove it first
-            file_system.delete(path, False)
-            file_system.rename(temporary, path)
-
-    def delete(self, name: str) -> None:
-        """Remove a file or a directory below; harmless if it is gone."""
-        file_system, path = self._path(name)
-        file_system.delete(path, True)
-
-    def qualified(self) -> str:
-        """Where the directory is, as Spark writes it down."""
-        file_system, path = self._path("")
-        return str(file_system.makeQualified(path).toString())
-
     # -- the file -----------------------------------------------------------------------------------------------
-
-    def _path(self, name: str) -> tuple[Any, Any]:
-        """Hadoop's file system for the directory, and a path in it."""
-        jvm: Any = self._spark.sparkContext._jvm
-        path = jvm.org.apache.hadoop.fs.Path(self.location)
-        if name:
-            path = jvm.org.apache.hadoop.fs.Path(path, name)
-        return path.getFileSystem(self._spark._jsparkSession.sessionState().newHadoopConf()), path
 
     def _read(self) -> dict[str, Any] | None:
         file_system, path = self._path(_FILE)

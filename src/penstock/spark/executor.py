@@ -13,6 +13,7 @@ from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import Transformation
 from penstock.runtime.job_client import ThreadJobClient
 from penstock.spark.batch_job import BatchJob
+from penstock.spark.checkpoint_lease import refuse_if_in_use
 from penstock.spark.dependencies import ship_dependencies
 from penstock.spark.package import ship_package
 from penstock.spark.session import build_session, has_ended, session_for, stop_session
@@ -53,6 +54,8 @@ class SparkExecutor:
     def submit(self, sinks: list[Transformation], settings: JobSettings) -> JobClient:
         """Start a job; the client tells how it goes."""
         graph = translate(sinks, settings)
+        if not graph.runs_as_batch:
+            refuse_if_in_use(settings)
         session = self._spark or embedded_session(settings)
         ship_package(session.sparkContext)
         ship_dependencies(session.sparkContext, settings)

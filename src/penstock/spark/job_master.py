@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import shutil
 import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -23,6 +21,7 @@ from penstock.common.errors import (
     SavepointError,
 )
 from penstock.common.job_status import JobStatus
+from penstock.core.fence import Fence
 from penstock.graph.job_graph import JobGraph, job_spec
 from penstock.runtime.alignment import WatermarkAligner
 from penstock.runtime.batch_sizer import BatchSizer
@@ -30,6 +29,7 @@ from penstock.runtime.coordinator import SourceCoordinator
 from penstock.runtime.frames import REPORT_EDGE, TaskReport, decode_frame
 from penstock.runtime.job_life import JobLife
 from penstock.runtime.job_progress import JobProgress
+from penstock.runtime.lease.epoch_directory import adopt_directory
 from penstock.runtime.savepoint.manifest import read_manifest
 from penstock.runtime.savepoint.restore import RestorePlan, plan_restore
 from penstock.runtime.savepoint.storage import absolute
@@ -42,6 +42,7 @@ from penstock.spark.compiler import compile_streaming, snapshot
 from penstock.spark.dependencies import working_directory
 from penstock.spark.failures import decode_failure
 from penstock.spark.frame_positions import FramePositions
+from penstock.spark.local_directory import local_directory
 from penstock.spark.report_sink import start_query
 from penstock.spark.restarts import Restarts
 from penstock.spark.session import SparkEndedError, failure_of
@@ -49,7 +50,6 @@ from penstock.spark.source_server import SourceServer
 from penstock.spark.start_failures import WorkerStartError
 from penstock.spark.worker_pools import forget_dead_pools
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")
 # How long the running batch of a cancelled job may take. What it has done is done again if the job goes on.
 _CANCEL_SECONDS = 3.0
 
@@ -64,6 +64,7 @@ class JobMaster:
         life: JobLife,
         checkpoint: CheckpointDirectory | None = None,
         progress: JobProgress | None = None,
+        fence: Fence | None = None,
     ) -> None:
         self.graph = graph
         self.life = life
@@ -79,7 +80,8 @@ class JobMaster:
         self._checkpoint = checkpoint
         self._spark = spark
         self._parallelism = spark.sparkContext.defaultParallelism
-        self._committers = SinkCommitters(graph.vertices)
+        self._fence = fence or Fence()
+        self._committers = SinkCommitters(graph.vertices, fence=self._fence)
         self._cancelled = life.cancelled
         self._server: SourceServer | None = None
         self._coordinator: SourceCoordinator | None = None
@@ -114,6 +116,7 @@ class JobMaster:
                         self._run_attempt(restarts.attempt, checkpoint, restore)
                     break
                 except PenstockError as error:
+                    self._raise_if_fenced()
                     if self._cancelled.is_set() or self._is_damaged(error):
                         raise
                     pause = restarts.pause_after(error, self.progress.checkpoint_id)
@@ -129,6 +132,11 @@ class JobMaster:
             raise
         self._let_go(failed=False)
         return self._outcome()
+
+    def _raise_if_fenced(self) -> None:
+        """What another driver does to the files of this one shows as errors of any kind: say what it is."""
+        with contextlib.suppress(CheckpointError):
+            self._fence.check()
 
     def _let_go(self, *, failed: bool) -> None:
         if self._temporary is not None:
@@ -162,10 +170,15 @@ class JobMaster:
             self._server.stop()
 
     def _start_committers(self, checkpoint: str) -> None:
-        directory = _directory_beside(checkpoint, "committables")  # "commits" is Spark's own
+        directory = self._own_directory(checkpoint, "committables")  # "commits" is Spark's own
         if directory is None:
             self._committers.check_durable(checkpoint)
         self._committers.start(self._lasting_id, directory)
+
+    def _own_directory(self, checkpoint: str, name: str) -> str | None:
+        """A directory for this driver's files, beside the checkpoint if that is on this machine or mounted here."""
+        parent = local_directory(checkpoint)
+        return None if parent is None else str(adopt_directory(parent, name, self._fence.epoch))
 
     def _checkpoint_directory(self) -> CheckpointDirectory:
         if self._checkpoint is None:
@@ -259,9 +272,11 @@ class JobMaster:
         self._query_started = False
         server = self._server = SourceServer(coordinator, self._parallelism)
         server.on_committed = self._on_committed
+        server.before_plan = self._fence.check
         try:
+            self._fence.check()
             forget_dead_pools(self._spark)
-            coordinator.start(_directory_beside(location, "received"))
+            coordinator.start(self._own_directory(location, "received"))
             self._run_query(attempt, location, server, restore)
         except (PySparkException, Py4JError, ConnectionError) as error:
             failure = failure_of(self._spark, error)
@@ -278,7 +293,7 @@ class JobMaster:
 
     def _run_query(self, attempt: int, checkpoint: str, server: SourceServer, restore: RestorePlan | None) -> None:
         settings = self.graph.settings
-        spec = job_spec(self.graph, self._lasting_id, attempt, batch=False, restore=restore)
+        spec = job_spec(self.graph, self._lasting_id, attempt, batch=False, restore=restore, epoch=self._fence.epoch)
         spec.unions, spec.life = self._unions.begin(self._committed_checkpoint()), self._unions.life
         spec.trusts_keys = settings.ignore_unclaimed_state or self.same_program
         frames = {} if self._first_batch_only else self.graph.frames
@@ -319,6 +334,7 @@ class JobMaster:
         """Wait for the last commit, then stop the query; or for its failure."""
         try:
             while not server.boundary.wait(0.1) and not self._cannot_wait:
+                self._fence.raise_if_lost()
                 if not query.isActive and not server.boundary.is_set():
                     self._raise_failure(query, server)
                     return
@@ -371,6 +387,14 @@ class JobMaster:
             self._commit_failure = error
             raise
         self._after_commit(reports, checkpoint_id)
+        self._check_before_spark_commits()
+
+    def _check_before_spark_commits(self) -> None:
+        try:
+            self._fence.check()
+        except PenstockError as error:
+            self._commit_failure = error
+            raise
 
     def _refuse_batch(self) -> None:
         """DataFrames had more when the job stopped with a savepoint: it belongs to whoever continues from there."""
@@ -423,15 +447,3 @@ def decode_all_reports(frames: list[bytes]) -> list[TaskReport]:
 def _stop_quietly(query: StreamingQuery) -> None:
     with contextlib.suppress(PySparkException, Py4JError, OSError):
         query.stop()
-
-
-def _directory_beside(checkpoint: str, name: str) -> str | None:
-    """Receive logs and commit logs lie beside the checkpoint if that is on this machine.
-
-    >>> [_directory_beside(f"{scheme}/c", "received") for scheme in ("", "file:", "file://", "hdfs:", "s3://")]
-    ['/c/received', '/c/received', '/c/received', None, None]
-    """
-    scheme = _SCHEME.match(checkpoint)
-    if scheme is not None and scheme.group(1).lower() != "file":
-        return None
-    return str(Path(re.sub("^/+", "/", checkpoint[scheme.end() :] if scheme is not None else checkpoint)) / name)

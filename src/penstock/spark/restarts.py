@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from penstock.common.errors import InvalidProgramError, PenstockError
+from penstock.common.errors import FencedError, InvalidProgramError, PenstockError
 from penstock.common.restart_strategy import RestartStrategyConfiguration
 from penstock.spark.session import SparkEndedError
 from penstock.spark.start_failures import StartPatience
@@ -36,7 +36,7 @@ class Restarts:
 
         :param committed: the last checkpoint, which tells whether the job got on
         """
-        if isinstance(error, (InvalidProgramError, SparkEndedError)):
+        if isinstance(error, (InvalidProgramError, SparkEndedError, FencedError)):
             return None  # the next attempt would only fail again
         patient = self._patience.lasts(error, committed)
         pause = self._patience.pause

@@ -69,6 +69,8 @@ class SourceServer:
         self.failure: Exception | None = None
         self.on_committed: Callable[..., None] | None = None
         """Called when Spark asks for the next batch: every batch before it is committed."""
+        self.before_plan: Callable[[], None] | None = None
+        """Called before a new batch is planned, right before Spark writes it down; what it raises fails the query."""
         self._thread = threading.Thread(target=self._serve, name="penstock-source-server", daemon=True)
         self._thread.start()
 
@@ -131,6 +133,8 @@ class SourceServer:
                 return sealed_start
             end = self._coordinator.plan(start)
             if end is not None:
+                if self.before_plan is not None:
+                    self.before_plan()
                 return sealed(end)
             if time.monotonic() >= deadline:
                 return sealed_start

@@ -17,7 +17,7 @@ from penstock.runtime.job_life import JobLife
 from penstock.runtime.job_progress import JobProgress
 from penstock.runtime.running_job import RunningJob, carried_progress, dispose_of_rescaling
 from penstock.runtime.savepoint.restore import check_key_groups
-from penstock.runtime.savepoint.storage import join
+from penstock.spark.checkpoint_lease import acquire_lease
 from penstock.spark.checkpoint_metadata import CheckpointDirectory
 from penstock.spark.frame_positions import check_stateless
 from penstock.spark.job_master import JobMaster
@@ -46,11 +46,20 @@ class StreamingJob(RunningJob):
         self._sinks = sinks
         self._settings = settings
         self._session = session
-        self._root = None if settings.checkpoint_dir is None else CheckpointDirectory(session, settings.checkpoint_dir)
-        self._query_server = _query_server(settings)
-        self._master = self._first_master()
+        self._fence = acquire_lease(session, settings, job_id)
+        try:
+            self._root = self._root_directory()
+            self._query_server = _query_server(settings)
+            self._master = self._first_master()
+        except BaseException:
+            self._fence.release()
+            raise
         if self._query_server is not None:
             self._query_server.register(job_id, life.queries)
+
+    def _root_directory(self) -> CheckpointDirectory | None:
+        location = self._settings.checkpoint_dir
+        return None if location is None else CheckpointDirectory(self._session, location, self._fence)
 
     def _first_master(self) -> JobMaster:
         """The job as the program wrote it, or as it was rescaled to before this program was started."""
@@ -79,7 +88,7 @@ class StreamingJob(RunningJob):
         self, graph: JobGraph, checkpoint: CheckpointDirectory | None, progress: JobProgress | None = None
     ) -> JobMaster:
         spark = session_for(self._session, shuffle_partitions=graph.channels, conf=_conf(graph.settings))
-        return JobMaster(graph, spark, self.life, checkpoint, progress)
+        return JobMaster(graph, spark, self.life, checkpoint, progress, self._fence)
 
     @property
     def query_port(self) -> int | None:
@@ -91,8 +100,8 @@ class StreamingJob(RunningJob):
             self._query_server.unregister(self.life.job_id)
         if self._root is None and self._master.on_first_commit is not None:
             self._master.on_first_commit()  # it was rescaled and got no further: nobody will go on from there
-        if self._root is not None and is_disposable(self._settings.checkpoint_retention, status):
-            self._root.remove()
+        disposable = self._root is not None and is_disposable(self._settings.checkpoint_retention, status)
+        self._fence.release(remove=self._root.remove if self._root is not None and disposable else None)
 
     def _check_savepoint(self) -> None:
         check_stateless(self._master.graph)
@@ -119,7 +128,7 @@ class StreamingJob(RunningJob):
             master.on_first_commit = partial(dispose_of_rescaling, savepoint)
             return master
         name = f"rescaled-{os.urandom(4).hex()}"  # never one that a crash has left half made
-        checkpoint = CheckpointDirectory(self._session, join(self._root.location, name))
+        checkpoint = self._root.below(name)
         master = self._new_master(graph, checkpoint, progress)
         master.same_program = True
         master.prepare(checkpoint)

@@ -35,6 +35,7 @@ class SinkOperator(StreamOperator):
             job_id=context.job.job_id,
             sink_id=context.operator_id,
             attempt_number=context.job.attempt,
+            epoch=context.job.epoch,
             processing_time=context.processing_time(),
             metric_group=context.metrics,
             runtime_context=context.runtime_context,

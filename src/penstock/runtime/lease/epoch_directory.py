@@ -1,0 +1,48 @@
+"""Directories of a driver's own files in a checkpoint, fenced by their names.
+
+The driver's logs (what sinks have prepared, what receivers have received) are files that it writes by path. Between
+the check of its lease and the write it may be paused, and another driver may take over. So the name of the directory
+has the epoch in it: whoever takes over renames it, in one step, and a write of the old driver fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from pathlib import Path
+
+__all__ = ["adopt_directory"]
+
+
+def adopt_directory(parent: Path, name: str, epoch: int) -> Path:
+    """The path of an epoch's directory. What the owner before has left is in it; it may also not exist yet.
+
+    >>> import tempfile
+    >>> parent = Path(tempfile.mkdtemp())
+    >>> (parent / "received-000003").mkdir()
+    >>> adopt_directory(parent, "received", 5).name, [path.name for path in parent.iterdir()]
+    ('received-000005', ['received-000005'])
+    """
+    if epoch == 0:  # nobody else can know of it
+        return parent / name
+    own = parent / f"{name}-{epoch:06d}"
+    found = {_epoch_of(path, name): path for path in parent.glob(f"{name}*") if path.is_dir()}
+    earlier = sorted(number for number in found if 0 <= number < epoch)
+    if not own.exists() and earlier:
+        found[earlier.pop()].rename(own)
+    for number in earlier:  # of a driver that was fenced off, and did not know it yet
+        with contextlib.suppress(OSError):
+            shutil.rmtree(found[number])
+    return own
+
+
+def _epoch_of(path: Path, name: str) -> int:
+    """0 for a directory that was made before directories had epochs, -1 for one of another name.
+
+    >>> _epoch_of(Path("received-000003"), "received"), _epoch_of(Path("received"), "received")
+    (3, 0)
+    """
+    if path.name == name:
+        return 0
+    number = path.name.removeprefix(f"{name}-")
+    return int(number) if number.isdigit() else -1

@@ -1,0 +1,142 @@
+"""Where leases are kept: a handful of small files. All that is needed of a file system is a conditional create."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import uuid
+from pathlib import Path
+from typing import Protocol
+
+from penstock.common.errors import CheckpointError
+from penstock.runtime.checked_file import sync_directory
+
+__all__ = ["LeaseFiles", "LocalLeaseFiles"]
+
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EACCES}
+
+
+class LeaseFiles(Protocol):
+    """The files of one lease, by name."""
+
+    location: str
+    """The checkpoint directory, for messages."""
+
+    def names(self) -> list[str]:
+        """What there is."""
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Make a file that does not exist, durably; False if it exists. Of several callers one gets True."""
+
+    def read(self, name: str) -> bytes | None:
+        """A file's content as it is now, not as it was remembered; ``None`` if there is no such file."""
+
+    def exists(self, name: str) -> bool:
+        """Whether there is such a file now."""
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file, over what was there; fails if the directory is gone."""
+
+    def remove(self, name: str) -> None:
+        """Harmless if it is gone."""
+
+
+class LocalLeaseFiles:
+    """On a disk of this machine, or on a file system that is mounted here.
+
+    Network file systems remember what they have looked up. Opening a file makes them ask the server, so ``read`` does
+    that every time, and whoever takes a lease removes the file of the one before.
+    """
+
+    def __init__(self, location: str, directory: Path) -> None:
+        self.location = location
+        self._directory = directory
+
+    def names(self) -> list[str]:
+        """Without temporary files."""
+        try:
+            return [path.name for path in self._directory.iterdir() if not path.name.startswith(".")]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise self._unusable(error) from error
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Written under another name and linked: complete from its first moment."""
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            return self._create(name, content)
+        except OSError as error:
+            raise self._unusable(error) from error
+
+    def _create(self, name: str, content: bytes) -> bool:
+        target = self._directory / name
+        temporary = self._temporary(name)
+        try:
+            with temporary.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            try:
+                os.link(temporary, target)
+            except FileExistsError:
+                return False
+            except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise
+                return self._create_exclusively(target, content)
+        finally:
+            temporary.unlink(missing_ok=True)
+        sync_directory(self._directory)
+        return True
+
+    def _create_exclusively(self, target: Path, content: bytes) -> bool:
+        """Without hard links, as on FAT and some network file systems: a reader may find it empty for a moment."""
+        try:
+            with target.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        except FileExistsError:
+            return False
+        sync_directory(self._directory)
+        return True
+
+    def read(self, name: str) -> bytes | None:
+        """Opened anew."""
+        try:
+            return (self._directory / name).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno == errno.ESTALE:  # removed on the file server
+                return None
+            raise self._unusable(error) from error
+
+    def exists(self, name: str) -> bool:
+        """Whether it is there."""
+        return (self._directory / name).exists()
+
+    def write(self, name: str, content: bytes) -> None:
+        """In one step. Not flushed to disk: after a crash of the machine nobody needs it."""
+        temporary = self._temporary(name)
+        try:
+            temporary.write_bytes(content)
+            temporary.replace(self._directory / name)
+        except OSError as error:
+            raise self._unusable(error) from error
+        finally:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+    def remove(self, name: str) -> None:
+        """Unlink."""
+        with contextlib.suppress(OSError):
+            (self._directory / name).unlink(missing_ok=True)
+
+    def _temporary(self, name: str) -> Path:
+        return self._directory / f".{name}.{uuid.uuid4().hex[:8]}.tmp"
+
+    def _unusable(self, error: OSError) -> CheckpointError:
+        return CheckpointError(f"cannot use the lease of the checkpoint directory {self.location}: {error}")

@@ -1,0 +1,101 @@
+"""A directory on any storage that Spark can write to, through Hadoop's file systems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from penstock.common.errors import CheckpointError
+
+__all__ = ["HadoopDirectory", "reason_of"]
+
+
+class HadoopDirectory:
+    """Files by names relative to the directory.
+
+    :param guard: called before anything is changed; may raise
+    """
+
+    def __init__(self, spark: SparkSession, location: str, guard: Callable[[], None] | None = None) -> None:
+        self._spark = spark
+        self.location = location
+        self._guard = guard
+
+    def names(self, below: str = "") -> list[str]:
+        """What there is in the directory, or in one below."""
+        file_system, path = self._path(below)
+        if not file_system.exists(path):
+            return []
+        return [str(status.getPath().getName()) for status in file_system.listStatus(path)]
+
+    def read(self, name: str) -> bytes:
+        """A file's content."""
+        file_system, path = self._path(name)
+        try:
+            stream = file_system.open(path)
+            try:
+                return bytes(stream.readAllBytes())
+            finally:
+                stream.close()
+        except Py4JError as error:
+            raise CheckpointError(
+                f"the file {name} in checkpoint {self.location} cannot be read: {reason_of(error)}"
+            ) from None
+
+    def write(self, name: str, content: bytes) -> None:
+        """In one step: a crash leaves the old file or the new one."""
+        file_system, path = self._path(name)
+        folder, _, last = name.rpartition("/")
+        _, temporary = self._path(f"{folder}/.{last}.tmp" if folder else f".{last}.tmp")
+        self._check()
+        file_system.mkdirs(path.getParent())
+        stream = file_system.create(temporary, True)
+        try:
+            stream.write(bytearray(content))
+        finally:
+            stream.close()
+        if not file_system.rename(temporary, path):  # who cannot replace a file has to remove it first
+            file_system.delete(path, False)
+            file_system.rename(temporary, path)
+
+    def delete(self, name: str) -> None:
+        """Remove a file or a directory below; harmless if it is gone."""
+        file_system, path = self._path(name)
+        self._check()
+        file_system.delete(path, True)
+
+    def remove(self) -> None:
+        """Remove the directory and everything in it."""
+        self.delete("")
+
+    def qualified(self) -> str:
+        """Where the directory is, as Spark writes it down."""
+        file_system, path = self._path("")
+        return str(file_system.makeQualified(path).toString())
+
+    def local(self) -> Path | None:
+        """The directory as a path, if it is on this machine or mounted here."""
+        file_system, path = self._path("")
+        address = file_system.makeQualified(path).toUri()
+        return Path(str(address.getPath())) if str(address.getScheme()).lower() == "file" else None
+
+    def _check(self) -> None:
+        if self._guard is not None:
+            self._guard()
+
+    def _path(self, name: str) -> tuple[Any, Any]:
+        """Hadoop's file system for the directory, and a path in it."""
+        jvm: Any = self._spark.sparkContext._jvm
+        path = jvm.org.apache.hadoop.fs.Path(self.location)
+        if name:
+            path = jvm.org.apache.hadoop.fs.Path(path, name)
+        return path.getFileSystem(self._spark._jsparkSession.sessionState().newHadoopConf()), path
+
+
+def reason_of(error: Py4JError) -> str:
+    """What Java says is wrong."""
+    return str(getattr(error, "java_exception", error))
