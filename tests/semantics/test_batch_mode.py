@@ -3,16 +3,24 @@
 import pytest
 from support import BY_SECOND_FIELD, by_key, script
 
-from penstock.common import WatermarkStrategy
+from penstock.common import Time, WatermarkStrategy
 from penstock.datastream import (
     KeyedCoProcessFunction,
     KeyedProcessFunction,
     ProcessFunction,
+    ProcessWindowFunction,
     RuntimeContext,
     RuntimeExecutionMode,
 )
 from penstock.datastream.connectors import DataGeneratorSource
 from penstock.datastream.state import ValueStateDescriptor
+from penstock.datastream.window import (
+    ContinuousEventTimeTrigger,
+    ContinuousProcessingTimeTrigger,
+    GlobalWindows,
+    SlidingProcessingTimeWindows,
+    TumblingEventTimeWindows,
+)
 
 MIN_WATERMARK, MAX_WATERMARK = -(2**63), 2**63 - 1
 
@@ -80,6 +88,73 @@ def test_both_inputs_of_a_key_come_in_time_order_before_its_timers(env, run):
         ("b", (("first", 10),), MAX_WATERMARK),
         ("c", (("second", 5),), MAX_WATERMARK),
     ]
+
+
+class Rearming(KeyedProcessFunction):
+    """Timers that register the next one, in both domains."""
+
+    def process_element(self, value, ctx):
+        timers = ctx.timer_service()
+        timers.register_processing_time_timer(0)  # due at once, in a streaming job
+        timers.register_event_time_timer(value[1])
+        yield "record", value, timers.current_watermark()
+
+    def on_timer(self, timestamp, ctx):
+        timers = ctx.timer_service()
+        timers.register_event_time_timer(timestamp + 20)
+        timers.register_processing_time_timer(timestamp + 20)
+        yield ctx.time_domain().name, (ctx.get_current_key(), timestamp), timers.current_watermark()
+
+
+@pytest.mark.variants(modes=["BATCH"])
+@pytest.mark.on_spark((4, "BATCH"))
+def test_timers_fire_at_the_end_of_their_key_and_register_no_others(env, run):
+    records = env.from_collection([("a", 5), ("b", 7), ("a", 3)]).assign_timestamps_and_watermarks(BY_SECOND_FIELD)
+    assert by_key(run(records.key_by(0).process(Rearming())), key=lambda result: result[1][0]) == {
+        "a": [
+            ("record", ("a", 3), MIN_WATERMARK),
+            ("record", ("a", 5), MIN_WATERMARK),
+            ("EVENT_TIME", ("a", 3), MAX_WATERMARK),
+            ("EVENT_TIME", ("a", 5), MAX_WATERMARK),
+            ("PROCESSING_TIME", ("a", 0), MAX_WATERMARK),
+        ],
+        "b": [
+            ("record", ("b", 7), MIN_WATERMARK),
+            ("EVENT_TIME", ("b", 7), MAX_WATERMARK),
+            ("PROCESSING_TIME", ("b", 0), MAX_WATERMARK),
+        ],
+    }
+
+
+class CountElements(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        yield key, len(list(elements))
+
+
+@pytest.mark.variants(modes=["BATCH"])
+@pytest.mark.parametrize(
+    ("assigner", "trigger", "expected"),
+    [
+        (
+            TumblingEventTimeWindows.of(Time.milliseconds(10)),
+            ContinuousEventTimeTrigger.of(Time.milliseconds(2)),
+            [("a", 3)] * 2,  # the first interval and the end of the window
+        ),
+        (GlobalWindows.create(), ContinuousEventTimeTrigger.of(Time.milliseconds(2)), [("a", 3)] * 2),
+        (GlobalWindows.create(), ContinuousProcessingTimeTrigger.of(Time.milliseconds(2)), [("a", 3)]),
+    ],
+)
+def test_a_continuous_trigger_does_not_fire_again_after_the_end_of_a_key(env, run, assigner, trigger, expected):
+    records = env.from_collection([("a", 1), ("a", 0), ("a", 3)]).assign_timestamps_and_watermarks(BY_SECOND_FIELD)
+    windows = records.key_by(0).window(assigner).trigger(trigger)
+    assert run(windows.process(CountElements())) == expected
+
+
+@pytest.mark.variants(modes=["BATCH"])
+def test_all_processing_time_windows_of_a_key_fire_at_its_end(env, run):
+    windows = SlidingProcessingTimeWindows.of(Time.days(4000), Time.days(2000))
+    counted = env.from_collection([("a", 1), ("a", 2)]).map(lambda value: (value[0], 1)).key_by(0).window(windows)
+    assert run(counted.reduce(lambda left, right: (left[0], left[1] + right[1]))) == [("a", 2), ("a", 2)]
 
 
 class CountKeys(KeyedProcessFunction):

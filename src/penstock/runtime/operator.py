@@ -100,7 +100,9 @@ class OperatorContext:
     def create_timer_service(self, on_event: OnTimer, on_processing: OnTimer) -> InternalTimerService:
         """Timers on the keyed backend; the task advances their clocks."""
         assert self.keyed_backend is not None
-        service = InternalTimerService(self.keyed_backend, self.processing_time, on_event, on_processing)
+        service = InternalTimerService(
+            self.keyed_backend, self.processing_time, on_event, on_processing, batch=self.batch_execution
+        )
         self.timer_services.append(service)
         return service
 

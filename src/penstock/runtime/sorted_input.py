@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.common.watermark_strategy import MAX_WATERMARK, MIN_WATERMARK
+from penstock.common.watermark_strategy import MIN_WATERMARK
 from penstock.runtime.operator import KeySelect, StreamOperator, Timestamps, Values
 from penstock.runtime.partitioner import key_error
 
@@ -63,9 +63,7 @@ class SortedKeyedInput:
 
     def _end_key(self, operator: StreamOperator) -> None:
         for service in operator.context.timer_services:
-            service.advance_watermark(MAX_WATERMARK)
-            service.advance_processing_time(MAX_WATERMARK)
-            service.current_watermark = MIN_WATERMARK
+            service.end_key()
         if operator.context.keyed_backend is not None:
             operator.context.keyed_backend.clear_current_key()
         operator.flush()

@@ -3,18 +3,24 @@
 Timers live in the key's entry (so they are stored, moved and removed with it). The queues here are only an index
 over the entries in memory: an item is valid while its entry still holds the timer, which makes deletion lazy and
 loading a page twice harmless.
+
+In batch execution time ends key by key: no timer fires before the last record of its key, then all of them fire, and
+those that their callbacks register are ignored, so that a key comes to an end.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any
 
-from penstock.common.watermark_strategy import MIN_WATERMARK
+from penstock.common.watermark import MAX_WATERMARK, MIN_WATERMARK
 from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.state.pages import EVENT_TIMERS, PROCESSING_TIMERS, Page
+
+_LOG = logging.getLogger(__name__)
 
 OnTimer = Callable[[int, Any, Any], None]
 """(timestamp, key, namespace); the key is already the current key."""
@@ -25,6 +31,7 @@ class InternalTimerService:
 
     __slots__ = (
         "_backend",
+        "_batch",
         "_clock",
         "_compact_at",
         "_counter",
@@ -33,14 +40,23 @@ class InternalTimerService:
         "_on_event",
         "_on_processing",
         "_processing_queue",
+        "_quiesced",
         "current_watermark",
     )
 
     def __init__(
-        self, backend: KeyedStateBackend, clock: Callable[[], int], on_event: OnTimer, on_processing: OnTimer
+        self,
+        backend: KeyedStateBackend,
+        clock: Callable[[], int],
+        on_event: OnTimer,
+        on_processing: OnTimer,
+        *,
+        batch: bool = False,
     ) -> None:
         self._backend = backend
         self._clock = clock
+        self._batch = batch
+        self._quiesced = False  # the timers of a key fire for the last time: user code may register no more
         self._on_event = on_event
         self._on_processing = on_processing
         self._counter = count()
@@ -55,15 +71,20 @@ class InternalTimerService:
 
     def register_event_time_timer(self, timestamp: int, namespace: Any = None) -> None:
         """One timer per key, namespace and timestamp (spec: 6.3, dedup)."""
-        if self._add(EVENT_TIMERS, timestamp, namespace):
+        if self._quiesced:
+            self._ignore("event", timestamp)
+        elif self._add(EVENT_TIMERS, timestamp, namespace):
             heappush(self._event_queue, (timestamp, next(self._counter), self._backend.key, namespace))
 
     def register_processing_time_timer(self, timestamp: int, namespace: Any = None) -> None:
         """Like event time; a timer that is already due fires when the current method returns."""
-        if self._add(PROCESSING_TIMERS, timestamp, namespace):
-            heappush(self._processing_queue, (timestamp, next(self._counter), self._backend.key, namespace))
-            if timestamp <= self._clock():
-                self._due = True
+        if self._quiesced:
+            self._ignore("processing", timestamp)
+        else:
+            self.schedule_processing_time(timestamp, namespace)
+
+    def _ignore(self, domain: str, timestamp: int) -> None:
+        _LOG.warning("a batch job ignores the %s-time timer at %d: all timers of its key are firing", domain, timestamp)
 
     def delete_event_time_timer(self, timestamp: int, namespace: Any = None) -> None:
         """Harmless if there is no such timer."""
@@ -100,22 +121,43 @@ class InternalTimerService:
 
     # -- for the operator ---------------------------------------------------------------------------------------
 
-    @property
-    def due(self) -> bool:
-        """Whether a processing-time timer was registered that is already due."""
-        return self._due
+    def schedule_processing_time(self, timestamp: int, namespace: Any = None) -> None:
+        """A timer that an operator needs for itself: unlike user code, it may set one while a key ends."""
+        if self._add(PROCESSING_TIMERS, timestamp, namespace):
+            heappush(self._processing_queue, (timestamp, next(self._counter), self._backend.key, namespace))
+            if timestamp <= self._clock() and not self._batch:
+                self._due = True
 
     def advance_watermark(self, watermark: int) -> None:
         """Fire all event timers up to the watermark, in time order, also those registered meanwhile."""
-        self.current_watermark = watermark
-        self._load_due_pages(0, watermark)
-        self._fire(self._event_queue, EVENT_TIMERS, watermark, self._on_event)
+        if not self._batch:
+            self.current_watermark = watermark
+            self._fire_event_timers(watermark)
+        elif watermark == MAX_WATERMARK:
+            self.end_key()
 
     def advance_processing_time(self, now: int) -> None:
         """Fire all processing timers up to now, in time order."""
-        self._load_due_pages(1, now)
+        if not self._batch:
+            self._fire_processing_timers(now)
+
+    def end_key(self) -> None:
+        """Batch execution: the input of a key has ended, and with it time. The next key begins at its beginning."""
+        self.current_watermark = MAX_WATERMARK
+        self._quiesced = True
+        self._fire_event_timers(MAX_WATERMARK)
+        self._fire_processing_timers(MAX_WATERMARK)
+        self._quiesced = False
+        self.current_watermark = MIN_WATERMARK
+
+    def _fire_event_timers(self, limit: int) -> None:
+        self._load_due_pages(0, limit)
+        self._fire(self._event_queue, EVENT_TIMERS, limit, self._on_event)
+
+    def _fire_processing_timers(self, limit: int) -> None:
+        self._load_due_pages(1, limit)
         self._due = False
-        self._fire(self._processing_queue, PROCESSING_TIMERS, now, self._on_processing)
+        self._fire(self._processing_queue, PROCESSING_TIMERS, limit, self._on_processing)
         self._due = False
 
     def fire_due(self) -> None:

@@ -158,10 +158,22 @@ def test_continuous_event_time_triggers_give_early_results():
     assert driver.stored_keys == 0
 
 
-def test_continuous_processing_time_triggers_on_event_time_windows():
+def test_a_continuous_processing_time_trigger_fires_no_more_when_the_clock_has_passed_an_event_time_window():
+    driver = windows(TumblingEventTimeWindows.of(100), trigger=ContinuousProcessingTimeTrigger.of(40))
+    driver.tick(10).send(*at((1, 1)))
+    fired = ("a", 0, 100, [1])
+    assert driver.tick(41).results() == [fired]
+    assert driver.tick(81).restart().tick(100).results() == [fired, fired]
+    assert driver.tick(500).results() == []
+    assert driver.send(*at((2, 2))).tick(1000).results() == []  # the end of the window has fired
+    assert driver.advance(99).results() == []
+    assert driver.stored_keys == 0
+
+
+def test_a_continuous_processing_time_trigger_fires_once_for_an_event_time_window_in_the_past():
     driver = windows(TEN, trigger=ContinuousProcessingTimeTrigger.of(100)).tick(1050).send(*at((1, 1)))
-    assert driver.tick(1101).results() == [("a", 0, 10, [1])]
-    assert driver.tick(1250).results() == [("a", 0, 10, [1])]
+    assert driver.results() == [("a", 0, 10, [1])]
+    assert driver.send(*at((2, 2))).tick(1250).results() == []
     assert driver.advance(9).results() == []
     assert driver.stored_keys == 0
 

@@ -219,11 +219,13 @@ class _ContinuousTrigger(_QuietTrigger):
     @abstractmethod
     def _delete_timer(self, time: int, ctx: Trigger.TriggerContext) -> None: ...
 
-    @abstractmethod
     def register_next_fire_timestamp(
         self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext, fire_timestamp_state: ReducingState[int]
     ) -> None:
-        """Set the timer that comes after `time`."""
+        """Set the timer one interval after `time`, at the end of the window at the latest."""
+        next_fire = min(time + self.interval, window.max_timestamp())
+        fire_timestamp_state.add(next_fire)
+        self._set_timer(next_fire, ctx)
 
     def _begin(self, now: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
         """The first element of a window sets the timer, for the end of the interval that has begun."""
@@ -232,6 +234,9 @@ class _ContinuousTrigger(_QuietTrigger):
             self.register_next_fire_timestamp(now - now % self.interval, window, ctx, fire_timestamp_state)
 
     def _at(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """A timer: the one at the end of the window is the last."""
+        if time == window.max_timestamp():
+            return TriggerResult.FIRE
         fire_timestamp_state = ctx.get_partitioned_state(self._next_fire)
         if fire_timestamp_state.get() == time:
             fire_timestamp_state.clear()
@@ -278,15 +283,7 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
         return TriggerResult.CONTINUE
 
     def on_event_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
-        return TriggerResult.FIRE if time == window.max_timestamp() else self._at(time, window, ctx)
-
-    def register_next_fire_timestamp(
-        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext, fire_timestamp_state: ReducingState[int]
-    ) -> None:
-        """Set the timer one interval after `time`, at the end of the window at the latest."""
-        next_fire = min(time + self.interval, window.max_timestamp())
-        fire_timestamp_state.add(next_fire)
-        self._set_timer(next_fire, ctx)
+        return self._at(time, window, ctx)
 
     def _set_timer(self, time: int, ctx: Trigger.TriggerContext) -> None:
         ctx.register_event_time_timer(time)
@@ -296,7 +293,10 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
 
 
 class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
-    """Fires at every full interval of processing time."""
+    """Fires at every full interval of processing time, the last time when this clock passes the end of the window.
+
+    An event-time window that lies in the past of this clock fires once, when its first element has come.
+    """
 
     @staticmethod
     def of(interval: Time | Duration | timedelta | int) -> ContinuousProcessingTimeTrigger:
@@ -311,17 +311,6 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
 
     def on_processing_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
         return self._at(time, window, ctx)
-
-    def register_next_fire_timestamp(
-        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext, fire_timestamp_state: ReducingState[int]
-    ) -> None:
-        """Set the timer one interval after `time`; a window that ends before, by this clock, fires at its end."""
-        next_fire = time + self.interval
-        if time < window.max_timestamp():
-            # Only then: an event-time window may lie in the past of this clock, and its end would be due for ever.
-            next_fire = min(next_fire, window.max_timestamp())
-        fire_timestamp_state.add(next_fire)
-        self._set_timer(next_fire, ctx)
 
     def _set_timer(self, time: int, ctx: Trigger.TriggerContext) -> None:
         ctx.register_processing_time_timer(time)

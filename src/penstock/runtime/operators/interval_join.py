@@ -104,7 +104,9 @@ class IntervalJoinOperator(FunctionOperator):
         self.backend: KeyedStateBackend = context.keyed_backend
         self.collector = Collector(context, output)
         self.ctx = JoinContext(self.collector)
-        self.timers = DueTimerService(self.backend, context.processing_time, self._clean, self._no_timer)
+        self.timers = DueTimerService(
+            self.backend, context.processing_time, self._clean, self._no_timer, batch=context.batch_execution
+        )
         context.timer_services.append(self.timers)
         self._left = self.backend.register("left-buffer", "interval join buffer")
         self._right = self.backend.register("right-buffer", "interval join buffer")

@@ -82,9 +82,15 @@ class DueTimerService(InternalTimerService):
     __slots__ = ("_compact_index_at", "_fire_moment", "index")
 
     def __init__(
-        self, backend: KeyedStateBackend, clock: Callable[[], int], fire: Fire, on_processing: OnTimer
+        self,
+        backend: KeyedStateBackend,
+        clock: Callable[[], int],
+        fire: Fire,
+        on_processing: OnTimer,
+        *,
+        batch: bool = False,
     ) -> None:
-        super().__init__(backend, clock, self._on_stored_timer, on_processing)
+        super().__init__(backend, clock, self._on_stored_timer, on_processing, batch=batch)
         self.index = DueIndex()
         self._compact_index_at = 4096
         self._fire_moment = fire
@@ -104,11 +110,10 @@ class DueTimerService(InternalTimerService):
     def _on_stored_timer(self, timestamp: int, key: Any, namespace: Any) -> None:
         self.schedule(key, self._backend.entry, timestamp)
 
-    def advance_watermark(self, watermark: int) -> None:
-        """Fire all timers up to the watermark, in time order, also those set meanwhile."""
-        super().advance_watermark(watermark)
+    def _fire_event_timers(self, limit: int) -> None:
+        super()._fire_event_timers(limit)
         index, fire = self.index, self._fire_moment
-        while (due := index.pop(watermark)) is not None:
+        while (due := index.pop(limit)) is not None:
             fire(*due)
 
     def compact(self) -> None:

@@ -26,7 +26,11 @@ class TimedOperator(WindowedOperator):
     def _create_timers(self, context: OperatorContext) -> DueTimerService:
         assert context.keyed_backend is not None
         timers = DueTimerService(
-            context.keyed_backend, context.processing_time, self._fire_moment, self._on_processing_time
+            context.keyed_backend,
+            context.processing_time,
+            self._fire_moment,
+            self._on_processing_time,
+            batch=context.batch_execution,
         )
         context.timer_services.append(timers)
         return timers
@@ -37,7 +41,7 @@ class TimedOperator(WindowedOperator):
             self.timers.schedule(key, entry, timestamp)
         else:
             self.backend.key, self.backend.entry = key, entry
-            self.timers.register_processing_time_timer(timestamp)
+            self.timers.schedule_processing_time(timestamp)
 
     def end_batch(self) -> None:
         """Event-time windows have no processing-time timers."""
