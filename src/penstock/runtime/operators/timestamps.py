@@ -28,6 +28,7 @@ from penstock.common.watermark_strategy import (
     WatermarkGeneratorContext,
     WatermarkStrategy,
 )
+from penstock.core.return_values import describe
 from penstock.runtime.operator import OperatorContext, Output, StreamOperator, Timestamps, Values
 from penstock.runtime.operators.failures import batch_error
 from penstock.runtime.user_errors import user_error
@@ -127,19 +128,29 @@ class TimestampsAndWatermarksOperator(StreamOperator):
 
     def _punctuate(self, values: Values, stamps: Timestamps) -> None:
         """Every record to the generator; what it emits goes right behind the record that made it do so."""
-        on_event, sink, start = self.generator.on_event, self._sink, 0
+        on_event, sink, start, returned = self.generator.on_event, self._sink, 0, None
         for position, value in enumerate(values):
             stamp = None if stamps is None else stamps[position]
             try:
-                on_event(value, TimestampAssigner.NO_TIMESTAMP if stamp is None else stamp, sink)
+                returned = on_event(value, TimestampAssigner.NO_TIMESTAMP if stamp is None else stamp, sink)
             except Exception as error:
                 raise user_error(self.context, error, "on_event") from None
             if sink.events:
                 self._emit_slice(values, stamps, start, position + 1)
                 start = position + 1
                 self._drain()
+        self._check_returned(returned, "on_event")
         if start < len(values):
             self._emit_slice(values, stamps, start, len(values))
+
+    def _check_returned(self, returned: Any, method: str) -> None:
+        """Reject a generator that returns its watermark: it does so for every record, so the last one tells."""
+        if returned is not None:
+            raise TypeMismatchError(
+                f"{describe(self.generator, method)} returned {shorten(returned)}, and what it returns is not used: "
+                "call output.emit_watermark(Watermark(...))",
+                operator_name=self.context.operator_name,
+            )
 
     def _emit_slice(self, values: Values, stamps: Timestamps, start: int, end: int) -> None:
         self.output.emit(values[start:end], None if stamps is None else stamps[start:end])
@@ -189,7 +200,8 @@ class TimestampsAndWatermarksOperator(StreamOperator):
     def _as_timestamp(self, stamp: Any, value: Any) -> int:
         if stamp is None:
             raise self._missing(value)
-        if isinstance(stamp, Integral) or (isinstance(stamp, float) and stamp.is_integer()):
+        whole = isinstance(stamp, Integral) or (isinstance(stamp, float) and stamp.is_integer())
+        if whole and not isinstance(stamp, bool):
             return int(stamp)  # numpy's integers, for instance
         raise TypeMismatchError(
             f"the timestamp assigner returned {shorten(stamp)} of type {type(stamp).__name__}: "
@@ -230,9 +242,10 @@ class TimestampsAndWatermarksOperator(StreamOperator):
             return
         before = self._emitted
         try:
-            self.generator.on_periodic_emit(self._sink)
+            returned: Any = self.generator.on_periodic_emit(self._sink)
         except Exception as error:
             raise user_error(self.context, error, "on_periodic_emit") from None
+        self._check_returned(returned, "on_periodic_emit")
         self._drain()
         if not self._built_in:
             # Only a user's generator may move without records. It is asked again soon while it does move.
