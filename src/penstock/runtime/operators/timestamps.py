@@ -60,6 +60,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         """Create the generator."""
         super().setup(context, output)
         self._sink = _Sink()
+        self._latest = MIN_WATERMARK  # of the timestamps that were assigned last
         self.restart()
 
     def restart(self) -> None:
@@ -121,9 +122,8 @@ class TimestampsAndWatermarksOperator(StreamOperator):
             return
         generator = self.generator
         if stamps is not None and isinstance(generator, BoundedOutOfOrdernessWatermarks):
-            latest: int = max(stamps)
-            if generator.max_timestamp is None or latest > generator.max_timestamp:
-                generator.max_timestamp = latest
+            before = generator.max_timestamp
+            generator.max_timestamp = self._latest if before is None else max(before, self._latest)
         self.output.emit(values, stamps)
 
     def _punctuate(self, values: Values, stamps: Timestamps) -> None:
@@ -170,6 +170,9 @@ class TimestampsAndWatermarksOperator(StreamOperator):
                 stamp if type(stamp) is int else self._as_timestamp(stamp, value)
                 for stamp, value in zip(stamps, values, strict=True)
             ]
+        self._latest = max(stamps)
+        if self._latest > MAX_WATERMARK or min(stamps) < MIN_WATERMARK:
+            raise self._out_of_range(values, stamps)
         return stamps
 
     def _extract(self, assigner: TimestampAssigner, values: Values, timestamps: Timestamps) -> list[Any]:
@@ -208,6 +211,15 @@ class TimestampsAndWatermarksOperator(StreamOperator):
             "return milliseconds since the epoch as an int",
             operator_name=self.context.operator_name,
             record=value,
+        )
+
+    def _out_of_range(self, values: Values, stamps: list[Any]) -> PenstockError:
+        position = next(at for at, stamp in enumerate(stamps) if not MIN_WATERMARK <= stamp <= MAX_WATERMARK)
+        return TypeMismatchError(
+            f"the timestamp {shorten(stamps[position])} does not fit into 64 bits: "
+            "return milliseconds since the epoch from the timestamp assigner",
+            operator_name=self.context.operator_name,
+            record=values[position],
         )
 
     def _missing(self, value: Any) -> PenstockError:
