@@ -5,12 +5,13 @@ import threading
 import pytest
 from support import assert_no_engine_in, script
 
-from penstock.common import Types, WatermarkStrategy
+from penstock.common import Time, Types, WatermarkStrategy
 from penstock.common.errors import (
     EnvironmentStoppedError,
     InvalidProgramError,
     KeySelectorError,
     MissingTimestampError,
+    PenstockError,
     SerializationError,
     StateAccessError,
     TypeMismatchError,
@@ -25,6 +26,12 @@ from penstock.datastream import (
     RuntimeExecutionMode,
 )
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from penstock.datastream.window import (
+    ContinuousEventTimeTrigger,
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
 
 FEW = pytest.mark.variants(executors=["warm", "cold"])
 STREAMING = pytest.mark.variants(executors=["warm", "cold"], modes=["STREAMING"])
@@ -307,3 +314,56 @@ class TestEnvironment:
         script(env, [], bounded=False, name="endless").print()
         with pytest.raises(InvalidProgramError, match=r"BATCH mode needs bounded sources, but .*endless.* never ends"):
             env.execute()
+
+
+class TestTimestampsThatCannotBe:
+    MAX = 2**63 - 1
+
+    @staticmethod
+    def stamped(env, timestamp):
+        strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value: value[1])
+        return env.from_collection([("a", 1), ("b", timestamp)]).assign_timestamps_and_watermarks(strategy)
+
+    @FEW
+    @pytest.mark.on_spark((1, "STREAMING"))
+    @pytest.mark.parametrize("timestamp", [MAX + 1, -MAX - 2, 10**30])
+    def test_a_timestamp_outside_64_bits_is_refused_with_its_record(self, env, timestamp):
+        self.stamped(env, timestamp).print()
+        error = self.failure(env)
+        assert isinstance(error, TypeMismatchError)
+        assert f"the timestamp {timestamp} does not fit into 64 bits" in str(error)
+        assert error.record == repr(("b", timestamp))
+
+    @FEW
+    @pytest.mark.on_spark((1, "STREAMING"))
+    @pytest.mark.parametrize(
+        "assigner",
+        [
+            TumblingEventTimeWindows.of(Time.seconds(1)),
+            SlidingEventTimeWindows.of(Time.seconds(2), Time.seconds(1)),
+            EventTimeSessionWindows.with_gap(Time.seconds(1)),
+        ],
+        ids=repr,
+    )
+    @pytest.mark.parametrize("trigger", [None, ContinuousEventTimeTrigger.of(100)], ids=repr)
+    def test_a_timestamp_whose_window_cannot_end_is_refused_with_its_record(self, env, assigner, trigger):
+        windows = self.stamped(env, self.MAX).key_by(lambda value: value[0]).window(assigner)
+        (windows if trigger is None else windows.trigger(trigger)).reduce(lambda a, b: a).print()
+        error = self.failure(env)
+        assert error.record == repr(("b", self.MAX))
+        assert "timestamp" in str(error)
+
+    @FEW
+    def test_the_last_window_that_can_end_does(self, env, run):
+        size = 1_000
+        start = self.MAX - 2 * size - (self.MAX - 2 * size) % size
+        windows = self.stamped(env, start + 1).key_by(lambda value: value[0])
+        windows = windows.window(TumblingEventTimeWindows.of(Time.milliseconds(size)))
+        last = windows.allowed_lateness(self.MAX).reduce(lambda a, b: a)
+        assert sorted(run(last)) == [("a", 1), ("b", start + 1)]
+
+    @staticmethod
+    def failure(env):
+        with pytest.raises(PenstockError) as caught:
+            env.execute()
+        return caught.value

@@ -6,6 +6,7 @@ A watermark ``t`` says: no record with a timestamp ``<= t`` is expected any more
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from numbers import Integral
 from typing import Any, ClassVar, Final
 
 from penstock.common.errors import InvalidProgramError
@@ -42,6 +43,8 @@ class Watermark:
     MAX_WATERMARK: ClassVar[Watermark]
 
     def __init__(self, timestamp: int) -> None:
+        if type(timestamp) is not int:
+            timestamp = _as_int(timestamp)
         self.timestamp = min(max(timestamp, MIN_WATERMARK), MAX_WATERMARK)
 
     def get_timestamp(self) -> int:
@@ -58,6 +61,13 @@ class Watermark:
 
     def __repr__(self) -> str:
         return f"Watermark({self.timestamp})"
+
+
+def _as_int(timestamp: Any) -> int:
+    whole = isinstance(timestamp, (Integral, float)) and not isinstance(timestamp, bool) and timestamp == int(timestamp)
+    if not whole:
+        raise TypeError(f"a Watermark takes milliseconds since the epoch as an int, got {timestamp!r}")
+    return int(timestamp)
 
 
 Watermark.MIN = Watermark(MIN_WATERMARK)

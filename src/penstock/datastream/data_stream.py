@@ -27,6 +27,7 @@ from penstock.core.functions import (
     SinkFunction,
 )
 from penstock.core.output_tag import OutputTag
+from penstock.core.return_values import check_returns
 from penstock.core.sink import Sink
 from penstock.core.state import MapStateDescriptor
 from penstock.datastream.connectors.base import SupportsPreprocessing
@@ -280,6 +281,7 @@ class DataStream(StreamSettings):
         partition = partitioner.partition if isinstance(partitioner, Partitioner) else partitioner
         if not callable(partition):
             raise InvalidProgramError(f"expected a Partitioner or a function, got {shorten(partitioner)}")
+        check_returns(partition, "partition", "the number of a subtask")
         key = key_function(key_selector, record_type=self._transformation.output_type)
         return self._partition(partitioners.CustomPartitioner(partition, key))
 
@@ -458,6 +460,9 @@ class DataStream(StreamSettings):
 setattr(DataStream, "global", DataStream.global_)
 
 
+_RESULTS = {"filter": "whether to keep the record", "reduce": "the value of both records"}
+
+
 def checked_function(func: Any, kind: type, method: str) -> Any:
     """The user's function, if the method can take it: an object of the right kind or a plain callable."""
     if inspect.iscoroutinefunction(getattr(func, method, func)):
@@ -465,6 +470,8 @@ def checked_function(func: Any, kind: type, method: str) -> Any:
             f"{method}() calls its function and takes what that returns, but {shorten(func)} is asynchronous: use "
             "AsyncDataStream with an AsyncFunction"
         )
+    if method in _RESULTS:
+        check_returns(func, method, _RESULTS[method])
     if isinstance(func, kind):
         return func
     takes_callables = kind is not ProcessFunction

@@ -11,6 +11,7 @@ from penstock.common.errors import InvalidProgramError, shorten
 from penstock.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
 from penstock.common.types import Row
 from penstock.core.functions import KeySelector
+from penstock.core.return_values import check_returns
 from penstock.runtime.operators.fields import FieldPath, positional
 
 __all__ = ["FieldKey", "SelectorKey", "key_function"]
@@ -106,6 +107,7 @@ def key_function(*keys: Any, record_type: TypeInformation | None = None) -> KeyF
 
 
 def _single(key: Any, record_type: TypeInformation | None) -> KeyFunction:
+    check_returns(key, "get_key", "the key of the record")
     if isinstance(key, KeySelector):
         return SelectorKey(key)
     if is_int(key):

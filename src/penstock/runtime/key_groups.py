@@ -18,6 +18,7 @@ from zlib import crc32
 
 from penstock.common.errors import InvalidProgramError, KeySelectorError, shorten
 from penstock.common.types import Row
+from penstock.core.return_values import forgotten_call
 
 UPPER_BOUND_MAX_PARALLELISM = 1 << 15
 DEFAULT_LOWER_BOUND_MAX_PARALLELISM = 128
@@ -100,6 +101,12 @@ def _code_of_object(key: Any) -> int:
     if attributes:  # one by one: a pickle of the whole tells equal from identical members
         _check_equality(key)
         return _combine(stable_code(attributes[name]) for name in sorted(attributes))
+    return _code_of_pickle(key)
+
+
+def _code_of_pickle(key: Any) -> int:
+    if forgotten_call(key):
+        raise KeySelectorError(f"the key selector returned the method {shorten(key)}: call it")
     try:
         return crc32(pickle.dumps(key, 4))
     except Exception as error:

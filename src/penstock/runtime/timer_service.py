@@ -12,17 +12,19 @@ from penstock.core.timerservice import TimerService
 from penstock.runtime.timers import InternalTimerService
 
 
-def _timestamp(value: Any) -> int:
-    """A timestamp of user code as an int; what is raised here gets the operator, the record and the user's line."""
-    if type(value) is not int:
+def timer_timestamp(timestamp: Any) -> int:
+    """A timer's timestamp from user code as an int; an error here gets the operator, the record and the user's line."""
+    if type(timestamp) is not int:
         try:
-            value = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)
+            timestamp = (
+                int(timestamp) if isinstance(timestamp, float) and timestamp.is_integer() else operator.index(timestamp)
+            )
         except TypeError:
-            message = f"a timer needs a timestamp in milliseconds (an int), got {shorten(value)}"
+            message = f"a timer needs a timestamp in milliseconds (an int), got {shorten(timestamp)}"
             raise TypeError(message) from None
-    if not MIN_WATERMARK <= value <= MAX_WATERMARK:
-        raise ValueError(f"a timer needs a timestamp of 64 bits, which event time can reach, got {shorten(value)}")
-    return value  # type: ignore[no-any-return]
+    if not MIN_WATERMARK <= timestamp <= MAX_WATERMARK:
+        raise ValueError(f"a timer needs a timestamp of 64 bits, which event time can reach, got {shorten(timestamp)}")
+    return timestamp  # type: ignore[no-any-return]
 
 
 class KeyedTimerService(TimerService):
@@ -44,19 +46,19 @@ class KeyedTimerService(TimerService):
 
     def register_processing_time_timer(self, timestamp: int) -> None:
         """Fire when processing time reaches the timestamp."""
-        self._timers.register_processing_time_timer(_timestamp(timestamp))
+        self._timers.register_processing_time_timer(timer_timestamp(timestamp))
 
     def register_event_time_timer(self, timestamp: int) -> None:
         """Fire when the watermark reaches the timestamp."""
-        self._timers.register_event_time_timer(_timestamp(timestamp))
+        self._timers.register_event_time_timer(timer_timestamp(timestamp))
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
         """Harmless if absent."""
-        self._timers.delete_processing_time_timer(_timestamp(timestamp))
+        self._timers.delete_processing_time_timer(timer_timestamp(timestamp))
 
     def delete_event_time_timer(self, timestamp: int) -> None:
         """Harmless if absent."""
-        self._timers.delete_event_time_timer(_timestamp(timestamp))
+        self._timers.delete_event_time_timer(timer_timestamp(timestamp))
 
 
 class UnkeyedTimerService(TimerService):

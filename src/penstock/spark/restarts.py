@@ -6,6 +6,7 @@ import time
 
 from penstock.common.errors import FencedError, InvalidProgramError, PenstockError
 from penstock.common.restart_strategy import RestartStrategyConfiguration
+from penstock.core.return_values import check_verdict, milliseconds
 from penstock.spark.session import SparkEndedError
 from penstock.spark.start_failures import StartPatience
 
@@ -44,11 +45,13 @@ class Restarts:
             if self._backoff is None:
                 return None
             self._backoff.notify_failure(int(time.time() * 1000))
-            if not self._backoff.can_restart():
+            verdict = self._backoff.can_restart()
+            check_verdict(verdict, self._backoff, "can_restart", operator_name="restart strategy")
+            if not verdict:
                 if self.attempt:
                     times = "once" if self.attempt == 1 else f"{self.attempt} times"
                     error.add_note(f"The job was restarted {times} before. {self._strategy}")
                 return None
-            pause = max(pause, self._backoff.delay_ms() / 1000)
+            pause = max(pause, milliseconds(self._backoff.delay_ms(), self._backoff, "delay_ms", positive=False) / 1000)
         self.attempt += 1
         return pause

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from penstock.common.errors import InvalidProgramError
 from penstock.common.time import Duration, Time
 from penstock.core.functions.base import Function
+from penstock.core.return_values import check_returns
 
 __all__ = [
     "AsyncFunction",
@@ -91,6 +92,8 @@ class RetryPredicate(AsyncRetryPredicate[Any]):
     """A predicate made of two plain functions."""
 
     def __init__(self, result_predicate: ResultTest | None, exception_predicate: ExceptionTest | None) -> None:
+        for predicate in (result_predicate, exception_predicate):
+            check_returns(predicate, "__call__", "whether to try again")
         self._result_predicate = result_predicate
         self._exception_predicate = exception_predicate
 

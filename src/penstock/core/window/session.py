@@ -11,6 +11,7 @@ from typing import Any
 
 from penstock.common.errors import InvalidProgramError
 from penstock.common.time import to_millis
+from penstock.core.return_values import milliseconds
 from penstock.core.window.assigner import (
     MergingWindowAssigner,
     SessionWindowTimeGapExtractor,
@@ -79,10 +80,8 @@ class _DynamicGap(SessionWindows):
 
     def gap_of(self, element: Any) -> int:
         gap = self.extractor.extract(element)
-        if gap <= 0:
-            raise InvalidProgramError(
-                f"the session gap extractor gave {gap!r} ms for {element!r}: a gap must be longer than 0 ms"
-            )
+        if type(gap) is not int or gap <= 0:
+            gap = milliseconds(gap, self.extractor, "extract", positive=True)
         return gap
 
     def __repr__(self) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from penstock.common.errors import InvalidProgramError
 from penstock.core.source import Source, SourceReader, SourceSplit, SplitEnumerator
 from penstock.datastream.connectors.ranges import RangeEnumerator, RangeSplit
 from penstock.runtime.serialization import dumps
@@ -13,6 +16,8 @@ from penstock.runtime.serialization import dumps
 __all__ = ["CollectionSource"]
 
 _CHUNK = 1_024
+_COLLECTION = "collection:"
+_log = logging.getLogger(__name__)
 
 
 class CollectionSource(Source):
@@ -36,7 +41,7 @@ class CollectionSource(Source):
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
         """One split: the order of a collection is part of it."""
-        return RangeEnumerator([RangeSplit("collection", 0, self._size)])
+        return _CollectionEnumerator([RangeSplit(f"{_COLLECTION}{self._size}", 0, self._size)])
 
     def create_reader(self) -> SourceReader:
         """Reads by position."""
@@ -45,6 +50,26 @@ class CollectionSource(Source):
     def initial_offset(self, split: SourceSplit) -> int:
         """The first element."""
         return 0
+
+
+class _CollectionEnumerator(RangeEnumerator):
+    """The checkpoint knows how many elements there were, but only the program has the elements."""
+
+    def restore(self, finished: Mapping[str, bool]) -> None:
+        for split_id, is_finished in finished.items():
+            (ours,) = self._splits
+            then = split_id.removeprefix(_COLLECTION)
+            if split_id != ours.split_id and then.isdecimal():
+                what = f"the collection had {then} elements when the checkpoint was written and has {ours.end} now"
+                if not is_finished:
+                    raise InvalidProgramError(
+                        f"{what}: continue with the same elements, or start without the checkpoint"
+                    )
+                _log.warning("%s. It was read to its end, and is not read again.", what.capitalize())
+            self._splits = [replace(ours, split_id=split_id)]
+
+    def restore_split(self, split_id: str) -> RangeSplit:
+        return replace(self._splits[0], split_id=split_id)
 
 
 class _CollectionReader(SourceReader):

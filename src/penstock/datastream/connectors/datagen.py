@@ -91,7 +91,7 @@ class _PacedEnumerator(RangeEnumerator):
 
     def __init__(self, splits: Sequence[RangeSplit], records_per_second: float) -> None:
         super().__init__(splits)
-        self._rate = records_per_second / len(splits)
+        self._records_per_second = records_per_second
         self._asked: set[str] = set()
         self._started: dict[str, tuple[float, int]] = {}  # split -> when, and the offset it was at
 
@@ -103,7 +103,7 @@ class _PacedEnumerator(RangeEnumerator):
             self._asked.add(name)
             return start_offset
         started, first = self._started.setdefault(name, (now, start_offset))
-        due = first + int((now - started) * self._rate)
+        due = first + int((now - started) * self._records_per_second / len(self._splits))
         return max(start_offset, min(split.end, due, start_offset + max_records))
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from penstock.core.functions import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy, ResultFuture
+from penstock.core.return_values import check_verdict, milliseconds
 from penstock.runtime.collector import Collector
 from penstock.runtime.operator import OperatorContext, Output, Timestamps, Values
 from penstock.runtime.operators.emission import collect_results
@@ -194,20 +195,35 @@ class AsyncWaitOperator(FunctionOperator):
         results: Any
 
         def may_retry(attempts: int) -> bool:
-            return not limit.expired() and self._retries.can_retry(attempts)
+            return not limit.expired() and self._answer(self._retries, "can_retry", attempts)
 
         while True:
             try:
                 results = await self._invoke(value)
             except Exception as error:
-                if try_again_after is None or not may_retry(attempts) or not try_again_after(error):
+                if (
+                    try_again_after is None
+                    or not may_retry(attempts)
+                    or not self._answer(try_again_after, "__call__", error)
+                ):
                     raise
             else:
-                if try_again_with is None or not may_retry(attempts) or not try_again_with(results):
+                if (
+                    try_again_with is None
+                    or not may_retry(attempts)
+                    or not self._answer(try_again_with, "__call__", results)
+                ):
                     found: Results = results
                     return found
-            await asyncio.sleep(self._retries.get_backoff_time_millis(attempts) / 1000)
+            pause = self._retries.get_backoff_time_millis(attempts)
+            await asyncio.sleep(milliseconds(pause, self._retries, "get_backoff_time_millis", positive=False) / 1000)
             attempts += 1
+
+    def _answer(self, function: Any, method: str, argument: Any) -> bool:
+        """What a retry strategy or predicate says."""
+        verdict = getattr(function, method)(argument)
+        check_verdict(verdict, function, method, operator_name=self.context.operator_name)
+        return bool(verdict)
 
     async def _invoke(self, value: Any) -> Any:
         invoke: Any = self.function.async_invoke

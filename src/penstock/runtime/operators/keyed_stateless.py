@@ -12,6 +12,7 @@ from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timest
 from penstock.runtime.operators.emission import collect_results
 from penstock.runtime.operators.failures import keyed_error
 from penstock.runtime.operators.function_operator import FunctionOperator
+from penstock.runtime.operators.stateless import check_first_verdict
 from penstock.runtime.state.backend import KeyedStateBackend
 
 
@@ -52,6 +53,8 @@ class KeyedFilterOperator(KeyedFunctionOperator):
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:
         """Ask the function for each record, under its key."""
         verdicts = call_keyed(self.backend, self.context, self.key_selector, self.call, values, "filter")
+        if verdicts:
+            check_first_verdict(self.context, self.function, values[0], verdicts[0])
         # The function may have kept the record in its state. Besides, only the batch holds it.
         kept = [protect(value, 1) for value in compress(values, verdicts)]
         if timestamps is not None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from penstock.core.functions import Function
 from penstock.core.output_tag import OutputTag
+from penstock.core.return_values import check_verdict
 from penstock.runtime.collector import Collector
 from penstock.runtime.isolation import IMMUTABLE, protect
 from penstock.runtime.operator import OperatorContext, Output, Timestamps, Values
@@ -46,13 +47,18 @@ class FilterOperator(FunctionOperator):
 
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:
         """Ask the function for each record."""
+        if not values:
+            return
         function, rest = self.call, iter(values)
         stamps: Timestamps = None
         try:
+            first = function(next(rest))
+            check_first_verdict(self.context, self.function, values[0], first)
             if timestamps is None:
-                kept = [value for value in rest if function(value)]
+                kept = [values[0]] if first else []
+                kept += [value for value in rest if function(value)]
             else:
-                verdicts = [function(value) for value in rest]
+                verdicts = [first, *[function(value) for value in rest]]
                 kept, stamps = list(compress(values, verdicts)), list(compress(timestamps, verdicts))
         except Exception as error:
             raise batch_error(self.context, error, "filter", values, rest) from None
@@ -60,6 +66,12 @@ class FilterOperator(FunctionOperator):
             kept = [protect(value, 2) for value in kept]  # besides the function, `values` and `kept` hold it
         if kept:
             self.output.emit(kept, stamps)
+
+
+def check_first_verdict(context: OperatorContext, function: Any, value: Any, verdict: Any) -> None:
+    """Check what a filter returned for the first record of a batch: mistakes are the same for all records."""
+    if type(verdict) is not bool:
+        check_verdict(verdict, function, "filter", operator_name=context.operator_name, record=value)
 
 
 class FlatMapOperator(FunctionOperator):

@@ -28,6 +28,7 @@ from penstock.common.watermark_strategy import (
     WatermarkGeneratorContext,
     WatermarkStrategy,
 )
+from penstock.core.return_values import describe
 from penstock.runtime.operator import OperatorContext, Output, StreamOperator, Timestamps, Values
 from penstock.runtime.operators.failures import batch_error
 from penstock.runtime.user_errors import user_error
@@ -59,6 +60,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         """Create the generator."""
         super().setup(context, output)
         self._sink = _Sink()
+        self._latest = MIN_WATERMARK  # of the timestamps that were assigned last
         self.restart()
 
     def restart(self) -> None:
@@ -120,26 +122,35 @@ class TimestampsAndWatermarksOperator(StreamOperator):
             return
         generator = self.generator
         if stamps is not None and isinstance(generator, BoundedOutOfOrdernessWatermarks):
-            latest: int = max(stamps)
-            if generator.max_timestamp is None or latest > generator.max_timestamp:
-                generator.max_timestamp = latest
+            before = generator.max_timestamp
+            generator.max_timestamp = self._latest if before is None else max(before, self._latest)
         self.output.emit(values, stamps)
 
     def _punctuate(self, values: Values, stamps: Timestamps) -> None:
         """Every record to the generator; what it emits goes right behind the record that made it do so."""
-        on_event, sink, start = self.generator.on_event, self._sink, 0
+        on_event, sink, start, returned = self.generator.on_event, self._sink, 0, None
         for position, value in enumerate(values):
             stamp = None if stamps is None else stamps[position]
             try:
-                on_event(value, TimestampAssigner.NO_TIMESTAMP if stamp is None else stamp, sink)
+                returned = on_event(value, TimestampAssigner.NO_TIMESTAMP if stamp is None else stamp, sink)
             except Exception as error:
                 raise user_error(self.context, error, "on_event") from None
             if sink.events:
                 self._emit_slice(values, stamps, start, position + 1)
                 start = position + 1
                 self._drain()
+        self._check_returned(returned, "on_event")
         if start < len(values):
             self._emit_slice(values, stamps, start, len(values))
+
+    def _check_returned(self, returned: Any, method: str) -> None:
+        """Reject a generator that returns its watermark: it does so for every record, so the last one tells."""
+        if returned is not None:
+            raise TypeMismatchError(
+                f"{describe(self.generator, method)} returned {shorten(returned)}, and what it returns is not used: "
+                "call output.emit_watermark(Watermark(...))",
+                operator_name=self.context.operator_name,
+            )
 
     def _emit_slice(self, values: Values, stamps: Timestamps, start: int, end: int) -> None:
         self.output.emit(values[start:end], None if stamps is None else stamps[start:end])
@@ -159,6 +170,9 @@ class TimestampsAndWatermarksOperator(StreamOperator):
                 stamp if type(stamp) is int else self._as_timestamp(stamp, value)
                 for stamp, value in zip(stamps, values, strict=True)
             ]
+        self._latest = max(stamps)
+        if self._latest > MAX_WATERMARK or min(stamps) < MIN_WATERMARK:
+            raise self._out_of_range(values, stamps)
         return stamps
 
     def _extract(self, assigner: TimestampAssigner, values: Values, timestamps: Timestamps) -> list[Any]:
@@ -189,13 +203,23 @@ class TimestampsAndWatermarksOperator(StreamOperator):
     def _as_timestamp(self, stamp: Any, value: Any) -> int:
         if stamp is None:
             raise self._missing(value)
-        if isinstance(stamp, Integral) or (isinstance(stamp, float) and stamp.is_integer()):
+        whole = isinstance(stamp, Integral) or (isinstance(stamp, float) and stamp.is_integer())
+        if whole and not isinstance(stamp, bool):
             return int(stamp)  # numpy's integers, for instance
         raise TypeMismatchError(
             f"the timestamp assigner returned {shorten(stamp)} of type {type(stamp).__name__}: "
             "return milliseconds since the epoch as an int",
             operator_name=self.context.operator_name,
             record=value,
+        )
+
+    def _out_of_range(self, values: Values, stamps: list[Any]) -> PenstockError:
+        position = next(at for at, stamp in enumerate(stamps) if not MIN_WATERMARK <= stamp <= MAX_WATERMARK)
+        return TypeMismatchError(
+            f"the timestamp {shorten(stamps[position])} does not fit into 64 bits: "
+            "return milliseconds since the epoch from the timestamp assigner",
+            operator_name=self.context.operator_name,
+            record=values[position],
         )
 
     def _missing(self, value: Any) -> PenstockError:
@@ -230,9 +254,10 @@ class TimestampsAndWatermarksOperator(StreamOperator):
             return
         before = self._emitted
         try:
-            self.generator.on_periodic_emit(self._sink)
+            returned: Any = self.generator.on_periodic_emit(self._sink)
         except Exception as error:
             raise user_error(self.context, error, "on_periodic_emit") from None
+        self._check_returned(returned, "on_periodic_emit")
         self._drain()
         if not self._built_in:
             # Only a user's generator may move without records. It is asked again soon while it does move.

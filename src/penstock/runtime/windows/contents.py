@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dis
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 from penstock.common.errors import InvalidProgramError
 from penstock.core.functions import AggregateFunction, FunctionWrapper, ReduceFunction
+from penstock.core.return_values import can_return_something
 from penstock.runtime.windows.copies import copied
 
 
@@ -146,26 +146,3 @@ def fold_elements(contents: Contents, values: list[Any]) -> list[Any] | None:
             reduced = contents.reduce(reduced, value)
         return [copied(reduced)]
     return values
-
-
-def can_return_something(method: Callable[..., Any]) -> bool:
-    """Whether a Python function has a return statement with a value.
-
-    PyFlink makes every AggregateFunction define `merge`, and many define it as ``pass`` or raise: such a function
-    must not be asked to merge.
-
-    >>> can_return_something(lambda a, b: a + b), can_return_something(lambda a, b: None)
-    (True, False)
-    """
-    code = getattr(method, "__code__", None)
-    if code is None:
-        return True  # not written in Python: nothing to look at
-    before: dis.Instruction | None = None
-    for instruction in dis.get_instructions(code):
-        name = instruction.opname
-        if name in {"RETURN_GENERATOR", "YIELD_VALUE"} or (name == "RETURN_CONST" and instruction.argval is not None):
-            return True
-        if name == "RETURN_VALUE" and not (before and before.opname == "LOAD_CONST" and before.argval is None):
-            return True
-        before = instruction
-    return False

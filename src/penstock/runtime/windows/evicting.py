@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.common.errors import TypeMismatchError, shorten
 from penstock.core.window import TimestampedValue
 from penstock.runtime.operator import OperatorContext, Output
 from penstock.runtime.windows.contents import fold_elements
@@ -26,18 +27,31 @@ class EvictingWindowOperator(WindowOperator):
         self._windows().setdefault(window, []).append((value, timestamp))
 
     def _fire(self, window: Any, contents: Any, *, kept: bool) -> None:
-        evictor, ctx = self.definition.evictor, self.evictor_context
-        assert evictor is not None
         elements = [TimestampedValue(value, timestamp) for value, timestamp in contents]
-        evictor.evict_before(elements, len(elements), window, ctx)
+        self._evict("evict_before", elements, window)
         folded = fold_elements(self.definition.contents, [element.value for element in elements])
         if folded is not None:
             self._emit(self.backend.key, window, folded)
-        evictor.evict_after(elements, len(elements), window, ctx)
+        self._evict("evict_after", elements, window)
         contents[:] = [(element.value, element.timestamp) for element in elements]  # what was evicted stays evicted
         self.backend.entry[0].dirty = True
         if not contents:
             self._drop(window)
+
+    def _evict(self, method: str, elements: list[TimestampedValue[Any]], window: Any) -> None:
+        evictor = self.definition.evictor
+        returned = getattr(evictor, method)(elements, len(elements), window, self.evictor_context)
+        if returned is not None:
+            problem = f"returned {shorten(returned)}"
+        elif not set(map(type, elements)) <= {TimestampedValue}:
+            problem = "put something else than elements of the window into the list"
+        else:
+            return
+        raise TypeMismatchError(
+            f"{method}() of the evictor {evictor!r} {problem}: delete what is to go from the list it is given, "
+            "`del elements[0]` for instance, and return nothing",
+            operator_name=self.context.operator_name,
+        )
 
 
 class EvictingMergingWindowOperator(EvictingWindowOperator, MergingWindowOperator):

@@ -54,7 +54,7 @@ class MergingWindowOperator(WindowOperator):
     def _add(self, value: Any, timestamp: int | None) -> None:
         time = MIN_WATERMARK if timestamp is None else timestamp
         accepted = False
-        for window in self.assigner.assign_windows(value, time, self.assigner_context):
+        for window in self._assigned(value, time):
             actual = self._merge_in(window)
             cleanup = self._cleanup_time(actual)
             if self.event_time and cleanup <= self.timers.current_watermark:

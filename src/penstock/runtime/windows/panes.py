@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.common.watermark import MAX_WATERMARK
 from penstock.runtime.operator import KeySelect, OperatorContext, Timestamps, Values
 from penstock.runtime.state.pages import EVENT_TIMERS, Entry
 from penstock.runtime.windows.base import MISSING, WindowedOperator
@@ -38,10 +39,20 @@ class TimedOperator(WindowedOperator):
     def _schedule(self, key: Any, entry: Entry, timestamp: int) -> None:
         """Make sure that `_at` is called at this moment."""
         if self.event_time:
+            if timestamp > MAX_WATERMARK:
+                self._check_end(timestamp)
+                return  # only the lateness ends after all time: the window stays
             self.timers.schedule(key, entry, timestamp)
         else:
             self.backend.key, self.backend.entry = key, entry
             self.timers.schedule_processing_time(timestamp)
+
+    def _check_end(self, timestamp: int) -> None:
+        if timestamp - self.lateness > MAX_WATERMARK:
+            raise ValueError(
+                f"the timestamp is too close to the largest one, {MAX_WATERMARK} ms: its window in "
+                f"{self.definition.assigner!r} can never end"
+            )
 
     def end_batch(self) -> None:
         """Event-time windows have no processing-time timers."""

@@ -8,6 +8,7 @@ from penstock.core.state import StateDescriptor
 from penstock.core.window import Evictor, Trigger, WindowAssigner
 from penstock.metrics import MetricGroup
 from penstock.runtime.operator import OperatorContext
+from penstock.runtime.timer_service import timer_timestamp
 from penstock.runtime.timers import InternalTimerService
 from penstock.runtime.windows.states import WindowStates
 
@@ -38,11 +39,11 @@ class WindowTriggerContext(Trigger.OnMergeContext):
 
     def register_processing_time_timer(self, time: int) -> None:
         """For the current key and window."""
-        self._timers.register_processing_time_timer(time, self.window)
+        self._timers.register_processing_time_timer(timer_timestamp(time), self.window)
 
     def register_event_time_timer(self, time: int) -> None:
         """For the current key and window."""
-        self._timers.register_event_time_timer(time, self.window)
+        self._timers.register_event_time_timer(timer_timestamp(time), self.window)
 
     def delete_processing_time_timer(self, time: int) -> None:
         """Harmless if absent."""

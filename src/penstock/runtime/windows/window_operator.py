@@ -6,11 +6,12 @@ their namespace.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
+from penstock.common.errors import TypeMismatchError, shorten
 from penstock.common.watermark import MAX_WATERMARK, MIN_WATERMARK
-from penstock.core.window import TriggerResult
+from penstock.core.window import TaggedUnion, TriggerResult, Window
 from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
 from penstock.runtime.windows.base import MISSING, WindowedOperator
 from penstock.runtime.windows.contents import ReduceContents
@@ -51,7 +52,7 @@ class WindowOperator(WindowedOperator):
     def _add(self, value: Any, timestamp: int | None) -> None:
         """One element of the current key."""
         time = MIN_WATERMARK if timestamp is None else timestamp
-        windows = self.assigner.assign_windows(value, time, self.assigner_context)
+        windows = self._assigned(value, time)
         over_at = self.timers.current_watermark if self.event_time else MIN_WATERMARK
         shared = len(windows) > 1
         accepted = False
@@ -63,6 +64,17 @@ class WindowOperator(WindowedOperator):
                 self._after_element(window, value, time, cleanup)
         if not accepted:
             self._skipped(value, timestamp)
+
+    def _assigned(self, value: Any, time: int) -> Collection[Any]:
+        windows: Any = self.assigner.assign_windows(value, time, self.assigner_context)
+        if type(windows) is list or (isinstance(windows, Collection) and not isinstance(windows, Window)):
+            found: Collection[Any] = windows
+            return found
+        raise TypeMismatchError(
+            f"assign_windows() of {self.assigner!r} returned {shorten(windows)}: return a list of windows",
+            operator_name=self.context.operator_name,
+            record=value.value if type(value) is TaggedUnion else value,
+        )
 
     def _put(self, window: Any, value: Any, timestamp: int | None, *, shared: bool) -> None:
         """Add an element to the contents of a window."""
@@ -79,7 +91,7 @@ class WindowOperator(WindowedOperator):
         ctx.window = window
         result = self.trigger.on_element(value, time, window, ctx)
         if result is not TriggerResult.CONTINUE:
-            self._act(result, window)
+            self._act(self._checked_result(result, "on_element", value), window)
         if cleanup < MAX_WATERMARK:
             if self.event_time:
                 self.timers.register_event_time_timer(cleanup, window)
@@ -118,7 +130,7 @@ class WindowOperator(WindowedOperator):
         try:
             result = call(timestamp, window, ctx)
             if result is not TriggerResult.CONTINUE:
-                self._act(result, window)
+                self._act(self._checked_result(result, call.__name__), window)
             if event_time == self.event_time and timestamp == self._cleanup_time(window):
                 self._remove(window)
         except Exception as error:
@@ -136,6 +148,16 @@ class WindowOperator(WindowedOperator):
             self.timers.delete_processing_time_timer(time, window)
 
     # -- firing -------------------------------------------------------------------------------------------------
+
+    def _checked_result(self, result: Any, method: str, value: Any = None) -> TriggerResult:
+        if isinstance(result, TriggerResult):
+            return result
+        raise TypeMismatchError(
+            f"{method}() of the trigger {self.trigger!r} returned {shorten(result)}: return a TriggerResult, "
+            "CONTINUE to do nothing",
+            operator_name=self.context.operator_name,
+            record=value.value if type(value) is TaggedUnion else value,
+        )
 
     def _act(self, result: TriggerResult, window: Any) -> None:
         """FIRE evaluates the contents, PURGE drops them; trigger state and timers stay (spec: 6.6)."""

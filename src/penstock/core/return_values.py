@@ -1,0 +1,115 @@
+"""Checks of what user code returns, against mistakes that Python takes for an answer without a word.
+
+A forgotten ``return`` gives ``None``, a forgotten pair of parentheses gives a method, and a stray ``yield`` gives a
+generator. The first is false and the others are true, for every record. Functions are checked once, where the job is
+defined; results are checked once a batch or on a branch that is seldom taken.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+from collections.abc import Callable
+from types import BuiltinFunctionType, CodeType, CoroutineType, FunctionType, GeneratorType, MethodType
+from typing import Any
+
+from penstock.common.checks import is_int
+from penstock.common.errors import InvalidProgramError, TypeMismatchError, shorten
+
+__all__ = ["can_return_something", "check_returns", "check_verdict", "describe", "forgotten_call", "milliseconds"]
+
+_CALLABLES = (FunctionType, MethodType, BuiltinFunctionType)
+_RESUMABLE = (CoroutineType, GeneratorType)
+
+
+def can_return_something(method: Callable[..., Any]) -> bool:
+    """Whether a Python function has a return statement with a value.
+
+    PyFlink makes every AggregateFunction define `merge`, and many define it as ``pass`` or raise: such a function
+    must not be asked to merge.
+
+    >>> can_return_something(lambda a, b: a + b), can_return_something(lambda a, b: None)
+    (True, False)
+    """
+    code = getattr(method, "__code__", None)
+    return True if code is None else any(_returned_values(code))  # written in C: nothing to look at
+
+
+def _returned_values(code: CodeType) -> list[bool]:
+    """For each return statement, whether it returns a value."""
+    if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        return [True]
+    found = []
+    before: dis.Instruction | None = None
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "RETURN_CONST":
+            found.append(instruction.argval is not None)
+        elif instruction.opname == "RETURN_VALUE":
+            found.append(not (before and before.opname == "LOAD_CONST" and before.argval is None))
+        before = instruction
+    return found
+
+
+def check_returns(function: Any, method: str, expected: str) -> None:
+    """Reject a function that returns ``None`` or a generator, whatever it is called with.
+
+    >>> def is_large(value):
+    ...     value > 100
+    >>> check_returns(is_large, "filter", "whether to keep the record")
+    Traceback (most recent call last):
+    ...
+    penstock.common.errors.InvalidProgramError: is_large() never returns a value: return whether to keep the record
+    """
+    called = function if isinstance(function, _CALLABLES) else getattr(function, method, function)
+    code = getattr(called, "__code__", None)
+    if code is None:
+        return  # written in C
+    if code.co_flags & inspect.CO_GENERATOR:
+        raise InvalidProgramError(f"{describe(function, method)} yields: return {expected} instead")
+    returned = _returned_values(code)
+    if returned and not any(returned):
+        raise InvalidProgramError(f"{describe(function, method)} never returns a value: return {expected}")
+
+
+def check_verdict(verdict: Any, function: Any, method: str, *, operator_name: str, record: Any = None) -> None:
+    """Reject an answer to a yes-or-no question that is always true by mistake: a method, a coroutine, a generator."""
+    if isinstance(verdict, (*_CALLABLES, *_RESUMABLE)):
+        raise TypeMismatchError(
+            f"{describe(function, method)} returned {shorten(verdict)}, which is true for every record: "
+            + ("call it" if isinstance(verdict, _CALLABLES) else "return True or False"),
+            operator_name=operator_name,
+            record=record,
+        )
+
+
+def forgotten_call(value: Any) -> bool:
+    """Whether a value is a bound method, as in ``record.name.lower`` without parentheses.
+
+    >>> forgotten_call("A".lower), forgotten_call("A".lower()), forgotten_call(len)
+    (True, False, False)
+    """
+    bound_to = getattr(value, "__self__", None)
+    return isinstance(value, (MethodType, BuiltinFunctionType)) and not (bound_to is None or inspect.ismodule(bound_to))
+
+
+def milliseconds(value: Any, function: Any, method: str, *, positive: bool) -> int:
+    """A length of time that user code returned, if it is one."""
+    if not is_int(value):
+        is_whole = not isinstance(value, bool) and hasattr(value, "__index__")  # numpy's integers
+        value = int(value) if is_whole or (isinstance(value, float) and value.is_integer()) else value
+    if not is_int(value) or value < int(positive):
+        least = "longer than 0 ms" if positive else "0 ms or longer"
+        raise InvalidProgramError(
+            f"{describe(function, method)} returned {shorten(value)}: return a number of milliseconds, {least}"
+        )
+    milliseconds: int = value
+    return milliseconds
+
+
+def describe(function: Any, method: str) -> str:
+    """A user's function as a message names it: ``MyFilter.filter()``, ``is_large()``, ``the lambda``."""
+    if isinstance(function, MethodType):
+        return f"{function.__qualname__}()"
+    if isinstance(function, _CALLABLES):
+        return "the lambda" if function.__name__ == "<lambda>" else f"{function.__name__}()"
+    return f"{type(function).__name__}.{method}()"
