@@ -243,6 +243,16 @@ class OperatorChain:
         backends = [operator.context.keyed_backend for operator in self.operators]
         return sum(backend.directory.total_bytes for backend in backends if backend is not None)
 
+    def take_written_bytes(self) -> int:
+        """Bytes of keyed state written since the last call."""
+        written = 0
+        for operator in self.operators:
+            backend = operator.context.keyed_backend
+            if backend is not None:
+                written += backend.written_bytes
+                backend.written_bytes = 0
+        return written
+
     def metric_values(self) -> tuple[dict[str, Any], set[str]]:
         """Current metrics of all operators, `operator name.metric`, and which of them are totals."""
         names = {chained.operator_id: chained.name for chained in self.vertex.operators}

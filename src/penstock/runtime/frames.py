@@ -105,7 +105,11 @@ class TaskReport:
     metrics: dict[str, Any]  # what was added to totals in the batch, and levels that changed
     records_in: int = 0
     records_out: int = 0
+    bytes_in: int = 0  # of the frames received, and of those sent
+    bytes_out: int = 0
+    busy_seconds: float = 0.0  # spent in the task's operators
     state_bytes: int = 0
+    written_bytes: int = 0  # of state, in this batch
     savepoint: Any = None  # a TaskPart, if the batch asked for it
     answers: list[Any] = field(default_factory=list)  # StateAnswer
     unions: dict[tuple[str, str], list[Any]] = field(default_factory=dict)  # union list states that changed

@@ -12,6 +12,10 @@ from penstock.runtime.savepoint.tickets import SavepointTickets
 __all__ = ["JobLife"]
 
 
+def _now() -> int:
+    return int(time.time() * 1000)
+
+
 class JobLife:
     """The life of one job, told by its own thread and by whoever wants it to end.
 
@@ -33,6 +37,8 @@ class JobLife:
         self.savepoints = SavepointTickets(job_id, job_name, compress=compress_savepoints)
         self.queries = QueryBoard()
         self._status = JobStatus.INITIALIZING
+        self.entered: dict[JobStatus, int] = {JobStatus.INITIALIZING: _now()}
+        """When the job came into each state last, in epoch milliseconds."""
         self._lock = threading.Lock()
         self._cancelled_at = 0.0
 
@@ -52,7 +58,7 @@ class JobLife:
                 return False
             if status is JobStatus.CREATED and now is not JobStatus.INITIALIZING:
                 return False
-            self._status = status
+            self._enter(status)
             return True
 
     def cancel(self) -> bool:
@@ -63,8 +69,12 @@ class JobLife:
             if not self.cancelled.is_set():
                 self._cancelled_at = time.monotonic()
                 self.cancelled.set()
-            self._status = JobStatus.CANCELLING
+            self._enter(JobStatus.CANCELLING)
             return True
+
+    def _enter(self, status: JobStatus) -> None:
+        self._status = status
+        self.entered[status] = _now()
 
     @property
     def seconds_since_cancelled(self) -> float:

@@ -10,28 +10,70 @@ from numbers import Number
 from typing import Any
 
 from penstock.common.watermark_strategy import MIN_WATERMARK
+from penstock.runtime.checkpoint_statistics import CheckpointHistory, CheckpointStatistics
+from penstock.runtime.exception_history import ExceptionHistory
 from penstock.runtime.frames import Level, TaskReport
 
 
 @dataclass(slots=True)
-class VertexProgress:
-    """One task of the job, all subtasks together."""
+class SubtaskProgress:
+    """One subtask of a task, in committed batches only."""
 
-    name: str
     records_in: int = 0
     records_out: int = 0
-    watermarks: dict[int, int] = field(default_factory=dict)
-    state_bytes: dict[int, int] = field(default_factory=dict)
+    bytes_in: int = 0
+    bytes_out: int = 0
+    busy_seconds: float = 0.0
+    watermark: int = MIN_WATERMARK
+    state_bytes: int = 0
+    metrics: dict[str, Any] = field(default_factory=dict)  # operator name and metric -> value
+
+    def add(self, report: TaskReport) -> None:
+        """A batch was committed."""
+        self.records_in += report.records_in
+        self.records_out += report.records_out
+        self.bytes_in += report.bytes_in
+        self.bytes_out += report.bytes_out
+        self.busy_seconds += report.busy_seconds
+        self.watermark = report.watermark
+        self.state_bytes = report.state_bytes
+        for name, value in report.metrics.items():
+            self.metrics[name] = value.value if type(value) is Level else self.metrics.get(name, 0) + value
+
+
+@dataclass(slots=True)
+class VertexProgress:
+    """One task of the job."""
+
+    name: str
+    subtasks: dict[int, SubtaskProgress] = field(default_factory=dict)
+    earlier_in: int = 0  # before the job was rescaled
+    earlier_out: int = 0
+
+    @property
+    def records_in(self) -> int:
+        """Records received by all subtasks; of a source, records read."""
+        return self.earlier_in + sum(subtask.records_in for subtask in self.subtasks.values())
+
+    @property
+    def records_out(self) -> int:
+        """Records sent by all subtasks."""
+        return self.earlier_out + sum(subtask.records_out for subtask in self.subtasks.values())
 
     @property
     def watermark(self) -> int:
         """The slowest subtask."""
-        return min(self.watermarks.values(), default=MIN_WATERMARK)
+        return min((subtask.watermark for subtask in self.subtasks.values()), default=MIN_WATERMARK)
 
     @property
     def state_size(self) -> int:
         """Bytes of keyed state."""
-        return sum(self.state_bytes.values())
+        return sum(subtask.state_bytes for subtask in self.subtasks.values())
+
+    def rescaled(self) -> None:
+        """The task runs at another parallelism now: totals continue, subtasks report the rest anew."""
+        self.earlier_in, self.earlier_out = self.records_in, self.records_out
+        self.subtasks.clear()
 
 
 class JobProgress:
@@ -48,17 +90,15 @@ class JobProgress:
         self.last_source_records = 0
         self.source_records = 0
         self.recent: deque[tuple[float, int, float]] = deque(maxlen=100)  # (when, source records, seconds)
+        self.checkpoints = CheckpointHistory()
+        self.exceptions = ExceptionHistory()
 
     def batch(self, reports: list[TaskReport], checkpoint_id: int, seconds: float) -> None:
         """A batch was committed."""
         self.checkpoint_id = checkpoint_id
         self.last_source_records = 0
         for report in reports:
-            vertex = self.vertices[report.vertex]
-            vertex.records_in += report.records_in
-            vertex.records_out += report.records_out
-            vertex.watermarks[report.subtask] = report.watermark
-            vertex.state_bytes[report.subtask] = report.state_bytes
+            self.vertices[report.vertex].subtasks.setdefault(report.subtask, SubtaskProgress()).add(report)
             if report.vertex in self._sources:
                 self.last_source_records += report.records_in
             for name, value in report.metrics.items():
@@ -69,7 +109,23 @@ class JobProgress:
                 else:
                     self.metrics[name] = self.metrics.get(name, 0) + value
         self.source_records += self.last_source_records
-        self.recent.append((time.time(), self.last_source_records, seconds))
+        now = time.time()
+        self.recent.append((now, self.last_source_records, seconds))
+        self.checkpoints.add(self._statistics(reports, checkpoint_id, now, seconds))
+
+    def _statistics(
+        self, reports: list[TaskReport], checkpoint_id: int, now: float, seconds: float
+    ) -> CheckpointStatistics:
+        completed = int(now * 1000)
+        return CheckpointStatistics(
+            checkpoint_id,
+            triggered=completed - int(seconds * 1000),
+            completed=completed,
+            state_size=self.state_bytes,
+            written_size=sum(report.written_bytes for report in reports),
+            subtasks=sum(len(vertex.subtasks) for vertex in self.vertices.values()),
+            records=self.last_source_records,
+        )
 
     def records_per_second(self, now: float, over: float = 5.0) -> float:
         """Records read from the sources per second, over the last few seconds.
@@ -108,6 +164,11 @@ class JobProgress:
         """The job is about to be restarted after this error."""
         self.restarts += 1
         self.last_error = error
+        self.exceptions.add(error)
+
+    def failed(self, error: BaseException) -> None:
+        """The job has ended with this error."""
+        self.exceptions.add(error)
 
 
 def combined_level(name: str, levels: list[Any], totals: Mapping[str, Any]) -> Any:

@@ -84,6 +84,7 @@ class ExchangeOutput:
         "_send",
         "_sequence",
         "_what",
+        "bytes",
         "origin",
         "records",
     )
@@ -100,6 +101,7 @@ class ExchangeOutput:
         self.origin = str(sender)
         self._what = f"a record on its way to '{edge.target_name}'"
         self.records = 0
+        self.bytes = 0
 
     def emit(self, values: Values, timestamps: Timestamps) -> None:
         """Partition a batch."""
@@ -140,5 +142,7 @@ class ExchangeOutput:
         elements, self._elements[channel] = self._elements[channel], []
         self._counts[channel] = 0
         edge = self._edge
-        self._send(channel, encode_frame(edge.id, edge.target_level, self.origin, self._sequence, elements, self._what))
+        frame = encode_frame(edge.id, edge.target_level, self.origin, self._sequence, elements, self._what)
+        self._send(channel, frame)
+        self.bytes += len(frame)
         self._sequence += 1

@@ -222,8 +222,7 @@ def _first_line(error: BaseException) -> str:
 def carried_progress(progress: JobProgress) -> JobProgress:
     """What a job that was rescaled has done so far; where its tasks are is asked anew."""
     for vertex in progress.vertices.values():
-        vertex.watermarks.clear()
-        vertex.state_bytes.clear()
+        vertex.rescaled()
     return progress
 
 

@@ -7,6 +7,7 @@ the minimum over the splits (spec: 3.6, watermarks per partition).
 from __future__ import annotations
 
 import pickle
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -75,6 +76,7 @@ class SourceTask:
         output = self.chain.source_output
         assert output is not None
         records = 0
+        started = time.perf_counter()
         self._begin_batch(header)
         for portion in work.ranges:
             for exchange in self.chain.exchanges:
@@ -101,12 +103,13 @@ class SourceTask:
                 operator.end_input()
             self.chain.flush()
             yield from self._drain()
-        yield 0, encode_reports([self._report(records)], f"0:{self.vertex.id}:{self.subtask}")
+        yield 0, encode_reports([self._report(records, started)], f"0:{self.vertex.id}:{self.subtask}")
 
     def run_frame(self, batches: Iterator[Any], partition: int, header: BatchHeader) -> Iterator[Row]:
         """One partition of a DataFrame. Its watermark waits behind the records of all partitions of the batch."""
         output = self.chain.source_output
         assert output is not None
+        started = time.perf_counter()
         self._begin_batch(header)
         for exchange in self.chain.exchanges:
             exchange.restart(FRAME_SPLIT, partition * _FRAMES_PER_PARTITION)
@@ -126,7 +129,7 @@ class SourceTask:
             operator.end_batch()
         self.chain.flush()
         yield from self._drain()
-        yield 0, encode_reports([self._report(records)], f"0:{self.vertex.id}:{partition}")
+        yield 0, encode_reports([self._report(records, started)], f"0:{self.vertex.id}:{partition}")
 
     def _note_progress(self, split_id: str) -> None:
         """For the driver, which aligns the source with others; of other sources it need not know."""
@@ -164,10 +167,14 @@ class SourceTask:
             reader.open(self.chain.source_runtime_context())
         return reader
 
-    def _report(self, records: int) -> TaskReport:
-        sent = sum(exchange.records for exchange in self.chain.exchanges)
-        for exchange in self.chain.exchanges:
-            exchange.records = 0
+    def _report(self, records: int, started: float) -> TaskReport:
+        exchanges = self.chain.exchanges
+        sent, sent_bytes = (
+            sum(exchange.records for exchange in exchanges),
+            sum(exchange.bytes for exchange in exchanges),
+        )
+        for exchange in exchanges:
+            exchange.records = exchange.bytes = 0
         splits, self._splits = self._splits, {}
         return TaskReport(
             vertex=self.vertex.id,
@@ -179,6 +186,8 @@ class SourceTask:
             metrics=self._deltas.take(),
             records_in=records,
             records_out=sent,
+            bytes_out=sent_bytes,
+            busy_seconds=time.perf_counter() - started,
             splits=splits,
         )
 

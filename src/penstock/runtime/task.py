@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -41,6 +42,8 @@ class StreamTask:
         self._sorted = SortedKeyedInput(self._head) if environment.batch_execution and self._head.keyed else None
         self._deltas = MetricDeltas(self.chain)
         self._records_in = 0
+        self._bytes_in = 0
+        self._started = self._busy_seconds = 0.0
         self.chain.open()
 
     def _send(self, channel: int, frame: bytes) -> None:
@@ -66,6 +69,7 @@ class StreamTask:
 
     def process_frames(self, frames: Iterable[Frame]) -> None:
         """Input in processing order; a batch job reads broadcast inputs to their end first."""
+        self._started = time.perf_counter()
         if self._environment.batch_execution:
             frames = sorted(frames, key=lambda frame: not self.edges[frame.edge].partitioner.broadcast)
         for frame in frames:
@@ -73,6 +77,7 @@ class StreamTask:
             channel = (frame.edge, frame.origin)
             if self._head.per_split:
                 self._head.select_split(frame.origin)
+            self._bytes_in += len(frame.payload)
             for element in frame.elements():
                 self._process_element(element, edge.input_index, channel)
 
@@ -132,9 +137,11 @@ class StreamTask:
             for operator in self.chain.operators:
                 operator.end_input()
         self.chain.flush()
+        self._busy_seconds = time.perf_counter() - self._started
 
     def finish(self, header: BatchHeader) -> tuple[TaskSnapshot, TaskReport]:
         """Write state; what to keep and what to tell the driver."""
+        started = time.perf_counter()
         committables = collect_committables(self.chain)
         operators = self.chain.snapshot(header.checkpoint_id)
         if self._records_in:
@@ -150,7 +157,11 @@ class StreamTask:
             metrics=self._deltas.take(),
             records_in=self._records_in,
             records_out=sum(exchange.records for exchange in self.chain.exchanges),
+            bytes_in=self._bytes_in,
+            bytes_out=sum(exchange.bytes for exchange in self.chain.exchanges),
+            busy_seconds=self._busy_seconds + time.perf_counter() - started,
             state_bytes=self.chain.state_bytes,
+            written_bytes=self.chain.take_written_bytes(),
             unions={
                 (operator.context.operator_id, name): elements
                 for operator in self.chain.operators
@@ -162,8 +173,9 @@ class StreamTask:
                 for split, progress in self._head.split_progress().items()
             },
         )
+        self._bytes_in = 0
         for exchange in self.chain.exchanges:
-            exchange.records = 0
+            exchange.records = exchange.bytes = 0
         return (self.valve.snapshot(), operators), report
 
     def close(self) -> None:

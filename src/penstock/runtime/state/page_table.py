@@ -66,6 +66,7 @@ class PageTable:
         "operator_name",
         "pages",
         "timer_index",
+        "written_bytes",
     )  # fmt: skip
 
     def __init__(
@@ -96,7 +97,9 @@ class PageTable:
         self._batch = 0
         self._width = len(self.directory.layout)
         chunks = ChunkStore(operator_id, operator_name, store, self.directory, _PAGES_A_CHUNK * page_bytes)
-        chunks.on_put = self._records.note
+        chunks.on_put = self._note_written
+        self.written_bytes = 0
+        """Since the last report of the task."""
         self._chunks = PageChunks(chunks)
         self._listeners: list[Callable[[Page], None]] = []
 
@@ -197,7 +200,7 @@ class PageTable:
             check = crc32(blob)
             if updated or check != page.check:
                 self._store.put(self._page_id(page.index), blob)
-                self._records.note(blob)
+                self._note_written(blob)
             page.check = check
             size = len(blob) + page.chunk_bytes
         elif page.size:
@@ -207,6 +210,10 @@ class PageTable:
         self.directory.total_bytes += size - page.size
         self._resident += size - page.size
         page.size = size
+
+    def _note_written(self, blob: bytes) -> None:
+        self._records.note(blob)
+        self.written_bytes += len(blob)
 
     def _encode(self, page: Page, columns: list[Any]) -> bytes:
         """A page by columns, which pickles faster than entry by entry; what is too large for it goes into chunks."""

@@ -1,0 +1,141 @@
+"""A job as the service sees it, whichever engine runs it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from penstock.common.job_status import JobStatus
+
+if TYPE_CHECKING:
+    from penstock.graph.job_graph import JobGraph
+    from penstock.graph.settings import JobSettings
+    from penstock.runtime.job import JobVertex
+    from penstock.runtime.job_client import ThreadJobClient
+    from penstock.runtime.job_life import JobLife
+    from penstock.runtime.job_progress import JobProgress, SubtaskProgress
+
+__all__ = ["MonitoredJob", "now_ms", "vertex_hex"]
+
+_TASK_STATES = {
+    JobStatus.INITIALIZING: "CREATED",
+    JobStatus.CREATED: "CREATED",
+    JobStatus.RUNNING: "RUNNING",
+    JobStatus.RESTARTING: "CREATED",
+    JobStatus.FAILING: "CANCELING",
+    JobStatus.FAILED: "CANCELED",
+    JobStatus.CANCELLING: "CANCELING",
+    JobStatus.CANCELED: "CANCELED",
+    JobStatus.FINISHED: "FINISHED",
+    JobStatus.SUSPENDED: "CANCELED",
+    JobStatus.RECONCILING: "RECONCILING",
+}
+
+
+def now_ms() -> int:
+    """The time in epoch milliseconds."""
+    return int(time.time() * 1000)
+
+
+class MonitoredJob:
+    """One job and everything that can be asked about it without disturbing it."""
+
+    def __init__(self, client: ThreadJobClient, program: str | None = None) -> None:
+        self.client = client
+        self.program = program
+        self.job_id = str(client.get_job_id())
+
+    # -- what runs ----------------------------------------------------------------------------------------------
+
+    @property
+    def graph(self) -> JobGraph:
+        """The job graph as it runs now."""
+        graph: JobGraph = self.client.job.graph
+        return graph
+
+    @property
+    def settings(self) -> JobSettings:
+        """The settings the job was started with."""
+        return self.graph.settings
+
+    @property
+    def progress(self) -> JobProgress:
+        """Records, watermarks, state, checkpoints and exceptions of the committed batches."""
+        return self.client.progress
+
+    @property
+    def life(self) -> JobLife:
+        """The job's status over time."""
+        life: JobLife = self.client.job.life
+        return life
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.graph.name
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether the job runs in BATCH mode."""
+        return self.graph.runs_as_batch
+
+    # -- when ---------------------------------------------------------------------------------------------------
+
+    @property
+    def status(self) -> JobStatus:
+        """Where the job is in its life."""
+        return self.life.status
+
+    @property
+    def started(self) -> int:
+        """When the job was submitted."""
+        return self.life.entered[JobStatus.INITIALIZING]
+
+    @property
+    def ended(self) -> int:
+        """When the job ended; -1 while it has not."""
+        return self.life.entered[self.status] if self.status.is_terminal_state() else -1
+
+    @property
+    def running_since(self) -> int:
+        """When the job came to run; -1 if it never did."""
+        return self.life.entered.get(JobStatus.RUNNING, -1)
+
+    def duration(self, now: int) -> int:
+        """How long the job has been there, or was."""
+        return (now if self.ended < 0 else self.ended) - self.started
+
+    @property
+    def timestamps(self) -> dict[str, int]:
+        """When the job entered each state; 0 for a state it was never in."""
+        entered = self.life.entered
+        return {status.name: entered.get(status, 0) for status in JobStatus}
+
+    # -- its tasks ----------------------------------------------------------------------------------------------
+
+    def task_state(self, vertex: JobVertex) -> str:
+        """The state of a task, which follows the state of the job."""
+        status = self.status
+        if status is JobStatus.FAILED and self._blames(vertex):
+            return "FAILED"
+        return _TASK_STATES[status]
+
+    def _blames(self, vertex: JobVertex) -> bool:
+        entries = self.progress.exceptions.newest_first()
+        return bool(entries) and entries[0].operator in {operator.name for operator in vertex.operators}
+
+    def subtasks(self, vertex: JobVertex) -> dict[int, SubtaskProgress]:
+        """What each subtask of a task has done, as far as one has reported."""
+        return dict(self.progress.vertices[vertex.id].subtasks)
+
+    def vertex(self, vertex_id: str) -> JobVertex | None:
+        """The task with this id, which is that of its first operator."""
+        for vertex in self.graph.vertices:
+            if vertex_hex(vertex) == vertex_id:
+                return vertex
+        return None
+
+
+def vertex_hex(vertex: JobVertex) -> str:
+    """The id of a task: its first operator's, stable over restarts and rescalings."""
+    return vertex.operators[0].operator_id

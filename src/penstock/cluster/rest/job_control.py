@@ -1,0 +1,177 @@
+"""Requests that change something: savepoints, stop, cancel, rescale, checkpoints on demand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from penstock.cluster.monitored_job import MonitoredJob, vertex_hex
+from penstock.cluster.rest.jobs import Json
+from penstock.cluster.rest.operations import OperationStore
+from penstock.cluster.rest.responses import RestError, bad_parameter, json_response
+from penstock.common.errors import PenstockError
+
+__all__ = ["CHANGING", "Call", "Change", "read_body", "resource_requirements"]
+
+
+@dataclass(slots=True)
+class Call:
+    """One request: what it is about, and what came with it."""
+
+    request: Request
+    body: Json
+    job: MonitoredJob | None
+    operations: OperationStore
+    settings: dict[str, str]
+
+    @property
+    def the_job(self) -> MonitoredJob:
+        """The job of the path."""
+        assert self.job is not None
+        return self.job
+
+
+Change = Callable[[Call], Response]
+
+
+async def read_body(request: Request) -> Json:
+    """The body as JSON; an empty one is `{}`."""
+    raw = await request.body()
+    if not raw:
+        return {}
+    try:
+        body = json.loads(raw)
+    except ValueError as error:
+        raise RestError(400, f"Bad request received: the body is not JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise RestError(400, "Bad request received: the body must be a JSON object")
+    return body
+
+
+# -- savepoints -------------------------------------------------------------------------------------------------------
+
+
+def trigger_savepoint(call: Call) -> Response:
+    """`POST /jobs/:jobid/savepoints`."""
+    directory = _savepoint_directory(call, call.body.get("target-directory"))
+    client = call.the_job.client
+    take = client.cancel_with_savepoint if call.body.get("cancel-job") else client.trigger_savepoint
+    return _start(call, "savepoints", lambda: take(directory), _location)
+
+
+def stop(call: Call) -> Response:
+    """`POST /jobs/:jobid/stop`."""
+    directory = _savepoint_directory(call, call.body.get("targetDirectory"))
+    drain = bool(call.body.get("drain"))
+    client = call.the_job.client
+    return _start(call, "savepoints", lambda: client.stop_with_savepoint(drain, directory), _location)
+
+
+def _savepoint_directory(call: Call, chosen: str | None) -> str | None:
+    job = call.the_job
+    if job.status.is_terminal_state():
+        raise RestError(409, f"Job {job.job_id} is not running: it is {job.status.name}")
+    if chosen is None and job.settings.savepoint_dir is None:
+        raise RestError(
+            400,
+            f"Config key [execution.checkpointing.savepoint-dir] is not set. Property [targetDirectory] must be "
+            f"provided to take a savepoint of job {job.job_id}.",
+        )
+    return chosen
+
+
+def _location(path: str) -> Json:
+    return {"location": path if "://" in path or path.startswith("file:") else f"file:{path}"}
+
+
+def _start(call: Call, kind: str, begin: Callable[[], Any], result: Callable[[Any], Json]) -> Response:
+    scope = f"{call.the_job.job_id}/{kind}"
+    try:
+        trigger = call.operations.start(scope, call.body.get("triggerId"), begin, result)
+    except PenstockError as error:
+        raise RestError(400, str(error)) from error
+    return json_response({"request-id": trigger}, 202)
+
+
+def poll_savepoint(call: Call) -> Response:
+    """`GET /jobs/:jobid/savepoints/:triggerid`."""
+    return _poll(call, "savepoints")
+
+
+def _poll(call: Call, kind: str) -> Response:
+    scope = f"{call.the_job.job_id}/{kind}"
+    return json_response(call.operations.poll(scope, call.request.path_params["trigger_id"]))
+
+
+# -- cancelling -------------------------------------------------------------------------------------------------------
+
+
+def cancel(call: Call) -> Response:
+    """`PATCH /jobs/:jobid?mode=cancel`."""
+    mode = call.request.query_params.get("mode", "cancel")
+    if mode == "stop":
+        raise RestError(400, "Use POST /jobs/:jobid/stop to stop a job with a savepoint.")
+    if mode != "cancel":
+        raise bad_parameter("query", "mode", mode)
+    return _cancel(call)
+
+
+def _cancel(call: Call) -> Response:
+    job = call.the_job
+    if call.settings.get("web.cancel.enable", "true").strip().lower() != "true":
+        raise RestError(403, "Cancelling jobs is switched off (web.cancel.enable).")
+    if job.status.is_terminal_state():
+        raise RestError(
+            409,
+            f"Job cancellation failed because the job has already reached another terminal state ({job.status.name}).",
+        )
+    job.client.cancel()
+    return json_response({}, 202)
+
+
+def cancel_from_dashboard(call: Call) -> Response:
+    """`GET /jobs/:jobid/yarn-cancel`, which Flink's dashboard calls: only from its own pages, since it is a GET."""
+    if call.request.headers.get("sec-fetch-site", "none") not in {"same-origin", "none"}:
+        raise RestError(403, "This request may come from the dashboard's own pages only.")
+    return _cancel(call)
+
+
+# -- rescaling --------------------------------------------------------------------------------------------------------
+
+
+def rescale(call: Call) -> Response:
+    """`PATCH /jobs/:jobid/rescaling?parallelism=N`."""
+    text = call.request.query_params.get("parallelism", "")
+    if not text.isdigit() or int(text) < 1:
+        raise RestError(400, "The query parameter parallelism must be a positive integer.")
+    return _start(call, "rescaling", lambda: call.the_job.client.rescale(int(text)), lambda _: {})
+
+
+def poll_rescaling(call: Call) -> Response:
+    """`GET /jobs/:jobid/rescaling/:triggerid`."""
+    return _poll(call, "rescaling")
+
+
+def resource_requirements(job: MonitoredJob) -> Json:
+    """`GET /jobs/:jobid/resource-requirements`."""
+    return {
+        vertex_hex(vertex): {"parallelism": {"lowerBound": 1, "upperBound": vertex.parallelism}}
+        for vertex in job.graph.vertices
+    }
+
+
+CHANGING: dict[tuple[str, str], Change] = {
+    ("POST", "/jobs/{job_id}/savepoints"): trigger_savepoint,
+    ("GET", "/jobs/{job_id}/savepoints/{trigger_id}"): poll_savepoint,
+    ("POST", "/jobs/{job_id}/stop"): stop,
+    ("PATCH", "/jobs/{job_id}"): cancel,
+    ("GET", "/jobs/{job_id}/yarn-cancel"): cancel_from_dashboard,
+    ("GET", "/jobs/{job_id}/yarn-stop"): cancel_from_dashboard,
+    ("PATCH", "/jobs/{job_id}/rescaling"): rescale,
+    ("GET", "/jobs/{job_id}/rescaling/{trigger_id}"): poll_rescaling,
+}

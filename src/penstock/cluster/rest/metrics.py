@@ -1,0 +1,160 @@
+"""Metrics over REST: names, values as text, and aggregates over subtasks, jobs or workers."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any
+
+from penstock.cluster.monitored_job import MonitoredJob
+from penstock.cluster.rest.jobs import Json
+from penstock.cluster.rest.responses import bad_parameter
+from penstock.common.watermark_strategy import MIN_WATERMARK
+from penstock.runtime.job import JobVertex
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_]")
+_AGGREGATES = ("min", "max", "sum", "avg", "skew")
+
+
+def safe_name(text: str) -> str:
+    """A task or operator name as it stands in metric names.
+
+    >>> safe_name("Source: numbers")
+    'Source__numbers'
+    """
+    return _UNSAFE.sub("_", text)
+
+
+def subtask_metrics(job: MonitoredJob, vertex: JobVertex, index: int) -> dict[str, Any]:
+    """All metrics of a subtask: the task's own, and those of its operators below their names."""
+    subtask = job.subtasks(vertex).get(index)
+    if subtask is None:
+        return {}
+    found: dict[str, Any] = {
+        "numRecordsIn": 0 if vertex.is_source else subtask.records_in,
+        "numRecordsOut": subtask.records_out,
+        "numBytesIn": subtask.bytes_in,
+        "numBytesOut": subtask.bytes_out,
+        "currentInputWatermark": MIN_WATERMARK if vertex.is_source else subtask.watermark,
+        "accumulateBusyTimeMs": int(subtask.busy_seconds * 1000),
+        "stateSize": subtask.state_bytes,
+    }
+    if vertex.is_source:
+        found[f"{safe_name(vertex.operators[0].name)}.numRecordsIn"] = subtask.records_in
+    names = {chained.name for chained in vertex.operators}
+    for full_name, value in subtask.metrics.items():
+        operator = next((name for name in names if full_name.startswith(f"{name}.")), None)
+        if operator is not None:
+            found[f"{safe_name(operator)}.{full_name[len(operator) + 1 :]}"] = value
+    return found
+
+
+def vertex_metrics(job: MonitoredJob, vertex: JobVertex) -> dict[str, Any]:
+    """The metrics of all subtasks, with the subtask's index in front."""
+    return {
+        f"{index}.{name}": value
+        for index in range(vertex.parallelism)
+        for name, value in subtask_metrics(job, vertex, index).items()
+    }
+
+
+def job_metrics(job: MonitoredJob, now: int) -> dict[str, Any]:
+    """The metrics of a job as a whole."""
+    history = job.progress.checkpoints
+    last = history.latest_completed
+    running = job.status.name == "RUNNING"
+    found: dict[str, Any] = {
+        "uptime": now - job.running_since if running and job.running_since >= 0 else -1,
+        "downtime": 0 if running else max(0, now - max(job.life.entered.values())),
+        "numRestarts": job.progress.restarts,
+        "fullRestarts": job.progress.restarts,
+        "totalNumberOfCheckpoints": history.completed + history.failed,
+        "numberOfCompletedCheckpoints": history.completed,
+        "numberOfFailedCheckpoints": history.failed,
+        "numberOfInProgressCheckpoints": 0,
+        "lastCheckpointDuration": -1 if last is None else last.duration,
+        "lastCheckpointSize": -1 if last is None else last.written_size,
+        "lastCheckpointFullSize": -1 if last is None else last.state_size,
+        "lastCheckpointExternalPath": job.settings.checkpoint_dir or "n/a",
+        "lastCompletedCheckpointId": -1 if last is None else last.checkpoint_id,
+        "lastCheckpointCompletedTimestamp": -1 if last is None else last.completed,
+        "lastCheckpointProcessedData": 0,
+        "lastCheckpointPersistedData": 0,
+        "lastCheckpointRestoreTimestamp": -1 if history.latest_restored is None else history.latest_restored[1],
+        "numLateRecordsDropped": job.progress.late_records,
+    }
+    for status, entered in job.life.entered.items():
+        current = status is job.status and not status.is_terminal_state()
+        found[f"{status.name.lower()}Time"] = now - entered if current else 0
+    return found
+
+
+def metric_list(metrics: Mapping[str, Any], wanted: str | None) -> list[Json]:
+    """Names, or the values of those asked for, as text; names that do not exist are left out."""
+    if wanted is None:
+        return [{"id": name} for name in metrics]
+    return [{"id": name, "value": metric_text(metrics[name])} for name in wanted.split(",") if name in metrics]
+
+
+def metric_text(value: Any) -> str:
+    """A value as Java prints it.
+
+    >>> metric_text(True), metric_text(6000), metric_text(28.0), metric_text(None)
+    ('true', '6000', '28.0', 'null')
+    """
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def aggregated_metrics(members: list[Mapping[str, Any]], wanted: str | None, aggregates: str | None) -> list[Json]:
+    """Names over all members; or minimum, maximum, average, sum and skew of those asked for."""
+    if wanted is None:
+        return [{"id": name} for name in dict.fromkeys(name for metrics in members for name in metrics)]
+    chosen = _AGGREGATES if aggregates is None else tuple(aggregates.split(","))
+    for name in chosen:
+        if name not in _AGGREGATES:
+            raise bad_parameter("query", "agg", name)
+    found = []
+    for name in wanted.split(","):
+        values = [float(m[name]) for m in members if name in m and _is_number(m[name])]
+        if values:
+            found.append({"id": name, **{kind: _aggregate(kind, values) for kind in chosen}})
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _aggregate(kind: str, values: list[float]) -> float:
+    """`skew` is the coefficient of variation in percent.
+
+    >>> _aggregate("skew", [10, 10]), _aggregate("skew", [0, 20]), _aggregate("avg", [1, 2])
+    (0.0, 100.0, 1.5)
+    """
+    if kind == "skew":
+        mean = statistics.fmean(values)
+        return statistics.pstdev(values) / mean * 100 if mean else 0.0
+    if kind == "avg":
+        return statistics.fmean(values)
+    return min(values) if kind == "min" else max(values) if kind == "max" else sum(values)
+
+
+def chosen_subtasks(text: str | None, parallelism: int) -> list[int]:
+    """The subtasks of `subtasks=0,2-4`; all without it.
+
+    >>> chosen_subtasks("0,2-4", 8), chosen_subtasks(None, 3)
+    ([0, 2, 3, 4], [0, 1, 2])
+    """
+    if text is None:
+        return list(range(parallelism))
+    chosen: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()):
+            raise bad_parameter("query", "subtasks", text)
+        chosen.update(range(int(first), int(last if dash else first) + 1))
+    return sorted(index for index in chosen if index < parallelism)

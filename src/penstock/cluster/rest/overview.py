@@ -1,0 +1,196 @@
+"""`/overview`, `/config`, `/applications`, `/jobmanager` and `/taskmanagers`: the cluster as a whole."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import threading
+import time
+import traceback
+from collections import Counter
+from importlib import metadata
+from typing import Any
+
+from penstock.cluster.monitored_job import MonitoredJob, now_ms
+from penstock.cluster.redaction import redact_settings
+from penstock.cluster.rest.jobs import Json, job_overview
+from penstock.cluster.workers import Worker, Workers
+from penstock.common.job_status import JobStatus
+
+FLINK_VERSION = "2.3.0"
+"""The level of the REST API, for clients that compare versions."""
+_COMMIT = "penstock"
+_MB = 1024 * 1024
+_MEMORY_METRICS = (
+    *(f"{kind}{part}" for kind in ("heap", "nonHeap") for part in ("Used", "Committed", "Max")),
+    *(f"{kind}{part}" for kind in ("direct", "mapped") for part in ("Count", "Used", "Max")),
+    *(f"memorySegments{part}" for part in ("Available", "Total")),
+    *(f"nettyShuffleMemory{part}" for part in ("Available", "Used", "Total")),
+    *(f"nettyShuffleMemorySegments{part}" for part in ("Available", "Used", "Total")),
+)
+
+
+def overview(known: list[MonitoredJob], workers: Workers) -> Json:
+    """`GET /overview`; everything that has not ended counts as running."""
+    states = Counter(job.status for job in known)
+    slots = sum(worker.cores for worker in workers.all())
+    used = sum(
+        max((vertex.parallelism for vertex in job.graph.vertices), default=0)
+        for job in known
+        if job.status is JobStatus.RUNNING
+    )
+    return {
+        "taskmanagers": len(workers.all()),
+        "slots-total": slots,
+        "slots-available": max(0, slots - used),
+        "jobs-running": sum(count for status, count in states.items() if not status.is_terminal_state()),
+        "jobs-finished": states[JobStatus.FINISHED],
+        "jobs-cancelled": states[JobStatus.CANCELED],
+        "jobs-failed": states[JobStatus.FAILED],
+        "flink-version": FLINK_VERSION,
+        "flink-commit": _COMMIT,
+        "penstock-version": metadata.version("penstock"),
+    }
+
+
+def config(*, submit: bool, cancel: bool, rescale: bool, history: bool = False, refresh_ms: int = 3000) -> Json:
+    """`GET /config`: what a dashboard reads first."""
+    offset = -(time.altzone if time.localtime().tm_isdst else time.timezone)
+    return {
+        "refresh-interval": refresh_ms,
+        "timezone-name": time.tzname[time.localtime().tm_isdst > 0],
+        "timezone-offset": offset * 1000,
+        "flink-version": FLINK_VERSION,
+        "flink-revision": f"{_COMMIT} @ {metadata.version('penstock')}",
+        "features": {
+            "web-submit": submit,
+            "web-cancel": cancel,
+            "web-rescale": rescale,
+            "web-history": history,
+        },
+    }
+
+
+# -- applications -----------------------------------------------------------------------------------------------------
+
+
+def applications(known: list[MonitoredJob]) -> Json:
+    """`GET /applications/overview`: every job is an application of its own."""
+    now = now_ms()
+    return {"applications": [_application(job, now) for job in known]}
+
+
+def _application(job: MonitoredJob, now: int) -> Json:
+    return {
+        "id": job.job_id,
+        "name": f"SingleJobApplication({job.name})",
+        "start-time": job.started,
+        "end-time": job.ended,
+        "duration": job.duration(now),
+        "status": job.status.name,
+        "jobs": {job.status.name: 1},
+    }
+
+
+def application_details(job: MonitoredJob) -> Json:
+    """`GET /applications/:applicationid`."""
+    now = now_ms()
+    found = _application(job, now)
+    return {**found, "timestamps": job.timestamps, "jobs": [job_overview(job, now)]}
+
+
+# -- the driver -------------------------------------------------------------------------------------------------------
+
+
+def job_manager_config(settings: dict[str, str]) -> list[Json]:
+    """`GET /jobmanager/config`."""
+    return [{"key": key, "value": value} for key, value in sorted(redact_settings(settings).items())]
+
+
+def environment(java: dict[str, Any]) -> Json:
+    """`GET /jobmanager/environment`: the driver's JVM, and its Python."""
+    packages = sorted({f"{dist.name}=={dist.version}" for dist in metadata.distributions()})
+    return {
+        "jvm": {
+            "version": str(java.get("version", "none")),
+            "arch": platform.machine(),
+            "options": list(java.get("options", [])),
+        },
+        "classpath": list(java.get("classpath", [])),
+        "python": {"version": sys.version, "executable": sys.executable, "packages": packages},
+    }
+
+
+def thread_dump() -> Json:
+    """`GET /jobmanager/thread-dump`: the threads of the driver's Python."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    return {
+        "threadInfos": [
+            {
+                "threadName": names.get(ident, str(ident)),
+                "stringifiedThreadInfo": f'"{names.get(ident, ident)}" Id={ident}\n'
+                + "".join(traceback.format_stack(frame)),
+            }
+            for ident, frame in sys._current_frames().items()
+        ]
+    }
+
+
+# -- workers ----------------------------------------------------------------------------------------------------------
+
+
+def task_managers(workers: Workers) -> Json:
+    """`GET /taskmanagers`: one per Spark executor."""
+    return {"taskmanagers": [_task_manager(worker) for worker in workers.all()]}
+
+
+def _task_manager(worker: Worker) -> Json:
+    megabytes = worker.memory_bytes // _MB
+    resource = {
+        "cpuCores": float(worker.cores),
+        "taskHeapMemory": megabytes,
+        "taskOffHeapMemory": 0,
+        "managedMemory": 0,
+        "networkMemory": 0,
+        "extendedResources": {},
+    }
+    return {
+        "id": worker.worker_id,
+        "path": worker.path,
+        "dataPort": worker.port,
+        "jmxPort": -1,
+        "timeSinceLastHeartbeat": now_ms(),
+        "slotsNumber": worker.cores,
+        "freeSlots": worker.cores,
+        "assignedTasks": 0,
+        "totalResource": resource,
+        "freeResource": resource,
+        "hardware": {
+            "cpuCores": os.cpu_count() or worker.cores,
+            "physicalMemory": worker.memory_bytes,
+            "freeMemory": worker.memory_bytes,
+            "managedMemory": 0,
+        },
+        "memoryConfiguration": {
+            "frameworkHeap": 0,
+            "taskHeap": worker.memory_bytes,
+            "frameworkOffHeap": 0,
+            "taskOffHeap": 0,
+            "networkMemory": 0,
+            "managedMemory": 0,
+            "jvmMetaspace": 0,
+            "jvmOverhead": 0,
+            "totalFlinkMemory": worker.memory_bytes,
+            "totalProcessMemory": worker.memory_bytes,
+        },
+    }
+
+
+def task_manager_details(worker: Worker) -> Json:
+    """`GET /taskmanagers/:id`."""
+    return {
+        **_task_manager(worker),
+        "metrics": {**dict.fromkeys(_MEMORY_METRICS, 0), **worker.extra, "garbageCollectors": []},
+        "allocatedSlots": [],
+    }

@@ -1,0 +1,73 @@
+"""Answers and errors in Flink's form."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import Response
+
+from penstock.cluster.redaction import redact_text
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+__all__ = ["RestError", "bad_parameter", "error_response", "json_response", "not_a_number", "parse_id", "server_error"]
+
+_ID = re.compile(r"[0-9a-f]{32}")
+
+
+class RestError(Exception):
+    """A request that cannot be answered: the HTTP status, and what to tell the client."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def json_response(content: Any, status: int = 200) -> Response:
+    """An answer as JSON; a number that is not one must be given as text (see :func:`not_a_number`)."""
+    body = json.dumps(content, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    return Response(body, status, media_type="application/json; charset=UTF-8")
+
+
+def not_a_number(value: float) -> float | str:
+    """JSON has no NaN: Flink writes the text.
+
+    >>> not_a_number(float("nan")), not_a_number(1.5)
+    ('NaN', 1.5)
+    """
+    return "NaN" if math.isnan(value) else value
+
+
+def error_response(request: Request, error: Exception) -> Response:
+    """An error of the client's."""
+    assert isinstance(error, RestError)
+    response = json_response({"errors": [redact_text(str(error))]}, error.status)
+    if error.status == 503:
+        response.headers["Retry-After"] = "5"
+    return response
+
+
+def server_error(request: Request, error: Exception) -> Response:
+    """An error of ours: the message, then the traceback, as Flink does."""
+    details = "".join(traceback.format_exception(error))
+    texts = ["Internal server error.", f"<Exception on server side:\n{details}\nEnd of exception on server side>"]
+    return json_response({"errors": [redact_text(text) for text in texts]}, 500)
+
+
+def bad_parameter(kind: str, label: str, text: str) -> RestError:
+    """A path or query parameter that cannot be understood, in Flink's words."""
+    return RestError(
+        400, f'Bad request, could not parse parameters: Cannot resolve {kind} parameter ({label}) from value "{text}".'
+    )
+
+
+def parse_id(text: str, label: str) -> str:
+    """An id of 32 hexadecimal digits."""
+    if not _ID.fullmatch(text):
+        raise bad_parameter("path", label, text)
+    return text

@@ -1,0 +1,58 @@
+"""What protects a service on loopback from the web pages its user visits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from penstock.cluster.rest.responses import json_response
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["BrowserGuard"]
+
+_HEADERS = {
+    b"access-control-allow-origin": b"*",
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
+    b"referrer-policy": b"no-referrer",
+    b"cache-control": b"no-store",
+}
+_READING = {"GET", "HEAD", "OPTIONS"}
+
+
+class BrowserGuard:
+    """Checks `Host` against DNS rebinding and refuses cross-site writes; adds headers to every answer."""
+
+    def __init__(self, app: ASGIApp, allowed_hosts: Iterable[str]) -> None:
+        self._app = app
+        self._hosts = frozenset(allowed_hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        refusal = self._refusal(scope["method"], headers)
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                present = {name.lower() for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *((k, v) for k, v in _HEADERS.items() if k not in present)]
+            await send(message)
+
+        if refusal is None:
+            await self._app(scope, receive, send_guarded)
+        else:
+            await json_response({"errors": [refusal]}, 403)(scope, receive, send_guarded)
+
+    def _refusal(self, method: str, headers: dict[bytes, str]) -> str | None:
+        host = headers.get(b"host", "")
+        name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
+        if self._hosts and name not in self._hosts:
+            return f"The host {name!r} is not one of this service's names."
+        if method not in _READING and headers.get(b"sec-fetch-site", "none") not in {"same-origin", "none"}:
+            return "Requests that change something may not come from another site."
+        return None

@@ -1,0 +1,230 @@
+"""`/jobs/:jobid/vertices/:vertexid` and below: subtasks, times, workers, watermarks, accumulators, backpressure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+from penstock.cluster.monitored_job import MonitoredJob, now_ms, vertex_hex
+from penstock.cluster.rest.jobs import TASK_STATES, Json, io_metrics, task_times
+from penstock.cluster.rest.responses import RestError
+from penstock.cluster.workers import Workers
+from penstock.common.watermark_strategy import MIN_WATERMARK
+from penstock.runtime.job import JobVertex
+from penstock.runtime.job_progress import SubtaskProgress
+
+_AGGREGATED = (
+    "read-bytes", "write-bytes", "read-records", "write-records",
+    "accumulated-backpressured-time", "accumulated-idle-time", "accumulated-busy-time",
+)  # fmt: skip
+
+
+def vertex_details(job: MonitoredJob, vertex: JobVertex, workers: Workers) -> Json:
+    """`GET /jobs/:jobid/vertices/:vertexid`."""
+    now = now_ms()
+    subtasks = [subtask_details(job, vertex, index, workers) for index in range(vertex.parallelism)]
+    return {
+        "id": vertex_hex(vertex),
+        "name": vertex.name,
+        "parallelism": vertex.parallelism,
+        "maxParallelism": vertex.max_parallelism,
+        "now": now,
+        "subtasks": subtasks,
+        "aggregated": aggregated(subtasks),
+    }
+
+
+def subtask_details(job: MonitoredJob, vertex: JobVertex, index: int, workers: Workers) -> Json:
+    """`GET .../subtasks/:index`, and one entry of the list above."""
+    now = now_ms()
+    known = job.subtasks(vertex)
+    worker = workers.of_subtask(index)
+    times = task_times(job, now)
+    return {
+        "subtask": index,
+        "status": job.task_state(vertex),
+        "attempt": job.progress.restarts,
+        "endpoint": worker.endpoint,
+        "start-time": times["start-time"],
+        "end-time": times["end-time"],
+        "duration": times["duration"],
+        "metrics": io_metrics(job, vertex, [known[index]] if index in known else [], now),
+        "taskmanager-id": worker.worker_id,
+        "status-duration": _status_durations(job, now),
+        "start_time": times["start-time"],
+    }
+
+
+def _status_durations(job: MonitoredJob, now: int) -> Json:
+    """How long the subtask was in each state; -1 for states it was never in."""
+    durations = dict.fromkeys(("CREATED", "SCHEDULED", "DEPLOYING", "INITIALIZING", "RUNNING"), -1)
+    began = job.running_since
+    if began >= 0:
+        durations["CREATED"] = began - job.started
+        durations["RUNNING"] = (now if job.ended < 0 else job.ended) - began
+    return durations
+
+
+def aggregated(subtasks: list[Json]) -> Json:
+    """Minimum, maximum, quartiles and so on over the subtasks of a task."""
+    metrics = {name: _spread([subtask["metrics"][name] for subtask in subtasks]) for name in _AGGREGATED}
+    states = subtasks[0]["status-duration"] if subtasks else {}
+    durations = {state: _spread([subtask["status-duration"][state] for subtask in subtasks]) for state in states}
+    return {"metrics": metrics, "status-duration": durations}
+
+
+def _spread(values: list[Any]) -> Json:
+    numbers = sorted(value for value in values if not isinstance(value, str)) or [0]
+    return {
+        "min": int(numbers[0]),
+        "max": int(numbers[-1]),
+        "avg": int(statistics.fmean(numbers)),
+        "sum": int(sum(numbers)),
+        "median": _percentile(numbers, 50),
+        "p25": _percentile(numbers, 25),
+        "p75": _percentile(numbers, 75),
+        "p95": _percentile(numbers, 95),
+    }
+
+
+def _percentile(numbers: list[Any], percent: float) -> float:
+    """The estimate that Flink's statistics library makes."""
+    position = percent / 100 * (len(numbers) + 1)
+    below = int(position)
+    if below < 1:
+        return float(numbers[0])
+    if below >= len(numbers):
+        return float(numbers[-1])
+    return float(numbers[below - 1] + (position - below) * (numbers[below] - numbers[below - 1]))
+
+
+def subtask_times(job: MonitoredJob, vertex: JobVertex, workers: Workers) -> Json:
+    """`GET .../subtasktimes`."""
+    now = now_ms()
+    times = task_times(job, now)
+    stamps = dict.fromkeys(TASK_STATES, 0)
+    if job.running_since >= 0:
+        stamps |= {"CREATED": job.started, "RUNNING": job.running_since}
+    if job.ended >= 0:
+        stamps[job.task_state(vertex)] = job.ended
+    return {
+        "id": vertex_hex(vertex),
+        "name": vertex.name,
+        "now": now,
+        "subtasks": [
+            {
+                "subtask": index,
+                "host": workers.of_subtask(index).endpoint,
+                "endpoint": workers.of_subtask(index).endpoint,
+                "duration": times["duration"],
+                "timestamps": stamps,
+            }
+            for index in range(vertex.parallelism)
+        ],
+    }
+
+
+def vertex_workers(job: MonitoredJob, vertex: JobVertex, workers: Workers) -> Json:
+    """`GET .../taskmanagers`: the same numbers per worker."""
+    now = now_ms()
+    known = job.subtasks(vertex)
+    state = job.task_state(vertex)
+    found = []
+    for worker in workers.all():
+        mine = [index for index in range(vertex.parallelism) if workers.of_subtask(index) is worker]
+        if not mine:
+            continue
+        details = [subtask_details(job, vertex, index, workers) for index in mine]
+        found.append(
+            {
+                "host": worker.endpoint,
+                "endpoint": worker.endpoint,
+                "status": state,
+                **task_times(job, now),
+                "metrics": io_metrics(job, vertex, [known[index] for index in mine if index in known], now),
+                "status-counts": {name: len(mine) if name == state else 0 for name in TASK_STATES},
+                "taskmanager-id": worker.worker_id,
+                "aggregated": aggregated(details),
+            }
+        )
+    return {"id": vertex_hex(vertex), "name": vertex.name, "now": now, "taskmanagers": found}
+
+
+def watermarks(job: MonitoredJob, vertex: JobVertex) -> list[Json]:
+    """`GET .../watermarks`: 19 digits as text, because browsers round numbers; a source has no input."""
+    if vertex.is_source:
+        return []
+    known = job.subtasks(vertex)
+    return [
+        {
+            "id": f"{index}.currentInputWatermark",
+            "value": str(known[index].watermark if index in known else MIN_WATERMARK),
+        }
+        for index in range(vertex.parallelism)
+    ]
+
+
+def accumulators(vertex: JobVertex) -> Json:
+    """`GET .../accumulators`: metrics have taken the place of accumulators."""
+    return {"id": vertex_hex(vertex), "user-accumulators": []}
+
+
+def subtask_accumulators(job: MonitoredJob, vertex: JobVertex, workers: Workers) -> Json:
+    """`GET .../subtasks/accumulators`."""
+    return {
+        "id": vertex_hex(vertex),
+        "parallelism": vertex.parallelism,
+        "subtasks": [
+            {
+                "subtask": index,
+                "attempt": job.progress.restarts,
+                "endpoint": workers.of_subtask(index).endpoint,
+                "user-accumulators": [],
+            }
+            for index in range(vertex.parallelism)
+        ],
+    }
+
+
+def backpressure(
+    job: MonitoredJob, vertex: JobVertex, ratios: Callable[[SubtaskProgress], tuple[float, float]]
+) -> Json:
+    """`GET .../backpressure`. `ratios` gives the backpressured and the busy share of a subtask; the rest is idle."""
+    if job.task_state(vertex) != "RUNNING":
+        return {"status": "deprecated"}
+    subtasks: list[Json] = []
+    for index, progress in sorted(job.subtasks(vertex).items()):
+        waiting, busy = ratios(progress)
+        level = _level(waiting)
+        subtasks.append(
+            {
+                "subtask": index,
+                "backpressureLevel": level,
+                "backpressure-level": level,
+                "ratio": waiting,
+                "idleRatio": max(0.0, 1.0 - waiting - busy),
+                "busyRatio": busy,
+            }
+        )
+    worst = _level(max((subtask["ratio"] for subtask in subtasks), default=0.0))
+    return {
+        "status": "ok",
+        "backpressureLevel": worst,
+        "backpressure-level": worst,
+        "end-timestamp": now_ms(),
+        "subtasks": subtasks,
+    }
+
+
+def _level(ratio: float) -> str:
+    if ratio <= 0.1:
+        return "ok"
+    return "low" if ratio <= 0.5 else "high"
+
+
+def check_subtask(vertex: JobVertex, text: str) -> int:
+    """The index of a subtask, as it stands in a path."""
+    if not text.isdigit() or int(text) >= vertex.parallelism:
+        raise RestError(404, f"Invalid subtask index for vertex {vertex_hex(vertex)}: {text}")
+    return int(text)
