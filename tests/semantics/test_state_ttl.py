@@ -153,11 +153,11 @@ def test_expired_state_is_removed_from_the_pages(hand):
 
     hand.watch(source.key_by(0).process(PerKey("value")))
     hand.step()
-    before = sum(hand.job.progress.vertices[1].state_bytes.values())
+    before = hand.job.progress.vertices[1].state_size
     hand.clock.advance(1000)
     source._source.source.add(*[(n, ("update", n)) for n in range(1000, 1004)])
     hand.step()
-    assert sum(hand.job.progress.vertices[1].state_bytes.values()) < before
+    assert hand.job.progress.vertices[1].state_size < before
 
 
 CLEANUPS = {
@@ -179,11 +179,11 @@ def test_in_the_background_state_is_removed_unless_that_is_switched_off(hand, cl
 
     hand.watch(source.key_by(0).process(PerKey("value", cleanup=cleanup)))
     hand.step()
-    before = sum(hand.job.progress.vertices[1].state_bytes.values())
+    before = hand.job.progress.vertices[1].state_size
     hand.clock.advance(1000)
     source._source.source.add(*[(n, ("update", n)) for n in range(1000, 1004)])
     hand.step()
-    assert (sum(hand.job.progress.vertices[1].state_bytes.values()) < before) is removes
+    assert (hand.job.progress.vertices[1].state_size < before) is removes
 
 
 class Sometimes(Trigger):
@@ -226,11 +226,11 @@ def test_expired_state_of_windows_and_triggers_is_removed_too(hand, tmp_path):
     windows = source.key_by(lambda n: n).window(GlobalWindows.create()).trigger(Sometimes())
     hand.watch(windows.reduce(lambda a, b: a).uid("windows"))
     hand.step()
-    before = sum(hand.job.progress.vertices[1].state_bytes.values())
+    before = hand.job.progress.vertices[1].state_size
     hand.clock.advance(1000)
     source._source.source.add(*range(1000, 1050))
     hand.step()
-    assert sum(hand.job.progress.vertices[1].state_bytes.values()) < before * 1.5
+    assert hand.job.progress.vertices[1].state_size < before * 1.5
     reader = SavepointReader.read(hand.job.savepoint(str(tmp_path)))
     for name in ("value", "list", "map", "reducing"):
         assert {key for key, *_ in reader.read_window_state("windows", name)} == set(range(1000, 1050))

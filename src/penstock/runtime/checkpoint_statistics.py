@@ -7,6 +7,7 @@ the last ten, one per second for a minute, one per minute for a day, and every s
 from __future__ import annotations
 
 import math
+from array import array
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -53,15 +54,18 @@ class Summary:
 
     def __init__(self) -> None:
         self.count = self.total = self.minimum = self.maximum = 0
-        self._samples: deque[int] = deque(maxlen=_SAMPLES)
+        self._samples = array("q")  # a ring: no object per sample
 
     def add(self, value: int) -> None:
         """Take one more value into account."""
         self.minimum = min(self.minimum, value) if self.count else value
         self.maximum = max(self.maximum, value) if self.count else value
+        if len(self._samples) < _SAMPLES:
+            self._samples.append(value)
+        else:
+            self._samples[self.count % _SAMPLES] = value
         self.count += 1
         self.total += value
-        self._samples.append(value)
 
     @property
     def average(self) -> int:
