@@ -31,7 +31,7 @@ from penstock.cluster.rest.security import BrowserGuard
 from penstock.cluster.workers import Workers
 from penstock.runtime.job import JobVertex
 
-__all__ = ["ClusterContext", "create_app"]
+__all__ = ["ClusterContext", "create_app", "http_error"]
 
 _MAX_EXCEPTIONS = 20
 
@@ -67,7 +67,7 @@ def create_app(context: ClusterContext) -> Starlette:
     return Starlette(
         routes=routes,
         middleware=[Middleware(BrowserGuard, allowed_hosts=context.allowed_hosts)],
-        exception_handlers={RestError: error_response, HTTPException: _http_error, Exception: server_error},
+        exception_handlers={RestError: error_response, HTTPException: http_error, Exception: server_error},
     )
 
 
@@ -85,7 +85,7 @@ async def _run_changing(change: job_control.Change, context: ClusterContext, req
     return await run_in_threadpool(change, job_control.Call(request, body, job, context.operations, context.settings))
 
 
-def _http_error(request: Request, error: Exception) -> Response:
+def http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code in {404, 405}:
         return json_response({"errors": [f"Not found: {request.url.path}"]}, 404)

@@ -20,7 +20,8 @@ from penstock.common.job_status import JobStatus
 
 FLINK_VERSION = "2.3.0"
 """The level of the REST API, for clients that compare versions."""
-_COMMIT = "penstock"
+COMMIT = "penstock"
+PENSTOCK_VERSION = metadata.version("penstock")
 _MB = 1024 * 1024
 _MEMORY_METRICS = (
     *(f"{kind}{part}" for kind in ("heap", "nonHeap") for part in ("Used", "Committed", "Max")),
@@ -49,8 +50,8 @@ def overview(known: list[MonitoredJob], workers: Workers) -> Json:
         "jobs-cancelled": states[JobStatus.CANCELED],
         "jobs-failed": states[JobStatus.FAILED],
         "flink-version": FLINK_VERSION,
-        "flink-commit": _COMMIT,
-        "penstock-version": metadata.version("penstock"),
+        "flink-commit": COMMIT,
+        "penstock-version": PENSTOCK_VERSION,
     }
 
 
@@ -62,7 +63,7 @@ def config(*, submit: bool, cancel: bool, rescale: bool, history: bool = False, 
         "timezone-name": time.tzname[time.localtime().tm_isdst > 0],
         "timezone-offset": offset * 1000,
         "flink-version": FLINK_VERSION,
-        "flink-revision": f"{_COMMIT} @ {metadata.version('penstock')}",
+        "flink-revision": f"{COMMIT} @ {PENSTOCK_VERSION}",
         "features": {
             "web-submit": submit,
             "web-cancel": cancel,

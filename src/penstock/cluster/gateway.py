@@ -1,0 +1,222 @@
+"""One address for all jobs of this machine, whichever process drives them.
+
+Each driver process serves the REST API for its own jobs on a Unix socket. The gateway finds them by the records that
+drivers leave, merges their lists, and passes requests about one job on to the driver that runs it. It runs no user
+code and no Spark: a driver that is busy or gone costs the others nothing, and the gateway may restart at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from penstock.cluster.driver_link import DriverAnswer, DriverGoneError, ask_driver
+from penstock.cluster.rest import overview
+from penstock.cluster.rest.app import http_error
+from penstock.cluster.rest.jobs import TASK_STATES, Json
+from penstock.cluster.rest.responses import RestError, error_response, json_response, parse_id, server_error
+from penstock.cluster.rest.security import BrowserGuard
+
+__all__ = ["DriverRecord", "DriverRecords", "create_gateway"]
+
+_LIST_SECONDS = 2.0
+_THREADS = 8
+_METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE"]
+_TERMINAL = {"FINISHED", "CANCELED", "FAILED"}
+
+
+class DriverRecord(Protocol):
+    """What is known about a job from outside its process."""
+
+    job_id: str
+    name: str
+    status: str
+    started: float
+    ended: float | None
+    error: str | None
+    rest: str | None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the job has ended."""
+
+
+class DriverRecords(Protocol):
+    """Where drivers leave their records."""
+
+    def all(self) -> list[Any]:
+        """Every job that is known, the newest last."""
+
+
+@dataclass(slots=True)
+class _Gateway:
+    records: DriverRecords
+    settings: dict[str, str]
+    threads: ThreadPoolExecutor
+
+    def overviews(self) -> list[Json]:
+        """`GET /jobs/overview` of all drivers together."""
+        records = self.records.all()
+        return list(self.threads.map(self._overview, records))
+
+    def _overview(self, record: DriverRecord) -> Json:
+        if not record.is_over and record.rest is not None:
+            try:
+                found = ask_driver(record.rest, "GET", "/jobs/overview", timeout=_LIST_SECONDS).json()["jobs"]
+            except (DriverGoneError, ValueError):
+                pass
+            else:
+                for job in found:
+                    if job["jid"] == record.job_id:
+                        overview_of_job: Json = job
+                        return overview_of_job
+        return _recorded_overview(record)
+
+    def driver_of(self, job_id: str) -> str:
+        """The socket of the driver that runs a job."""
+        for record in self.records.all():
+            if record.job_id == job_id:
+                if record.is_over or record.rest is None:
+                    break
+                address: str = record.rest
+                return address
+        raise RestError(404, f"Job {job_id} not found")
+
+
+def _recorded_overview(record: DriverRecord) -> Json:
+    """A job whose driver does not answer, as its record has it; a job that was lost has failed."""
+    started = int(record.started * 1000)
+    ended = -1 if record.ended is None else int(record.ended * 1000)
+    state = "FAILED" if record.status == "LOST" else record.status
+    return {
+        "jid": record.job_id,
+        "name": record.name,
+        "jobType": "STREAMING",
+        "schedulerType": None,
+        "start-time": started,
+        "end-time": ended,
+        "duration": max(0, ended - started),
+        "state": state,
+        "last-modification": max(started, ended),
+        "tasks": {"total": 0, **{name.lower(): 0 for name in TASK_STATES}},
+        "pending-operators": 0,
+    }
+
+
+def create_gateway(
+    records: DriverRecords,
+    settings: dict[str, str] | None = None,
+    *,
+    extra_routes: Iterable[BaseRoute] = (),
+    allowed_hosts: frozenset[str] = frozenset({"localhost", "127.0.0.1", "[::1]"}),
+) -> Starlette:
+    """The ASGI application over all drivers of this machine."""
+    gateway = _Gateway(records, settings or {}, ThreadPoolExecutor(_THREADS, "penstock-gateway"))
+    lists: dict[str, Callable[[_Gateway], Any]] = {
+        "/overview": _overview,
+        "/config": _config,
+        "/jobs": lambda g: {"jobs": [{"id": job["jid"], "status": job["state"]} for job in g.overviews()]},
+        "/jobs/overview": lambda g: {"jobs": g.overviews()},
+        "/applications/overview": lambda g: {"applications": [_application(job) for job in g.overviews()]},
+        "/taskmanagers": _workers,
+        "/jobmanager/config": lambda g: overview.job_manager_config(g.settings),
+        "/jobmanager/environment": lambda _: overview.environment({}),
+        "/jobmanager/thread-dump": lambda _: overview.thread_dump(),
+        "/jobmanager/metrics": lambda _: [],
+        "/jobmanager/profiler": lambda _: {"profilingList": []},
+        "/jobmanager/logs": lambda _: {"logs": []},
+        "/datasets": lambda _: {"dataSets": []},
+    }
+    routes: list[BaseRoute] = []
+    for prefix in ("", "/v1"):
+        routes += [Route(prefix + path, _listing(build, gateway)) for path, build in lists.items()]
+        for kind in ("jobs", "applications"):
+            for rest in ("", "/{rest:path}"):
+                routes.append(Route(f"{prefix}/{kind}/{{job_id}}{rest}", _forwarding(gateway), methods=_METHODS))
+    return Starlette(
+        routes=[*routes, *extra_routes],
+        middleware=[Middleware(BrowserGuard, allowed_hosts=allowed_hosts)],
+        exception_handlers={RestError: error_response, HTTPException: http_error, Exception: server_error},
+    )
+
+
+def _listing(build: Callable[[_Gateway], Any], gateway: _Gateway) -> Callable[[Request], Any]:
+    async def respond(request: Request) -> Response:
+        return json_response(await run_in_threadpool(build, gateway))
+
+    return respond
+
+
+def _forwarding(gateway: _Gateway) -> Callable[[Request], Any]:
+    async def forward(request: Request) -> Response:
+        body = await request.body()
+        return await run_in_threadpool(_forward, gateway, request, body)
+
+    return forward
+
+
+def _forward(gateway: _Gateway, request: Request, body: bytes) -> Response:
+    job_id = parse_id(request.path_params["job_id"], "jobid")
+    target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    passed = {name: value for name, value in request.headers.items() if name in {"content-type", "sec-fetch-site"}}
+    try:
+        answer: DriverAnswer = ask_driver(gateway.driver_of(job_id), request.method, target, body=body, headers=passed)
+    except DriverGoneError as error:
+        raise RestError(503, f"The driver of job {job_id} does not answer: {error}") from error
+    media_type = {name.lower(): value for name, value in answer.headers.items()}.get("content-type")
+    return Response(answer.body, answer.status, media_type=media_type)
+
+
+def _overview(gateway: _Gateway) -> Json:
+    states = [job["state"] for job in gateway.overviews()]
+    workers = _workers(gateway)["taskmanagers"]
+    return {
+        "taskmanagers": len(workers),
+        "slots-total": sum(worker["slotsNumber"] for worker in workers),
+        "slots-available": sum(worker["freeSlots"] for worker in workers),
+        "jobs-running": sum(state not in _TERMINAL for state in states),
+        "jobs-finished": states.count("FINISHED"),
+        "jobs-cancelled": states.count("CANCELED"),
+        "jobs-failed": states.count("FAILED"),
+        "flink-version": overview.FLINK_VERSION,
+        "flink-commit": overview.COMMIT,
+        "penstock-version": overview.PENSTOCK_VERSION,
+    }
+
+
+def _config(gateway: _Gateway) -> Json:
+    return overview.config(submit=False, cancel=True, rescale=True)
+
+
+def _application(job: Json) -> Json:
+    return {
+        "id": job["jid"],
+        "name": f"SingleJobApplication({job['name']})",
+        "start-time": job["start-time"],
+        "end-time": job["end-time"],
+        "duration": job["duration"],
+        "status": job["state"],
+        "jobs": {job["state"]: 1},
+    }
+
+
+def _workers(gateway: _Gateway) -> Json:
+    """The workers of all drivers."""
+    found: dict[str, Json] = {}
+    for address in {record.rest for record in gateway.records.all() if not record.is_over and record.rest}:
+        try:
+            answer = ask_driver(address, "GET", "/taskmanagers", timeout=_LIST_SECONDS).json()
+        except (DriverGoneError, ValueError):
+            continue
+        found |= {worker["id"]: worker for worker in answer["taskmanagers"]}
+    return {"taskmanagers": list(found.values())}
