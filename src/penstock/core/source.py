@@ -88,6 +88,13 @@ class SourceSplit:
 class SplitEnumerator(ABC):
     """Knows the splits of a source and how far each can be read. Runs on the driver."""
 
+    @property
+    def reads_in_order(self) -> bool:
+        """Whether a task reads one split to its end before it takes the next, in the order of the list, as files are
+        read. Otherwise all splits are read side by side, as partitions of a log are.
+        """
+        return False
+
     def start(self) -> None:
         """Called once before anything else; connections are opened here."""
         return

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +26,7 @@ from penstock.runtime.job import JobVertex
 from penstock.runtime.queries import QueryBoard
 from penstock.runtime.savepoint.tickets import SavepointTickets
 from penstock.runtime.source_stage import SourceWork, SplitRange
+from penstock.runtime.split_order import SplitQueue
 from penstock.runtime.user_errors import source_errors
 
 Offset = dict[str, Any]
@@ -50,6 +51,7 @@ class CoordinatedSource:
     restored: bool = False
     unfinished: int = 1  # splits, when a batch was planned last
     busy: set[str] = field(default_factory=set)  # those of them that had something to read
+    withholds: bool = False  # whether splits wait until a task is free to take them
 
     @property
     def key(self) -> str:
@@ -192,7 +194,7 @@ class SourceCoordinator:
                 position != before.get(name) for name, position in after.items() if position[1] != GONE
             )
         aligned = {} if self._aligner is None else self._aligner.end(_splits_up_to(IDLE, positions), now)
-        more = [source.key for source in self.sources if source.enumerator.has_more_splits()]
+        more = [source.key for source in self.sources if source.withholds or source.enumerator.has_more_splits()]
         draining = self._draining or (self._savepoints is not None and self._savepoints.draining)
         end = self._all_finished(positions, more) or draining
         woken = self._wakeup is not None and self._wakeup <= now
@@ -220,20 +222,28 @@ class SourceCoordinator:
         splits = source.enumerator.discover_splits()
         for split in splits:
             source.splits[split.split_id] = split
-        open_splits = [split.split_id for split in splits if before.get(split.split_id, _NEW)[1] < FINISHED]
-        budgets = self._allowances(source, self._budgets(source, open_splits))
-        for split in splits:
-            position = before.get(split.split_id)
+        queue, budgets = self._queue(source, splits, before)
+        for split in splits if queue is None else queue.splits:
+            name = split.split_id
+            position = before.get(name)
             if position is None:
-                subtask = _subtask_for_new_split(source, split.split_id, {**before, **after})
-                firsts[split.split_id] = self._starting_offset(source, split, fresh=fresh)
-                position = (firsts[split.split_id], ACTIVE, subtask)
+                subtask = queue.take() if queue else _subtask_for_new_split(source, name, {**before, **after})
+                if subtask is None:
+                    continue
+                firsts[name] = self._starting_offset(source, split, fresh=fresh)
+                position = (firsts[name], ACTIVE, subtask)
             offset, state, subtask = position
             if state < FINISHED:
-                offset, state = self._advance_split(source, split, offset, state, budgets[split.split_id], now)
+                start, budget = offset, queue.budget(subtask) if queue else budgets[name]
+                budget = self._allowance(source, name, budget)
+                offset, state = self._advance_split(source, split, offset, state, budget, now)
+                if queue:
+                    records = planned_records(source.enumerator, split, start, offset, budget) if offset != start else 0
+                    queue.planned(subtask, records, finished=state == FINISHED)
             else:
                 state = GONE
-            after[split.split_id] = [offset, state, subtask]
+            after[name] = [offset, state, subtask]
+        source.withholds = queue is not None and queue.withheld
         for split_id, (offset, state, subtask) in before.items():  # a split that is no longer listed stays
             if split_id not in after:
                 if self._aligner is not None:
@@ -241,6 +251,19 @@ class SourceCoordinator:
                 silent = state < FINISHED and self._is_silent(source, split_id, now)
                 after[split_id] = [offset, IDLE if silent else GONE if state >= FINISHED else state, subtask]
         return after, firsts
+
+    def _queue(
+        self, source: CoordinatedSource, splits: Sequence[SourceSplit], before: dict[str, Any]
+    ) -> tuple[SplitQueue | None, dict[str, int]]:
+        """The order of the splits, if they have one; otherwise how many records each may contribute to the batch."""
+        open_splits = [split for split in splits if before.get(split.split_id, _NEW)[1] < FINISHED]
+        if not source.enumerator.reads_in_order:
+            return None, self._budgets(source, [split.split_id for split in open_splits])
+        queue = SplitQueue(splits, before, source.vertex.parallelism)
+        begun = [split.split_id for split in open_splits[: queue.tasks_with_work]]
+        source.busy = set(begun)  # a task that has read a split to its end has the next one
+        queue.begin(max(self._budgets(source, begun).values(), default=0))
+        return queue, {}
 
     def _budgets(self, source: CoordinatedSource, open_splits: list[str]) -> dict[str, int]:
         """How many records each split may contribute to the next batch.
@@ -264,11 +287,9 @@ class SourceCoordinator:
         share = max(1, (limit - quiet * (total - busy)) // busy) if busy else quiet
         return {split_id: share if split_id in was_busy else quiet for split_id in open_splits}
 
-    def _allowances(self, source: CoordinatedSource, budgets: dict[str, int]) -> dict[str, int]:
-        """The same, without what would take a split too far ahead of its alignment group. A split with 0 waits."""
-        if self._aligner is None:
-            return budgets
-        return {name: self._aligner.allowance(source.key, name, budget) for name, budget in budgets.items()}
+    def _allowance(self, source: CoordinatedSource, split_id: str, budget: int) -> int:
+        """The budget, without what would take a split too far ahead of its alignment group. A split with 0 waits."""
+        return budget if self._aligner is None else self._aligner.allowance(source.key, split_id, budget)
 
     def _starting_offset(self, source: CoordinatedSource, split: SourceSplit, *, fresh: bool) -> Any:
         offset = source.enumerator.starting_offset(split, fresh=fresh)

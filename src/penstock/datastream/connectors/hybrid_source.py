@@ -103,6 +103,10 @@ class _HybridEnumerator(SplitEnumerator):
         self._listed: dict[str, _HybridSplit] = {}
         self._directory: str | None = None
 
+    @property
+    def reads_in_order(self) -> bool:
+        return self._enumerators[self._phase].reads_in_order
+
     def use_clock(self, clock: Callable[[], int]) -> None:
         for enumerator in self._enumerators:
             enumerator.use_clock(clock)

@@ -180,6 +180,10 @@ class RateLimitedEnumerator(SplitEnumerator):
         self._clock = clock
         self._inner.use_clock(clock)
 
+    @property
+    def reads_in_order(self) -> bool:
+        return self._inner.reads_in_order
+
     def discover_splits(self) -> Sequence[SourceSplit]:
         """Asked for every batch, before it is planned."""
         self._round_is_over = True

@@ -55,7 +55,7 @@ def visible_files(paths: Sequence[str]) -> list[FoundFile]:
 
 
 class FileEnumerator(SplitEnumerator):
-    """Hands out the splits of files, a few at a time where the rest can be remembered, oldest files first."""
+    """Lists the splits of files, oldest files first; only the next few of them where the rest can be remembered."""
 
     def __init__(
         self,
@@ -79,6 +79,10 @@ class FileEnumerator(SplitEnumerator):
         self._waiting: deque[FileSplit] = deque()
         self._next_listing: float | None = 0.0
         self._window = parallelism * _SPLITS_PER_TASK
+
+    @property
+    def reads_in_order(self) -> bool:
+        return True
 
     def use_directory(self, directory: str) -> None:
         self._log = FileLog(directory)
@@ -150,7 +154,10 @@ class FileEnumerator(SplitEnumerator):
 
     def record_count(self, split: SourceSplit, start_offset: Any, end_offset: Any) -> int:
         assert isinstance(split, FileSplit)
-        return self._format.record_count(split.path, start_offset, end_offset)
+        try:
+            return self._format.record_count(split.path, start_offset, end_offset)
+        except FileNotFoundError:
+            return 1  # the task that reads it says so
 
     def is_finished(self, split: SourceSplit, offset: Any) -> bool:
         assert isinstance(split, FileSplit)

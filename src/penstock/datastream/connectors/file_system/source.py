@@ -48,7 +48,9 @@ class FileSource(Source):
     r"""The records of files and directories; names that begin with ``.`` or ``_`` are left out.
 
     Files are taken in the order of their modification times, a file once: write it elsewhere and move it in when it is
-    complete. A restarted job goes on at the position it had reached within each file.
+    complete. A task reads one file to its end before it takes the next. One task therefore reads all files in order;
+    several tasks take the next file (or part of a large one) as they become free. A restarted job resumes at the
+    position it had reached within each file.
 
     >>> import tempfile
     >>> from pathlib import Path
