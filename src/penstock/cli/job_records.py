@@ -35,6 +35,8 @@ class JobRecord:
     log: str | None = None
     ended: float | None = None
     error: str | None = None
+    rest: str | None = None
+    """The Unix socket on which the job's process serves the REST API; None without the extra ``service``."""
 
     @property
     def is_over(self) -> bool:

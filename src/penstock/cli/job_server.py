@@ -48,6 +48,7 @@ class JobServer:
         self._directory: str | None = None
         self._socket: socket.socket | None = None
         self._answering: list[threading.Thread] = []
+        self._rest = _rest_of_driver(program)
 
     def submitting(self, job_name: str) -> None:
         """A job of this name is about to start."""
@@ -63,7 +64,10 @@ class JobServer:
             print(f"This job cannot be reached by other commands: {error}", file=sys.stderr)
             return
         status = client.get_job_status().result().name
-        record = JobRecord(job_id, self._name, status, self._program, os.getpid(), time.time(), address, log=self._log)
+        rest = None if self._rest is None else self._rest.follow(client, Path(address).parent)
+        record = JobRecord(
+            job_id, self._name, status, self._program, os.getpid(), time.time(), address, log=self._log, rest=rest
+        )
         with contextlib.suppress(OSError):
             self._records.write(record)
             self._records.forget_old()
@@ -73,6 +77,8 @@ class JobServer:
         """Nobody is listened to any more; who has asked already gets an answer."""
         for thread in self._answering:
             thread.join(_LAST_WORDS_SECONDS)
+        if self._rest is not None:
+            self._rest.close()
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -123,6 +129,15 @@ class JobServer:
             return {"error": str(error)}
         except Exception as error:  # whatever it is, the one who asks has to know
             return {"error": f"{type(error).__name__}: {error}"}
+
+
+def _rest_of_driver(program: str) -> Any:
+    """The REST API for the jobs of this process, if the extra ``service`` is installed."""
+    try:
+        from penstock.cluster.driver_rest import DriverRest
+    except ImportError:
+        return None
+    return DriverRest(program)
 
 
 def ask(record: JobRecord, do: str, *, within: float | None = None, **details: Any) -> Any:

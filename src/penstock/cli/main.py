@@ -71,6 +71,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_list_and_status(commands)
     _add_savepoint_and_stop(commands)
     _add_cancel_and_rescale(commands)
+    _add_ui(commands)
     _add_completion(commands)
     return parser
 
@@ -184,6 +185,20 @@ def _add_cancel_and_rescale(commands: _Commands) -> None:
     _add_job(command)
     command.add_argument("-p", "--parallelism", type=_positive, metavar="N", required=True, help="the new parallelism")
     command.set_defaults(parser=command, do=("penstock.cli.jobs", "rescale"))
+
+
+def _add_ui(commands: _Commands) -> None:
+    command = commands.add_parser(
+        "ui",
+        help="jobs in the browser",
+        description="Serve the REST API and the dashboard for the jobs of this machine, until Ctrl-C.",
+    )
+    command.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
+    command.add_argument(
+        "--port", default="8081-8090", help="a port, or a range of which the first free one is taken (%(default)s)"
+    )
+    command.add_argument("--open", action="store_true", help="also open it in the browser")
+    command.set_defaults(parser=command, do=("penstock.cli.ui", "ui"))
 
 
 def _add_completion(commands: _Commands) -> None:

@@ -1,0 +1,68 @@
+"""One address for the jobs of several driver processes."""
+
+import pytest
+from starlette.testclient import TestClient
+
+from penstock.cli.job_records import JobRecord, JobRecords
+from penstock.cli.job_server import JobServer
+from penstock.cluster.gateway import create_gateway
+from penstock.common import JobStatus
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors import DiscardingSink
+from penstock.testing import MiniCluster
+
+
+@pytest.fixture
+def records(tmp_path):
+    return JobRecords(tmp_path / "jobs")
+
+
+@pytest.fixture
+def gateway(records):
+    with TestClient(create_gateway(records), base_url="http://localhost") as client:
+        yield client
+
+
+@pytest.fixture
+def running_job(records):
+    """A job without an end, served by its driver as `penstock run` does it."""
+    server = JobServer("job.py", records)
+    env = StreamExecutionEnvironment(executor=MiniCluster(max_records=10))
+    env.set_parallelism(1)
+    env.from_sequence(1, 2**60).map(lambda n: n).name("numbers").key_by(lambda n: n % 3).sum().sink_to(DiscardingSink())
+    server.submitting("endless")
+    client = env.execute_async("endless")
+    server.follow(client)
+    yield client
+    client.cancel().result()
+    server.close()
+
+
+def test_a_running_job_is_listed_with_its_tasks(gateway, running_job):
+    (job,) = gateway.get("/jobs/overview").json()["jobs"]
+    assert job["jid"] == str(running_job.get_job_id())
+    assert job["tasks"]["total"] == 2
+    assert gateway.get("/overview").json()["jobs-running"] == 1
+
+
+def test_a_request_about_a_job_is_answered_by_its_driver(gateway, running_job):
+    details = gateway.get(f"/jobs/{running_job.get_job_id()}").json()
+    assert [vertex["status"] for vertex in details["vertices"]] == ["RUNNING", "RUNNING"]
+
+
+def test_a_job_is_cancelled_through_its_driver(gateway, running_job):
+    assert gateway.patch(f"/jobs/{running_job.get_job_id()}?mode=cancel").status_code == 202
+    with pytest.raises(Exception, match="was cancelled"):
+        running_job.get_job_execution_result().result()
+    assert running_job.get_job_status().result() is JobStatus.CANCELED
+
+
+def test_a_job_whose_process_was_killed_has_failed(gateway, records):
+    gone = JobRecord("ab" * 16, "lost", "RUNNING", "job.py", 2**22 + 1, 1.0, "/nowhere")
+    records.write(gone)
+    (job,) = gateway.get("/jobs/overview").json()["jobs"]
+    assert job["state"] == "FAILED"
+
+
+def test_an_unknown_job_is_404(gateway):
+    assert gateway.get("/jobs/" + "0" * 32).status_code == 404
