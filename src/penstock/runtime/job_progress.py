@@ -13,6 +13,31 @@ from penstock.common.watermark_strategy import MIN_WATERMARK
 from penstock.runtime.checkpoint_statistics import CheckpointHistory, CheckpointStatistics
 from penstock.runtime.exception_history import ExceptionHistory
 from penstock.runtime.frames import Level, TaskReport
+from penstock.runtime.rates import Rate
+
+_GAP = 0.1  # of a batch's duration: a shorter pause before it means that there was more to read
+
+
+RATES = ("records_in", "records_out", "bytes_in", "bytes_out", "busy_seconds", "backpressured_seconds")
+"""What subtasks have rates of."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTimes:
+    """When a batch ran, and whether it began as soon as the one before was done."""
+
+    start: float
+    end: float
+    follows: bool
+    sources: frozenset[int]
+
+    def is_source(self, vertex: int) -> bool:
+        """Whether a task reads from a source."""
+        return vertex in self.sources
+
+    def held_up(self, busy_seconds: float) -> float:
+        """How long a source waited for the rest of the batch though there was more to read."""
+        return max(0.0, self.end - self.start - busy_seconds) if self.follows else 0.0
 
 
 @dataclass(slots=True)
@@ -27,9 +52,18 @@ class SubtaskProgress:
     watermark: int = MIN_WATERMARK
     state_bytes: int = 0
     metrics: dict[str, Any] = field(default_factory=dict)  # operator name and metric -> value
+    backpressured_seconds: float = 0.0
+    rates: dict[str, Rate] = field(default_factory=lambda: {name: Rate() for name in RATES})
 
-    def add(self, report: TaskReport) -> None:
+    def add(self, report: TaskReport, batch: BatchTimes) -> None:
         """A batch was committed."""
+        held_up = batch.held_up(report.busy_seconds) if batch.is_source(report.vertex) else 0.0
+        self.backpressured_seconds += held_up
+        amounts = (
+            report.records_in, report.records_out, report.bytes_in, report.bytes_out, report.busy_seconds, held_up,
+        )  # fmt: skip
+        for rate, amount in zip(self.rates.values(), amounts, strict=True):
+            rate.add(amount, batch.start, batch.end)
         self.records_in += report.records_in
         self.records_out += report.records_out
         self.bytes_in += report.bytes_in
@@ -81,7 +115,7 @@ class JobProgress:
 
     def __init__(self, graph: Any) -> None:
         self.vertices = {vertex.id: VertexProgress(vertex.name) for vertex in graph.vertices}
-        self._sources = {vertex.id for vertex in graph.vertices if vertex.level == 0}
+        self._sources = frozenset(vertex.id for vertex in graph.vertices if vertex.level == 0)
         self.metrics: dict[str, Any] = {}
         self._levels: dict[str, dict[tuple[int, int], Any]] = {}  # metric -> (vertex, subtask) -> value
         self.checkpoint_id = 0
@@ -97,8 +131,10 @@ class JobProgress:
         """A batch was committed."""
         self.checkpoint_id = checkpoint_id
         self.last_source_records = 0
+        now = time.time()
+        times = self._times(now, seconds)
         for report in reports:
-            self.vertices[report.vertex].subtasks.setdefault(report.subtask, SubtaskProgress()).add(report)
+            self.vertices[report.vertex].subtasks.setdefault(report.subtask, SubtaskProgress()).add(report, times)
             if report.vertex in self._sources:
                 self.last_source_records += report.records_in
             for name, value in report.metrics.items():
@@ -109,9 +145,13 @@ class JobProgress:
                 else:
                     self.metrics[name] = self.metrics.get(name, 0) + value
         self.source_records += self.last_source_records
-        now = time.time()
         self.recent.append((now, self.last_source_records, seconds))
         self.checkpoints.add(self._statistics(reports, checkpoint_id, now, seconds))
+
+    def _times(self, now: float, seconds: float) -> BatchTimes:
+        start = now - seconds
+        follows = bool(self.recent) and start - self.recent[-1][0] < _GAP * seconds
+        return BatchTimes(start, now, follows, self._sources)
 
     def _statistics(
         self, reports: list[TaskReport], checkpoint_id: int, now: float, seconds: float

@@ -154,8 +154,7 @@ def _checkpoint_subtasks(request: Request, context: ClusterContext) -> Any:
 
 
 def _backpressure(job: MonitoredJob, vertex: JobVertex, workers: Workers) -> Any:
-    alive = max(1, jobs.task_times(job, now_ms())["duration"])
-    return vertices.backpressure(job, vertex, lambda subtask: (0.0, min(1.0, subtask.busy_seconds * 1000 / alive)))
+    return vertices.backpressure(job, vertex)
 
 
 def _worker(request: Request, context: ClusterContext) -> Any:

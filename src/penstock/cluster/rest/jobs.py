@@ -127,6 +127,7 @@ def io_metrics(job: MonitoredJob, vertex: JobVertex, subtasks: list[Any], now: i
     received = [] if vertex.is_source else subtasks
     alive = max(0, task_times(job, now)["duration"]) * max(1, len(subtasks))
     busy = sum(subtask.busy_seconds for subtask in subtasks) * 1000
+    waiting = sum(subtask.backpressured_seconds for subtask in subtasks) * 1000
     return {
         "read-bytes": sum(subtask.bytes_in for subtask in received),
         "read-bytes-complete": True,
@@ -136,8 +137,8 @@ def io_metrics(job: MonitoredJob, vertex: JobVertex, subtasks: list[Any], now: i
         "read-records-complete": True,
         "write-records": sum(subtask.records_out for subtask in subtasks),
         "write-records-complete": True,
-        "accumulated-backpressured-time": 0,
-        "accumulated-idle-time": max(0, int(alive - busy)),
+        "accumulated-backpressured-time": int(waiting),
+        "accumulated-idle-time": max(0, int(alive - busy - waiting)),
         "accumulated-busy-time": busy if subtasks else "NaN",
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import statistics
+import time
 from collections.abc import Mapping
 from numbers import Real
 from typing import Any
@@ -13,6 +14,7 @@ from penstock.cluster.rest.jobs import Json
 from penstock.cluster.rest.responses import bad_parameter
 from penstock.common.watermark_strategy import MIN_WATERMARK
 from penstock.runtime.job import JobVertex
+from penstock.runtime.job_progress import SubtaskProgress
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]")
 _AGGREGATES = ("min", "max", "sum", "avg", "skew")
@@ -38,7 +40,7 @@ def subtask_metrics(job: MonitoredJob, vertex: JobVertex, index: int) -> dict[st
         "numBytesIn": subtask.bytes_in,
         "numBytesOut": subtask.bytes_out,
         "currentInputWatermark": MIN_WATERMARK if vertex.is_source else subtask.watermark,
-        "accumulateBusyTimeMs": int(subtask.busy_seconds * 1000),
+        **_task_rates(vertex, subtask),
         "stateSize": subtask.state_bytes,
     }
     if vertex.is_source:
@@ -49,6 +51,34 @@ def subtask_metrics(job: MonitoredJob, vertex: JobVertex, index: int) -> dict[st
         if operator is not None:
             found[f"{safe_name(operator)}.{full_name[len(operator) + 1 :]}"] = value
     return found
+
+
+def _task_rates(vertex: JobVertex, subtask: SubtaskProgress) -> dict[str, Any]:
+    """Rates over the last minute, and how the time was spent: busy, backpressured and idle sum up to a second."""
+    now = time.time()
+    rates = {name: rate.per_second(now) for name, rate in subtask.rates.items()}
+    busy, waiting = time_shares(subtask)
+    return {
+        "numRecordsInPerSecond": 0.0 if vertex.is_source else rates["records_in"],
+        "numRecordsOutPerSecond": rates["records_out"],
+        "numBytesInPerSecond": rates["bytes_in"],
+        "numBytesOutPerSecond": rates["bytes_out"],
+        "busyTimeMsPerSecond": round(1000 * busy),
+        "backPressuredTimeMsPerSecond": round(1000 * waiting),
+        "softBackPressuredTimeMsPerSecond": round(1000 * waiting),
+        "hardBackPressuredTimeMsPerSecond": 0,
+        "idleTimeMsPerSecond": 1000 - round(1000 * busy) - round(1000 * waiting),
+        "isBackPressured": waiting > 0.1,
+        "accumulateBusyTimeMs": int(subtask.busy_seconds * 1000),
+        "accumulateBackPressuredTimeMs": int(subtask.backpressured_seconds * 1000),
+    }
+
+
+def time_shares(subtask: SubtaskProgress) -> tuple[float, float]:
+    """The busy and the backpressured share of the last minute; the rest is idle."""
+    now = time.time()
+    busy = min(1.0, subtask.rates["busy_seconds"].per_second(now))
+    return busy, min(1.0 - busy, subtask.rates["backpressured_seconds"].per_second(now))
 
 
 def vertex_metrics(job: MonitoredJob, vertex: JobVertex) -> dict[str, Any]:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
 from typing import Any
 
 from penstock.cluster.monitored_job import MonitoredJob, now_ms, vertex_hex
 from penstock.cluster.rest.jobs import TASK_STATES, Json, io_metrics, task_times
+from penstock.cluster.rest.metrics import time_shares
 from penstock.cluster.rest.responses import RestError
 from penstock.cluster.workers import Workers
 from penstock.common.watermark_strategy import MIN_WATERMARK
 from penstock.runtime.job import JobVertex
-from penstock.runtime.job_progress import SubtaskProgress
 
 _AGGREGATED = (
     "read-bytes", "write-bytes", "read-records", "write-records",
@@ -187,15 +186,13 @@ def subtask_accumulators(job: MonitoredJob, vertex: JobVertex, workers: Workers)
     }
 
 
-def backpressure(
-    job: MonitoredJob, vertex: JobVertex, ratios: Callable[[SubtaskProgress], tuple[float, float]]
-) -> Json:
-    """`GET .../backpressure`. `ratios` gives the backpressured and the busy share of a subtask; the rest is idle."""
+def backpressure(job: MonitoredJob, vertex: JobVertex) -> Json:
+    """`GET .../backpressure`."""
     if job.task_state(vertex) != "RUNNING":
         return {"status": "deprecated"}
     subtasks: list[Json] = []
     for index, progress in sorted(job.subtasks(vertex).items()):
-        waiting, busy = ratios(progress)
+        busy, waiting = time_shares(progress)
         level = _level(waiting)
         subtasks.append(
             {
