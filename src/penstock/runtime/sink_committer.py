@@ -81,7 +81,7 @@ class SinkCommitters:
             log = self._logs.get(sink_id)
             if sink_id not in prepared:
                 if log is not None:
-                    log.remove(checkpoint_id)  # of a run of this batch that does not count
+                    log.set_aside(checkpoint_id)  # of a run of this batch that does not count
             elif log is not None:
                 log.put(checkpoint_id, prepared[sink_id])
             elif committer.after_checkpoint and sink_id not in self._early:
@@ -110,8 +110,16 @@ class SinkCommitters:
                     log.uncertain.add(checkpoint_id)
                     raise
                 log.remove(checkpoint_id)
+            log.forget_former()
         for sink_id, committer in self._committers.items():
             self._guarded(sink_id, "clean up", partial(committer.checkpoint_complete, final=final))
+
+    def completed_by_the_driver_before(self, checkpoint_id: int) -> None:
+        """This driver has run a batch, but the one before has completed it, since it was paused just before that. What
+        that one has prepared is to be committed. Sinks that commit within the batch have recognized it by its id.
+        """
+        for log in self._logs.values():
+            log.completed_by_the_driver_before(checkpoint_id)
 
     def _guarded(self, sink_id: str, what: str, call: Callable[[], T]) -> T:
         try:

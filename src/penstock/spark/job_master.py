@@ -50,6 +50,7 @@ from penstock.spark.source_server import SourceServer
 from penstock.spark.start_failures import WorkerStartError
 from penstock.spark.worker_pools import forget_dead_pools
 
+_CONCURRENT_UPDATE = "CONCURRENT_STREAM_LOG_UPDATE"
 # How long the running batch of a cancelled job may take. What it has done is done again if the job goes on.
 _CANCEL_SECONDS = 3.0
 
@@ -96,6 +97,8 @@ class JobMaster:
         self._query_started = False
         self._damage_seen_at: int | None = None
         self._ended = False  # whether the last batch is durable
+        self._awaited: int | None = None  # the checkpoint that Spark is completing
+        self._outrun_at: int | None = -1
 
     # -- life cycle ---------------------------------------------------------------------------------------------
 
@@ -119,6 +122,8 @@ class JobMaster:
                     self._raise_if_fenced()
                     if self._cancelled.is_set() or self._is_damaged(error):
                         raise
+                    if self._was_outrun(error):
+                        continue
                     pause = restarts.pause_after(error, self.progress.checkpoint_id)
                     if pause is None:
                         raise
@@ -137,6 +142,19 @@ class JobMaster:
         """What another driver does to the files of this one shows as errors of any kind: say what it is."""
         with contextlib.suppress(CheckpointError):
             self._fence.check()
+
+    def _was_outrun(self, error: PenstockError) -> bool:
+        """Whether the driver before this one, paused right before a step of Spark's, has made the step after all.
+
+        The batch is then as that driver has planned or completed it: go on from there.
+        """
+        if _CONCURRENT_UPDATE not in str(error) or self._outrun_at == self.progress.checkpoint_id:
+            return False
+        self._outrun_at = self.progress.checkpoint_id
+        awaited, self._awaited = self._awaited, None
+        if awaited is not None and self._committed_checkpoint() >= awaited:
+            self._committers.completed_by_the_driver_before(awaited)
+        return True
 
     def _let_go(self, *, failed: bool) -> None:
         if self._temporary is not None:
@@ -365,6 +383,7 @@ class JobMaster:
 
     def _on_committed(self, *, final: bool = False) -> None:
         """Spark asks for a batch: all before are durable."""
+        self._awaited = None
         self._committers.checkpoint_complete(final=final)
         if self._first_batch_only:  # the savepoint is needed until the positions of DataFrames were taken from it
             return
@@ -387,14 +406,16 @@ class JobMaster:
             self._commit_failure = error
             raise
         self._after_commit(reports, checkpoint_id)
-        self._check_before_spark_commits()
+        self._hand_to_spark(checkpoint_id)
 
-    def _check_before_spark_commits(self) -> None:
+    def _hand_to_spark(self, checkpoint_id: int) -> None:
+        """All that is left is Spark's own commit."""
         try:
             self._fence.check()
         except PenstockError as error:
             self._commit_failure = error
             raise
+        self._awaited = checkpoint_id
 
     def _refuse_batch(self) -> None:
         """DataFrames had more when the job stopped with a savepoint: it belongs to whoever continues from there."""

@@ -10,9 +10,11 @@ import pickle
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from penstock.common.job_client import JobClient
 from penstock.common.job_id import JobID
+from penstock.core.fence import Fence
 from penstock.graph.job_graph import JobGraph, job_spec, translate
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import Transformation
@@ -25,6 +27,7 @@ from penstock.runtime.job_blob import pack_job, unpack_job
 from penstock.runtime.job_client import ThreadJobClient
 from penstock.runtime.job_life import JobLife
 from penstock.runtime.job_progress import JobProgress
+from penstock.runtime.lease.epoch_directory import adopt_directory
 from penstock.runtime.savepoint.restore import plan_restore
 from penstock.runtime.savepoint.tickets import SavepointTicket
 from penstock.runtime.sink_committer import SinkCommitters
@@ -73,6 +76,7 @@ class MiniClusterJob:
     :param max_records: records per source and batch; None: as many as there are
     :param cold: forget all live tasks after every batch, so that everything has to come from the pages
     :param directory: what receivers and sinks keep to survive a crash of the driver; None: in memory
+    :param fence: the lease on that directory, if another driver may take it over
     """
 
     def __init__(
@@ -88,6 +92,7 @@ class MiniClusterJob:
         allow_non_restored_state: bool = False,
         directory: str | None = None,
         life: JobLife | None = None,
+        fence: Fence | None = None,
     ) -> None:
         batch = graph.runs_as_batch
         self.job_id = job_id or (str(JobID()) if snapshot is None else pickle.loads(snapshot)[3])
@@ -101,9 +106,10 @@ class MiniClusterJob:
         self.life = life or JobLife(self.job_id, graph.name)
         self.stopped_with: SavepointTicket | None = None
         self.progress = JobProgress(graph)
-        self.committers = SinkCommitters(graph.vertices)
+        self._fence = fence or Fence()
+        self.committers = SinkCommitters(graph.vertices, fence=self._fence)
         self._unions = UnionStates(graph.vertices)
-        spec = job_spec(graph, self.job_id, 0, batch=batch, restore=restore)
+        spec = job_spec(graph, self.job_id, 0, batch=batch, restore=restore, epoch=self._fence.epoch)
         if snapshot is not None:
             self._unions.parts = pickle.loads(snapshot)[4]
         spec.unions, spec.life = self._unions.restart(), self._unions.life
@@ -127,8 +133,8 @@ class MiniClusterJob:
             queries=self.queries,
             aligner=None if batch else WatermarkAligner(graph.source_vertices),
         )
-        self.coordinator.start(None if directory is None or batch else f"{directory}/received")
-        self.committers.start(self.job_id, None if directory is None else f"{directory}/committables")
+        self.coordinator.start(None if batch else self._own_directory(directory, "received"))
+        self.committers.start(self.job_id, self._own_directory(directory, "committables"))
         self.offset: Offset = self.coordinator.initial_offset()
         self._channels = {
             (level, channel): _ChannelState() for level in range(1, spec.levels + 1) for channel in range(spec.channels)
@@ -137,6 +143,9 @@ class MiniClusterJob:
             self._restore(snapshot)
         self._stages: dict[tuple[int, int], StageChannel] = {}
         self._source_stage: SourceStage | None = None
+
+    def _own_directory(self, directory: str | None, name: str) -> str | None:
+        return None if directory is None else str(adopt_directory(Path(directory), name, self._fence.epoch))
 
     @property
     def finished(self) -> bool:
@@ -159,6 +168,7 @@ class MiniClusterJob:
         end = self.coordinator.plan_to_end(self.offset) if batch else self.coordinator.plan(self.offset)
         if end is None:
             return False
+        self._fence.check()
         header = self.coordinator.header(end)
         rows = list(self._sources().run(self.coordinator.works(self.offset, end), header, first=True))
         for level in range(1, self._spec.levels + 1):
@@ -169,6 +179,7 @@ class MiniClusterJob:
                 reports += decode_reports(frame)
         self._unions.batch(reports, end["n"])
         self.committers.commit(reports, end["n"])
+        self._fence.check()
         self.offset = end
         self.coordinator.commit(end)
         self.committers.checkpoint_complete(end["n"], final=self.finished)
@@ -297,11 +308,12 @@ class MiniCluster:
         savepoint: str | None = None,
         allow_non_restored_state: bool = False,
         life: JobLife | None = None,
+        fence: Fence | None = None,
     ) -> MiniClusterJob:
         """Start a job without running it; `snapshot` continues an earlier one, `savepoint` a perhaps changed one.
 
         `directory` is what receivers and sinks keep to survive a crash of the driver; `job_id` is the id that a job
-        has which failed before its first snapshot.
+        has which failed before its first snapshot; `fence` is the lease on the directory.
         """
         graph = translate(sinks, settings)
         return MiniClusterJob(
@@ -315,6 +327,7 @@ class MiniCluster:
             savepoint=savepoint or settings.savepoint_path,
             allow_non_restored_state=allow_non_restored_state or settings.ignore_unclaimed_state,
             life=life,
+            fence=fence,
         )
 
     def submit(self, sinks: list[Transformation], settings: JobSettings) -> JobClient:

@@ -1,7 +1,8 @@
 """JdbcSink: rows into a database, at least once, by upsert, or exactly once.
 
 Exactly once works with any transactional database: the rows a subtask writes in a checkpoint, and a note that it has
-written them, are one transaction. A batch that runs again finds the note and writes nothing.
+written them, are one transaction. A batch that runs again finds the note and writes nothing. The note has the epoch of
+the driver: once a driver has written one, tasks of a driver before it, which may still be running, write nothing more.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.common.errors import InvalidProgramError, shorten
+from penstock.common.errors import FencedError, InvalidProgramError, shorten
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.core.sink import DeliveryGuarantee, Sink, SinkWriter, WriterInitContext
 from penstock.datastream.connectors.dbapi import Connect, Database, open_database, to_paramstyle
@@ -302,6 +303,7 @@ class _ExactlyOnceWriter(_JdbcWriter):
     def __init__(self, sink: JdbcSink, database: Database, context: WriterInitContext) -> None:
         super().__init__(sink, database)
         self._who = (context.job_id, context.sink_id, context.subtask_id)
+        self._epoch = context.epoch
         self._checkpoint_id = context.checkpoint_id
         self._prepared = False
 
@@ -318,32 +320,65 @@ class _ExactlyOnceWriter(_JdbcWriter):
         # The row is locked first: of two attempts at the same batch, the second one waits here and then finds the note.
         cursor.execute(
             self._statement(
-                f"UPDATE {_NOTES} SET checkpoint_id = ? "  # noqa: S608 - a constant
-                "WHERE job_id = ? AND sink_id = ? AND subtask = ? AND checkpoint_id < ?"
+                f"UPDATE {_NOTES} SET checkpoint_id = ?, epoch = ? "  # noqa: S608 - a constant
+                "WHERE job_id = ? AND sink_id = ? AND subtask = ? AND checkpoint_id < ? AND epoch <= ?"
             ),
-            (self._checkpoint_id, *self._who, self._checkpoint_id),
+            (self._checkpoint_id, self._epoch, *self._who, self._checkpoint_id, self._epoch),
         )
         if cursor.rowcount == 0:
             connection.rollback()
+            self._check_epoch(connection)
             return
         super()._execute(connection, rows)
 
-    def _prepare(self, connection: Any) -> None:
+    def _check_epoch(self, connection: Any) -> None:
         cursor = connection.cursor()
-        try:
-            cursor.execute(
-                f"CREATE TABLE IF NOT EXISTS {_NOTES} (job_id VARCHAR(64), sink_id VARCHAR(64), subtask INTEGER, "
-                "checkpoint_id BIGINT, PRIMARY KEY (job_id, sink_id, subtask))"
-            )
-            connection.commit()
-        except Exception:
-            connection.rollback()  # another subtask was making it at the same time
         cursor.execute(
-            self._statement(f"INSERT INTO {_NOTES} VALUES (?, ?, ?, 0) ON CONFLICT DO NOTHING"),  # noqa: S608 - same
+            self._statement(f"SELECT epoch FROM {_NOTES} WHERE job_id = ? AND sink_id = ? AND subtask = ?"),  # noqa: S608 - same
+            self._who,
+        )
+        (epoch,) = cursor.fetchone()
+        connection.rollback()
+        if epoch > self._epoch:
+            raise FencedError(
+                f"another driver has taken over the job: the table {_NOTES} has epoch {epoch}, and this task's driver "
+                f"{self._epoch}. Nothing was written"
+            )
+
+    def _prepare(self, connection: Any) -> None:
+        self._change_schema(
+            connection,
+            f"CREATE TABLE IF NOT EXISTS {_NOTES} (job_id VARCHAR(64), sink_id VARCHAR(64), subtask INTEGER, "
+            "checkpoint_id BIGINT, epoch BIGINT DEFAULT 0 NOT NULL, PRIMARY KEY (job_id, sink_id, subtask))",
+        )
+        if not self._has_epochs(connection):  # of a version that had none
+            self._change_schema(connection, f"ALTER TABLE {_NOTES} ADD COLUMN epoch BIGINT DEFAULT 0 NOT NULL")
+        cursor = connection.cursor()
+        cursor.execute(
+            self._statement(
+                f"INSERT INTO {_NOTES} (job_id, sink_id, subtask, checkpoint_id) "  # noqa: S608 - same
+                "VALUES (?, ?, ?, 0) ON CONFLICT DO NOTHING"
+            ),
             self._who,
         )
         connection.commit()
         self._prepared = True
+
+    def _has_epochs(self, connection: Any) -> bool:
+        try:
+            connection.cursor().execute(f"SELECT epoch FROM {_NOTES} WHERE 1 = 0")  # noqa: S608 - same
+        except Exception:  # which one depends on the database
+            return False
+        finally:
+            connection.rollback()
+        return True
+
+    def _change_schema(self, connection: Any, statement: str) -> None:
+        try:
+            connection.cursor().execute(statement)
+            connection.commit()
+        except Exception:
+            connection.rollback()  # another subtask was doing the same at the same time
 
     def _statement(self, sql: str) -> str:
         return to_paramstyle(sql, self._database.paramstyle)

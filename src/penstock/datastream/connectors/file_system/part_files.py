@@ -98,10 +98,15 @@ class Superseded:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A committable: a complete file that is to get its final name."""
+    """A committable: a complete file that is to get its final name; or, without one, a file that is to be removed."""
 
     source: str
     target: str
+
+    @classmethod
+    def to_remove(cls, path: Path) -> Pending:
+        """What an earlier attempt has left."""
+        return cls(str(path), "")
 
 
 def sync(file: BinaryIO) -> None:

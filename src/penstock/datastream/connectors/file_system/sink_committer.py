@@ -2,6 +2,9 @@
 
 A compaction is written down in a manifest before anything visible happens. Whatever stands in one is carried through,
 so a crash can neither lose a file nor show its records twice.
+
+A driver that takes over first carries manifests through and removes what belongs to none, drafts of manifests among
+it. A compaction begins with such a draft and ends when it gets its name: that fails in a driver that was replaced.
 """
 
 from __future__ import annotations
@@ -9,11 +12,18 @@ from __future__ import annotations
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from penstock.core.sink import Committer
-from penstock.datastream.connectors.file_system.part_files import UNCOMPACTED, Pending, sink_tag, sync
+from penstock.datastream.connectors.file_system.part_files import (
+    UNCOMPACTED,
+    Pending,
+    new_attempt,
+    sink_tag,
+    sync,
+)
 from penstock.datastream.connectors.file_system.sink_options import FileCompactor, FileCompactStrategy, _Identical
 from penstock.runtime.checked_file import sync_directory
 
@@ -48,7 +58,7 @@ class FileSinkCommitter(Committer):
         for pending in committables:
             assert isinstance(pending, Pending)
             source = Path(pending.source)
-            if not pending.target:  # an earlier attempt's copy that nobody needs any more
+            if not pending.target:
                 source.unlink(missing_ok=True)
                 continue
             committed = True
@@ -90,11 +100,12 @@ class FileSinkCommitter(Committer):
         """Carry unfinished compactions through; find the buckets that have files to compact."""
         if not self._base.exists():
             return
+        self.fence.check()
         for manifest in sorted(self._base.rglob(f"{_MANIFEST}{self._prefix}-{self._tag}-*")):
             if manifest.suffix == ".json":
                 self._carry_through(manifest)
             else:
-                manifest.unlink(missing_ok=True)  # the output of a compaction that was not written down
+                manifest.unlink(missing_ok=True)  # of a compaction that was not written down
         for path in self._base.rglob(f"{UNCOMPACTED}{self._prefix}-{self._tag}-*"):
             self._changed.add(path.parent)
 
@@ -107,29 +118,29 @@ class FileSinkCommitter(Committer):
         groups = [[path] for path in files] if isinstance(self._compactor, _Identical) else [files]
         for group in groups:
             name = group[0].name.removeprefix(UNCOMPACTED)
-            output = directory / f"{_MANIFEST}{name}.output"
+            hidden = f"{_MANIFEST}{name}.{new_attempt()}"
+            output = directory / f"{hidden}.output"
+            content = {"output": output.name, "target": f"compacted-{name}", "inputs": [path.name for path in group]}
+            draft = directory / f"{hidden}.draft"
+            with draft.open("wb") as out:
+                out.write(json.dumps(content).encode())
+                sync(out)
             self._compactor.compact(group, output)
             with output.open("r+b") as file:
                 sync(file)
-            manifest = directory / f"{_MANIFEST}{name}.json"
-            content = {"output": output.name, "target": f"compacted-{name}", "inputs": [path.name for path in group]}
-            temporary = directory / f"{_MANIFEST}{name}.tmp"
-            with temporary.open("wb") as out:
-                out.write(json.dumps(content).encode())
-                sync(out)
-            temporary.replace(manifest)
-            self._carry_through(manifest)
+            self.fence.check()
+            self._carry_through(draft.rename(directory / f"{hidden}.json"))
 
     def _carry_through(self, manifest: Path) -> None:
+        """Harmless if it was done, or is being done, by another driver."""
         content = json.loads(manifest.read_text(encoding="utf-8"))
         directory = manifest.parent
-        output = directory / content["output"]
-        if output.exists():
-            output.replace(directory / content["target"])
+        with suppress(FileNotFoundError):
+            (directory / content["output"]).replace(directory / content["target"])
         for name in content["inputs"]:
             (directory / name).unlink(missing_ok=True)
         sync_directory(directory)
-        manifest.unlink()
+        manifest.unlink(missing_ok=True)
 
 
 def _subtask_and_number(path: Path) -> list[Any]:

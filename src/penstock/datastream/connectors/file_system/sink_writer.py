@@ -79,6 +79,7 @@ class FileSinkWriter(SinkWriter):
         self._buckets: dict[str, _Bucket] = {}
         self._pending: list[Pending] = []
         self._superseded: list[Path] = []
+        self._obsolete: list[Path] = []  # for the committer to remove: it knows whether the job is still its driver's
         self._context = BucketContext()
         self.current_processing_time = context.processing_time
         self._base.mkdir(parents=True, exist_ok=True)
@@ -92,7 +93,7 @@ class FileSinkWriter(SinkWriter):
     def _restore(self, state: list[Any], checkpoint_id: int) -> None:
         for entry in state:
             if isinstance(entry, Superseded):
-                Path(entry.path).unlink(missing_ok=True)
+                self._obsolete.append(Path(entry.path))
         left = [entry for entry in state if isinstance(entry, InProgress)]
         own = [entry for entry in state if isinstance(entry, Numbering) and entry.belongs_to(self._numbering)]
         for entry in left:
@@ -109,21 +110,24 @@ class FileSinkWriter(SinkWriter):
         self._buckets[left.bucket] = bucket
 
     def _clean_up(self, state: list[InProgress]) -> None:
-        """Remove what failed attempts have left. What the checkpoint names is needed until the next one is complete."""
+        """Find what failed attempts have left. What the checkpoint names is needed until the next one is complete.
+
+        Nothing is removed here: a driver that was replaced may still have tasks running, and what is of no use to them
+        the next driver may need.
+        """
         needed = [left.file.path(stage, left.attempt) for left in state for stage in (IN_PROGRESS, PENDING)]
         self._superseded = [path for path in needed if path.exists()]
         own = {bucket.file.path(IN_PROGRESS, bucket.attempt) for bucket in self._buckets.values()}
         kept = {*needed, *own, *(Path(pending.source) for pending in self._pending)}
         for path in hidden_files(self._base, self._options.names.part_prefix, self._tag, self._numbering.writer):
             if path not in kept:
-                path.unlink(missing_ok=True)
+                self._obsolete.append(path)
 
     # -- records ------------------------------------------------------------------------------------------------
 
     def begin(self, checkpoint_id: int) -> None:
         """The checkpoint before is complete: nobody will go back to the files of the one before that."""
-        for path in self._superseded:
-            path.unlink(missing_ok=True)
+        self._obsolete += self._superseded
         self._superseded.clear()
 
     def write_batch(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
@@ -206,7 +210,7 @@ class FileSinkWriter(SinkWriter):
             else:
                 sync(bucket.stream)
         if end_of_input:
-            self._pending += [Pending(str(path), "") for path in self._superseded]
+            self._obsolete += self._superseded
 
     def next_wakeup(self) -> int | None:
         policy = self._options.policy
@@ -222,7 +226,8 @@ class FileSinkWriter(SinkWriter):
         return -(-min(times) // interval) * interval
 
     def prepare_commit(self) -> list[Any]:
-        pending, self._pending = self._pending, []
+        pending = self._pending + [Pending.to_remove(path) for path in self._obsolete]
+        self._pending, self._obsolete = [], []
         return pending
 
     def snapshot_state(self, checkpoint_id: int) -> list[Any]:

@@ -15,6 +15,10 @@ After a crash at any moment, the next driver first takes over the transactional 
 predecessor, one way or the other, and fences it off if it should still be alive. Then it reads the number: if the
 crash came between the commit to Kafka and Spark's own, the replayed batch is recognised and skipped.
 
+A driver that was replaced without being dead can take over the id again before it notices. So the epoch of the driver
+stands beside the number, too: whoever finds a higher one than its own writes nothing. The driver it has disturbed knows
+by its lease that it is the right one, and takes the id over once more.
+
 Numbers count within one line of checkpoints and belong to one sink, so the group is named after both: a job that starts
 anew in an empty checkpoint directory is not taken for the one before. It is not named after the transactional id, which
 the user may change while the job is down. The id that wrote a number stands beside it, so that a job with another id
@@ -35,6 +39,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.common.errors import FencedError
 from penstock.core.sink import Committer
 from penstock.datastream.connectors.kafka.client import (
     LOG,
@@ -98,12 +103,14 @@ class KafkaCommitter(Committer):
             return
         for attempt in range(1, _ATTEMPTS + 1):
             try:
+                self.fence.check()
                 self._open(committables[0].line).write(chunks, checkpoint_id)
             except confluent_kafka().KafkaException as error:
                 # Whatever happened, a new producer with the same id brings clarity: the transaction is over, and
                 # the checkpoint's number says which way.
                 self._transaction = None
-                self._check_fenced(error)
+                if attempt == _ATTEMPTS or not self.fence.epoch:
+                    self._check_fenced(error)
                 if attempt == _ATTEMPTS:
                     raise KafkaError(
                         f"checkpoint {checkpoint_id} could not be written to Kafka: {reason(error)}"
@@ -120,10 +127,11 @@ class KafkaCommitter(Committer):
 
     def _open(self, line: str) -> CheckpointTransaction:
         if self._transaction is None or self._transaction.line != line:
-            self._transaction = CheckpointTransaction(self._settings, self._transactional_id, line)
+            self._transaction = CheckpointTransaction(self._settings, self._transactional_id, line, self.fence.epoch)
         return self._transaction
 
     def _check_fenced(self, error: Any) -> None:
+        self.fence.check()
         codes = confluent_kafka().KafkaError
         if error.args[0].code() in (codes._FENCED, codes.PRODUCER_FENCED, codes.INVALID_PRODUCER_EPOCH):
             raise KafkaError(
@@ -135,9 +143,10 @@ class KafkaCommitter(Committer):
 class CheckpointTransaction:
     """A transactional producer that knows the last checkpoint it, or one before it, has committed."""
 
-    def __init__(self, settings: Mapping[str, Any], transactional_id: str, line: str) -> None:
+    def __init__(self, settings: Mapping[str, Any], transactional_id: str, line: str, epoch: int = 0) -> None:
         self.line = line
         self.transactional_id = transactional_id
+        self._epoch = epoch
         self.producer = _take_over(settings, transactional_id)
         self._known_topics: set[str] = set()
         group = {**connection_settings(settings), "group.id": f"penstock-{line}"}
@@ -145,15 +154,21 @@ class CheckpointTransaction:
         if former not in ("", transactional_id):
             _take_over(settings, former)
         # Only now: nobody else can change it from here on.
-        self._committed = self._stable_checkpoint(group)
+        last = self._stable_marker(group)
+        if last.epoch > epoch:
+            raise FencedError(
+                f"another driver has taken over the job: the last transaction of the transactional id "
+                f"'{transactional_id}' is of epoch {last.epoch}, and this driver has {epoch}. Nothing was written"
+            )
+        self._committed = last.checkpoint_id
         consumer = new_consumer(group)
         self._group_metadata = consumer.consumer_group_metadata()
         consumer.close()
 
-    def _stable_checkpoint(self, group: Mapping[str, Any]) -> int:
+    def _stable_marker(self, group: Mapping[str, Any]) -> _Marker:
         package = confluent_kafka()
         try:
-            return _last_marker(group, "read_committed").checkpoint_id
+            return _last_marker(group, "read_committed")
         except package.KafkaException as error:
             if error.args[0].code() not in (package.KafkaError._TIMED_OUT, package.KafkaError.UNSTABLE_OFFSET_COMMIT):
                 raise
@@ -175,9 +190,8 @@ class CheckpointTransaction:
         # Any partition that exists will do; the first topic's exists, or writing to it fails anyway.
         topics = chunks[0].topics
         topic = topics if isinstance(topics, str) else topics[0]
-        marker = confluent_kafka().TopicPartition(
-            topic, _MARKER_PARTITION, checkpoint_id, metadata=self.transactional_id
-        )
+        metadata = _Marker(checkpoint_id, self.transactional_id, self._epoch).metadata
+        marker = confluent_kafka().TopicPartition(topic, _MARKER_PARTITION, checkpoint_id, metadata=metadata)
         # While the records are under way: the number's two questions to the broker then cost no time of their own.
         client.send_offsets_to_transaction([marker], self._group_metadata, _ANSWER_SECONDS)
         client.flush()
@@ -207,10 +221,28 @@ def _take_over(settings: Mapping[str, Any], transactional_id: str) -> RecordProd
 
 @dataclass(slots=True)
 class _Marker:
-    """The last checkpoint that was committed, and under which id."""
+    """The last checkpoint that was committed, under which id, and by the driver of which epoch.
+
+    >>> _Marker.of(7, _Marker(7, "averages", 3).metadata)
+    _Marker(checkpoint_id=7, transactional_id='averages', epoch=3)
+    >>> _Marker.of(7, "averages")  # as it was before drivers had epochs
+    _Marker(checkpoint_id=7, transactional_id='averages', epoch=0)
+    """
 
     checkpoint_id: int = 0
     transactional_id: str = ""
+    epoch: int = 0
+
+    @property
+    def metadata(self) -> str:
+        """What stands beside the number."""
+        return f"{self.transactional_id}\n{self.epoch}"
+
+    @classmethod
+    def of(cls, checkpoint_id: int, metadata: str) -> _Marker:
+        """From what Kafka has."""
+        transactional_id, _, epoch = metadata.partition("\n")
+        return cls(checkpoint_id, transactional_id, int(epoch or 0))
 
 
 def _last_marker(group: Mapping[str, Any], level: str) -> _Marker:
@@ -231,7 +263,9 @@ def _last_marker(group: Mapping[str, Any], level: str) -> _Marker:
                 failed = [partition.error for partition in found if partition.error is not None]
                 if not failed:
                     last = max(found, key=lambda partition: partition.offset, default=None)
-                    return _Marker() if last is None or last.offset < 0 else _Marker(last.offset, last.metadata or "")
+                    return (
+                        _Marker() if last is None or last.offset < 0 else _Marker.of(last.offset, last.metadata or "")
+                    )
                 if time.monotonic() > deadline:
                     raise package.KafkaException(failed[0])
             time.sleep(_RETRY_SECONDS)  # a coordinator that has just started, or an old transaction being ended
