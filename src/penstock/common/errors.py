@@ -17,6 +17,7 @@ __all__ = [
     "InvalidProgramError",
     "JobExecutionError",
     "KeySelectorError",
+    "MalformedPatternError",
     "MissingTimestampError",
     "PenstockError",
     "RecordFormatError",
@@ -133,6 +134,10 @@ class UserFunctionError(PenstockError):
 
 class InvalidProgramError(PenstockError, ValueError):
     """The job is defined wrongly; raised where it is defined, before anything runs."""
+
+
+class MalformedPatternError(InvalidProgramError):
+    """A CEP pattern contradicts itself, or lacks something it needs."""
 
 
 class _OperatorError(PenstockError):

@@ -60,6 +60,10 @@ class ChunkedMap(MutableMapping[Any, Any]):
         part.lend()
         return part.entries[key]
 
+    def peek(self, key: Any) -> Any:
+        """The value under a key, for a caller that neither changes it nor passes it on."""
+        return self._chunk_of[key].entries[key]
+
     def __setitem__(self, key: Any, value: Any) -> None:
         part = self._chunk_of.get(key)
         if part is None:

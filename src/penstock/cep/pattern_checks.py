@@ -1,0 +1,74 @@
+"""Checks of a whole pattern, made when it is applied to a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from penstock.cep.pattern import GroupPattern, Pattern
+from penstock.cep.quantifier import QuantifierProperty
+from penstock.common.errors import MalformedPatternError
+from penstock.runtime.cep.state import ENDING_STATE_NAME
+
+__all__ = ["chain_of", "check_names", "check_repeated_groups", "check_skip_strategy"]
+
+
+def chain_of(pattern: Pattern[Any]) -> list[Pattern[Any]]:
+    """The patterns of a sequence from first to last, given its last one; groups are one pattern each."""
+    chain = [pattern]
+    while (previous := chain[-1].get_previous()) is not None:
+        chain.append(previous)
+    return chain[::-1]
+
+
+def _all_patterns(pattern: Pattern[Any]) -> Iterator[Pattern[Any]]:
+    for one in chain_of(pattern):
+        if isinstance(one, GroupPattern):
+            yield from _all_patterns(one.get_raw_pattern())
+        else:
+            yield one
+
+
+def check_names(pattern: Pattern[Any]) -> None:
+    """Every pattern of a sequence, groups included, has a name of its own."""
+    seen = {ENDING_STATE_NAME}
+    for one in _all_patterns(pattern):
+        name = one.get_name()
+        if name in seen:
+            reason = "is reserved" if name == ENDING_STATE_NAME else "is used twice in the sequence"
+            raise MalformedPatternError(f"the pattern name '{name}' {reason}: give every pattern a name of its own")
+        seen.add(name)
+
+
+def check_skip_strategy(pattern: Pattern[Any]) -> None:
+    """The pattern to skip to is on the outermost chain."""
+    strategy = pattern.get_after_match_skip_strategy()
+    wanted = strategy.get_pattern_name()
+    names = [one.get_name() for one in chain_of(pattern)]
+    if wanted is not None and wanted not in names:
+        known = ", ".join(f"'{name}'" for name in names)
+        raise MalformedPatternError(
+            f"cannot {strategy!r}: there is no such pattern in the sequence. Skip to one of {known}; patterns inside of "
+            "groups cannot be skipped to"
+        )
+
+
+def check_repeated_groups(pattern: Pattern[Any]) -> None:
+    """A group that repeats without end takes at least one event in every round."""
+    for one in chain_of(pattern):
+        if not isinstance(one, GroupPattern):
+            continue
+        inner = one.get_raw_pattern()
+        if one.get_quantifier().has_property(QuantifierProperty.LOOPING) and all(map(_skippable, chain_of(inner))):
+            raise MalformedPatternError(
+                f"the group that ends with pattern '{inner.get_name()}' repeats without end, and everything in it is "
+                "optional: make one of its patterns mandatory, or limit it with times()"
+            )
+        check_repeated_groups(inner)
+
+
+def _skippable(pattern: Pattern[Any]) -> bool:
+    quantifier = pattern.get_quantifier()
+    if quantifier.has_property(QuantifierProperty.OPTIONAL) or quantifier.consuming_strategy.negated:
+        return True
+    return isinstance(pattern, GroupPattern) and all(map(_skippable, chain_of(pattern.get_raw_pattern())))

@@ -1,0 +1,193 @@
+"""What the two kinds of automata share: the state of a key, paths through it, and what conditions can ask.
+
+A *run* is a partial match: the state it is in, and the last node of its path. A *node* is an event that a run has taken,
+with a link to the node before. Runs that fork share their nodes, so that an event costs the same however long the path
+is. Nodes that no run reaches any more are swept when they have doubled.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from penstock.core.cep import IterativeCondition
+from penstock.runtime.cep.decisions import Decisions, Outcome, Question
+from penstock.runtime.cep.state import Automaton, StateType
+from penstock.runtime.state.chunked_map import ChunkedMap
+
+__all__ = ["NFA", "NFAState", "NO_NODE", "NEVER", "Node", "Path"]
+
+NO_NODE = -1
+NEVER = 1 << 63  # later than any timestamp
+
+Node = tuple[int, int, int, int, Any]
+"""(the node before, the TAKE transition, the number of the event, its timestamp, the event)"""
+Path = list[Node]
+
+_SWEEP_FROM = 32  # nodes: fewer are not worth a sweep
+
+
+class NFAState:
+    """The partial matches of one key. `runs` and `completed` are laid out as the automaton's kind needs them."""
+
+    __slots__ = ("changed", "completed", "next_number", "nodes", "runs", "swept", "timers")
+
+    def __init__(
+        self,
+        runs: Any,
+        completed: list[Any],
+        nodes: dict[int, Node] | ChunkedMap | None,
+        numbers: tuple[int, int],
+        timers: list[int],
+    ) -> None:
+        self.runs = runs
+        self.completed = completed
+        self.nodes: Any = {} if nodes is None else nodes
+        self.next_number, self.swept = numbers
+        self.timers = timers  # moments at which Flink would look at the key; kept only where that makes a difference
+        self.changed = False
+
+
+class ConditionContext(IterativeCondition.Context):
+    """The `ctx` of iterative conditions."""
+
+    __slots__ = ("_clock", "_nfa", "_taken", "node", "state", "timestamp_")
+
+    def __init__(self, nfa: NFA, clock: Callable[[], int]) -> None:
+        self._nfa = nfa
+        self._clock = clock
+        self._taken: dict[str, list[Any]] | None = None
+        self.state: NFAState
+        self.node = NO_NODE
+        self.timestamp_ = 0
+
+    def turn_to(self, node: int) -> None:
+        """The run that is asked about."""
+        self.node = node
+        self._taken = None
+
+    def get_events_for_pattern(self, name: str) -> list[Any]:
+        """What the run has taken, found by walking its path once."""
+        if self._taken is None:
+            self._taken = {}
+            names = self._nfa.decisions.names
+            for _, transition, _, _, event in self._nfa.path(self.state, self.node):
+                self._taken.setdefault(names[transition], []).append(event)
+        return self._taken.get(name, [])[:]
+
+    def timestamp(self) -> int:
+        """Of the current event."""
+        return self.timestamp_
+
+    def current_processing_time(self) -> int:
+        """The clock."""
+        return self._clock()
+
+
+class NFA(ABC):
+    """An automaton at work. It is told of events and of time, and tells its listeners of matches and timeouts."""
+
+    def __init__(
+        self,
+        automaton: Automaton,
+        clock: Callable[[], int],
+        on_match: Callable[[Path, int, str], None],
+        on_timeout: Callable[[Path, int, str], None] | None,
+    ) -> None:
+        self.automaton = automaton
+        self.decisions = Decisions(automaton)
+        self.window = automaton.window_time
+        self.limits = automaton.window_times
+        self._pending = {n for n, state in enumerate(automaton.states) if state.type is StateType.PENDING}
+        self._on_match = on_match
+        self._on_timeout = on_timeout
+        self._context = ConditionContext(self, clock)
+        self.asked: Question | None = None
+        """The condition that was asked last, to be named if it fails."""
+
+    # -- to be implemented --------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def restore(self, runs: Any) -> tuple[Any, list[Any]]:
+        """(runs, completed) as they are kept between calls; None is a key without any."""
+
+    @abstractmethod
+    def store(self, state: NFAState) -> Any:
+        """What to keep of them; None if there is nothing."""
+
+    @abstractmethod
+    def process(self, state: NFAState, timestamps: list[int], values: list[Any]) -> int | None:
+        """Events of one key in order. Returns the position of the first one that began a run, if any did."""
+
+    @abstractmethod
+    def advance_time(self, state: NFAState, timestamp: int) -> None:
+        """No event before the timestamp will come: drop runs whose limit has passed."""
+
+    @abstractmethod
+    def earliest_start(self, state: NFAState) -> int | None:
+        """The timestamp of the first event of the oldest run."""
+
+    @abstractmethod
+    def last_nodes(self, state: NFAState) -> Iterable[int]:
+        """Of every run and every match that waits."""
+
+    @abstractmethod
+    def count_runs(self, state: NFAState) -> int:
+        """The number of partial matches."""
+
+    # -- asking -------------------------------------------------------------------------------------------------
+
+    def decide_for_run(
+        self, state: NFAState, root: Question | Outcome, node: int, timestamp: int, value: Any, truth: dict[int, bool]
+    ) -> Outcome:
+        """The outcome for one run, if it depends on what the run has taken. `truth` has answers of simple conditions."""
+        context = self._context
+        context.state, context.timestamp_ = state, timestamp
+        context.turn_to(node)
+        at = root
+        while at.__class__ is Question:
+            assert isinstance(at, Question)
+            self.asked = at
+            if at.iterative:
+                held = bool(at.call(value, context))
+            else:
+                known = truth.get(at.condition)
+                held = bool(at.call(value)) if known is None else known
+                truth[at.condition] = held
+            at = (at.yes if held else at.no) or at.answer(held=held)
+        assert isinstance(at, Outcome)
+        return at
+
+    # -- paths --------------------------------------------------------------------------------------------------
+
+    def path(self, state: NFAState, node: int) -> Path:
+        """The nodes from the first to the given one."""
+        nodes = state.nodes
+        get = nodes.peek if isinstance(nodes, ChunkedMap) else nodes.__getitem__
+        found: Path = []
+        while node != NO_NODE:
+            one = get(node)
+            found.append(one)
+            node = one[0]
+        found.reverse()
+        return found
+
+    def sweep(self, state: NFAState) -> None:
+        """Forget nodes that no run reaches, once there are twice as many as the last time."""
+        nodes = state.nodes
+        if len(nodes) <= 2 * state.swept + _SWEEP_FROM:
+            return
+        get = nodes.peek if isinstance(nodes, ChunkedMap) else nodes.__getitem__
+        live: dict[int, Node] = {}
+        for last in self.last_nodes(state):
+            node = last
+            while node != NO_NODE and node not in live:
+                one = live[node] = get(node)
+                node = one[0]
+        if isinstance(nodes, ChunkedMap):
+            for node in [node for node in nodes if node not in live]:
+                del nodes[node]
+        else:
+            state.nodes = {node: live[node] for node in sorted(live)}
+        state.swept = len(live)

@@ -1,0 +1,122 @@
+"""States and transitions: what a pattern is compiled to.
+
+States refer to each other by position, so that an automaton of thousands of states can be pickled.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.core.cep import (
+    AfterMatchSkipStrategy,
+    IterativeCondition,
+    RichAndCondition,
+    RichNotCondition,
+    RichOrCondition,
+)
+from penstock.core.cep.conditions import ask
+
+__all__ = [
+    "ENDING_STATE_NAME",
+    "Automaton",
+    "PatternCondition",
+    "State",
+    "StateTransition",
+    "StateTransitionAction",
+    "StateType",
+]
+
+ENDING_STATE_NAME = "$endState$"
+
+
+class StateType(enum.Enum):
+    """What it means for a run to be in a state."""
+
+    START = "start"  # always occupied
+    NORMAL = "normal"
+    PENDING = "pending"  # a match, if its time limit passes
+    STOP = "stop"  # a forbidden event came
+    FINAL = "final"  # a match
+
+
+class StateTransitionAction(enum.Enum):
+    """What happens to the current event on the way to the next state."""
+
+    TAKE = "take"  # it becomes part of the match
+    IGNORE = "ignore"  # it is passed over
+    PROCEED = "proceed"  # it is offered to the next state
+
+
+class PatternCondition(IterativeCondition[Any]):
+    """A user's condition and the pattern it belongs to, to be named if the condition fails."""
+
+    def __init__(self, pattern_name: str, condition: IterativeCondition[Any]) -> None:
+        self.pattern_name = pattern_name
+        self.condition = condition
+
+    def filter(self, value: Any, ctx: IterativeCondition.Context) -> bool:
+        """The user's answer."""
+        return ask(self.condition, value, ctx)
+
+
+@dataclass(slots=True)
+class StateTransition:
+    """An edge, followed if its condition holds."""
+
+    action: StateTransitionAction
+    target: int
+    condition: IterativeCondition[Any]
+
+
+@dataclass(slots=True)
+class State:
+    """A state. Its name is that of the pattern, with a number behind a colon if the pattern has several states."""
+
+    name: str
+    type: StateType
+    transitions: list[StateTransition] = field(default_factory=list)
+
+    @property
+    def pattern_name(self) -> str:
+        """The name of the pattern that it belongs to."""
+        return self.name.split(":")[0]
+
+
+@dataclass(slots=True)
+class Automaton:
+    """A compiled pattern."""
+
+    description: str
+    states: list[State]
+    start: int
+    window_time: int  # ms between the first and the last event; 0: no limit
+    window_times: dict[int, int]  # ms since the event before, by state
+    skip_strategy: AfterMatchSkipStrategy
+
+    @property
+    def fingerprint(self) -> str:
+        """What must not change while there are partial matches: states, transitions and limits, not conditions."""
+        digest = hashlib.sha256(f"{self.window_time} {self.skip_strategy.is_skip_strategy()}".encode())
+        for number, state in enumerate(self.states):
+            edges = " ".join(f"{edge.action.value}>{edge.target}" for edge in state.transitions)
+            digest.update(f"\n{state.name} {state.type.value} {self.window_times.get(number)} {edges}".encode())
+        return digest.hexdigest()[:12]
+
+    def user_conditions(self) -> list[IterativeCondition[Any]]:
+        """Every condition object that the user wrote, once."""
+        found: dict[int, IterativeCondition[Any]] = {}
+        waiting: list[IterativeCondition[Any]] = [edge.condition for state in self.states for edge in state.transitions]
+        while waiting:
+            condition = waiting.pop()
+            if isinstance(condition, (RichAndCondition, RichOrCondition)):
+                waiting += (condition.left, condition.right)
+            elif isinstance(condition, RichNotCondition):
+                waiting.append(condition.original)
+            elif isinstance(condition, PatternCondition):
+                waiting.append(condition.condition)
+            else:
+                found[id(condition)] = condition
+        return list(found.values())
