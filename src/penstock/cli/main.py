@@ -72,6 +72,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_savepoint_and_stop(commands)
     _add_cancel_and_rescale(commands)
     _add_ui(commands)
+    _add_cluster(commands)
     _add_completion(commands)
     return parser
 
@@ -199,6 +200,36 @@ def _add_ui(commands: _Commands) -> None:
     )
     command.add_argument("--open", action="store_true", help="also open it in the browser")
     command.set_defaults(parser=command, do=("penstock.cli.ui", "ui"))
+
+
+def _add_cluster(commands: _Commands) -> None:
+    group = commands.add_parser(
+        "cluster",
+        help="the service: start, stop, status",
+        description="The service of this machine: REST API, programs.",
+    )
+    group.set_defaults(parser=group, do=("penstock.cli.cluster", "status"), dir=None)
+    actions = group.add_subparsers(dest="action", metavar="action")
+    command = actions.add_parser("start", help="start the service", description="Start the service in the background.")
+    _add_directory(command)
+    command.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
+    command.add_argument("--port", default="8081-8090", help="a port or a range of ports (default: %(default)s)")
+    command.add_argument("--master", help="Spark's master for the jobs (default: local[*])")
+    command.add_argument("-D", dest="settings", action="append", default=[], metavar="KEY=VALUE", help="a setting")
+    command.add_argument("--foreground", action="store_true", help="stay in this process")
+    command.set_defaults(parser=command, do=("penstock.cli.cluster", "start"))
+    command = actions.add_parser("stop", help="end the service", description="End the service and its jobs.")
+    _add_directory(command)
+    command.add_argument("--keep-jobs", action="store_true", help="leave jobs running")
+    command.add_argument("--yes", action="store_true", help="cancel running jobs without asking")
+    command.set_defaults(parser=command, do=("penstock.cli.cluster", "stop"))
+    command = actions.add_parser("status", help="where the service is", description="Where the service is.")
+    _add_directory(command)
+    command.set_defaults(parser=command, do=("penstock.cli.cluster", "status"))
+
+
+def _add_directory(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--dir", type=Path, metavar="DIRECTORY", help="where the service keeps its files")
 
 
 def _add_completion(commands: _Commands) -> None:

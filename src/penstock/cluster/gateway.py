@@ -195,7 +195,14 @@ def _overview(gateway: _Gateway) -> Json:
 
 
 def _config(gateway: _Gateway) -> Json:
-    return overview.config(submit=False, cancel=True, rescale=True)
+    def switch(key: str, default: str) -> bool:
+        return gateway.settings.get(key, default).strip().lower() == "true"
+
+    return overview.config(
+        submit=switch("web.submit.enable", "false"),
+        cancel=switch("web.cancel.enable", "true"),
+        rescale=switch("web.rescale.enable", "true"),
+    )
 
 
 def _application(job: Json) -> Json:

@@ -16,7 +16,7 @@ from penstock.runtime.cep.decisions import Decisions, Outcome, Question
 from penstock.runtime.cep.state import Automaton, StateType
 from penstock.runtime.state.chunked_map import ChunkedMap
 
-__all__ = ["NFA", "NFAState", "NO_NODE", "NEVER", "Node", "Path"]
+__all__ = ["NEVER", "NFA", "NO_NODE", "NFAState", "Node", "Path"]
 
 NO_NODE = -1
 NEVER = 1 << 63  # later than any timestamp

@@ -111,7 +111,9 @@ class CepOperator(StreamOperator):
         self.timers = DueTimerService(self.backend, clock, self._fire, self._on_processing_time)
         context.timer_services.append(self.timers)
         kind = RunsInOrderNFA if self.automaton.skip_strategy.is_skip_strategy() else RunsByStateNFA
-        self.nfa = kind(self.automaton, clock, self._matched, self._timed_out if self.handler.handles_timeouts else None)
+        self.nfa = kind(
+            self.automaton, clock, self._matched, self._timed_out if self.handler.handles_timeouts else None
+        )
         self._arrivals: dict[Any, Arrivals] = {}
         self._sort_key = None if self.comparator is None else cmp_to_key(self.comparator)
         self._register_state()

@@ -244,4 +244,3 @@ def _merge(here: list[Any], new: list[Run]) -> None:
     else:
         here.extend(new)
         here.sort()
-

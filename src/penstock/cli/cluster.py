@@ -1,0 +1,140 @@
+"""``penstock cluster start|stop|status``: the service of this machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from penstock.cli.job_records import JobRecords
+from penstock.common.errors import InvalidProgramError, JobExecutionError
+
+__all__ = ["start", "status", "stop"]
+
+_START_SECONDS = 30.0
+_STOP_SECONDS = 30.0
+_LOOK_SECONDS = 0.05
+
+
+def start(options: argparse.Namespace) -> int:
+    """Start the service in the background, or in this process with ``--foreground``."""
+    service = _service_module()
+    directory: Path = options.dir or service.default_directory()
+    if options.foreground:
+        settings = dict(setting.split("=", 1) for setting in options.settings)
+        service.SessionService(directory, JobRecords(), settings, options.master).run(options.host, options.port)
+        return 0
+    running = service.running_service(directory)
+    if running is not None:
+        print(f"A service is running already: {running.url} (process {running.process}).")
+        return 0
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    log = directory / "service.log"
+    command = [sys.executable, "-m", "penstock.cli", "cluster", "start", "--foreground", "--dir", str(directory)]
+    command += ["--host", options.host, "--port", options.port]
+    command += [part for setting in options.settings for part in ("-D", setting)]
+    command += ["--master", options.master] if options.master else []
+    with log.open("ab") as output:
+        process = subprocess.Popen(  # noqa: S603 - this program again
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+        )
+    url = _wait_until_it_answers(service, directory, process, log)
+    if options.host not in {"127.0.0.1", "localhost", "::1"}:
+        print(
+            f"warning: {options.host} can be reached from other machines, and nobody is asked for a password: anyone "
+            "there can see, stop and start jobs",
+            file=sys.stderr,
+        )
+    print(f"The service is running: {url}\nLog: {log}")
+    return 0
+
+
+def _wait_until_it_answers(service: Any, directory: Path, process: subprocess.Popen[bytes], log: Path) -> str:
+    limit = time.monotonic() + _START_SECONDS
+    while time.monotonic() < limit and process.poll() is None:
+        running = service.running_service(directory)
+        if running is not None and running.process == process.pid:
+            _get(f"{running.url}/overview")
+            process.returncode = 0  # leave it running
+            url: str = running.url
+            return url
+        time.sleep(_LOOK_SECONDS)
+    last = log.read_text(encoding="utf-8", errors="replace").splitlines()[-20:]
+    raise JobExecutionError("\n".join([f"the service did not start; the end of {log}:", *last]))
+
+
+def stop(options: argparse.Namespace) -> int:
+    """End the service; its jobs stay with ``--keep-jobs`` and are cancelled otherwise."""
+    service = _service_module()
+    directory: Path = options.dir or service.default_directory()
+    running = service.running_service(directory)
+    if running is None:
+        print("No service is running.")
+        return 1
+    jobs = [job for job in _get(f"{running.url}/jobs/overview")["jobs"] if job["end-time"] < 0]
+    if jobs and not options.keep_jobs:
+        _ask(options, jobs)
+        for job in jobs:
+            _send("PATCH", f"{running.url}/jobs/{job['jid']}?mode=cancel")
+            print(f"Cancelled job {job['jid']} ({job['name']}).")
+    os.kill(running.process, signal.SIGTERM)
+    limit = time.monotonic() + _STOP_SECONDS
+    while service.running_service(directory) is not None:
+        if time.monotonic() > limit:
+            raise JobExecutionError(f"the service (process {running.process}) did not end in {_STOP_SECONDS:.0f} s")
+        time.sleep(_LOOK_SECONDS)
+    print("The service has ended.")
+    return 0
+
+
+def _ask(options: argparse.Namespace, jobs: list[Any]) -> None:
+    if options.yes:
+        return
+    names = ", ".join(job["name"] for job in jobs)
+    if not sys.stdin.isatty():
+        raise InvalidProgramError(f"jobs are running ({names}): --keep-jobs leaves them, --yes cancels them")
+    if input(f"Cancel the running jobs ({names})? [y/N] ").strip().lower() != "y":
+        raise InvalidProgramError("the service was not stopped; --keep-jobs leaves the jobs running")
+
+
+def status(options: argparse.Namespace) -> int:
+    """Where the service is, and how its jobs are."""
+    service = _service_module()
+    running = service.running_service(options.dir or service.default_directory())
+    if running is None:
+        print("No service is running. (penstock cluster start)")
+        return 1
+    found = _get(f"{running.url}/overview")
+    print(f"url       {running.url}\nprocess   {running.process}\nversion   {found['penstock-version']}")
+    print(
+        f"jobs      {found['jobs-running']} running, {found['jobs-finished']} finished, "
+        f"{found['jobs-cancelled']} cancelled, {found['jobs-failed']} failed"
+    )
+    return 0
+
+
+def _service_module() -> Any:
+    try:
+        from penstock.cluster import session_service
+    except ImportError as error:
+        raise InvalidProgramError(
+            f"this command needs the extra 'service' ({error}): pip install 'penstock[service]'"
+        ) from None
+    return session_service
+
+
+def _get(url: str) -> Any:
+    return _send("GET", url)
+
+
+def _send(method: str, url: str) -> Any:
+    request = urllib.request.Request(url, method=method)  # noqa: S310 - our own service
+    with urllib.request.urlopen(request, timeout=10) as response:  # noqa: S310
+        return json.loads(response.read())

@@ -1,0 +1,79 @@
+"""Programs in processes of their own, which stay when whoever started them ends.
+
+User code never runs in the service: a program may call `sys.exit`, block, or change what it likes. Its process tells
+the one that started it the id of its first job, over a pipe.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.common.job_client import JobClient
+
+__all__ = ["LOG_OF_DETACHED", "Started", "announce", "start_program"]
+
+LOG_OF_DETACHED = "PENSTOCK_LOG"
+_ANNOUNCE_TO = "PENSTOCK_ANNOUNCE_FD"
+_SHOWN_LINES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A program that runs its first job, or has ended without one."""
+
+    process: int
+    job_id: str | None
+    exit_code: int | None
+    log: Path
+
+    def last_lines(self) -> str:
+        """The end of the program's output."""
+        text = self.log.read_text(encoding="utf-8", errors="replace")
+        return "\n".join(text.splitlines()[-_SHOWN_LINES:])
+
+
+def start_program(arguments: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> Started:
+    """Run `penstock run` with these arguments in a new session; returns once its first job runs or it has ended.
+
+    Raises an `OSError` if the log cannot be written.
+    """
+    reading, writing = os.pipe()
+    ours = {_ANNOUNCE_TO: str(writing), LOG_OF_DETACHED: str(log.resolve()), "PYTHONUNBUFFERED": "1"}
+    try:
+        with log.open("ab") as output:
+            process = subprocess.Popen(  # noqa: S603 - this program again
+                [sys.executable, "-m", "penstock.cli", "run", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=(writing,),
+                env={**os.environ, **(environment or {}), **ours},
+            )
+    except OSError:
+        os.close(reading)
+        raise
+    finally:
+        os.close(writing)
+    with os.fdopen(reading, encoding="utf-8") as announcements:
+        announced = announcements.readline().strip()  # the pipe closes with the process if it gets no further
+    if announced:
+        process.returncode = 0  # leave it running: it is not ours to wait for
+        return Started(process.pid, announced, None, log)
+    return Started(process.pid, None, process.wait(), log)
+
+
+def announce(client: JobClient) -> None:
+    """Tell the process that started this one that a job runs."""
+    descriptor = os.environ.pop(_ANNOUNCE_TO, None)
+    if descriptor is not None:
+        with contextlib.suppress(OSError), os.fdopen(int(descriptor), "w", encoding="utf-8") as announcements:
+            announcements.write(f"{client.get_job_id()}\n")

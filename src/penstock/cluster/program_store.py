@@ -1,0 +1,88 @@
+"""Programs that were uploaded: files in one directory, named by the service."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.cluster.rest.responses import RestError
+
+__all__ = ["ProgramStore", "StoredProgram"]
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+_KINDS = {".py", ".zip", ".whl"}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredProgram:
+    """One program."""
+
+    program_id: str
+    path: Path
+    uploaded: int
+
+    @property
+    def name(self) -> str:
+        """The name it was uploaded under."""
+        return self.program_id.partition("_")[2]
+
+
+class ProgramStore:
+    """Programs by id. The name a client gives is data: it never decides where a file goes."""
+
+    def __init__(self, directory: Path, limit: int = 100 * 1024 * 1024) -> None:
+        self.directory = directory
+        self._limit = limit
+
+    async def save(self, name: str, chunks: AsyncIterator[bytes]) -> StoredProgram:
+        """Keep an upload; one that is too large is refused while it comes in."""
+        base = _UNSAFE.sub("_", Path(name.replace("\\", "/")).name).lstrip(".")
+        if base.lower().endswith(".jar"):
+            raise RestError(400, "Penstock runs Python programs: upload a .py, .zip or .whl file instead of a .jar.")
+        if Path(base).suffix.lower() not in _KINDS:
+            raise RestError(400, f"Only {', '.join(sorted(_KINDS))} files can be run, not {base!r}.")
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        program_id = f"{uuid.uuid4()}_{base}"
+        hidden = self.directory / f".{program_id}.tmp"
+        try:
+            await self._write(hidden, chunks)
+            hidden.replace(self.directory / program_id)
+        finally:
+            hidden.unlink(missing_ok=True)
+        return self.find(program_id)
+
+    async def _write(self, path: Path, chunks: AsyncIterator[bytes]) -> None:
+        size = 0
+        with path.open("wb") as file:
+            async for chunk in chunks:
+                size += len(chunk)
+                if size > self._limit:
+                    raise RestError(
+                        413, f"The file is larger than {self._limit} bytes (rest.server.max-content-length)."
+                    )
+                file.write(chunk)
+
+    def all(self) -> list[StoredProgram]:
+        """Every program, the newest first."""
+        if not self.directory.is_dir():
+            return []
+        found = [self._stored(path) for path in self.directory.iterdir() if not path.name.startswith(".")]
+        return sorted(found, key=lambda program: program.uploaded, reverse=True)
+
+    def find(self, program_id: str) -> StoredProgram:
+        """The program with this id; only ids from the list are ever opened."""
+        for program in self.all():
+            if program.program_id == program_id:
+                return program
+        raise RestError(404, f"There is no uploaded program {program_id}.")
+
+    def remove(self, program_id: str) -> None:
+        """Delete a program; jobs that run from it are not touched."""
+        self.find(program_id).path.unlink(missing_ok=True)
+
+    @staticmethod
+    def _stored(path: Path) -> StoredProgram:
+        return StoredProgram(path.name, path, int(path.stat().st_mtime * 1000))

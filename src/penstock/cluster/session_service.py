@@ -1,0 +1,147 @@
+"""The session service: one process that serves the REST API and the dashboard, and starts programs.
+
+Each program runs in a driver process of its own, so a restart of the service leaves jobs alone: it finds them again by
+their records. One service owns a directory, by a lock that the kernel releases when its process ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from penstock.cluster.detached_program import Started, start_program
+from penstock.cluster.gateway import DriverRecords, create_gateway
+from penstock.cluster.program_store import ProgramStore
+from penstock.cluster.rest.programs import program_routes
+from penstock.cluster.rest.responses import json_response
+from penstock.cluster.rest_server import RestServer
+from penstock.common.errors import InvalidProgramError
+
+__all__ = ["ServiceRecord", "SessionService", "default_directory", "running_service"]
+
+_LOCK = "service.lock"
+_RECORD = "service.json"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceRecord:
+    """Where a running service is."""
+
+    url: str
+    process: int
+    started: float
+
+
+def default_directory() -> Path:
+    """``PENSTOCK_CLUSTER_DIR``, else a directory of the user's."""
+    chosen = os.environ.get("PENSTOCK_CLUSTER_DIR")
+    if chosen:
+        return Path(chosen)
+    state = os.environ.get("XDG_STATE_HOME")
+    return (Path(state) if state else Path.home() / ".local" / "state") / "penstock" / "cluster"
+
+
+def running_service(directory: Path) -> ServiceRecord | None:
+    """The service that owns a directory; None if none does. The lock decides, not the record: pids are used again."""
+    path = directory / _LOCK
+    if not path.exists():
+        return None
+    with path.open("rb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return _read_record(directory)
+    return None
+
+
+def _read_record(directory: Path) -> ServiceRecord | None:
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        return ServiceRecord(**json.loads((directory / _RECORD).read_text(encoding="utf-8")))
+    return None
+
+
+@contextlib.contextmanager
+def _owned(directory: Path) -> Iterator[None]:
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (directory / _LOCK).open("ab") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            other = _read_record(directory)
+            where = "" if other is None else f" at {other.url} (process {other.process})"
+            raise InvalidProgramError(
+                f"a service is running in {directory}{where}: stop it with penstock cluster stop, or choose another "
+                "directory with --dir"
+            ) from None
+        try:
+            yield
+        finally:
+            (directory / _RECORD).unlink(missing_ok=True)
+
+
+class SessionService:
+    """A service in this process."""
+
+    def __init__(
+        self, directory: Path, records: DriverRecords, settings: dict[str, str] | None = None, master: str | None = None
+    ) -> None:
+        self._directory = directory
+        self._records = records
+        self._settings = {"web.submit.enable": "true", **(settings or {})}
+        self._master = master
+        self._ended = threading.Event()
+        self._address = ""
+        self.programs = ProgramStore(directory / "programs")
+
+    def run(self, host: str, ports: str) -> None:
+        """Serve until a signal or `DELETE /cluster` ends it; jobs stay."""
+        with _owned(self._directory):
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda *_: self._ended.set())
+            app = create_gateway(self._records, self._settings, extra_routes=self._routes())
+            server = RestServer.on_port(app, host, ports)
+            self._address = server.address
+            self._write_record()
+            try:
+                self._ended.wait()
+            finally:
+                server.close()
+
+    def _write_record(self) -> None:
+        record = ServiceRecord(self._address, os.getpid(), time.time())
+        hidden = self._directory / f".{_RECORD}.tmp"
+        hidden.write_text(json.dumps(asdict(record)), encoding="utf-8")
+        hidden.replace(self._directory / _RECORD)
+
+    def _routes(self) -> list[BaseRoute]:
+        async def end(request: Request) -> Response:
+            threading.Timer(0.2, self._ended.set).start()  # the answer first
+            return json_response({})
+
+        routes: list[BaseRoute] = [Route(path, end, methods=["DELETE"]) for path in ("/cluster", "/v1/cluster")]
+        if self._settings["web.submit.enable"].strip().lower() == "true":
+            routes += program_routes(self.programs, self._run_program, lambda: self._address)
+        return routes
+
+    def _run_program(self, arguments: list[str], log: Path) -> Started:
+        """A job of a session gets a checkpoint directory of its own, unless the request or the program names one."""
+        defaults: list[str] = []
+        if not any("execution.checkpointing.dir=" in argument for argument in arguments):
+            checkpoints = self._directory / "checkpoints" / uuid.uuid4().hex
+            defaults += ["-D", f"execution.checkpointing.dir=file://{checkpoints}"]
+        if self._master is not None:
+            defaults += ["--master", self._master]
+        return start_program([*defaults, *arguments], log)

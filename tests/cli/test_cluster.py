@@ -1,0 +1,70 @@
+"""``penstock cluster``: a service in the background."""
+
+import json
+import urllib.request
+
+import pytest
+
+from penstock.cli.main import main
+
+PROGRAM_WITHOUT_JOB = "print('nothing to run')\n"
+
+
+@pytest.fixture
+def service(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PENSTOCK_JOBS", str(tmp_path / "jobs"))
+    directory = str(tmp_path / "cluster")
+    assert main(["cluster", "start", "--dir", directory, "--port", "0"]) == 0
+    url = capsys.readouterr().out.split()[4]
+    yield directory, url
+    main(["cluster", "stop", "--dir", directory])
+
+
+def get(url):
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return json.loads(answer.read())
+
+
+def test_a_second_start_says_where_the_service_is(service, capsys):
+    directory, url = service
+    assert main(["cluster", "start", "--dir", directory]) == 0
+    assert url in capsys.readouterr().out
+
+
+def test_the_service_answers_until_it_is_stopped(service, capsys):
+    directory, url = service
+    assert get(f"{url}/config")["features"]["web-submit"] is True
+    assert main(["cluster", "status", "--dir", directory]) == 0
+    assert url in capsys.readouterr().out
+    assert main(["cluster", "stop", "--dir", directory]) == 0
+    assert main(["cluster", "status", "--dir", directory]) == 1
+
+
+def upload(url, name, content):
+    boundary = "boundary"
+    body = (
+        f'--{boundary}\r\nContent-Disposition: form-data; name="jarfile"; filename="{name}"\r\n'
+        f"Content-Type: application/octet-stream\r\n\r\n{content}\r\n--{boundary}--\r\n"
+    ).encode()
+    headers = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
+    return urllib.request.Request(f"{url}/jars/upload", data=body, headers=headers)
+
+
+def test_a_program_that_starts_no_job_is_400_with_its_output(service):
+    _, url = service
+    with urllib.request.urlopen(upload(url, "../../etc/empty.py", PROGRAM_WITHOUT_JOB), timeout=10) as answer:
+        assert json.loads(answer.read())["status"] == "success"
+    (program,) = get(f"{url}/jars")["files"]
+    assert program["name"] == "empty.py"
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(urllib.request.Request(f"{url}/jars/{program['id']}/run", method="POST"), timeout=60)
+    assert refused.value.code == 400
+    assert "nothing to run" in json.loads(refused.value.read())["errors"][0]
+
+
+def test_a_jar_is_refused_with_a_hint(service):
+    _, url = service
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(upload(url, "job.jar", "x"), timeout=10)
+    assert refused.value.code == 400
+    assert "Python programs" in json.loads(refused.value.read())["errors"][0]
