@@ -170,10 +170,15 @@ class TestTimestamps:
             env.execute()
 
     @FEW
-    def test_a_strategy_without_assigner_on_records_without_timestamps(self, env):
-        strategy = WatermarkStrategy.for_monotonous_timestamps()
-        env.from_collection([("a", 1)]).assign_timestamps_and_watermarks(strategy).print()
-        with pytest.raises(MissingTimestampError, match=r"no timestamp.*with_timestamp_assigner"):
+    def test_a_window_behind_a_strategy_without_assigner_on_records_without_timestamps(self, env):
+        from penstock.common import Time
+        from penstock.datastream.window import TumblingEventTimeWindows
+
+        stamped = env.from_collection([("a", 1)]).assign_timestamps_and_watermarks(
+            WatermarkStrategy.for_monotonous_timestamps()
+        )
+        stamped.key_by(0).window(TumblingEventTimeWindows.of(Time.seconds(1))).sum(1).print()
+        with pytest.raises(MissingTimestampError, match=r"without a timestamp.*with a timestamp assigner"):
             env.execute()
 
     @FEW

@@ -275,6 +275,26 @@ def test_a_stream_without_timestamps_has_none(env, run):
     assert run(env.from_collection(["a"]).process(Clock())) == [("a", None, MIN_WATERMARK)]
 
 
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        WatermarkStrategy.for_monotonous_timestamps(),
+        WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(1)),
+    ],
+)
+def test_a_strategy_without_assigner_passes_records_without_timestamps_on(env, run, strategy):
+    stamped = env.from_collection(["a", "b"]).assign_timestamps_and_watermarks(strategy)
+    assert sorted(run(stamped.process(Clock()))) == [("a", None, MIN_WATERMARK), ("b", None, MIN_WATERMARK)]
+
+
+def test_a_strategy_without_assigner_takes_the_timestamps_that_are_there(hand):
+    stamped = hand.env.from_source(
+        Script([At("x", 12), "no timestamp"], bounded=False), WatermarkStrategy.for_monotonous_timestamps(), "script"
+    )
+    hand.watch(stamped.key_by(lambda value: 0).process(KeyedClock()))
+    assert hand.step() == [("x", 12, MIN_WATERMARK), ("no timestamp", None, MIN_WATERMARK)]
+
+
 @pytest.mark.variants(executors=["one"], modes=["STREAMING"])
 def test_a_process_function_without_keys_sees_the_watermark(env, run):
     """Readings behind the watermark to the side (spec: E43)."""

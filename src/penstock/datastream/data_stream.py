@@ -140,7 +140,7 @@ class DataStream(StreamSettings):
     def returns(self, type_info: TypeInformation) -> DataStream:
         """Declare the type of the records afterwards; they are checked against it."""
         (transformation,) = self._operators("returns")
-        transformation.output_type = type_info
+        transformation.output_type = checked_type(type_info, "the output type")
         if isinstance(transformation, (OneInputTransformation, TwoInputTransformation)):
             declare_output_type(transformation.operator, type_info)
         return self
@@ -419,8 +419,6 @@ class DataStream(StreamSettings):
         produced = getattr(operator.function, "get_produced_type", None)
         if output_type is None and produced is not None:
             output_type = produced()
-        if output_type is not None:
-            checked_type(output_type, "the output type")
         declare_output_type(operator, output_type)
         return self._transform(name, operator, output_type)
 

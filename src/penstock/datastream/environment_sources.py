@@ -19,7 +19,7 @@ from penstock.datastream.connectors.text_file import TextFileSource
 from penstock.datastream.environment_settings import EnvironmentSettings
 from penstock.datastream.source_stream import source_stream
 from penstock.graph.transformation import DataFrameSourceTransformation, SourceTransformation
-from penstock.runtime.operators.row_names import compile_form
+from penstock.runtime.operators.record_form import compile_form
 
 if TYPE_CHECKING:
     from penstock.datastream.data_stream import DataStream

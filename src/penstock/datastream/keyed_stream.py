@@ -33,7 +33,7 @@ from penstock.runtime.operators.rolling import (
     RollingMinBy,
     RollingSum,
 )
-from penstock.runtime.operators.type_check import declare_output_type
+from penstock.runtime.operators.type_check import declare_kept_type, declare_output_type
 from penstock.runtime.partitioner import KeyGroupPartitioner
 from penstock.runtime.state.state_types import describe
 
@@ -152,7 +152,9 @@ class KeyedStream(DataStream):
         return self._reduce(f"Keyed {aggregation.name}", aggregation)
 
     def _reduce(self, name: str, function: Any) -> DataStream:
-        return self._keeping_type(name, ReduceOperator(function, self._key_selector))
+        operator = ReduceOperator(function, self._key_selector)
+        declare_kept_type(operator, self._transformation.output_type)
+        return self._keeping_type(name, operator)
 
     def as_queryable_state(self, queryable_state_name: str) -> DataStreamSink:
         """Keep the latest record of each key for other processes to ask; see ``QueryableStateClient``."""

@@ -28,7 +28,7 @@ from penstock.runtime.operators.rolling import (
     RollingMinBy,
     RollingSum,
 )
-from penstock.runtime.operators.type_check import declare_output_type
+from penstock.runtime.operators.type_check import declare_kept_type, declare_output_type
 from penstock.runtime.windows.builder import build_window_operator, count_window_parts
 
 if TYPE_CHECKING:
@@ -150,6 +150,8 @@ class _Windowed(WindowParts):
             held_type=source.output_type if aggregate_function is None else accumulator_type,
         )
         declare_output_type(operator, output_type)
+        if keeps_type and output_type is None:
+            declare_kept_type(operator, source.output_type)
         transformation = OneInputTransformation(
             name=f"{self._kind}({self._assigner!r}, {what})",
             input=source,

@@ -200,7 +200,7 @@ def test_the_csv_dialect_is_the_users_choice():
     writer = CsvRowSerializationSchema.Builder(CSV).set_field_delimiter("|").set_quote_character("'")
     writer.set_escape_character("\\").set_line_delimiter("\r\n").set_null_literal("-").set_array_element_delimiter("+")
     message = writer.build().serialize(("a|b", None, None, [True, True]))
-    assert message == b"'a|b'|-|-|true+true\r\n"
+    assert message == b"'a|b'|-|-|'true+true'\r\n"
     reader = CsvRowDeserializationSchema.Builder(CSV).set_field_delimiter("|").set_quote_character("'")
     reader.set_escape_character("\\").set_null_literal("-").set_array_element_delimiter("+").set_allow_comments(True)
     assert reader.build().deserialize(message) == Row(s="a|b", n=None, d=None, flags=[True, True])

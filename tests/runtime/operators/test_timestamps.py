@@ -98,10 +98,14 @@ def test_no_watermarks_can_still_assign_timestamps(assign):
     assert driver.output.take() == [(("a", 1), 1)]
 
 
-def test_a_record_without_a_timestamp_is_named(assign):
+def test_a_record_without_a_timestamp_does_not_move_the_watermark(assign):
     driver = assign(WatermarkStrategy.for_monotonous_timestamps())
-    with pytest.raises(MissingTimestampError, match=r"with_timestamp_assigner.*my operator.*'b'"):
-        driver.send("a", "b", at=[5, None])
+    driver.send("a", "b", at=[5, None])
+    driver.end_batch()
+    assert driver.output.take() == [("a", 5), ("b", None), 4]
+
+
+def test_a_record_for_which_the_assigner_returns_none_is_named(assign):
     with pytest.raises(MissingTimestampError, match=r"returned None.*'x', None"):
         assign(monotonous()).send(("x", None))
 

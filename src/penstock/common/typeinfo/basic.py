@@ -11,6 +11,7 @@ from typing import Any
 from penstock.common.time import Instant
 from penstock.common.typeinfo.base import TypeInformation, mismatch
 from penstock.common.typeinfo.java_text import java_double, java_float
+from penstock.common.typeinfo.single import single
 
 __all__ = [
     "BasicType",
@@ -194,7 +195,7 @@ class _IntegerTypeInfo(BasicTypeInfo):
 
 
 class _FloatingTypeInfo(BasicTypeInfo):
-    """FLOAT and DOUBLE; ints are fine too."""
+    """FLOAT, of 32 bits, and DOUBLE; ints are fine too."""
 
     __slots__ = ()
 
@@ -214,6 +215,8 @@ class _FloatingTypeInfo(BasicTypeInfo):
         return True
 
     def to_internal_type(self, obj: Any) -> Any:
+        if self.basic_type is BasicType.FLOAT:
+            return single(obj)
         return None if obj is None else float(obj)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import struct
 from datetime import date, datetime, time
 
 from penstock.common.time import _fraction
+from penstock.common.typeinfo.single import single
 
-__all__ = ["java_double", "java_float", "java_local_time", "java_timestamp"]
+__all__ = ["java_double", "java_float", "java_local_time", "java_timestamp", "shortest_double"]
 
 
 def java_double(value: float) -> str:
@@ -26,18 +26,20 @@ def java_float(value: float) -> str:
     >>> java_float(0.1), java_float(1 / 3), java_float(16777216)
     ('0.1', '0.33333334', '1.6777216E7')
     """
-    try:
-        single = struct.unpack("f", struct.pack("f", value))[0]
-    except OverflowError:
-        single = math.copysign(math.inf, value)
-    if not math.isfinite(single):
-        return java_double(single)
-    # The shortest text that gives the same 32 bits back; nine digits always do.
-    for digits in range(1, 10):
-        text = f"{single:.{digits}g}"
-        if struct.pack("f", float(text)) == struct.pack("f", single):
-            break
-    return _java_number(single, repr(float(text)))
+    rounded = single(value)
+    return _java_number(rounded, repr(shortest_double(rounded)))
+
+
+def shortest_double(value: float) -> float:
+    """The double with the fewest digits that has the same 32 bits: prints as Java prints a float.
+
+    >>> shortest_double(0.10000000149011612), shortest_double(float("inf"))
+    (0.1, inf)
+    """
+    if not math.isfinite(value):
+        return value
+    candidates = (float(f"{value:.{digits}g}") for digits in range(1, 10))
+    return next(candidate for candidate in candidates if single(candidate) == value)  # nine digits always do
 
 
 def _java_number(value: float, shortest: str) -> str:

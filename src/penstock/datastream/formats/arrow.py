@@ -12,10 +12,10 @@ from penstock.common.errors import InvalidProgramError, RecordFormatError
 from penstock.common.time import Instant
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.common.typeinfo.basic import BasicType, BasicTypeInfo
-from penstock.common.typeinfo.collections import MapTypeInfo, PrimitiveArrayTypeInfo, _ElementsTypeInfo
+from penstock.common.typeinfo.collections import MapTypeInfo, _ElementsTypeInfo
 from penstock.common.typeinfo.temporal import DateTypeInfo, LocalTimeTypeInfo, TimestampTypeInfo, TimeTypeInfo
 from penstock.common.types import Row, RowKind, _make_row, _share
-from penstock.datastream.formats.conversion import Convert, _is_bytes, _optional
+from penstock.datastream.formats.conversion import Convert, _optional, is_bytes
 
 _BASIC = {
     BasicType.STRING: pa.string(),
@@ -48,7 +48,7 @@ def arrow_type(kind: TypeInformation) -> Any:
         return pa.struct(list(arrow_schema(kind)))
     if isinstance(kind, MapTypeInfo):
         return pa.map_(arrow_type(kind.key_type), arrow_type(kind.value_type))
-    if isinstance(kind, PrimitiveArrayTypeInfo) and _is_bytes(kind):
+    if is_bytes(kind):
         return pa.binary()
     if isinstance(kind, _ElementsTypeInfo):
         return pa.list_(arrow_type(kind.elem_type))

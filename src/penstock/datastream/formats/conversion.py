@@ -14,6 +14,8 @@ from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.common.typeinfo.basic import INTEGER_BITS, BasicType, BasicTypeInfo, InstantTypeInfo
 from penstock.common.typeinfo.collections import MapTypeInfo, PrimitiveArrayTypeInfo, _ElementsTypeInfo
 from penstock.common.typeinfo.composite import TupleTypeInfo
+from penstock.common.typeinfo.java_text import shortest_double
+from penstock.common.typeinfo.single import single
 from penstock.common.typeinfo.temporal import DateTypeInfo, LocalTimeTypeInfo, TimestampTypeInfo, TimeTypeInfo
 from penstock.common.types import Row, RowKind, _make_row, _share
 
@@ -23,7 +25,6 @@ POISON = (ValueError, TypeError, OverflowError, RecursionError)
 """What reading a text that is not what it should be may raise."""
 
 _INTEGERS = {BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG, BasicType.BIG_INT}
-_FLOATS = {BasicType.FLOAT, BasicType.DOUBLE}
 
 
 def _integer(value: Any) -> int:
@@ -118,7 +119,7 @@ def reader_of(kind: TypeInformation) -> Convert:
     if isinstance(kind, MapTypeInfo):
         keys, values = reader_of(kind.key_type), reader_of(kind.value_type)
         return _optional(lambda value: {keys(k): values(v) for k, v in _mapping(value).items()})
-    if isinstance(kind, PrimitiveArrayTypeInfo) and _is_bytes(kind):
+    if is_bytes(kind):
         return _optional(lambda value: base64.b64decode(value, validate=True))
     if isinstance(kind, _ElementsTypeInfo):
         element = reader_of(kind.elem_type)
@@ -138,7 +139,9 @@ def _basic_reader(kind: BasicTypeInfo) -> Convert:
     basic_type = kind.basic_type
     if basic_type in _INTEGERS:
         return _fitting(kind, _integer)
-    if basic_type in _FLOATS:
+    if basic_type is BasicType.FLOAT:
+        return lambda value: single(_float(value))
+    if basic_type is BasicType.DOUBLE:
         return _float
     if basic_type is BasicType.BOOLEAN:
         return _boolean
@@ -147,9 +150,13 @@ def _basic_reader(kind: BasicTypeInfo) -> Convert:
     return _fitting(kind, _text) if basic_type is BasicType.CHAR else _text
 
 
-def _is_bytes(kind: PrimitiveArrayTypeInfo) -> bool:
-    element = kind.elem_type
-    return isinstance(element, BasicTypeInfo) and element.basic_type is BasicType.BYTE
+def is_bytes(kind: TypeInformation) -> bool:
+    """Whether a type is that of ``bytes``."""
+    return (
+        isinstance(kind, PrimitiveArrayTypeInfo)
+        and isinstance(kind.elem_type, BasicTypeInfo)
+        and kind.elem_type.basic_type is BasicType.BYTE
+    )
 
 
 def _optional(convert: Convert) -> Convert:
@@ -226,7 +233,7 @@ def _quick_reader(kind: TypeInformation, read: Convert) -> Convert:
                 low, high = -(1 << bits - 1), (1 << bits - 1) - 1
                 return lambda value: value if type(value) is int and low <= value <= high else read(value)
             wanted = int
-        elif kind.basic_type in _FLOATS:
+        elif kind.basic_type is BasicType.DOUBLE:
             wanted = float
         elif kind.basic_type is BasicType.STRING:
             wanted = str
@@ -242,9 +249,11 @@ def writer_of(kind: TypeInformation | None) -> Convert:
     if isinstance(kind, MapTypeInfo):
         values = writer_of(kind.value_type)
         return _optional(lambda value: {_key(k): values(v) for k, v in value.items()})
-    if isinstance(kind, _ElementsTypeInfo) and not (isinstance(kind, PrimitiveArrayTypeInfo) and _is_bytes(kind)):
+    if isinstance(kind, _ElementsTypeInfo) and not is_bytes(kind):
         element = writer_of(kind.elem_type)
         return _optional(lambda value: [element(part) for part in value])
+    if isinstance(kind, BasicTypeInfo) and kind.basic_type is BasicType.FLOAT:
+        return _optional(lambda value: shortest_double(single(value)))
     return plain_value
 
 

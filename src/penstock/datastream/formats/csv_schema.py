@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from penstock.common.errors import InvalidProgramError
@@ -21,7 +21,12 @@ class Dialect:
     null: str | None = None
     line_separator: str = "\n"
     array_separator: str | None = ";"
+    column_array_separators: Mapping[str, str] = field(default_factory=dict)
     comments: bool = False
+
+    def array_separator_of(self, column: str) -> str | None:
+        """What stands between the elements of a column."""
+        return self.column_array_separators.get(column, self.array_separator)
 
 
 @dataclass(frozen=True)
@@ -79,11 +84,14 @@ class CsvSchemaBuilder:
     def add_array_column(
         self, name: str, separator: str = ";", element_type: TypeInformation | None = None
     ) -> CsvSchemaBuilder:
-        """A column of several values; the separator is one for all columns."""
-        self._with(array_separator=separator)
+        """A column of several values with a separator between them."""
+        self._with(column_array_separators={**self._dialect.column_array_separators, name: separator})
         return self._add(name, Types.BASIC_ARRAY(element_type or Types.STRING()))
 
     def add_columns_from(self, schema: CsvSchema) -> CsvSchemaBuilder:
+        """The columns of another schema, with the separators of their arrays."""
+        separators = {**self._dialect.column_array_separators, **schema.dialect.column_array_separators}
+        self._with(column_array_separators=separators)
         for name, kind in zip(schema, schema.row_type.get_field_types(), strict=True):
             self._add(name, kind)
         return self
@@ -96,7 +104,7 @@ class CsvSchemaBuilder:
 
     def clear_columns(self) -> CsvSchemaBuilder:
         self._columns.clear()
-        return self
+        return self._with(column_array_separators={})
 
     def set_column_separator(self, char: str) -> CsvSchemaBuilder:
         return self._with(separator=_one(char, "column separator"))
@@ -117,6 +125,7 @@ class CsvSchemaBuilder:
         return self._with(line_separator=separator)
 
     def set_array_element_separator(self, separator: str) -> CsvSchemaBuilder:
+        """The separator of arrays whose column says none."""
         return self._with(array_separator=separator)
 
     def disable_array_element_separator(self) -> CsvSchemaBuilder:
@@ -147,7 +156,7 @@ class CsvSchemaBuilder:
         return self
 
     def set_use_header(self, use: bool = True) -> CsvSchemaBuilder:
-        """The first line of each file names its columns, in any order."""
+        """The first line of each file names its columns, in any order; other names than the schema's are skipped."""
         self._use_header = use
         return self
 

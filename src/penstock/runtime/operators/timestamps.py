@@ -160,9 +160,12 @@ class TimestampsAndWatermarksOperator(StreamOperator):
     def _assign(self, values: Values, timestamps: Timestamps) -> Timestamps:
         assigner = self.strategy.timestamp_assigner
         if assigner is None:
-            if type(self.generator) is NoWatermarksGenerator or not self._built_in:
-                return timestamps  # a generator of the user's own may do without
-            stamps = [None] * len(values) if timestamps is None else timestamps
+            if type(self.generator) is NoWatermarksGenerator or not self._built_in or timestamps is None:
+                return timestamps  # records may do without a timestamp until an operator needs it
+            if None in timestamps:
+                self._latest = max((stamp for stamp in timestamps if stamp is not None), default=MIN_WATERMARK)
+                return timestamps
+            stamps = timestamps
         else:
             stamps = self._extract(assigner, values, timestamps)
         if set(map(type, stamps)) != {int}:
@@ -223,13 +226,11 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         )
 
     def _missing(self, value: Any) -> PenstockError:
-        reason = (
-            "the record has no timestamp and the watermark strategy has no timestamp assigner: "
-            "add one by with_timestamp_assigner()"
-            if self.strategy.timestamp_assigner is None
-            else "the timestamp assigner returned None: return milliseconds since the epoch as an int"
+        return MissingTimestampError(
+            "the timestamp assigner returned None: return milliseconds since the epoch as an int",
+            operator_name=self.context.operator_name,
+            record=value,
         )
-        return MissingTimestampError(reason, operator_name=self.context.operator_name, record=value)
 
     # -- watermarks and idleness --------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 Off unless a type was declared. When it is on, records of the usual Python classes are passed by a predicate compiled
 for the type; only what the predicate does not know goes through the type's own, slower `validate`, and gets the form
-of the type. Rows get the names of their type on the way.
+of the type. On the way, rows get the names of their type and FLOATs are rounded to 32 bits.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import Any
 
 from penstock.common.errors import TypeMismatchError
 from penstock.common.typeinfo import BasicTypeInfo, PickledBytesTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
+from penstock.common.typeinfo.base import checked_type
 from penstock.common.types import Row
 from penstock.runtime.operator import OperatorContext, Output, StreamOperator, Timestamps, Values
-from penstock.runtime.operators.row_names import compile_form, compile_names
+from penstock.runtime.operators.record_form import compile_form, compile_serialized, holds_floats
 
 Predicate = Callable[[Any], bool]
 
@@ -34,8 +35,14 @@ _MAX_DEPTH = 4
 
 def declare_output_type(operator: StreamOperator, output_type: TypeInformation | None) -> None:
     """Have the records that `operator` emits checked (see `checked_output`)."""
-    if _says_something(output_type):
+    if output_type is not None and _says_something(checked_type(output_type, "the output type")):
         operator.output_type = output_type
+
+
+def declare_kept_type(operator: StreamOperator, kept_type: TypeInformation | None) -> None:
+    """Round the FLOATs of results that have the type of the operator's input: sums of FLOATs are FLOATs."""
+    if kept_type is not None and holds_floats(kept_type):
+        operator.output_type = kept_type
 
 
 def checked_output(output: Output, operator: StreamOperator, context: OperatorContext) -> Output:
@@ -61,8 +68,8 @@ class TypeCheckedOutput:
         "_accept",
         "_context",
         "_form",
-        "_name_rows",
         "_output",
+        "_serialized",
         "_type",
         "_what",
         "emit_status",
@@ -76,7 +83,7 @@ class TypeCheckedOutput:
         self._context = context
         self._accept = compile_predicate(output_type)
         self._form = compile_form(output_type)
-        self._name_rows = compile_names(output_type)
+        self._serialized = compile_serialized(output_type)
         self.emit_watermark = output.emit_watermark
         self.emit_status = output.emit_status
 
@@ -89,8 +96,8 @@ class TypeCheckedOutput:
             form = self._form
             if form is not None:
                 values = [value if accept(value) else form(value) for value in values]
-        name_rows = self._name_rows
-        self._output.emit(values if name_rows is None else [name_rows(value) for value in values], timestamps)
+        serialized = self._serialized
+        self._output.emit(values if serialized is None else [serialized(value) for value in values], timestamps)
 
     def _validate(self, values: Values) -> None:
         found = self._type.first_mismatch(values)

@@ -1,8 +1,8 @@
 """Records get the form of the type that was declared for them, as if they had been written and read by that type.
 
 In PyFlink a record goes through the serializer of its type: behind it, a row has the field names of the type, and so
-have the rows inside it; an int where a float was declared is a float, and a list where a tuple was, a tuple. Here
-records are not serialized by type, so this is done where they are emitted.
+have the rows inside it; a FLOAT has 32 bits; an int where a float was declared is a float, and a list where a tuple
+was, a tuple. Here records are not serialized by type, so this is done where they are emitted.
 """
 
 from __future__ import annotations
@@ -11,29 +11,34 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.common.typeinfo import BasicType, BasicTypeInfo, MapTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
-from penstock.common.types import Row
+from penstock.common.typeinfo.single import single
+from penstock.common.types import Row, _make_row
 
 Conform = Callable[[Any], Any]
 _Compile = Callable[[TypeInformation], Conform | None]
 
 
-def compile_names(declared: TypeInformation) -> Conform | None:
-    """A function that names the rows in a value which fits the type; None if there can be no rows in it.
+def compile_serialized(declared: TypeInformation) -> Conform | None:
+    """A function that does to a value of the type's own classes what its serializer does: rows get names, FLOATs are
+    rounded. None if there is nothing to do.
 
     >>> from penstock.common.typeinfo import Types
-    >>> name = compile_names(Types.ROW_NAMED(["word", "n"], [Types.STRING(), Types.INT()]))
-    >>> name(Row("a", 1)), name(("b", 2)), name(Row(n=3, word="c"))
-    (Row(word='a', n=1), Row(word='b', n=2), Row(word='c', n=3))
-    >>> compile_names(Types.INT()) is None
+    >>> serialized = compile_serialized(Types.ROW_NAMED(["word", "n"], [Types.STRING(), Types.FLOAT()]))
+    >>> serialized(Row("a", 0.1)), serialized(("b", 2.0)), serialized(Row(n=3.0, word="c"))
+    (Row(word='a', n=0.10000000149011612), Row(word='b', n=2.0), Row(word='c', n=3.0))
+    >>> compile_serialized(Types.INT()) is None
     True
     """
-    if isinstance(declared, TupleTypeInfo) and not _nested(declared.get_field_types(), compile_names):
+    if isinstance(declared, BasicTypeInfo):
+        return single if declared.basic_type is BasicType.FLOAT else None
+    if isinstance(declared, TupleTypeInfo) and not _nested(declared.get_field_types(), compile_serialized):
         return None
-    return _compile_parts(declared, compile_names)
+    return _compile_parts(declared, compile_serialized)
 
 
 def compile_form(declared: TypeInformation) -> Conform | None:
-    """A function that gives a value which fits the type the form it has behind the type's serializer; None if any has.
+    """A function that gives any value which fits the type the form it has behind the type's serializer; None if every
+    value has it.
 
     >>> from penstock.common.typeinfo import Types
     >>> form = compile_form(Types.TUPLE([Types.STRING(), Types.DOUBLE()]))
@@ -41,8 +46,29 @@ def compile_form(declared: TypeInformation) -> Conform | None:
     (('a', 1.0), ('b', None), True)
     """
     if isinstance(declared, BasicTypeInfo):
-        return _float if declared.basic_type in (BasicType.FLOAT, BasicType.DOUBLE) else None
+        return {BasicType.FLOAT: single, BasicType.DOUBLE: _float}.get(declared.basic_type)
     return _compile_parts(declared, compile_form)
+
+
+def holds_floats(declared: TypeInformation) -> bool:
+    """Whether values of the type have numbers of 32 bits in them.
+
+    >>> from penstock.common.typeinfo import Types
+    >>> holds_floats(Types.LIST(Types.FLOAT())), holds_floats(Types.DOUBLE())
+    (True, False)
+    """
+    if isinstance(declared, BasicTypeInfo):
+        return declared.basic_type is BasicType.FLOAT
+    return any(map(holds_floats, _parts(declared)))
+
+
+def _parts(declared: TypeInformation) -> Sequence[TypeInformation]:
+    if isinstance(declared, (RowTypeInfo, TupleTypeInfo)):
+        return declared.get_field_types()
+    if isinstance(declared, MapTypeInfo):
+        return declared.key_type, declared.value_type
+    inner = [getattr(declared, name, None) for name in ("element_type", "_type_info")]
+    return [part for part in inner if isinstance(part, TypeInformation)]
 
 
 def _float(value: Any) -> Any:
@@ -79,9 +105,12 @@ def _rows(declared: RowTypeInfo, compiled: _Compile) -> Conform:
             return None
         if type(value) is not Row or value._fields != names:
             value = _named(value)
+        if not nested:
+            return value
+        fields = list(value._values)  # a copy: the function may hold the row it has emitted
         for position, inner in nested:
-            value._values[position] = inner(value._values[position])
-        return value
+            fields[position] = inner(fields[position])
+        return _make_row(value._fields, fields, value._row_kind)
 
     def _named(value: Any) -> Row:
         fields = declared._fields(value)
@@ -113,7 +142,7 @@ def _tuples(fields: list[tuple[int, Conform]]) -> Conform:
 def _elements(inner: Conform | None) -> Conform | None:
     if inner is None:
         return None
-    return lambda value: type(value)(map(inner, value)) if isinstance(value, (list, tuple)) else value
+    return lambda value: type(value)(map(inner, value)) if isinstance(value, (list, tuple, set, frozenset)) else value
 
 
 def _maps(key: Conform | None, value: Conform | None) -> Conform | None:

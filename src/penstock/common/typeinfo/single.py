@@ -1,0 +1,19 @@
+"""Numbers of 32 bits: what a FLOAT holds."""
+
+from __future__ import annotations
+
+from ctypes import c_float
+from typing import Any
+
+__all__ = ["single"]
+
+
+def single(value: Any) -> Any:
+    """The number of 32 bits that is nearest to a number, as a Python float; ``None`` stays ``None``.
+
+    Numbers too large for 32 bits become infinite, as Java's cast makes them.
+
+    >>> single(0.1), single(16777217), single(1e39), single(None)
+    (0.10000000149011612, 16777216.0, inf, None)
+    """
+    return None if value is None else c_float(value).value
