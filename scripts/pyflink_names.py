@@ -33,7 +33,7 @@ PACKAGES = ("pyflink.datastream", "pyflink.common")
 # Doors to other systems; everything else is the programming model.
 OUTSIDE = ("pyflink.datastream.connectors", "pyflink.datastream.formats")
 # Systems that there is no client for here.
-WITHOUT_CLIENT = ("Cassandra", "Pulsar")
+WITHOUT_CLIENT = ("Pulsar",)
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def ensure_maven() -> None:
 
 def provide(jobs: set[str]) -> None:
     """Fetch the jars that the jobs need, once, and tell where they are."""
-    from penstock.testing.kafka_broker import maven_jars
+    from penstock.testing.maven import maven_jars
 
     for variable, (users, name, version, artifacts) in _JARS.items():
         if users & jobs:

@@ -83,7 +83,6 @@ def test_what_works_is_code_of_its_own_and_no_method_that_only_refuses():
     [
         "from penstock.datastream.connectors.pulsar import PulsarSource",
         "from penstock.datastream.connectors import PulsarSource",
-        "from penstock.datastream.connectors.cassandra import CassandraSink",
         "from penstock.datastream.functions import JavaFunctionWrapper",
         "import penstock.datastream.connectors.pulsar as pulsar; pulsar.StartCursor",
     ],

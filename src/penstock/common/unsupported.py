@@ -24,7 +24,6 @@ _NO_JAVA = "it belongs to PyFlink's bridge to Java, and there is no Java object 
 
 # Modules of PyFlink that may be missing, and what to do instead.
 _MODULES = {
-    "penstock.datastream.connectors.cassandra": _WRITE_ONE,
     "penstock.datastream.connectors.elasticsearch": _WRITE_ONE,
     "penstock.datastream.connectors.file_system": _SPARK,
     "penstock.datastream.connectors.jdbc": _WRITE_ONE,

@@ -12,40 +12,23 @@ Maven, Java or network has no broker, and :class:`BrokerUnavailableError` says w
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import logging
-import os
-import shutil
 import socket
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-from penstock.common.errors import PenstockError
 from penstock.spark.java import find_java
-from penstock.testing.server import TemporaryServer, end, free_ports
+from penstock.testing.maven import maven_jars
+from penstock.testing.server import ServerUnavailableError, TemporaryServer, end, free_ports
 
-__all__ = ["KAFKA_VERSION", "BrokerUnavailableError", "KafkaBroker", "kafka_jars", "maven_jars"]
+__all__ = ["KAFKA_VERSION", "BrokerUnavailableError", "KafkaBroker", "kafka_jars"]
 
 KAFKA_VERSION = "4.1.0"
 _START_SECONDS = 120.0
 _CLUSTER_ID = "cGVuc3RvY2stdGVzdHMtMQ"
 _QUIET = {"logger": logging.getLogger("penstock.kafka")}
-
-_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>penstock.testing</groupId>
-  <artifactId>jars</artifactId>
-  <version>1</version>
-  <dependencies>{dependencies}</dependencies>
-</project>
-"""
-_DEPENDENCY = (
-    "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>"
-    "<exclusions>{}</exclusions></dependency>"
-)
 
 # One node that is broker and controller. Internal topics have one partition: a broker for tests starts faster so.
 _PROPERTIES = """process.roles=broker,controller
@@ -67,8 +50,7 @@ auto.create.topics.enable=false
 """
 
 
-class BrokerUnavailableError(PenstockError):
-    """There can be no broker on this machine; the message says why."""
+BrokerUnavailableError = ServerUnavailableError
 
 
 class KafkaBroker(TemporaryServer):
@@ -176,39 +158,3 @@ class KafkaBroker(TemporaryServer):
 def kafka_jars() -> Path:
     """The directory with the broker's jars; fetched when it is not there."""
     return maven_jars("kafka", KAFKA_VERSION, [("org.apache.kafka", "kafka_2.13", KAFKA_VERSION)])
-
-
-def maven_jars(name: str, version: str, artifacts: list[tuple[str, str, str]], *, transitive: bool = True) -> Path:
-    """Artifacts (group, name, version) with what they depend on, as a directory of jars in the user's cache."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock"
-    directory = cache / f"{name}-{version}"
-    if (directory / "complete").exists():
-        return directory
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise BrokerUnavailableError(
-            f"the jars of {name} {version} are fetched with Maven, and there is no mvn on PATH: "
-            "install it, for example with apt-get install maven"
-        )
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / f"{name}.lock").open("w") as lock:  # tests may run in several processes
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (directory / "complete").exists():
-            _copy_dependencies(maven, artifacts, directory, transitive=transitive)
-            (directory / "complete").touch()
-    return directory
-
-
-def _copy_dependencies(maven: str, artifacts: list[tuple[str, str, str]], directory: Path, *, transitive: bool) -> None:
-    everything = "<exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>"
-    exclusions = "" if transitive else everything
-    with tempfile.TemporaryDirectory(prefix="penstock-maven-") as scratch:
-        text = "".join(_DEPENDENCY.format(*artifact, exclusions) for artifact in artifacts)
-        Path(scratch, "pom.xml").write_text(_POM.format(dependencies=text))
-        command = [maven, "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={directory}"]
-        command.append("-DincludeScope=runtime")
-        done = subprocess.run(  # noqa: S603
-            command, cwd=scratch, capture_output=True, text=True, check=False, timeout=600
-        )
-        if done.returncode != 0:
-            raise BrokerUnavailableError(f"Maven could not fetch the jars: {(done.stdout + done.stderr)[-500:]}")

@@ -20,9 +20,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-__all__ = ["TemporaryServer", "free_ports"]
+from penstock.common.errors import PenstockError
+
+__all__ = ["ServerUnavailableError", "TemporaryServer", "free_ports"]
 
 _PR_SET_PDEATHSIG = 1
+
+
+class ServerUnavailableError(PenstockError):
+    """The server cannot run on this machine; the message says why."""
 
 
 class TemporaryServer(ABC):

@@ -10,7 +10,8 @@ import pytest
 from tests.datastream.connectors.servers import free_port, running, temporary_directory, wait_for
 
 from penstock.spark.java import find_java
-from penstock.testing.kafka_broker import BrokerUnavailableError, maven_jars
+from penstock.testing.maven import maven_jars
+from penstock.testing.server import ServerUnavailableError
 
 VERSION = "2.19.1"
 ARTIFACTS = [
@@ -54,7 +55,7 @@ def opensearch():
         pytest.skip("OpenSearch needs Java")
     try:
         jars = maven_jars("opensearch", VERSION, ARTIFACTS)
-    except BrokerUnavailableError as error:
+    except ServerUnavailableError as error:
         pytest.skip(str(error))
     # Spark brings Janino, which compiles the launcher on a runtime without a compiler, and a logger.
     spark = Path(pyspark.__file__).parent / "jars"

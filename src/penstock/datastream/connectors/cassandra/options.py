@@ -1,0 +1,171 @@
+"""Settings of the Cassandra sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, Self
+
+from penstock.common.checks import is_int
+from penstock.common.errors import InvalidProgramError, PenstockError, shorten
+
+__all__ = ["CassandraFailureHandler", "CassandraWriteError", "ClusterBuilder", "ConsistencyLevel", "MapperOptions"]
+
+
+class ConsistencyLevel(Enum):
+    """How many replicas must acknowledge a write. The numbers are those of Cassandra's protocol."""
+
+    ANY = 0
+    ONE = 1
+    TWO = 2
+    THREE = 3
+    QUORUM = 4
+    ALL = 5
+    LOCAL_QUORUM = 6
+    EACH_QUORUM = 7
+    SERIAL = 8
+    LOCAL_SERIAL = 9
+    LOCAL_ONE = 10
+
+
+class MapperOptions:
+    """How mapped dataclasses are written; tuples and rows have their query.
+
+    Options are keywords, or methods as in PyFlink.
+
+    >>> options = MapperOptions(ttl=1800, consistency_level=ConsistencyLevel.ONE)
+    >>> options == MapperOptions().ttl(1800).consistency_level(ConsistencyLevel.ONE)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        ttl: int | None = None,
+        timestamp: int | None = None,
+        consistency_level: ConsistencyLevel | None = None,
+        tracing: bool = False,
+        save_null_fields: bool = True,
+        if_not_exists: bool = False,
+    ) -> None:
+        self._ttl = _at_least(0, ttl, "time to live")
+        self._timestamp = timestamp
+        self._consistency_level = consistency_level
+        self._tracing = tracing
+        self._save_null_fields = save_null_fields
+        self._if_not_exists = if_not_exists
+
+    def ttl(self, ttl: int) -> Self:
+        """Seconds after which a row vanishes."""
+        self._ttl = _at_least(0, ttl, "time to live")
+        return self
+
+    def timestamp(self, timestamp: int) -> Self:
+        """The time of every write, in microseconds since 1970. The default is the time of the batch."""
+        self._timestamp = timestamp
+        return self
+
+    def consistency_level(self, cl: ConsistencyLevel) -> Self:
+        """How many replicas must acknowledge a write."""
+        self._consistency_level = cl
+        return self
+
+    def tracing(self, enabled: bool) -> Self:
+        """Whether Cassandra traces the writes."""
+        self._tracing = enabled
+        return self
+
+    def save_null_fields(self, enabled: bool) -> Self:
+        """Whether a field that is None deletes the column's value. The default is True."""
+        self._save_null_fields = enabled
+        return self
+
+    def if_not_exists(self, enabled: bool) -> Self:
+        """Whether a row that exists is left as it is. This costs a round of consensus for every write."""
+        self._if_not_exists = enabled
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MapperOptions) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class ClusterBuilder:
+    """How to connect to Cassandra. Connections are made in the tasks, so what this holds must be picklable.
+
+    Give the arguments of ``cassandra.cluster.Cluster``, or a function that returns one; or override
+    :meth:`build_cluster`.
+
+    >>> builder = ClusterBuilder(contact_points=["cassandra-1", "cassandra-2"], port=9042)
+    """
+
+    def __init__(self, build: Callable[[], Any] | None = None, **settings: Any) -> None:
+        if build is not None and (settings or not callable(build)):
+            raise InvalidProgramError(
+                "a ClusterBuilder takes a function, or the arguments of cassandra.cluster.Cluster"
+            )
+        self._build = build
+        self._settings = settings
+
+    def build_cluster(self) -> Any:
+        """A new ``cassandra.cluster.Cluster``; not connected yet."""
+        return _new_cluster(self._settings) if self._build is None else self._build()
+
+
+def _new_cluster(settings: dict[str, Any]) -> Any:
+    from cassandra import ProtocolVersion
+    from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, default_lbp_factory
+
+    settings = dict(settings)
+    if "load_balancing_policy" not in settings:
+        # The driver's own default; it warns unless it is given.
+        default = ExecutionProfile(load_balancing_policy=default_lbp_factory())
+        settings.setdefault("execution_profiles", {EXEC_PROFILE_DEFAULT: default})
+    # Every Cassandra since 2.2 speaks version 4. Without a version the driver tries newer ones first, and logs a
+    # warning for each.
+    settings.setdefault("protocol_version", ProtocolVersion.V4)
+    return Cluster(**settings)
+
+
+class CassandraWriteError(PenstockError):
+    """Cassandra did not take a record. The driver's own error is ``__cause__`` where the write failed."""
+
+    def __init__(self, record: str, reason: str) -> None:
+        super().__init__(f"Cassandra did not take the record {record}: {reason}")
+        self.record = record
+        self.reason = reason
+
+
+class CassandraFailureHandler:
+    """Decides what a write that failed means. By default it fails the job.
+
+    Give a function, or override :meth:`on_failure`. Writes that fail because Cassandra is away or busy are tried again
+    first.
+
+    >>> skipped = CassandraFailureHandler(lambda failure: print("skipped:", failure.record))
+    >>> skipped.on_failure(CassandraWriteError("('a', None)", "key may not be null"))
+    skipped: ('a', None)
+    """
+
+    def __init__(self, handler: Callable[[CassandraWriteError], Any] | None = None) -> None:
+        if handler is not None and not callable(handler):
+            raise InvalidProgramError(f"a failure handler takes a function of the failure, got {shorten(handler)}")
+        self._handler = handler
+
+    @staticmethod
+    def no_op() -> CassandraFailureHandler:
+        """The default: any failure fails the job."""
+        return CassandraFailureHandler()
+
+    def on_failure(self, failure: CassandraWriteError) -> None:
+        """Return to skip the record, raise to fail the job."""
+        if self._handler is None:
+            raise failure
+        self._handler(failure)
+
+
+def _at_least(least: int, value: int | None, what: str) -> int | None:
+    if value is not None and (not is_int(value) or value < least):
+        raise InvalidProgramError(f"the {what} must be at least {least}, got {value!r}")
+    return value
