@@ -124,7 +124,7 @@ class OperatorChain:
         clock = environment.clock
         if chained.operator.keyed:
             snapshot.adopt_classes_of_keyed_state(chained.operator_id, chained.name, environment.store)
-            backend = KeyedStateBackend(
+            backend = chained.operator.keyed_backend(
                 chained.operator_id,
                 chained.name,
                 environment.store,

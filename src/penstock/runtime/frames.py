@@ -2,6 +2,7 @@
 
 A frame's payload is a list of elements in stream order: `(values, timestamps)` for records, an int for a watermark,
 a bool for the idle status. So watermarks keep their exact place between records without frames of their own.
+Between table operators, `values` is a column batch (`penstock.runtime.table.batch`) in the place of a list.
 """
 
 from __future__ import annotations

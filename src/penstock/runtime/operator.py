@@ -135,6 +135,8 @@ class StreamOperator:
     makes_watermarks: bool = False
     registers_lazily: bool = False  # may ask for state when the first element needs it, not only in `open`
     per_split: bool = False  # behind a source: wants to know which split its records are from
+    columnar: bool = False  # gets column batches (penstock.runtime.table) in the place of lists of values
+    keyed_backend: type[KeyedStateBackend] = KeyedStateBackend
 
     context: OperatorContext
     output: Output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from typing import Any
 
 from penstock.runtime.frames import Element, encode_frame
 from penstock.runtime.isolation import copy_batch
@@ -77,6 +78,7 @@ class ExchangeOutput:
 
     __slots__ = (
         "_channels",
+        "_columns",
         "_counts",
         "_edge",
         "_elements",
@@ -97,6 +99,7 @@ class ExchangeOutput:
         self._channels = edge.reachable(sender)
         self._elements: list[list[Element]] = [[] for _ in range(edge.receivers)]
         self._counts = [0] * edge.receivers
+        self._columns: Any = None  # the type of column batches, if the records are in columns
         self._sequence = 0
         self.origin = str(sender)
         self._what = f"a record on its way to '{edge.target_name}'"
@@ -106,6 +109,8 @@ class ExchangeOutput:
     def emit(self, values: Values, timestamps: Timestamps) -> None:
         """Partition a batch."""
         self.records += len(values)
+        if type(values) is not list:
+            self._columns = type(values)
         for channel, part, stamps in self._partitioner.route(values, timestamps):
             self._elements[channel].append((part, stamps))
             self._counts[channel] += len(part)
@@ -141,6 +146,8 @@ class ExchangeOutput:
     def _ship(self, channel: int) -> None:
         elements, self._elements[channel] = self._elements[channel], []
         self._counts[channel] = 0
+        if self._columns is not None and len(elements) > 1:
+            elements = self._columns.merge_elements(elements)
         edge = self._edge
         frame = encode_frame(edge.id, edge.target_level, self.origin, self._sequence, elements, self._what)
         self._send(channel, frame)

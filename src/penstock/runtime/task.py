@@ -39,7 +39,8 @@ class StreamTask:
             self.valve.restore(valve_state)
         self.chain = OperatorChain(vertex, edges, subtask, environment, self._send, operator_states)
         self._head = self.chain.operators[0]
-        self._sorted = SortedKeyedInput(self._head) if environment.batch_execution and self._head.keyed else None
+        sorts = environment.batch_execution and self._head.keyed and not self._head.columnar
+        self._sorted = SortedKeyedInput(self._head) if sorts else None
         self._deltas = MetricDeltas(self.chain)
         self._records_in = 0
         self._bytes_in = 0

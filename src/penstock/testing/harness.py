@@ -18,7 +18,6 @@ from penstock.metrics import MetricGroup
 from penstock.runtime.operator import JobInfo, OperatorContext, StreamOperator, Timestamps, Values
 from penstock.runtime.runtime_context import StreamingRuntimeContext
 from penstock.runtime.stage import BatchClock
-from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.state.keyed_store import KeyedStateFactory
 from penstock.runtime.state.operator_state import OperatorStateBackend
 from penstock.runtime.state.pages import MemoryPageStore
@@ -83,7 +82,7 @@ class OneInputOperatorHarness:
         self._checkpoint = 0
         backend = states = None
         if operator.keyed:
-            backend = KeyedStateBackend("op", name, self.store, max_parallelism, self._directory)
+            backend = operator.keyed_backend("op", name, self.store, max_parallelism, self._directory)
             states = KeyedStateFactory(backend, lambda: self.clock.now)
         runtime_context = StreamingRuntimeContext(
             operator_name=name,

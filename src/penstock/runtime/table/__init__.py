@@ -1,0 +1,1 @@
+"""Table operators: changelog rows in columns. Engine-free, like everything below `penstock.runtime`."""

@@ -1,0 +1,167 @@
+"""The contract of aggregate functions.
+
+An aggregate runs over a batch that is sorted by key (see :mod:`penstock.runtime.table.segments`). Its accumulator is a
+fixed number of fields; :meth:`ColumnAggregate.scan` gives the accumulator behind every row at once. State between
+batches holds the fields as plain Python values.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.runtime.table.column_state import FieldType
+from penstock.runtime.table.segments import Segments
+
+
+@dataclass(slots=True)
+class AggregateInput:
+    """What one aggregate call gets of a batch, in the order of the segments."""
+
+    segments: Segments
+    arguments: list[pa.Array]
+    signs: pa.Int64Array | None
+    """1 for rows that are added and -1 for rows that are taken away; None if all are added."""
+    mask: pa.BooleanArray | None
+    """Rows that count (FILTER); None if all do."""
+
+    def counted(self, column: pa.Array | None = None) -> pa.BooleanArray | None:
+        """Rows that count and whose argument is not NULL; None if that is all of them."""
+        mask = self.mask
+        if column is not None and column.null_count:
+            valid = column.is_valid()
+            mask = valid if mask is None else pc.and_(mask, valid)
+        return mask
+
+    def deltas(self, mask: pa.BooleanArray | None) -> pa.Int64Array:
+        """What every row adds to a count of rows."""
+        ones = pa.repeat(pa.scalar(1, pa.int64()), self.segments.rows) if self.signs is None else self.signs
+        return ones if mask is None else pc.if_else(mask, ones, pa.scalar(0, pa.int64()))
+
+
+@dataclass(slots=True)
+class AggregateScan:
+    """What an aggregate makes of a batch."""
+
+    initial: pa.Array
+    """The result of every segment before its first row."""
+    running: pa.Array
+    """The result behind every row."""
+    fields: list[Any]
+    """The fields of the accumulator at the end of every segment, field by field."""
+
+
+class Aggregate(ABC):
+    """One aggregate call of a query. Picklable; keeps no state of its own."""
+
+    fields: tuple[FieldType, ...]
+    """The types of the fields; None for Python objects."""
+    empty: tuple[Any, ...]
+    """The fields of an accumulator that has seen nothing."""
+    result_type: pa.DataType
+
+    @abstractmethod
+    def scan(self, batch: AggregateInput, fields: list[Any]) -> AggregateScan:
+        """Run over a batch, beginning with these fields for every segment."""
+
+    @abstractmethod
+    def results(self, fields: list[Any]) -> pa.Array:
+        """The results of accumulators."""
+
+    def merge(self, left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
+        """One accumulator of two: sessions that touch, slices that make a window."""
+        raise NotImplementedError(f"{type(self).__name__} cannot merge accumulators")
+
+
+class ColumnAggregate(Aggregate):
+    """An aggregate whose accumulator is columns."""
+
+    types: tuple[pa.DataType, ...]
+    """Of the columns; those of fields with Python objects are made for a batch."""
+
+    @abstractmethod
+    def running(self, batch: AggregateInput, initial: list[pa.Array]) -> list[pa.Array]:
+        """The fields behind every row, from the fields of every segment."""
+
+    @abstractmethod
+    def finish(self, fields: list[pa.Array]) -> pa.Array:
+        """Results of accumulators."""
+
+    def scan(self, batch: AggregateInput, fields: list[Any]) -> AggregateScan:
+        """Columns in, columns out."""
+        initial = self._columns(fields)
+        running = self.running(batch, initial)
+        final: list[Any] = [batch.segments.last(field) for field in running]
+        return AggregateScan(self.finish(initial), self.finish(running), final)
+
+    def results(self, fields: list[Any]) -> pa.Array:
+        """The results of accumulators."""
+        return self.finish(self._columns(fields))
+
+    def _columns(self, fields: list[Any]) -> list[pa.Array]:
+        return [
+            field if isinstance(field, pa.Array) else pa.array(field, type_)
+            for field, type_ in zip(fields, self.types, strict=True)
+        ]
+
+
+class RowAggregate(Aggregate):
+    """An aggregate whose accumulator is one Python object, changed in place row by row."""
+
+    fields = (None,)
+    empty = (None,)
+
+    @abstractmethod
+    def create(self) -> Any:
+        """A new accumulator."""
+
+    @abstractmethod
+    def accumulate(self, accumulator: Any, *values: Any) -> None:
+        """Add a row."""
+
+    def retract(self, accumulator: Any, *values: Any) -> None:
+        """Take a row away."""
+        raise NotImplementedError(f"{type(self).__name__} cannot take rows away")
+
+    @abstractmethod
+    def value(self, accumulator: Any) -> Any:
+        """The result."""
+
+    def scan(self, batch: AggregateInput, fields: list[Any]) -> AggregateScan:
+        """Row after row, key after key."""
+        rows = list(zip(*(self.arguments(column) for column in batch.arguments), strict=True))
+        if not batch.arguments:
+            rows = [()] * batch.segments.rows
+        signs = [1] * len(rows) if batch.signs is None else batch.signs.to_pylist()
+        counts = None if batch.mask is None else batch.mask.to_pylist()
+        initial, running, final = [], [], []
+        for known, start, end in batch.segments.slices(fields[0]):
+            accumulator = self.create() if known is None else known
+            result = self.value(accumulator)
+            initial.append(result)
+            for row in range(start, end):
+                if counts is None or counts[row]:
+                    if signs[row] > 0:
+                        self.accumulate(accumulator, *rows[row])
+                    else:
+                        self.retract(accumulator, *rows[row])
+                    result = self.value(accumulator)
+                running.append(result)
+            final.append(accumulator)
+        return AggregateScan(self.column(initial), self.column(running), [final])
+
+    def results(self, fields: list[Any]) -> pa.Array:
+        """The results of accumulators."""
+        return self.column([self.value(self.create() if known is None else known) for known in fields[0]])
+
+    def arguments(self, column: pa.Array) -> list[Any]:
+        """The values of an argument as Python objects."""
+        return list(column.to_pylist())
+
+    def column(self, values: list[Any]) -> pa.Array:
+        """Results as a column."""
+        return pa.array(values, self.result_type)

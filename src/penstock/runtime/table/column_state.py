@@ -1,0 +1,437 @@
+"""Keyed state in columns: the same pages in the store as other keyed state, another form in memory.
+
+Every key that is in memory has a number, its *row*. A field of the state is one column over all rows, so an operator
+reads and writes the state of thousands of keys by a few calls. A page in the store is what
+:mod:`penstock.runtime.state.page_table` writes for a slot that holds a tuple of the fields: savepoints, rescaling and
+queries need not know the difference. Timers are not supported.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.common.errors import StateAccessError
+from penstock.runtime.key_groups import key_hash
+from penstock.runtime.serialization import dumps
+from penstock.runtime.state.backend import KeyedStateBackend
+from penstock.runtime.state.pages import FIRST_SLOT, Entry, Page, PageDirectory, decode_page
+from penstock.runtime.table.batch import int64_column
+from penstock.runtime.table.key_hash import key_hashes
+from penstock.runtime.table.keys import GroupedRows
+from penstock.runtime.table.segments import sort_small_numbers
+
+try:  # not required: with it, many numbers are written by one call
+    import numpy as np
+except ImportError:
+    np = None  # type: ignore[assignment]
+
+_FIRST_CAPACITY = 1_024
+_SAMPLE = 32
+_CODES = {pa.int64(): "q", pa.float64(): "d"}
+_NOWHERE = -1  # the page of a row that is not in use
+
+FieldType = pa.DataType | None
+"""int64 and float64 are stored as numbers; None is for Python objects of any kind."""
+
+
+class KeyRows:
+    """The rows of some keys: what :meth:`ColumnStateBackend.rows_of` gives and the other methods take."""
+
+    __slots__ = ("column", "list")
+
+    def __init__(self, rows: list[int]) -> None:
+        self.list = rows
+        self.column = int64_column(array("q", rows))
+
+
+class NumberField:
+    """A field of numbers without NULL."""
+
+    __slots__ = ("_cells", "_type")
+
+    def __init__(self, type_: pa.DataType) -> None:
+        self._type = type_
+        self._cells: array[Any] = array(_CODES[type_])
+
+    def grow(self, capacity: int) -> None:
+        """Make room for more rows. The memory of the old ones may be in use by a column: it is copied."""
+        grown = array(self._cells.typecode, bytes(8 * capacity))
+        grown[: len(self._cells)] = self._cells
+        self._cells = grown
+
+    def gather(self, rows: KeyRows) -> pa.Array:
+        """The values of some rows."""
+        whole = pa.Array.from_buffers(self._type, len(self._cells), [None, pa.py_buffer(self._cells)])
+        return whole.take(rows.column)
+
+    def fill(self, start: int, count: int, value: Any) -> None:
+        """Give neighbouring rows the same value."""
+        self._cells[start : start + count] = array(self._cells.typecode, [value]) * count
+
+    def put(self, row: int, value: Any) -> None:
+        """Give one row a value."""
+        self._cells[row] = value
+
+    def scatter(self, rows: KeyRows, values: Any) -> None:
+        """Give some rows new values."""
+        cells = self._cells
+        if np is not None and isinstance(values, pa.Array):
+            np.frombuffer(cells, cells.typecode)[rows.column.to_numpy()] = values.to_numpy()
+            return
+        for row, value in zip(rows.list, values.to_pylist() if isinstance(values, pa.Array) else values, strict=True):
+            cells[row] = value
+
+    def values(self, rows: KeyRows) -> list[Any]:
+        """The values of some rows as Python objects."""
+        return list(self.gather(rows).to_pylist())
+
+
+class ObjectField:
+    """A field of Python objects."""
+
+    __slots__ = ("_cells",)
+
+    def __init__(self) -> None:
+        self._cells: list[Any] = []
+
+    def grow(self, capacity: int) -> None:
+        """Make room for more rows."""
+        self._cells += [None] * (capacity - len(self._cells))
+
+    def gather(self, rows: KeyRows) -> list[Any]:
+        """The objects of some rows."""
+        cells = self._cells
+        return [cells[row] for row in rows.list]
+
+    values = gather
+
+    def fill(self, start: int, count: int, value: Any) -> None:
+        """Give neighbouring rows the same object, which cannot change."""
+        self._cells[start : start + count] = [value] * count
+
+    def put(self, row: int, value: Any) -> None:
+        """Give one row an object."""
+        self._cells[row] = value
+
+    def scatter(self, rows: KeyRows, values: Any) -> None:
+        """Give some rows new objects."""
+        cells = self._cells
+        for row, value in zip(rows.list, values.to_pylist() if isinstance(values, pa.Array) else values, strict=True):
+            cells[row] = value
+
+
+class ColumnStateBackend(KeyedStateBackend):
+    """The keyed state of a table operator. Call :meth:`define` once, before any other method."""
+
+    __slots__ = (
+        "_capacity",
+        "_dirty",
+        "_empty",
+        "_fields",
+        "_free",
+        "_hashes",
+        "_loaded",
+        "_page_of",
+        "_sizes",
+        "_top",
+        "_unsized",
+        "index",
+        "keys_by_row",
+    )
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.index: dict[Any, int] = {}
+        self.keys_by_row: list[Any] = []
+        self._fields: list[NumberField | ObjectField] = []
+        self._empty: tuple[Any, ...] = ()
+        self._capacity = 0
+        self._top = 0  # rows from here on were never used
+        self._free: list[int] = []
+        self._page_of = array("q")
+        self._hashes = array("q")
+        self._loaded: dict[int, int] = {}  # page -> batch in which it was last used
+        self._dirty: set[int] = set()
+        self._sizes: dict[int, int] = {}  # bytes of the pages in memory, as last read or written
+        self._unsized: list[int] = []  # rows of keys that no page in the store has
+
+    def define(self, name: str, fields: Sequence[tuple[FieldType, Any]]) -> None:
+        """Register the state: the type of each field, and its value for a new key."""
+        self.register(name, "table state")
+        self._fields = [ObjectField() if kind is None else NumberField(kind) for kind, _ in fields]
+        self._empty = tuple(initial for _, initial in fields)
+
+    # -- many keys at once --------------------------------------------------------------------------------------
+
+    def rows_of(self, grouped: GroupedRows) -> KeyRows:
+        """The rows of keys; a key without state gets a row with the fields of a new key."""
+        keys = grouped.keys
+        rows: list[Any] = list(map(self.index.get, keys))
+        if None in rows:
+            missing = [position for position, row in enumerate(rows) if row is None]
+            for position, row in zip(missing, self._find(grouped, missing), strict=True):
+                rows[position] = row
+        return KeyRows(rows)
+
+    def gather(self, rows: KeyRows) -> list[Any]:
+        """The fields of some rows, each a column of numbers or a list of objects."""
+        return [field.gather(rows) for field in self._fields]
+
+    def scatter(self, rows: KeyRows, fields: Sequence[Any]) -> None:
+        """Give some rows new fields."""
+        for field, values in zip(self._fields, fields, strict=True):
+            field.scatter(rows, values)
+        self._touch(rows)
+
+    def remove(self, rows: list[int]) -> None:
+        """Forget the keys of some rows."""
+        for row in rows:
+            page = self._page_of[row]
+            self._dirty.add(page)
+            self._release(row)
+
+    def _touch(self, rows: KeyRows) -> None:
+        whole = int64_column(self._page_of)
+        pages = pc.unique(whole.take(rows.column)).to_pylist()
+        self._dirty.update(pages)
+        for page in pages:
+            self._loaded[page] = self._batch
+
+    def all_rows(self) -> KeyRows:
+        """The rows of all keys; every page is loaded."""
+        for page in range(self.directory.page_count):
+            self._load_page(page)
+        return KeyRows(list(self.index.values()))
+
+    # -- rows of keys -------------------------------------------------------------------------------------------
+
+    def _find(self, grouped: GroupedRows, missing: list[int]) -> list[int]:
+        """The rows of keys that are not in memory: from pages that are loaded now, or new ones."""
+        keys = [grouped.keys[position] for position in missing]
+        chosen = [column.take(pa.array(missing)) for column in grouped.columns]
+        hashes = pc.divide(key_hashes(chosen, len(keys)), pa.scalar(self.max_parallelism, pa.uint64())).cast(pa.int64())
+        pages = self._pages_of(hashes)
+        unread = set(pc.unique(pages).to_pylist()) - self._loaded.keys()
+        if unread:
+            for page in unread:
+                self._load_page(page)
+            found = list(map(self.index.get, keys))
+            new = [position for position, row in enumerate(found) if row is None]
+            if len(new) < len(found):
+                added = iter(self._add([keys[i] for i in new], hashes.take(pa.array(new, pa.int64()))))
+                return [next(added) if row is None else row for row in found]
+        return self._add(keys, hashes)
+
+    def _pages_of(self, hashes: pa.Int64Array) -> pa.Int64Array:
+        """The page of each hash: :meth:`PageDirectory.index_of` for a column."""
+        bits, split = self.directory.bits, self.directory.split
+        index = pc.bit_wise_and(hashes, pa.scalar((1 << bits) - 1, pa.int64()))
+        if not split:
+            return index
+        finer = pc.bit_wise_and(hashes, pa.scalar((2 << bits) - 1, pa.int64()))
+        return pc.if_else(pc.less(index, pa.scalar(split, pa.int64())), finer, index)
+
+    def _add(self, keys: list[Any], hashes: pa.Int64Array, fields: Sequence[Sequence[Any]] | None = None) -> list[int]:
+        """Rows for keys that have none; new keys unless their fields are given."""
+        count = len(keys)
+        if fields is None and len(self._free) >= count:  # rows of keys that are gone
+            rows, self._free = self._free[:count], self._free[count:]
+            for row, key in zip(rows, keys, strict=True):
+                self.keys_by_row[row] = key
+                for field, value in zip(self._fields, self._empty, strict=True):
+                    field.put(row, value)
+            for row, page, code in zip(rows, self._pages_of(hashes).to_pylist(), hashes.to_pylist(), strict=True):
+                self._page_of[row], self._hashes[row] = page, code
+        else:
+            start, self._top = self._top, self._top + count
+            if self._top > self._capacity:
+                self._grow_columns(max(_FIRST_CAPACITY, 2 * self._capacity, self._top))
+            rows = list(range(start, self._top))
+            self.keys_by_row += keys
+            self._page_of[start : self._top] = array("q", self._pages_of(hashes).to_pylist())
+            self._hashes[start : self._top] = array("q", hashes.to_pylist())
+            for position, field in enumerate(self._fields):
+                if fields is None:
+                    field.fill(start, count, self._empty[position])
+                else:
+                    field.scatter(KeyRows(rows), fields[position])
+        self.index.update(zip(keys, rows, strict=True))
+        if fields is None:
+            self._unsized += rows
+        return rows
+
+    def _release(self, row: int) -> None:
+        del self.index[self.keys_by_row[row]]
+        self.keys_by_row[row] = None
+        self._page_of[row] = _NOWHERE
+        self._free.append(row)
+
+    def _grow_columns(self, capacity: int) -> None:
+        self._capacity = capacity
+        for field in self._fields:
+            field.grow(capacity)
+        self._page_of = _grown(self._page_of, capacity)
+        self._hashes = _grown(self._hashes, capacity)
+
+    # -- pages --------------------------------------------------------------------------------------------------
+
+    def _load_page(self, index: int) -> None:
+        if index in self._loaded:
+            return
+        self._loaded[index] = self._batch
+        blob = self._store.get(self._page_id(index))
+        if blob is None:
+            return
+        self._sizes[index] = len(blob)
+        self._resident += len(blob)
+        entries, _ = decode_page(blob, self._width)
+        stored = [(key, values) for key, _, _, values in entries if values is not None]
+        keys = [key for key, _ in stored]
+        codes = array("q", [key_hash(key) // self.max_parallelism for key in keys])
+        self._add(keys, int64_column(codes), list(zip(*(values for _, values in stored), strict=True)))
+
+    def _rows_in(self, pages: set[int]) -> Iterator[tuple[int, list[int]]]:
+        """The rows of some pages, page by page, those without rows included."""
+        used = int64_column(self._page_of).slice(0, self._top)
+        chosen = pc.indices_nonzero(pc.is_in(used, pa.array(sorted(pages), pa.int64()))).cast(pa.int64())
+        page_of = used.take(chosen)
+        if len(chosen):
+            order = sort_small_numbers(page_of.cast(pa.int32()), self.directory.page_count)
+            rows, runs = chosen.take(order).to_pylist(), pc.run_end_encode(page_of.take(order))
+            start = 0
+            for page, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+                yield page, rows[start:end]
+                start = end
+                pages.discard(page)
+        for page in sorted(pages):
+            yield page, []
+
+    def _write_rows(self, index: int, rows: list[int]) -> None:
+        before, size = self._sizes.get(index, 0), 0
+        if rows:
+            keys_by_row = self.keys_by_row
+            where = KeyRows(rows)
+            values = list(zip(*(field.values(where) for field in self._fields), strict=True))
+            columns = [[keys_by_row[row] for row in rows], None, None, values]
+            blob = dumps(columns, f"state of operator '{self.operator_name}'")
+            self._store.put(self._page_id(index), blob)
+            size = len(blob)
+        elif before:
+            self._store.remove(self._page_id(index))
+        self._sizes[index] = size
+        self.directory.total_bytes += size - before
+        self._resident += size - before
+
+    def _peek(self, index: int) -> Page:
+        """A page as other keyed state has it, for savepoints and queries."""
+        if index not in self._loaded:
+            return super()._peek(index)
+        page = Page(index)
+        for _, rows in self._rows_in({index}):
+            tuples = zip(*(field.values(KeyRows(rows)) for field in self._fields), strict=True)
+            for row, values in zip(rows, tuples, strict=True):
+                page.entries[self.keys_by_row[row]] = [page, None, None, values]
+        return page
+
+    # -- end of a batch -----------------------------------------------------------------------------------------
+
+    def snapshot(self, now: int) -> PageDirectory:
+        """Write the pages with changed rows."""
+        if self.wary:
+            self._fresh = [self.keys_by_row[row] for row in self._unsized if self._page_of[row] != _NOWHERE]
+            self._compare_fresh_keys()
+            self._fresh.clear()
+        self._make_pages()
+        if self._dirty:
+            dirty, self._dirty = self._dirty, set()
+            for page, rows in self._rows_in(dirty):
+                self._write_rows(page, rows)
+        self.timer_index.write()
+        self._batch += 1
+        self._evict()
+        return self.directory
+
+    def _make_pages(self) -> None:
+        """More pages, if there is more state than they should hold."""
+        rows, self._unsized = self._unsized, []
+        new = 0
+        if len(rows) >= 2 * _SAMPLE:
+            some = [row for row in rows[:: len(rows) // _SAMPLE] if self._page_of[row] != _NOWHERE]
+            columns = [
+                [self.keys_by_row[row] for row in some],
+                *(field.values(KeyRows(some)) for field in self._fields),
+            ]
+            new = len(dumps(list(zip(*columns, strict=True)), self.operator_name)) * len(rows) // max(1, len(some))
+        directory = self.directory
+        wanted = math.ceil((directory.total_bytes + new) / self._page_bytes)
+        if wanted > 2 * directory.page_count:
+            for page in range(directory.page_count):
+                self._load_page(page)
+            directory.bits = max(directory.bits, (2 * wanted - 1).bit_length())  # room to grow
+            directory.split = 0
+            self._dirty.update(self._loaded)
+            self._readdress(list(self.index.values()))
+            self._loaded = dict.fromkeys(range(directory.page_count), self._batch)
+            return
+        for _ in range(min(64, wanted - directory.page_count)):
+            old, new_page = directory.add_page()
+            self._load_page(old)
+            self._loaded[new_page] = self._batch
+            self._readdress([row for _, rows in self._rows_in({old}) for row in rows])
+            self._dirty |= {old, new_page}
+
+    def _readdress(self, rows: list[int]) -> None:
+        """Give rows the page that they belong to now."""
+        where = KeyRows(rows)
+        pages = self._pages_of(int64_column(self._hashes).take(where.column)).to_pylist()
+        page_of = self._page_of
+        for row, page in zip(rows, pages, strict=True):
+            page_of[row] = page
+        self._dirty.update(pages)
+
+    def _evict(self) -> None:
+        """Drop the pages used longest ago from memory when the budget is exceeded."""
+        if self.memory_budget is None or self._resident <= self.memory_budget:
+            return
+        oldest_first = sorted(self._loaded, key=lambda page: (self._loaded[page], -page))
+        leaving: set[int] = set()
+        resident = self._resident
+        for page in oldest_first:
+            if resident <= self.memory_budget:
+                break
+            resident -= self._sizes.get(page, 0)
+            leaving.add(page)
+        for page, rows in list(self._rows_in(set(leaving))):
+            for row in rows:
+                self._release(row)
+            self._resident -= self._sizes.pop(page, 0)
+            del self._loaded[page]
+
+    # -- what other keyed state can do --------------------------------------------------------------------------
+
+    def activate(self, key: Any) -> Entry:
+        """Not here: columns have no entry of a single key."""
+        raise StateAccessError(f"the state of operator '{self.operator_name}' is in columns: use rows_of()")
+
+    def keys(self, slot: int | None = None) -> Iterator[Any]:
+        """Every key that has state."""
+        for page in range(self.directory.page_count):
+            self._load_page(page)
+        return iter(list(self.index))
+
+    @property
+    def slot(self) -> int:
+        """The slot in which other keyed state would have the tuple of fields."""
+        return FIRST_SLOT
+
+
+def _grown(cells: array[int], capacity: int) -> array[int]:
+    grown = array("q", bytes(8 * capacity))
+    grown[: len(cells)] = cells
+    return grown
