@@ -160,7 +160,9 @@ def kafka():
     try:
         # What a broker does now and then, it does often here: tests wait for it.
         often = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200", "log.cleaner.backoff.ms": "200"}
-        broker = KafkaBroker(properties=often).start()
+        # Records of 1970, as tests have them, are older than any time to keep them.
+        for_good = {"log.retention.ms": "-1"}
+        broker = KafkaBroker(properties={**often, **for_good}).start()
     except BrokerUnavailableError as error:
         pytest.skip(str(error))
     yield Kafka(broker)
