@@ -32,6 +32,7 @@ ERRORS = [
     errors.EnvironmentStoppedError("stopped"),
     errors.CheckpointError("damaged"),
     JobExecutionError("lost", job_id="0" * 32),
+    errors.StorageError("no space left"),
     errors.RetryCommitError("busy"),
     errors.RecordFormatError("no JSON", message=b"{"),
     errors.SavepointError("damaged"),

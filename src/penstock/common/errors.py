@@ -22,6 +22,7 @@ __all__ = [
     "SavepointError",
     "SerializationError",
     "StateAccessError",
+    "StorageError",
     "TypeMismatchError",
     "UnsupportedFeatureError",
     "UserFunctionError",
@@ -193,6 +194,10 @@ class JobExecutionError(PenstockError):
     def __init__(self, message: str, *, job_id: str | None = None) -> None:
         self.job_id = job_id
         super().__init__(message)
+
+
+class StorageError(JobExecutionError):
+    """A directory cannot be written: it is full, gone, read-only, or no directory. The message says what to do."""
 
 
 class JobCancelledError(JobExecutionError):

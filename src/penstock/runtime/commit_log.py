@@ -12,7 +12,7 @@ import pickle
 from pathlib import Path
 from typing import Any
 
-from penstock.runtime.checked_file import read_checked, write_checked
+from penstock.runtime.checked_file import make_directory, read_checked, write_checked
 from penstock.runtime.serialization import dumps
 
 
@@ -34,7 +34,7 @@ class CommitLog:
         self.uncertain: set[int] = set()
         """Entries that may be committed: somebody was at it, another process or this one, and did not come back."""
         if self._directory is not None:
-            self._directory.mkdir(parents=True, exist_ok=True)
+            make_directory(self._directory)
             for path in self._directory.glob("*.log"):
                 self._entries[int(path.stem)] = pickle.loads(read_checked(path))
             self.uncertain.update(self._entries)

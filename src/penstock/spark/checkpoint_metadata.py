@@ -19,6 +19,7 @@ from penstock.graph.job_graph import JobGraph
 from penstock.runtime.savepoint.restore import adopt_max_parallelism
 from penstock.runtime.union_states import UnionFiles
 from penstock.spark.moved_checkpoint import put_right
+from penstock.spark.storage_failures import checkpoint_gone, local_path_of, unwritable
 
 _FILE = "penstock.json"
 _VERSION = 2
@@ -52,6 +53,8 @@ class CheckpointDirectory:
     def __init__(self, spark: SparkSession, location: str) -> None:
         self._spark = spark
         self.location = location
+        self.local_path = local_path_of(self.qualified())
+        """Where the directory is on this machine, if it is."""
         self._known = self._read()
 
     # -- following a job that was rescaled ----------------------------------------------------------------------
@@ -222,15 +225,24 @@ class CheckpointDirectory:
         file_system, path = self._path(name)
         folder, _, last = name.rpartition("/")
         _, temporary = self._path(f"{folder}/.{last}.tmp" if folder else f".{last}.tmp")
-        file_system.mkdirs(path.getParent())
-        stream = file_system.create(temporary, True)
         try:
-            stream.write(bytearray(content))
-        finally:
-            stream.close()
-        if not file_system.rename(temporary, path):  # who cannot replace a file has to remove it first
-            file_system.delete(path, False)
-            file_system.rename(temporary, path)
+            file_system.mkdirs(path.getParent())
+            stream = file_system.create(temporary, True)
+            try:
+                stream.write(bytearray(content))
+            finally:
+                stream.close()
+            if not file_system.rename(temporary, path):  # who cannot replace a file has to remove it first
+                file_system.delete(path, False)
+                file_system.rename(temporary, path)
+        except Py4JError as error:
+            reason = str(getattr(error, "java_exception", error))
+            raise unwritable(self.location, self.local_path, reason) from None
+
+    def check_presence(self) -> None:
+        """Refuse to go on if somebody has deleted the directory: Spark would make a new one, without the state."""
+        if self.local_path is not None and self._known is not None and not (self.local_path / _FILE).exists():
+            raise checkpoint_gone(self.location)
 
     def delete(self, name: str) -> None:
         """Remove a file or a directory below; harmless if it is gone."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import shutil
 import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -47,9 +45,9 @@ from penstock.spark.restarts import Restarts
 from penstock.spark.session import SparkEndedError, failure_of
 from penstock.spark.source_server import SourceServer
 from penstock.spark.start_failures import WorkerStartError
+from penstock.spark.storage_failures import explain_storage, local_path_of
 from penstock.spark.worker_pools import forget_dead_pools
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")
 # How long the running batch of a cancelled job may take. What it has done is done again if the job goes on.
 _CANCEL_SECONDS = 3.0
 
@@ -109,16 +107,20 @@ class JobMaster:
             self.life.becomes(JobStatus.CREATED)
             while True:
                 try:
+                    checkpoint.check_presence()
                     self._place_frames(restarts.attempt, checkpoint, restore)
                     if not self._cancelled.is_set():
                         self._run_attempt(restarts.attempt, checkpoint, restore)
                     break
-                except PenstockError as error:
-                    if self._cancelled.is_set() or self._is_damaged(error):
+                except PenstockError as failure:
+                    if self._cancelled.is_set():
                         raise
-                    pause = restarts.pause_after(error, self.progress.checkpoint_id)
+                    error = explain_storage(failure, checkpoint.local_path, self._spark)
+                    pause = None
+                    if not self._is_damaged(error):
+                        pause = restarts.pause_after(error, self.progress.checkpoint_id)
                     if pause is None:
-                        raise
+                        raise error from None
                     self.life.becomes(JobStatus.RESTARTING)
                     self.progress.restarted(error)
                     if self._cancelled.wait(pause):
@@ -365,6 +367,8 @@ class JobMaster:
             self._refuse_batch()
         reports = decode_all_reports(frames)
         try:
+            if self._directory is not None:
+                self._directory.check_presence()
             self._unions.batch(reports, checkpoint_id)
             self._committers.commit(reports, checkpoint_id)
         except PenstockError as error:
@@ -426,12 +430,6 @@ def _stop_quietly(query: StreamingQuery) -> None:
 
 
 def _directory_beside(checkpoint: str, name: str) -> str | None:
-    """Receive logs and commit logs lie beside the checkpoint if that is on this machine.
-
-    >>> [_directory_beside(f"{scheme}/c", "received") for scheme in ("", "file:", "file://", "hdfs:", "s3://")]
-    ['/c/received', '/c/received', '/c/received', None, None]
-    """
-    scheme = _SCHEME.match(checkpoint)
-    if scheme is not None and scheme.group(1).lower() != "file":
-        return None
-    return str(Path(re.sub("^/+", "/", checkpoint[scheme.end() :] if scheme is not None else checkpoint)) / name)
+    """Receive logs and commit logs lie beside the checkpoint if that is on this machine."""
+    path = local_path_of(checkpoint)
+    return None if path is None else str(path / name)
