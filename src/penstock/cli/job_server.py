@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from penstock.cli.command_line import RunCommand
 from penstock.cli.job_records import JobRecord, JobRecords
 from penstock.cli.progress import describe
 from penstock.common.completable_future import CompletableFuture
@@ -39,8 +40,8 @@ class NoAnswerError(JobExecutionError):
 class JobServer:
     """Lets other processes ask and tell the jobs of this one; starts with the first job."""
 
-    def __init__(self, program: str, records: JobRecords | None = None, log: str | None = None) -> None:
-        self._program = program
+    def __init__(self, command: RunCommand, records: JobRecords | None = None, log: str | None = None) -> None:
+        self._command = command
         self._records = records or JobRecords()
         self._log = log
         self._name = ""
@@ -63,7 +64,11 @@ class JobServer:
             print(f"This job cannot be reached by other commands: {error}", file=sys.stderr)
             return
         status = client.get_job_status().result().name
-        record = JobRecord(job_id, self._name, status, self._program, os.getpid(), time.time(), address, log=self._log)
+        record = JobRecord(
+            *(job_id, self._name, status, self._command.program, os.getpid(), time.time(), address),
+            log=self._log,
+            command=self._command,
+        )
         with contextlib.suppress(OSError):
             self._records.write(record)
             self._records.forget_old()
