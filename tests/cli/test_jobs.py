@@ -10,9 +10,10 @@ from types import SimpleNamespace
 import pytest
 
 from penstock.cli import job_server
+from penstock.cli.command_line import RunCommand, run_options
 from penstock.cli.job_records import JobRecord, JobRecords
 from penstock.cli.job_server import JobServer
-from penstock.cli.main import main
+from penstock.cli.main import build_parser, main
 from penstock.common.completable_future import CompletableFuture
 from penstock.common.errors import JobCancelledError, JobExecutionError, SavepointError
 from penstock.common.job_client import JobClient
@@ -79,7 +80,7 @@ class Client(JobClient):
 def jobs(tmp_path, monkeypatch):
     """Starts jobs of this process, which commands find."""
     monkeypatch.setenv("PENSTOCK_JOBS", str(tmp_path / "jobs"))
-    server = JobServer("/programs/job.py", log="/logs/job.log")
+    server = JobServer(RunCommand("/programs/job.py", [], [], str(tmp_path), detached=True), log="/logs/job.log")
 
     def start(client, name="a job"):
         server.submitting(name)
@@ -153,7 +154,7 @@ def test_stop_is_the_end_with_a_savepoint(jobs, capsys, options, drain):
     assert client.told == [("stop", drain, "/saved")]
     printed = capsys.readouterr().out
     assert "Path: /saved/savepoint-2\n" in printed
-    assert ("penstock run -s /saved/savepoint-2 /programs/job.py" in printed) is not drain
+    assert ("run -d -s /saved/savepoint-2 /programs/job.py" in printed) is not drain
     assert main(["stop", "e"]) == 1
     assert "does not run any more: FINISHED" in capsys.readouterr().err
 
@@ -254,8 +255,89 @@ def test_a_job_whose_process_was_killed_is_lost(jobs, tmp_path, capsys):
     JobRecords().write(record)
     (found,) = JobRecords().all()
     assert found.status == "LOST"
-    assert main(["cancel", "a"]) == 1
+    assert main(["stop", "a"]) == 1
     assert "does not run any more: LOST" in capsys.readouterr().err
+
+
+@pytest.fixture
+def lost(tmp_path):
+    """Writes down a job whose process was killed."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+
+    def write(job_id, started=0.0, **fields):
+        JobRecords().write(JobRecord(job_id, "a job", "RUNNING", "/job.py", gone.pid, started, "socket", **fields))
+
+    return write
+
+
+def test_lost_jobs_are_listed_until_they_are_cancelled(jobs, lost, capsys):
+    lost("a" * 32)
+    jobs(Client("b" * 32))
+    assert main(["list"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in printed[1:3]] == ["LOST", "RUNNING"]
+    assert "penstock status JOB shows how to start it again" in printed[3]
+    assert main(["cancel", "a"]) == 0
+    assert "was lost, and is not listed any more" in capsys.readouterr().out
+    assert main(["list"]) == 0
+    assert "LOST" not in capsys.readouterr().out
+
+
+def test_lost_jobs_are_listed_until_they_are_started_again(jobs, lost):
+    lost("a" * 32, started=1.0)
+    assert [record.job_id[0] for record in JobRecords().current()] == ["a"]
+    JobRecords().write(JobRecord("b" * 32, "a job", "FINISHED", "/job.py", 1, 2.0, "socket"))
+    assert JobRecords().current() == []
+
+
+def test_the_status_of_a_lost_job_shows_how_to_start_it_again(jobs, lost, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lost("a" * 32, command=RunCommand("/job.py", ["-D", "execution.checkpointing.dir=/c"], ["in"], str(tmp_path)))
+    assert main(["status", "a"]) == 0
+    assert "run -D execution.checkpointing.dir=/c /job.py in\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("stopping", [["stop", "e", "-p"], ["cancel", "e", "--with-savepoint"]])
+def test_the_line_that_resumes_a_job_works_when_it_is_pasted(tmp_path, monkeypatch, capsys, stopping):
+    """Options, quoting and arguments are those of the first run; the same program runs in the same directory."""
+    tools, work = tmp_path / "tools", tmp_path / "where it's run"
+    tools.mkdir()
+    work.mkdir()
+    fake = tools / "penstock"
+    fake.write_text(f"#!{sys.executable}\nimport json, os, sys\nprint(json.dumps([os.getcwd(), *sys.argv[1:]]))\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tools), prepend=os.pathsep)
+    monkeypatch.setenv("PENSTOCK_JOBS", str(tmp_path / "jobs"))
+    program = work / "my job.py"
+    program.touch()
+    typed = [
+        "run",
+        "-p",
+        "3",
+        "-D",
+        "pipeline.name=it's $HOME",
+        "-s",
+        "/old",
+        str(program),
+        "--since",
+        "1 day",
+        "*.csv",
+    ]
+    options = build_parser().parse_args(typed)
+    command = RunCommand(str(program), run_options(options), options.arguments, str(work))
+    server = JobServer(command)
+    server.follow(Client("e" * 32))
+    assert main([*stopping, "/saved"]) == 0
+    server.close()
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("To resume: ")]
+    pasted = subprocess.run(line.removeprefix("To resume: "), shell=True, check=True, capture_output=True)
+    where, *words = json.loads(pasted.stdout)
+    assert where == str(work)
+    again = build_parser().parse_args(words)
+    assert again.from_savepoint in {"/saved/savepoint-2", "/default/savepoint-3"}
+    for name in ("parallelism", "settings", "program", "arguments", "master", "py_files"):
+        assert getattr(again, name) == getattr(options, name)
 
 
 def test_a_process_that_does_not_answer_is_told(jobs, tmp_path, capsys):
@@ -277,7 +359,7 @@ def test_files_that_are_no_records_are_passed_over_and_old_ones_forgotten(tmp_pa
 
 def test_who_has_asked_gets_an_answer_though_the_process_ends(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("PENSTOCK_JOBS", str(tmp_path))
-    server, asked, go_on = JobServer("job.py"), threading.Event(), threading.Event()
+    server, asked, go_on = JobServer(RunCommand("job.py", [], [], "/")), threading.Event(), threading.Event()
 
     class Slow(Client):
         def cancel(self):

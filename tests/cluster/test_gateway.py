@@ -3,6 +3,7 @@
 import pytest
 from starlette.testclient import TestClient
 
+from penstock.cli.command_line import RunCommand
 from penstock.cli.job_records import JobRecord, JobRecords
 from penstock.cli.job_server import JobServer
 from penstock.cluster.gateway import create_gateway
@@ -26,7 +27,7 @@ def gateway(records):
 @pytest.fixture
 def running_job(records):
     """A job without an end, served by its driver as `penstock run` does it."""
-    server = JobServer("job.py", records)
+    server = JobServer(RunCommand("job.py", [], [], "/"), records)
     env = StreamExecutionEnvironment(executor=MiniCluster(max_records=10))
     env.set_parallelism(1)
     env.from_sequence(1, 2**60).map(lambda n: n).name("numbers").key_by(lambda n: n % 3).sum().sink_to(DiscardingSink())

@@ -34,6 +34,7 @@ ERRORS = [
     errors.CheckpointInUseError("held"),
     errors.FencedError("replaced"),
     JobExecutionError("lost", job_id="0" * 32),
+    errors.StorageError("no space left"),
     errors.RetryCommitError("busy"),
     errors.RecordFormatError("no JSON", message=b"{"),
     errors.SavepointError("damaged"),

@@ -7,6 +7,7 @@ from support import Script
 from test_jobs import Count, FailFirst, Kept, all_counts, expected_counts
 from test_savepoints import COUNT, KEYS, Commits, counting, environment
 
+from penstock.cli.command_line import RunCommand
 from penstock.cli.job_server import JobServer
 from penstock.cli.main import main
 from penstock.common import JobStatus, RestartStrategies, WatermarkStrategy
@@ -35,7 +36,7 @@ def test_what_is_asked_for_while_a_job_is_rescaled_is_done_by_the_rescaled_job(
     if checkpointed:
         env.get_checkpoint_config().set_checkpoint_storage((tmp_path / "checkpoint").as_uri())
     client = counting(env, commits, records=RECORDS)
-    server, job_id = JobServer("job.py"), str(client.get_job_id())
+    server, job_id = JobServer(RunCommand("job.py", [], [], "/")), str(client.get_job_id())
     server.follow(client)
     commits.wait_for(2)
     stopped, go_on, successor = threading.Event(), threading.Event(), client.job._successor

@@ -6,6 +6,7 @@ import argparse
 import time
 from pathlib import Path
 
+from penstock.cli.command_line import run_options
 from penstock.cli.progress import ProgressLine
 from penstock.cluster.detached_program import LOG_OF_DETACHED, announce, start_program
 from penstock.common.errors import InvalidProgramError, JobExecutionError
@@ -40,14 +41,8 @@ def run_detached(options: argparse.Namespace, progress: ProgressLine) -> int:
 
 def _same_options(options: argparse.Namespace) -> list[str]:
     """This command line without -d."""
-    pairs = (
-        ("--parallelism", options.parallelism),
-        ("--from-savepoint", options.from_savepoint),
-        ("--master", options.master),
-        ("--py-files", options.py_files),
-    )
-    given = [part for name, value in pairs if value is not None for part in (name, str(value))]
-    given += [part for setting in options.settings for part in ("-D", setting)]
+    given = run_options(options)
+    given += ["--from-savepoint", options.from_savepoint] if options.from_savepoint is not None else []
     given += ["--allow-non-restored-state"] if options.allow_non_restored_state else []
     given += ["--take-over"] if options.take_over else []
     return [*given, str(options.program), *options.arguments]

@@ -12,12 +12,14 @@ import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from penstock.cli.command_line import RunCommand
 from penstock.common.errors import InvalidProgramError
 from penstock.common.job_status import JobStatus
 
 __all__ = ["JobRecord", "JobRecords"]
 
 _KEPT_ENDED = 100
+_LOST = "LOST"
 _LIVING = {status.name for status in JobStatus if not status.is_terminal_state()}
 
 
@@ -37,17 +39,30 @@ class JobRecord:
     error: str | None = None
     rest: str | None = None
     """The Unix socket on which the job's process serves the REST API; None without the extra ``service``."""
+    command: RunCommand | None = None
+
+    @staticmethod
+    def from_json(text: str) -> JobRecord:
+        """What :meth:`JobRecords.write` has written."""
+        fields = json.loads(text)
+        command = fields.pop("command", None)
+        return JobRecord(**fields, command=None if command is None else RunCommand(**command))
 
     @property
     def is_over(self) -> bool:
         """Whether the job has ended, one way or the other."""
         return self.status not in _LIVING
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the process of the job was killed."""
+        return self.status == _LOST
+
     def as_found(self) -> JobRecord:
         """As it is now: a process that was killed could not write down that its jobs have ended."""
         if self.is_over or _is_alive(self.process):
             return self
-        return replace(self, status="LOST", error="its process is gone: it was killed")
+        return replace(self, status=_LOST, error="its process is gone: it was killed")
 
 
 class JobRecords:
@@ -70,8 +85,19 @@ class JobRecords:
         for path in self._directory.glob("*.json"):
             # Removed meanwhile, or not ours: neither is worth an error.
             with contextlib.suppress(OSError, ValueError, TypeError):
-                found.append(JobRecord(**json.loads(path.read_text(encoding="utf-8"))).as_found())
+                found.append(JobRecord.from_json(path.read_text(encoding="utf-8")).as_found())
         return sorted(found, key=lambda record: record.started)
+
+    def current(self) -> list[JobRecord]:
+        """Those that run, and those that were lost, until the same job is started again."""
+        found = self.all()
+        resumed = {(record.program, record.name): record.started for record in found if not record.is_lost}
+        return [
+            record
+            for record in found
+            if not record.is_over
+            or (record.is_lost and resumed.get((record.program, record.name), record.started) <= record.started)
+        ]
 
     def find(self, job_id: str) -> JobRecord:
         """The job whose id begins like this."""

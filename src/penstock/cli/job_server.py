@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from penstock.cli.command_line import RunCommand
 from penstock.cli.job_records import JobRecord, JobRecords
 from penstock.cli.progress import describe
 from penstock.common.completable_future import CompletableFuture
@@ -39,8 +40,8 @@ class NoAnswerError(JobExecutionError):
 class JobServer:
     """Lets other processes ask and tell the jobs of this one; starts with the first job."""
 
-    def __init__(self, program: str, records: JobRecords | None = None, log: str | None = None) -> None:
-        self._program = program
+    def __init__(self, command: RunCommand, records: JobRecords | None = None, log: str | None = None) -> None:
+        self._command = command
         self._records = records or JobRecords()
         self._log = log
         self._name = ""
@@ -48,7 +49,7 @@ class JobServer:
         self._directory: str | None = None
         self._socket: socket.socket | None = None
         self._answering: list[threading.Thread] = []
-        self._rest = _rest_of_driver(program)
+        self._rest = _rest_of_driver(command.program)
 
     def submitting(self, job_name: str) -> None:
         """A job of this name is about to start."""
@@ -66,7 +67,10 @@ class JobServer:
         status = client.get_job_status().result().name
         rest = None if self._rest is None else self._rest.follow(client, Path(address).parent)
         record = JobRecord(
-            job_id, self._name, status, self._program, os.getpid(), time.time(), address, log=self._log, rest=rest
+            *(job_id, self._name, status, self._command.program, os.getpid(), time.time(), address),
+            log=self._log,
+            rest=rest,
+            command=self._command,
         )
         with contextlib.suppress(OSError):
             self._records.write(record)

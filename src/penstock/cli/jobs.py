@@ -21,8 +21,8 @@ _HEADER = ("JOB", "STATUS", "STARTED", "PROCESS", "NAME")
 
 
 def list_jobs(options: argparse.Namespace) -> int:
-    """A table of the jobs that run; with ``-a`` also of those that have ended."""
-    records = [record for record in JobRecords().all() if options.all or not record.is_over]
+    """A table of the jobs that run or were lost; with ``-a`` also of those that have ended."""
+    records = JobRecords().all() if options.all else JobRecords().current()
     if not records:
         print("No jobs are known." if options.all else "No jobs are running. (penstock list -a: also ended ones)")
         return 0
@@ -31,6 +31,8 @@ def list_jobs(options: argparse.Namespace) -> int:
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         print("  ".join([*cells, row[-1]]))
+    if any(record.is_lost for record in records):
+        print("The process of a LOST job was killed: penstock status JOB shows how to start it again.")
     return 0
 
 
@@ -58,6 +60,7 @@ def status(options: argparse.Namespace) -> int:
         ("started", _moment(record.started)),
         ("ended", None if record.ended is None else _moment(record.ended)),
         ("output", record.log),
+        ("resume", record.command.resume() if record.is_lost and record.command is not None else None),
     ]
     for title, text in lines:
         if text:
@@ -87,12 +90,17 @@ def stop(options: argparse.Namespace) -> int:
     if options.drain:
         print("All windows and timers have fired: do not go on from this savepoint with the same input.")
     else:
-        print(f"To go on: penstock run -s {path} {record.program}")
+        _print_resume(record, path)
     return 0
 
 
 def cancel(options: argparse.Namespace) -> int:
-    """End a job, perhaps with a savepoint."""
+    """End a job, perhaps with a savepoint; one that was lost is only forgotten."""
+    record = JobRecords().find(options.job)
+    if record.is_lost:
+        JobRecords().ended(record, JobStatus.CANCELED.name, record.error)
+        print(f"Job {record.job_id} was lost, and is not listed any more.")
+        return 0
     record = _running(options.job)
     if options.with_savepoint is None:
         ended = _tell(record, "cancel")
@@ -103,6 +111,7 @@ def cancel(options: argparse.Namespace) -> int:
         return 0
     path = _tell(record, "cancel-with-savepoint", directory=_as_typed(options.with_savepoint))
     print(f"Cancelled job {record.job_id}.\nPath: {path}")
+    _print_resume(record, path)
     return 0
 
 
@@ -113,6 +122,11 @@ def rescale(options: argparse.Namespace) -> int:
     _tell(record, "rescale", parallelism=options.parallelism)
     print(f"Job {record.job_id} goes on with parallelism {options.parallelism}.")
     return 0
+
+
+def _print_resume(record: JobRecord, savepoint: str) -> None:
+    if record.command is not None:
+        print(f"To resume: {record.command.resume(savepoint)}")
 
 
 def _running(job: str) -> JobRecord:

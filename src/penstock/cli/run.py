@@ -7,8 +7,10 @@ import os
 import signal
 import sys
 import threading
+from pathlib import Path
 from types import FrameType
 
+from penstock.cli.command_line import RunCommand, run_options
 from penstock.cli.detached import LOG_OF_DETACHED, announce, run_detached
 from penstock.cli.job_server import JobServer
 from penstock.cli.programs import check_program, configuration, run_program
@@ -46,7 +48,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _run_here(options: argparse.Namespace, defaults: ExecutionDefaults, progress: ProgressLine) -> int:
     _stop_on_sigterm()
-    server = JobServer(str(options.program.resolve()), log=os.environ.pop(LOG_OF_DETACHED, None))
+    log = os.environ.pop(LOG_OF_DETACHED, None)
+    program = str(options.program.resolve())
+    command = RunCommand(program, run_options(options), options.arguments, str(Path.cwd()), detached=log is not None)
+    server = JobServer(command, log=log)
     submitted: list[str] = []
     defaults.submission_listeners += [server.submitting, progress.submitting, submitted.append]
     defaults.job_listeners += [server.follow, announce, progress.follow]

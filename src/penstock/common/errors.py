@@ -25,6 +25,7 @@ __all__ = [
     "SavepointError",
     "SerializationError",
     "StateAccessError",
+    "StorageError",
     "TypeMismatchError",
     "UnsupportedFeatureError",
     "UserFunctionError",
@@ -208,6 +209,10 @@ class JobExecutionError(PenstockError):
     def __init__(self, message: str, *, job_id: str | None = None) -> None:
         self.job_id = job_id
         super().__init__(message)
+
+
+class StorageError(JobExecutionError):
+    """A directory cannot be written: it is full, gone, read-only, or no directory. The message says what to do."""
 
 
 class JobCancelledError(JobExecutionError):

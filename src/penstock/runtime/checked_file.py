@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import struct
 import zlib
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from penstock.common.errors import CheckpointError
+from penstock.common.storage import storage_errors
 
-__all__ = ["read_checked", "seal", "sync_directory", "unseal", "write_checked"]
+__all__ = ["checkpoint_writes", "make_directory", "read_checked", "seal", "sync_directory", "unseal", "write_checked"]
+
+_ADVICE = "Make it writable or free some space, then start the program again: it resumes from its last checkpoint"
 
 _MAGIC = b"PNSTKF1\n"
 _HEAD = struct.Struct("<8sQI")  # magic, length, checksum
@@ -40,12 +44,24 @@ def unseal(data: bytes, what: str) -> bytes:
 def write_checked(path: Path, content: bytes) -> None:
     """Write a file in one step, durably: after a crash there is the whole file, or what was there before."""
     temporary = path.with_suffix(".tmp")
-    with temporary.open("wb") as file:
-        file.write(seal(content))
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    sync_directory(path.parent)
+    with checkpoint_writes(path.parent):
+        with temporary.open("wb") as file:
+            file.write(seal(content))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        sync_directory(path.parent)
+
+
+def make_directory(directory: Path) -> None:
+    """Make a directory for such files, if there is none."""
+    with checkpoint_writes(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+
+
+def checkpoint_writes(directory: Path) -> AbstractContextManager[None]:
+    """Around writes into a checkpoint: what goes wrong names the directory and says what to do."""
+    return storage_errors(directory, _ADVICE)
 
 
 def read_checked(path: Path) -> bytes:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from penstock.runtime.checked_file import read_checked, write_checked
+from penstock.runtime.checked_file import make_directory, read_checked, write_checked
 from penstock.runtime.serialization import dumps
 
 
@@ -40,7 +40,7 @@ class CommitLog:
         self.uncertain: set[int] = set()
         """Entries that may be committed: somebody was at it, another process or this one, and did not come back."""
         if self._directory is not None:
-            self._directory.mkdir(parents=True, exist_ok=True)
+            make_directory(self._directory)
             self._entries = self._load("log")
             former = self._load("former")
             self._former = {number: former[number] for number in former.keys() & self._entries.keys()}

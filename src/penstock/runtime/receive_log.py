@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.common.errors import CheckpointError
-from penstock.runtime.checked_file import read_checked, write_checked
+from penstock.runtime.checked_file import make_directory, read_checked, write_checked
 from penstock.runtime.serialization import dumps
 
 CAPACITY = 50_000
@@ -38,7 +38,7 @@ class ReceiveLog:
     def __init__(self, directory: str | None, capacity: int = CAPACITY) -> None:
         self._owned = tempfile.TemporaryDirectory(prefix="penstock-received-") if directory is None else None
         self._directory = Path(self._owned.name if self._owned is not None else directory)  # type: ignore[arg-type]
-        self._directory.mkdir(parents=True, exist_ok=True)
+        make_directory(self._directory)
         self._lock = threading.Condition()
         self._capacity = capacity
         self._closed = False

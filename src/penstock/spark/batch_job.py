@@ -23,6 +23,7 @@ from penstock.spark.job_master import decode_all_reports
 from penstock.spark.restarts import Restarts
 from penstock.spark.session import failure_of
 from penstock.spark.source_server import SourceServer
+from penstock.spark.storage_failures import explain_storage
 from penstock.spark.worker_pools import forget_dead_pools
 
 _ALL = 1 << 60
@@ -70,13 +71,14 @@ class BatchJob:
             try:
                 self.life.becomes(JobStatus.RUNNING)
                 self._run_attempt(restarts.attempt)
-            except PenstockError as error:
+            except PenstockError as failure:
                 if self._cancelled.is_set():
-                    self.failure = error
+                    self.failure = failure
                     break
+                error = explain_storage(failure, None, self._spark)
                 pause = restarts.pause_after(error, None)
                 if pause is None:
-                    raise
+                    raise error from None
                 self.life.becomes(JobStatus.RESTARTING)
                 self.progress.restarted(error)
                 self._cancelled.wait(pause)

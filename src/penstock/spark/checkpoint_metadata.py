@@ -20,6 +20,7 @@ from penstock.runtime.savepoint.restore import adopt_max_parallelism
 from penstock.runtime.union_states import UnionFiles
 from penstock.spark.hadoop_directory import HadoopDirectory
 from penstock.spark.moved_checkpoint import put_right
+from penstock.spark.storage_failures import checkpoint_gone
 
 _FILE = "penstock.json"
 _VERSION = 2
@@ -56,6 +57,8 @@ class CheckpointDirectory(HadoopDirectory):
     def __init__(self, spark: SparkSession, location: str, fence: Fence | None = None) -> None:
         self._fence = fence or Fence()
         super().__init__(spark, location, guard=self._fence.check)
+        self.local_path = self.local()
+        """Where the directory is on this machine, if it is."""
         self._known = self._read()
 
     # -- following a job that was rescaled ----------------------------------------------------------------------
@@ -198,6 +201,11 @@ class CheckpointDirectory(HadoopDirectory):
         """From now on the positions of DataFrames are in Spark's log."""
         self._known = {**(self._known or {}), "frames_placed": True}
         self._write(self._known)
+
+    def check_presence(self) -> None:
+        """Refuse to continue if the directory was deleted: Spark would make a new one, without the state."""
+        if self.local_path is not None and self._known is not None and not (self.local_path / _FILE).exists():
+            raise checkpoint_gone(self.location)
 
     # -- the file -----------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import NoReturn
 from penstock.common.errors import CheckpointError, JobExecutionError, PenstockError
 from penstock.runtime.user_errors import user_traceback
 from penstock.spark.start_failures import WorkerStartError
+from penstock.spark.storage_failures import full_disk_in
 
 _MARK = "PENSTOCK-ERROR:"
 # How Spark and Hadoop say that a file of a checkpoint is not what was written.
@@ -52,7 +53,8 @@ def decode_failure(text: str) -> PenstockError:
     found = _PATTERN.search(text)
     if found:
         error = pickle.loads(base64.b64decode(found.group(1)))
-        if isinstance(error, PenstockError):
+        consequence = type(error) is JobExecutionError and full_disk_in(text)  # a broken pipe, say
+        if isinstance(error, PenstockError) and not consequence:
             return error
     if _NOT_STARTED.search(text):
         return WorkerStartError(f"Spark could not start a Python process in time:\n{_essence(text)}")
@@ -74,5 +76,6 @@ def _line_of(text: str, found: re.Match[str]) -> str:
 
 def _essence(text: str) -> str:
     """What a reader needs of a JVM error: messages and Python frames, no Java frames."""
+    text = text.partition("=== Streaming Query ===")[0]  # offsets and plans follow
     lines = [line for line in text.splitlines() if line.strip() and not re.match(r"\s*(at |\.\.\. \d+ more)", line)]
     return "\n".join(lines[:60]) or "the Spark query failed"

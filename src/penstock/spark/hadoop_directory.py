@@ -10,6 +10,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from penstock.common.errors import CheckpointError
+from penstock.spark.storage_failures import unwritable
 
 __all__ = ["HadoopDirectory", "reason_of"]
 
@@ -52,15 +53,18 @@ class HadoopDirectory:
         folder, _, last = name.rpartition("/")
         _, temporary = self._path(f"{folder}/.{last}.tmp" if folder else f".{last}.tmp")
         self._check()
-        file_system.mkdirs(path.getParent())
-        stream = file_system.create(temporary, True)
         try:
-            stream.write(bytearray(content))
-        finally:
-            stream.close()
-        if not file_system.rename(temporary, path):  # who cannot replace a file has to remove it first
-            file_system.delete(path, False)
-            file_system.rename(temporary, path)
+            file_system.mkdirs(path.getParent())
+            stream = file_system.create(temporary, True)
+            try:
+                stream.write(bytearray(content))
+            finally:
+                stream.close()
+            if not file_system.rename(temporary, path):  # a file system that cannot replace a file
+                file_system.delete(path, False)
+                file_system.rename(temporary, path)
+        except Py4JError as error:
+            raise unwritable(self.location, self.local(), reason_of(error)) from None
 
     def delete(self, name: str) -> None:
         """Remove a file or a directory below; harmless if it is gone."""

@@ -48,6 +48,7 @@ from penstock.spark.restarts import Restarts
 from penstock.spark.session import SparkEndedError, failure_of
 from penstock.spark.source_server import SourceServer
 from penstock.spark.start_failures import WorkerStartError
+from penstock.spark.storage_failures import explain_storage
 from penstock.spark.worker_pools import forget_dead_pools
 
 _CONCURRENT_UPDATE = "CONCURRENT_STREAM_LOG_UPDATE"
@@ -114,19 +115,23 @@ class JobMaster:
             self.life.becomes(JobStatus.CREATED)
             while True:
                 try:
+                    checkpoint.check_presence()
                     self._place_frames(restarts.attempt, checkpoint, restore)
                     if not self._cancelled.is_set():
                         self._run_attempt(restarts.attempt, checkpoint, restore)
                     break
-                except PenstockError as error:
+                except PenstockError as failure:
                     self._raise_if_fenced()
-                    if self._cancelled.is_set() or self._is_damaged(error):
+                    if self._cancelled.is_set():
                         raise
-                    if self._was_outrun(error):
+                    if self._was_outrun(failure):
                         continue
-                    pause = restarts.pause_after(error, self.progress.checkpoint_id)
+                    error = explain_storage(failure, checkpoint.local_path, self._spark)
+                    pause = None
+                    if not self._is_damaged(error):
+                        pause = restarts.pause_after(error, self.progress.checkpoint_id)
                     if pause is None:
-                        raise
+                        raise error from None
                     self.life.becomes(JobStatus.RESTARTING)
                     self.progress.restarted(error)
                     if self._cancelled.wait(pause):
@@ -400,6 +405,8 @@ class JobMaster:
             self._refuse_batch()
         reports = decode_all_reports(frames)
         try:
+            if self._directory is not None:
+                self._directory.check_presence()
             self._unions.batch(reports, checkpoint_id)
             self._committers.commit(reports, checkpoint_id)
         except PenstockError as error:

@@ -10,6 +10,9 @@ from typing import IO, Any, Protocol
 from urllib.parse import unquote
 
 from penstock.common.errors import SavepointError
+from penstock.common.storage import storage_error
+
+_ADVICE = "Free some space or choose another directory for the savepoint: the job runs on without it"
 
 
 class Directory(Protocol):
@@ -104,7 +107,7 @@ class LocalDirectory:
                 os.fsync(stream.fileno())
             temporary.replace(path)
         except OSError as error:
-            raise SavepointError(f"cannot write {path}: {error}") from error
+            raise SavepointError(str(storage_error(path, error, _ADVICE))) from error
         finally:
             with contextlib.suppress(OSError):  # what went wrong first is what counts
                 temporary.unlink(missing_ok=True)

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from penstock.runtime.checked_file import checkpoint_writes, make_directory
+
 _LISTED = ""  # no path
 _COMPACT_AFTER = 10_000  # lines that say nothing any more
 
@@ -40,7 +42,7 @@ class FileLog:
         self._path = None if directory is None else Path(directory) / "files.log"
         self._lines = 0
         if self._path is not None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            make_directory(self._path.parent)
             if self._path.exists():
                 self._load(self._path.read_bytes())
 
@@ -99,7 +101,7 @@ class FileLog:
         if self._path is None or not lines:
             return
         self._lines += len(lines)
-        with self._path.open("a", encoding="utf-8") as file:
+        with checkpoint_writes(self._path.parent), self._path.open("a", encoding="utf-8") as file:
             file.writelines(lines)
             file.flush()
             os.fsync(file.fileno())
@@ -112,9 +114,10 @@ class FileLog:
             if file.done:
                 entries.append([path, *sorted(file.done)])
         temporary = self._path.with_suffix(".tmp")
-        with temporary.open("w", encoding="utf-8") as out:
-            out.writelines(json.dumps(entry) + "\n" for entry in entries)
-            out.flush()
-            os.fsync(out.fileno())
-        temporary.replace(self._path)
+        with checkpoint_writes(self._path.parent):
+            with temporary.open("w", encoding="utf-8") as out:
+                out.writelines(json.dumps(entry) + "\n" for entry in entries)
+                out.flush()
+                os.fsync(out.fileno())
+            temporary.replace(self._path)
         self._lines = len(entries)

@@ -17,14 +17,25 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from penstock.common.errors import JobExecutionError
+from penstock.common.storage import storage_errors
 
 IN_PROGRESS, PENDING = "inprogress", "pending"
 UNCOMPACTED = ".uncompacted-"
+
+
+def sink_writes(base: Path) -> AbstractContextManager[None]:
+    """Around writes into a sink's directory: what goes wrong names the directory and says what to do."""
+    return storage_errors(
+        base,
+        "Free some space there or make it a directory that can be written, then start the program again: it resumes "
+        "from its last checkpoint",
+    )
 
 
 def sink_tag(job_id: str, sink_id: str) -> str:

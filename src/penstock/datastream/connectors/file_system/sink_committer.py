@@ -22,6 +22,7 @@ from penstock.datastream.connectors.file_system.part_files import (
     Pending,
     new_attempt,
     sink_tag,
+    sink_writes,
     sync,
 )
 from penstock.datastream.connectors.file_system.sink_options import FileCompactor, FileCompactStrategy, _Identical
@@ -53,6 +54,10 @@ class FileSinkCommitter(Committer):
 
     def commit(self, committables: list[Any], checkpoint_id: int) -> None:
         """A file that is no longer pending was renamed before."""
+        with sink_writes(self._base):
+            self._commit(committables)
+
+    def _commit(self, committables: list[Any]) -> None:
         directories: set[Path] = set()
         committed = False
         for pending in committables:
@@ -91,7 +96,7 @@ class FileSinkCommitter(Committer):
             if files and (due or size >= (self._strategy.size_threshold or size + 1)):
                 chosen.append((directory, files))
         if chosen:
-            with ThreadPoolExecutor(self._strategy.threads) as pool:
+            with sink_writes(self._base), ThreadPoolExecutor(self._strategy.threads) as pool:
                 list(pool.map(lambda one: self._compact(*one), chosen))
         if due:
             self._changed.clear()

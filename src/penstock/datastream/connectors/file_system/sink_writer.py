@@ -24,6 +24,7 @@ from penstock.datastream.connectors.file_system.part_files import (
     hidden_files,
     new_attempt,
     sink_tag,
+    sink_writes,
     sync,
 )
 from penstock.datastream.connectors.file_system.sink_options import (
@@ -82,11 +83,12 @@ class FileSinkWriter(SinkWriter):
         self._obsolete: list[Path] = []  # for the committer to remove: it knows whether the job is still its driver's
         self._context = BucketContext()
         self.current_processing_time = context.processing_time
-        self._base.mkdir(parents=True, exist_ok=True)
-        if state is not None:
-            self._restore(state, context.checkpoint_id)
-        else:
-            self._clean_up([])
+        with sink_writes(self._base):
+            self._base.mkdir(parents=True, exist_ok=True)
+            if state is not None:
+                self._restore(state, context.checkpoint_id)
+            else:
+                self._clean_up([])
 
     # -- taking over --------------------------------------------------------------------------------------------
 
@@ -131,6 +133,10 @@ class FileSinkWriter(SinkWriter):
         self._superseded.clear()
 
     def write_batch(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
+        with sink_writes(self._base):
+            self._write_batch(values, timestamps)
+
+    def _write_batch(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
         common = self._options.assigner.bucket_of_batch(self.current_processing_time)
         if common is not None:
             self._write(common, values)
@@ -204,11 +210,12 @@ class FileSinkWriter(SinkWriter):
         )
 
     def flush(self, end_of_input: bool) -> None:
-        for name, bucket in list(self._buckets.items()):
-            if end_of_input or self._is_complete(bucket):
-                self._roll(name)
-            else:
-                sync(bucket.stream)
+        with sink_writes(self._base):
+            for name, bucket in list(self._buckets.items()):
+                if end_of_input or self._is_complete(bucket):
+                    self._roll(name)
+                else:
+                    sync(bucket.stream)
         if end_of_input:
             self._obsolete += self._superseded
 
