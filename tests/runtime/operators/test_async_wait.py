@@ -8,7 +8,7 @@ from crashing import Crashing
 from support import collected
 
 from penstock.common import WatermarkStrategy
-from penstock.common.errors import JobExecutionError, UserFunctionError
+from penstock.common.errors import JobExecutionError, TypeMismatchError, UserFunctionError
 from penstock.common.time import Time
 from penstock.core.functions import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy
 from penstock.core.functions.async_io import empty_result_predicate, exception_type_predicate
@@ -281,11 +281,60 @@ def test_sys_exit_in_a_call_fails_the_job_and_leaves_nothing_behind(run, capfd):
             if value == 3:
                 sys.exit(3)
             await asyncio.sleep(0)
+            return []
 
     with pytest.raises(JobExecutionError, match=r"called sys\.exit\(3\)"):
         run(Exiting()).send(1, 2, 3, 4)
     gc.collect()
     assert capfd.readouterr().err == ""
+
+
+class Forgetful(AsyncFunction):
+    """Returns nothing for one of the records."""
+
+    async def async_invoke(self, value):
+        await asyncio.sleep(0)
+        return [value] if value != "b" else None
+
+
+class ForgetfulCallback(AsyncFunction):
+    def async_invoke(self, value, result_future):
+        result_future.complete(None)
+
+
+class ForgetfulTimeout(AsyncFunction):
+    async def async_invoke(self, value):
+        await asyncio.sleep(60)
+
+    def timeout(self, value):
+        pass
+
+
+class OneResult(AsyncFunction):
+    async def async_invoke(self, value):
+        return 7
+
+
+@pytest.mark.parametrize(
+    ("function", "timeout", "reason"),
+    [
+        (Forgetful(), 60_000, r"cannot be none: Forgetful\.async_invoke\(\) returned None.*my operator.*record 'b'"),
+        (ForgetfulCallback(), 60_000, r"cannot be none: ForgetfulCallback\.async_invoke\(\) returned None"),
+        (ForgetfulTimeout(), 1, r"cannot be none: ForgetfulTimeout\.timeout\(\) returned None"),
+        (OneResult(), 60_000, r"should be of list type: OneResult\.async_invoke\(\) returned 7"),
+    ],
+)
+def test_a_result_that_is_no_list_is_refused_so_that_a_forgotten_return_loses_nothing(run, function, timeout, reason):
+    with pytest.raises(TypeMismatchError, match=reason):
+        run(function, timeout=timeout).send("a", "b")
+
+
+def test_an_empty_list_is_no_result(run):
+    class Nothing(AsyncFunction):
+        async def async_invoke(self, value):
+            return []
+
+    assert run(Nothing()).send("a") == []
 
 
 def test_only_errors_that_the_predicate_names_are_tried_again(run):

@@ -10,15 +10,16 @@ import inspect
 from collections.abc import Iterable
 from typing import Any
 
+from penstock.common.errors import TypeMismatchError, shorten
 from penstock.core.functions import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy, ResultFuture
-from penstock.core.return_values import check_verdict, milliseconds
+from penstock.core.return_values import check_verdict, describe, milliseconds
 from penstock.runtime.collector import Collector
 from penstock.runtime.operator import OperatorContext, Output, Timestamps, Values
 from penstock.runtime.operators.emission import collect_results
 from penstock.runtime.operators.function_operator import FunctionOperator
 from penstock.runtime.user_errors import exits_are_errors, user_error
 
-Results = Iterable[Any] | None
+Results = Iterable[Any]
 
 _GRACE_SECONDS = 1.0  # for a call that is cancelled to clean up behind itself
 _TOO_LATE: list[Any] = []  # told from all results by its identity
@@ -173,7 +174,7 @@ class AsyncWaitOperator(FunctionOperator):
                 raise user_error(self.context, error, "async_invoke") from None
         else:
             if not limit.expired():
-                return results
+                return self._checked(results, "async_invoke", value)
         return _TOO_LATE  # whatever a call gives or raises that was cancelled
 
     async def _timed_out(self, value: Any) -> Results:
@@ -185,10 +186,21 @@ class AsyncWaitOperator(FunctionOperator):
                     results = await results
         except Exception as error:
             raise user_error(self.context, error, "timeout") from None
-        found: Results = results
-        return found
+        return self._checked(results, "timeout", value)
 
-    async def _with_retries(self, value: Any, limit: asyncio.Timeout) -> Results:
+    def _checked(self, results: Any, method: str, value: Any) -> Iterable[Any]:
+        """Reject what is no list: a forgotten `return` would lose the record without a word."""
+        if isinstance(results, Iterable):
+            return results
+        problem = "cannot be none" if results is None else "should be of list type"
+        raise TypeMismatchError(
+            f"The result of AsyncFunction {problem}: {describe(self.function, method)} returned {shorten(results)}. "
+            "Return a list of results, [] if there is none",
+            operator_name=self.context.operator_name,
+            record=value,
+        )
+
+    async def _with_retries(self, value: Any, limit: asyncio.Timeout) -> Any:
         predicate = self._retries.get_retry_predicate()
         try_again_after, try_again_with = predicate.exception_predicate(), predicate.result_predicate()
         attempts = 1
@@ -213,8 +225,7 @@ class AsyncWaitOperator(FunctionOperator):
                     or not may_retry(attempts)
                     or not self._answer(try_again_with, "__call__", results)
                 ):
-                    found: Results = results
-                    return found
+                    return results
             pause = self._retries.get_backoff_time_millis(attempts)
             await asyncio.sleep(milliseconds(pause, self._retries, "get_backoff_time_millis", positive=False) / 1000)
             attempts += 1
