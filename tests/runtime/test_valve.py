@@ -74,6 +74,40 @@ def test_all_channels_idle_flush_to_the_largest_and_make_the_task_idle():
     assert not v.idle
 
 
+def test_no_channel_counts_when_all_active_ones_are_behind():
+    v = valve("a", "b", "c")
+    v.input_watermark("a", 10)
+    v.input_watermark("b", 7)
+    assert v.input_status("c", idle=True) == 7
+    v.input_status("c", idle=False)
+    assert v.input_status("a", idle=True) is None
+    assert v.input_status("b", idle=True) is None
+
+
+def test_the_largest_watermark_waits_if_the_last_channel_to_become_idle_was_behind():
+    v = valve("a", "b")
+    v.input_watermark("a", 7)
+    v.input_watermark("b", 10)
+    assert v.input_status("a", idle=True) == 10
+    v.input_status("a", idle=False)
+    assert v.input_watermark("a", 9) is None  # not aligned
+    assert v.input_status("b", idle=True) is None
+    v.input_status("b", idle=False)
+    v.input_watermark("b", 20)
+    v.input_status("b", idle=True)
+    assert v.last == 20
+    v = valve("a", "b", "c")
+    for channel, watermark in zip("abc", (5, 10, 30), strict=True):
+        v.input_watermark(channel, watermark)
+    v.input_status("a", idle=True)  # the clock is at 10
+    v.input_status("a", idle=False)
+    v.input_status("c", idle=True)
+    assert v.input_status("b", idle=True) is None  # a is active, and behind
+    assert v.input_status("a", idle=True) is None
+    assert v.last == 10
+    assert v.idle
+
+
 def test_a_new_channel_is_waited_for_but_does_not_turn_the_clock_back():
     """A split that is discovered while the job runs: what it has to say must not be late."""
     v = valve("a")
@@ -123,13 +157,16 @@ class Model:
             if not value:
                 self.behind[channel] = self.watermark[channel] < self.clock
                 return None
+            else:
+                waited_for = not self.behind[channel] and self.watermark[channel] == self.clock
         self._catch_up()
         before = self.clock
         active = [c for c in CHANNELS if not self.idle[c]]
         counting = [self.watermark[c] for c in active if not self.behind[c]]
         if not active:
-            self.clock = max(self.clock, *self.watermark.values())
-        elif counting:
+            if waited_for:
+                self.clock = max(self.clock, *self.watermark.values())
+        elif counting and (kind == "watermark" or waited_for):
             self.clock = max(self.clock, min(counting))
         self._catch_up()
         return self.clock if self.clock > before else None

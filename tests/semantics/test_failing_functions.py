@@ -177,6 +177,7 @@ class TestFailingFunctions:
         assert error.record == "(none: the timer at 5 of key 'a')"
         assert "ValueError: in the timer" in str(error)
 
+    @pytest.mark.variants(modes=["STREAMING"])  # a batch job asks no generator
     def test_a_watermark_generator(self, env):
         class Fails(WatermarkGenerator):
             def on_event(self, event, event_timestamp, output):

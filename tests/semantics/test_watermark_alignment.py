@@ -195,7 +195,7 @@ def test_a_split_that_is_held_back_is_not_called_idle_by_its_own_generator():
 
     def idle(split):
         (generators,) = operators(job, SplitWatermarksOperator)
-        return generators._splits[split].idle
+        return generators._splits.parts[split].idle
 
     for time in range(0, 5_000, 500):
         source.add(time // 100, split=1)

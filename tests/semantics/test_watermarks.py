@@ -163,54 +163,6 @@ def test_a_union_and_a_connection_wait_for_the_slower_stream(hand):
     assert hand.step() == [(10, 12), (10, 12)]
 
 
-def test_an_idle_split_does_not_hold_the_clock_back(hand):
-    source = script(hand.env, [At("x", 5), Wm(20)], [At("y", 30), Wm(1), IDLE], bounded=False)
-    hand.watch(source.key_by(lambda v: 0).process(Fired()))
-    elements = source._source.source
-    assert hand.step() == [(5, 20)]
-    elements.add(Wm(25), split=0)
-    elements.add(At("x", 22), split=0)
-    assert hand.step() == []
-    elements.add(Wm(26), split=0)
-    assert hand.step() == [(22, 26)]
-    # Back, but behind: left out until it has caught up.
-    elements.add(At("y", 40), Wm(10), split=1)
-    elements.add(Wm(32), split=0)
-    assert hand.step() == [(30, 32)]
-    elements.add(Wm(33), split=1)
-    assert hand.step() == []
-    elements.add(Wm(50), split=0)
-    assert hand.step() == []
-    elements.add(Wm(45), split=1)
-    assert hand.step() == [(40, 45)]
-
-
-def test_an_idle_split_stays_idle_until_it_speaks(hand):
-    source = script(hand.env, [At("x", 5), Wm(10), IDLE], [At("y", 15), Wm(5)], bounded=False)
-    hand.watch(source.key_by(lambda v: 0).process(Fired()))
-    assert hand.step() == [(5, 5)]
-    source._source.source.add(Wm(20), split=1)
-    assert hand.step() == [(15, 20)]
-
-
-# Not "restored": a job that starts again gives every split the whole timeout.
-@pytest.mark.parametrize("hand", ["warm-1", "cold-1", "warm-4", "cold-4"], indirect=True)
-def test_a_split_without_records_becomes_idle_after_the_timeout(hand):
-    source = Script([("x", 5)], [("y", 7)], bounded=False)
-    idle = strategy(WatermarkStrategy.for_monotonous_timestamps()).with_idleness(Duration.of_millis(1000))
-    hand.watch(hand.env.from_source(source, idle, "two splits").key_by(lambda v: 0).process(Fired()))
-    assert hand.step() == []  # monotonous: one behind, 4
-    source.add(("x", 20), split=0)
-    assert hand.advance(500) == [(5, 6)]
-    source.add(("x", 30), split=0)
-    assert hand.advance(400) == []
-    assert hand.advance(200) == [(7, 29), (20, 29)]  # nothing from y since 0
-    source.add(("y", 40), split=1)  # active again, and not behind
-    assert hand.advance(1) == []
-    source.add(("x", 50), split=0)
-    assert hand.advance(1) == [(30, 39)]
-
-
 def test_the_clock_waits_for_a_split_that_is_discovered_later(hand):
     source = Script([At("x", 5), Wm(20)], bounded=False)
     stream = hand.env.from_source(source, WatermarkStrategy.no_watermarks(), "growing")
@@ -221,14 +173,6 @@ def test_the_clock_waits_for_a_split_that_is_discovered_later(hand):
     assert hand.step() == []
     source.add(Wm(45), split=1)
     assert hand.step() == [(30, 45), (40, 45)]
-
-
-def test_all_inputs_idle_flush_to_the_largest_watermark(hand):
-    source = script(hand.env, [At("x", 5), At("x", 15), Wm(20)], [Wm(3)], bounded=False)
-    hand.watch(source.key_by(lambda v: 0).process(Fired()))
-    assert hand.step() == []
-    source._source.source.add(IDLE, split=1)
-    assert hand.step() == [(5, 20), (15, 20)]
 
 
 class TestReassignment:
@@ -487,8 +431,8 @@ def test_splits_that_come_when_all_others_are_finished_are_not_late(hand):
         source.splits.append([At("b", 10 * number + 5), Wm(10 * number + 10)])
         assert hand.step() == [("b", 10 * number + 5, 10 * number)]
         hand.step()
-    clocks = [task.valve.channels for stage in hand.job._stages.values() for task in stage._tasks.values()]
-    assert all(len(channels) <= 4 for channels in clocks)  # what is finished is forgotten
+    clocks = [task.clocks.snapshot()[3] for stage in hand.job._stages.values() for task in stage._tasks.values()]
+    assert all(len(splits) <= 4 for splits in clocks)  # what is finished is forgotten
 
 
 def test_a_drained_job_of_finished_splits_ends_event_time(hand):

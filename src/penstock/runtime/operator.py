@@ -134,6 +134,7 @@ class StreamOperator:
     reads_watermarks: bool = False  # shows its event time to user code
     makes_watermarks: bool = False
     registers_lazily: bool = False  # may ask for state when the first element needs it, not only in `open`
+    unites_inputs: bool = False  # its two inputs are streams of a union, with one clock for all their channels
     per_split: bool = False  # behind a source: wants to know which split its records are from
     columnar: bool = False  # gets column batches (penstock.runtime.table) in the place of lists of values
     keyed_backend: type[KeyedStateBackend] = KeyedStateBackend

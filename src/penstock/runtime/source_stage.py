@@ -64,6 +64,8 @@ class SourceTask:
         self._deltas = MetricDeltas(self.chain)
         self._environment = environment
         self._reader: SourceReader | None = None
+        # A source function that has called itself idle is active again with its next record or watermark.
+        self._speaks_for_itself = getattr(vertex.operators[0].source, "makes_watermarks", False)
         self._aligned = aligned_operator(self.chain.operators)
         self._splits: dict[tuple[int, str], SplitProgress] = {}
         self.chain.open()
@@ -156,9 +158,10 @@ class SourceTask:
                 batch = next(batches, None)
             if batch is None:
                 return
-            if type(batch) is int and not awake:
-                yield False  # a watermark wakes an idle split up, as a record does
-            awake = awake or bool(batch[0]) if isinstance(batch, tuple) else batch is not True
+            speaks = bool(batch[0]) if isinstance(batch, tuple) else batch is not True
+            if self._speaks_for_itself and speaks and not awake:
+                yield False
+            awake = (awake or speaks) and batch is not True
             yield batch
 
     def _open_reader(self) -> SourceReader:

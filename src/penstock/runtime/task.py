@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from penstock.common.watermark_strategy import MAX_WATERMARK
 from penstock.runtime.chain import OperatorChain, OperatorSnapshot, TaskEnvironment
-from penstock.runtime.frames import BatchHeader, Element, Frame, TaskReport
+from penstock.runtime.frames import BatchHeader, Element, Frame, SplitStatus, TaskReport
+from penstock.runtime.input_clocks import Events, InputClocks
 from penstock.runtime.job import JobEdge, JobVertex
 from penstock.runtime.sorted_input import SortedKeyedInput
 from penstock.runtime.task_metrics import MetricDeltas, collect_committables
-from penstock.runtime.valve import WatermarkValve
 
 TaskSnapshot = tuple[Any, dict[str, OperatorSnapshot]]
 
 
 class StreamTask:
-    """Input valve, operator chain and outputs of one subtask."""
+    """Input clocks, operator chain and outputs of one subtask."""
 
     def __init__(
         self,
@@ -31,14 +31,14 @@ class StreamTask:
         self.vertex = vertex
         self.subtask = subtask
         self.outbox: list[tuple[int, bytes]] = []
-        self.valve = WatermarkValve()
         self._environment = environment
         self.edges = {edge_id: edges[edge_id] for edge_id in vertex.inputs}
-        valve_state, operator_states = snapshot if snapshot is not None else (None, {})
-        if valve_state is not None:
-            self.valve.restore(valve_state)
+        clocks, operator_states = snapshot if snapshot is not None else (None, {})
         self.chain = OperatorChain(vertex, edges, subtask, environment, self._send, operator_states)
         self._head = self.chain.operators[0]
+        self.clocks = InputClocks(self.edges, subtask, united=self._head.unites_inputs)
+        if clocks is not None:
+            self.clocks.restore(clocks)
         sorts = environment.batch_execution and self._head.keyed and not self._head.columnar
         self._sorted = SortedKeyedInput(self._head) if sorts else None
         self._deltas = MetricDeltas(self.chain)
@@ -55,12 +55,8 @@ class StreamTask:
     def begin_batch(self, header: BatchHeader) -> None:
         """Processing time moves on; then input of this batch may come."""
         self._records_in = 0
-        was_idle = self.valve.idle
-        self._expect_channels(header)
-        if not self.valve.channels:
-            self.valve.idle = True  # no split comes this way (yet): nobody must wait for this task
-        if self.valve.idle != was_idle:
-            self._head.process_status(idle=self.valve.idle)
+        self._apply(self.clocks.begin_batch(header))
+        self._expect_splits(header)
         for exchange in self.chain.exchanges:
             exchange.begin_batch(header.checkpoint_id)
         for operator in self.chain.operators:
@@ -75,61 +71,42 @@ class StreamTask:
             frames = sorted(frames, key=lambda frame: not self.edges[frame.edge].partitioner.broadcast)
         for frame in frames:
             edge = self.edges[frame.edge]
-            channel = (frame.edge, frame.origin)
             if self._head.per_split:
                 self._head.select_split(frame.origin)
             self._bytes_in += len(frame.payload)
             for element in frame.elements():
-                self._process_element(element, edge.input_index, channel)
+                self._process_element(element, edge, frame.origin)
 
-    def _process_element(self, element: Element, input_index: int, channel: tuple[int, str]) -> None:
+    def _process_element(self, element: Element, edge: JobEdge, origin: str) -> None:
         if type(element) is tuple:
             self._records_in += len(element[0])
-            clock = self.valve.channels.get(channel)
-            if clock is not None and clock.idle:
-                self._status(channel, idle=False)  # records wake a channel up
+            self.clocks.record(edge.id, origin)
             if self._sorted is not None:
-                self._sorted.add(input_index, *element)
-            elif input_index == 0:
+                self._sorted.add(edge.input_index, *element)
+            elif edge.input_index == 0:
                 self._head.process_batch(*element)
             else:
                 self._head.process_batch2(*element)
         elif type(element) is int:
-            self._watermark(channel, element)
+            if not self._environment.batch_execution or element == MAX_WATERMARK:  # a batch job has one watermark
+                self._apply(self.clocks.watermark(edge.id, origin, element))
         else:
-            self._status(channel, idle=bool(element))
+            self._apply(self.clocks.status(edge.id, origin, idle=bool(element)))
 
-    def _watermark(self, channel: Any, watermark: int) -> None:
-        if self._environment.batch_execution and watermark != MAX_WATERMARK:
-            return  # a batch job has one watermark, at the end
-        advanced = self.valve.input_watermark(channel, watermark)
-        if advanced is not None:
-            self._advance(advanced)
-
-    def _advance(self, watermark: int) -> None:
-        if self._sorted is not None:
-            self._sorted.run()
-        self._head.process_watermark(watermark)
-
-    def _status(self, channel: Any, *, idle: bool) -> None:
-        was_idle = self.valve.idle
-        advanced = self.valve.input_status(channel, idle=idle)
-        if advanced is not None:
-            self._advance(advanced)
-        if self.valve.idle != was_idle:
-            self._head.process_status(idle=self.valve.idle)
-
-    def _forget(self, channel: Any) -> None:
-        was_idle = self.valve.idle
-        advanced = self.valve.forget(channel)
-        if advanced is not None:
-            self._advance(advanced)
-        if self.valve.idle != was_idle:
-            self._head.process_status(idle=self.valve.idle)
+    def _apply(self, events: Events) -> None:
+        """Event time advances, or the whole input becomes idle or active."""
+        for event in events:
+            if type(event) is bool:
+                self._head.process_status(idle=event)
+            else:
+                if self._sorted is not None:
+                    self._sorted.run()
+                self._head.process_watermark(event)
 
     def end_batch(self, header: BatchHeader) -> None:
         """All frames were processed: split states, periodic work, end of input."""
-        self._apply_split_states(header)
+        self._finish_splits(header)
+        self._apply(self.clocks.end_batch(header))
         for operator in self.chain.operators:
             operator.end_batch()
         if header.end_of_input:
@@ -152,7 +129,7 @@ class StreamTask:
             vertex=self.vertex.id,
             subtask=self.subtask,
             name=self.vertex.name,
-            watermark=self.valve.last,
+            watermark=self.clocks.event_time,
             next_wakeup=min((time for time in wakeups if time is not None), default=None),
             committables=committables,
             metrics=self._deltas.take(),
@@ -177,59 +154,33 @@ class StreamTask:
         self._bytes_in = 0
         for exchange in self.chain.exchanges:
             exchange.records = exchange.bytes = 0
-        return (self.valve.snapshot(), operators), report
+        return (self.clocks.snapshot(), operators), report
 
     def close(self) -> None:
         """The job ends."""
         self.chain.close()
 
-    # -- input channels -----------------------------------------------------------------------------------------
+    # -- source splits ------------------------------------------------------------------------------------------
 
-    def _expect_channels(self, header: BatchHeader) -> None:
+    def _expect_splits(self, header: BatchHeader) -> None:
+        """A head with a generator for every split has to know them."""
+        for split, status in self._splits(header):
+            if not status.finished:
+                self._head.expect_split(split)
+                if status.paused:
+                    self._head.pause_split(split)
+
+    def _finish_splits(self, header: BatchHeader) -> None:
+        for split, status in self._splits(header):
+            if status.finished:
+                self._head.finish_split(split)
+
+    def _splits(self, header: BatchHeader) -> Iterator[tuple[str, SplitStatus]]:
+        """The splits whose records come to this task from sources that go on."""
+        if not self._head.per_split:
+            return
         for edge in self.edges.values():
-            splits = header.splits.get(edge.source)
-            if splits is None:
-                for sender in edge.senders_to(self.subtask):
-                    self.valve.expect((edge.id, str(sender)))
-                continue
             senders = set(edge.senders_to(self.subtask))
-            for split, status in splits.items():
-                if status.subtask in senders:
-                    self.valve.expect((edge.id, split))
-                    if self._head.per_split and not status.finished:
-                        self._head.expect_split(split)
-                        if status.paused:
-                            self._head.pause_split(split)
-
-    def _apply_split_states(self, header: BatchHeader) -> None:
-        """Sources have no task that could speak for a silent split; the driver does, behind the batch's records."""
-        for edge in self.edges.values():
-            splits = header.splits.get(edge.source)
-            if splits is None:
-                continue
-            senders = set(edge.senders_to(self.subtask))
-            for split, status in splits.items():
-                if status.subtask not in senders:
-                    continue
-                channel = (edge.id, split)
-                if status.finished and edge.source in header.finished_sources:
-                    self._status(channel, idle=False)
-                    self._watermark(channel, MAX_WATERMARK)
-                elif status.finished:  # only the end of the whole source ends event time: other splits may come
-                    self._head.finish_split(split)
-                    self._forget(channel)
-                elif status.idle is not None:
-                    self._status(channel, idle=status.idle)
-            if edge.source in header.finished_sources and not self._hears_from(splits, senders):
-                self._silent_edge_finished(edge)
-
-    def _hears_from(self, splits: dict[str, Any], senders: set[int]) -> bool:
-        return any(status.subtask in senders for status in splits.values())
-
-    def _silent_edge_finished(self, edge: JobEdge) -> None:
-        """A finished source none of whose splits comes this way (any more) still ends event time."""
-        was_idle = self.valve.idle
-        self.valve.expect((edge.id, "-"))
-        if self.valve.idle != was_idle:
-            self._head.process_status(idle=self.valve.idle)  # nobody listens to what an idle task says of time
-        self._watermark((edge.id, "-"), MAX_WATERMARK)
+            for split, status in header.splits.get(edge.source, {}).items():
+                if status.subtask in senders and edge.source not in header.finished_sources:
+                    yield split, status

@@ -1,7 +1,7 @@
 """The watermark valve of a task: one clock per input channel, the task's event time is their minimum (spec: 3.6).
 
-Idle channels are left out. A channel that comes back is left out until it has caught up with the task's clock. When
-all channels are idle, the clock jumps to the largest of them.
+Idle channels are left out. A channel that comes back is left out until it has caught up with the task's clock: it is
+not aligned. When the last channel becomes idle that the clock was waiting for, it jumps to the largest of them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class WatermarkValve:
         self.idle = False
 
     def expect(self, channel: Any) -> None:
-        """A channel whose clock has to be waited for: also a new split, whose first records must not be late."""
+        """A channel whose clock has to be waited for: also a new one, whose first records must not be late."""
         if channel not in self.channels:
             self.channels[channel] = ChannelClock()
             self.idle = False
@@ -55,7 +55,8 @@ class WatermarkValve:
         >>> valve.forget("slow")
         5
         """
-        return None if self.channels.pop(channel, None) is None else self._advance()
+        clock = self.channels.pop(channel, None)
+        return None if clock is None or clock.idle else self._leave(clock)
 
     def input_watermark(self, channel: Any, watermark: int) -> int | None:
         """A watermark arrived; returns the task's new event time if it advanced."""
@@ -65,7 +66,7 @@ class WatermarkValve:
         clock.watermark = watermark
         if not clock.aligned and watermark >= self.last:
             clock.aligned = True
-        return self._advance()
+        return self._advance_to_minimum()
 
     def input_status(self, channel: Any, *, idle: bool) -> int | None:
         """A channel became idle or active; returns the task's new event time if it advanced."""
@@ -73,11 +74,11 @@ class WatermarkValve:
         if clock.idle == idle:
             return None
         clock.idle = idle
-        if not idle:
-            clock.aligned = clock.watermark >= self.last
-            self.idle = False
-            return None
-        return self._advance()
+        if idle:
+            return self._leave(clock)
+        clock.aligned = clock.watermark >= self.last
+        self.idle = False
+        return None
 
     def _clock(self, channel: Any) -> ChannelClock:
         clock = self.channels.get(channel)
@@ -85,24 +86,26 @@ class WatermarkValve:
             clock = self.channels[channel] = ChannelClock(aligned=self.last == MIN_WATERMARK)
         return clock
 
-    def _advance(self) -> int | None:
-        """The minimum over the channels that count, if it moved."""
-        active = [clock for clock in self.channels.values() if not clock.idle]
-        if active:
-            self.idle = False
-            aligned = [clock.watermark for clock in active if clock.aligned]
-            if not aligned:
-                return None
-            new = min(aligned)
-        else:
-            self.idle = True
-            new = max((clock.watermark for clock in self.channels.values()), default=self.last)
-        if new <= self.last:
+    def _leave(self, clock: ChannelClock) -> int | None:
+        """A channel that was active is left out; only one that the others were waiting for lets the clock advance."""
+        held_back = clock.aligned and clock.watermark <= self.last
+        clock.aligned = False
+        self.idle = all(other.idle for other in self.channels.values())
+        if not held_back:
             return None
-        self.last = new
-        for clock in active:
-            clock.aligned = clock.aligned or clock.watermark >= new
-        return new
+        if self.idle:
+            return self._advance(max((other.watermark for other in self.channels.values()), default=self.last))
+        return self._advance_to_minimum()
+
+    def _advance_to_minimum(self) -> int | None:
+        aligned = [clock.watermark for clock in self.channels.values() if clock.aligned]
+        return self._advance(min(aligned)) if aligned else None
+
+    def _advance(self, watermark: int) -> int | None:
+        if watermark <= self.last:
+            return None
+        self.last = watermark
+        return watermark
 
     def snapshot(self) -> tuple[Any, ...]:
         """A small picklable copy."""
@@ -112,4 +115,7 @@ class WatermarkValve:
     def restore(self, snapshot: tuple[Any, ...]) -> None:
         """Continue from a snapshot."""
         self.last, self.idle, clocks = snapshot
-        self.channels = {name: ChannelClock(*clock) for name, clock in clocks.items()}
+        self.channels = {
+            name: ChannelClock(watermark, idle, aligned and not idle)
+            for name, (watermark, idle, aligned) in clocks.items()
+        }

@@ -5,6 +5,7 @@ from penstock.common.time import Duration
 from penstock.common.watermark import MAX_WATERMARK
 from penstock.common.watermark_strategy import TimestampAssigner, Watermark, WatermarkGenerator, WatermarkStrategy
 from penstock.runtime.operators.timestamps import TimestampsAndWatermarksOperator
+from penstock.testing import OneInputOperatorHarness
 
 
 class Second(TimestampAssigner):
@@ -204,7 +205,7 @@ def test_a_failing_generator_is_named(assign):
         assign(custom(Fails)).send(("a", 1))
 
 
-def test_a_stream_without_records_becomes_idle_and_the_next_record_wakes_it(assign):
+def test_a_stream_without_records_becomes_idle_and_the_next_watermark_wakes_it(assign):
     driver = assign(monotonous().with_idleness(Duration.of_millis(100)), now=1000)
     driver.send(("a", 5))
     driver.end_batch()
@@ -217,7 +218,55 @@ def test_a_stream_without_records_becomes_idle_and_the_next_record_wakes_it(assi
     assert driver.operator.next_wakeup() is None
     driver.send(("b", 6))
     driver.end_batch()
-    assert driver.output.take() == ["active", (("b", 6), 6), 5]
+    assert driver.output.take() == [(("b", 6), 6), "active", 5]
+
+
+def test_records_behind_the_watermark_leave_an_idle_stream_idle(assign):
+    driver = assign(monotonous().with_idleness(Duration.of_millis(100)), now=1000)
+    driver.send(("a", 5))
+    driver.end_batch()
+    driver.end_batch(now=1100)
+    driver.send(("b", 3))
+    driver.end_batch()
+    driver.end_batch(now=1200)
+    assert driver.output.take() == [(("a", 5), 5), 4, "idle", (("b", 3), 3)]
+
+
+def test_a_generator_that_calls_itself_idle_is_asked_again(assign):
+    class Napping(WatermarkGenerator):
+        asked = 0
+
+        def on_event(self, event, event_timestamp, output):
+            pass
+
+        def on_periodic_emit(self, output):
+            self.asked += 1
+            if self.asked == 1:
+                output.mark_idle()
+            else:
+                output.emit_watermark(Watermark(self.asked))
+
+    driver = assign(custom(Napping), now=1000)
+    driver.end_batch()
+    assert driver.operator.next_wakeup() is not None
+    driver.end_batch(now=2000)
+    assert driver.output.take() == ["idle", "active", 2]
+
+
+def test_a_batch_job_asks_no_generator():
+    class Forbidden(WatermarkGenerator):
+        def on_event(self, event, event_timestamp, output):
+            raise AssertionError
+
+        on_periodic_emit = on_event
+
+    strategy = custom(Forbidden)
+    harness = OneInputOperatorHarness(TimestampsAndWatermarksOperator(strategy), batch_execution=True)
+    harness.process_element(("a", 5))
+    harness.end_batch()
+    harness.process_watermark(7)
+    harness.process_watermark(MAX_WATERMARK)
+    assert harness.extract_output() == [(("a", 5), 5), MAX_WATERMARK]
 
 
 def test_idleness_counts_from_the_start_if_no_record_ever_comes(assign):
@@ -248,7 +297,7 @@ def test_a_generator_can_declare_idleness_itself(assign):
     driver = assign(custom(Sleepy))
     driver.send(("sleep", 1))
     driver.send(("flush", 2))
-    assert driver.output.take() == [(("sleep", 1), 1), "idle", "active", (("flush", 2), 2), 2]
+    assert driver.output.take() == [(("sleep", 1), 1), "idle", (("flush", 2), 2), "active", 2]
 
 
 def test_every_split_has_its_own_generator(assign):

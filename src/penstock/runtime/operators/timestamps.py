@@ -1,7 +1,7 @@
 """Timestamps and watermarks from a WatermarkStrategy (spec: 6.2).
 
 An assigner overwrites what upstream set: its timestamps replace the old ones, upstream watermarks end here except the
-last one. A watermark is passed on only if it is larger than the one before.
+last one. A watermark is passed on only if it is larger than the one before, and only such a one ends idleness.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import repeat
 from numbers import Integral
-from typing import Any
+from typing import Any, Protocol
 
 from penstock.common.errors import MissingTimestampError, PenstockError, TypeMismatchError, shorten
 from penstock.common.watermark import (
@@ -35,6 +35,41 @@ from penstock.runtime.user_errors import user_error
 
 _BUILT_IN = (BoundedOutOfOrdernessWatermarks, AscendingTimestampsWatermarks, NoWatermarksGenerator)
 _MAX_BACKOFF = 64
+
+
+class Emitter(Protocol):
+    """Where the watermarks of a generator go."""
+
+    watermark: int
+    idle: bool
+
+    def advance(self, watermark: int) -> None:
+        """The generator emits a watermark."""
+
+    def set_idle(self, *, idle: bool) -> None:
+        """The generator says that it is idle, or active again."""
+
+
+class WatermarkEmitter:
+    """Passes on what is new."""
+
+    def __init__(self, output: Output) -> None:
+        self.watermark = MIN_WATERMARK
+        self.idle = False
+        self._output = output
+
+    def advance(self, watermark: int) -> None:
+        """Only a larger watermark counts."""
+        if watermark > self.watermark:
+            self.watermark = watermark
+            self.set_idle(idle=False)
+            self._output.emit_watermark(watermark)
+
+    def set_idle(self, *, idle: bool) -> None:
+        """Only a change counts."""
+        if idle is not self.idle:
+            self.idle = idle
+            self._output.emit_status(idle=idle)
 
 
 class TimestampsAndWatermarksOperator(StreamOperator):
@@ -65,11 +100,15 @@ class TimestampsAndWatermarksOperator(StreamOperator):
 
     def restart(self) -> None:
         """Every split has its own generator and clock."""
-        context = WatermarkGeneratorContext(self.context.metrics)
-        self.generator: WatermarkGenerator = self.strategy.create_generator(context)
-        self._emitted = MIN_WATERMARK
-        self._idle = False
+        self.emitter: Emitter = WatermarkEmitter(self.output)
+        self.generator: WatermarkGenerator = (
+            NoWatermarksGenerator()  # a batch job has one watermark, at the end
+            if self.context.batch_execution
+            else self.strategy.create_generator(WatermarkGeneratorContext(self.context.metrics))
+        )
+        self._calls_generator = type(self.generator) not in _BUILT_IN
         self._last_record_at: int | None = None
+        self._timed_out = False
         self._next_periodic: int | None = None
         self._backoff = 1
 
@@ -86,18 +125,20 @@ class TimestampsAndWatermarksOperator(StreamOperator):
 
     def kept_generator(self) -> tuple[Any, ...]:
         """What must survive between batches."""
-        return (None if self._built_in else self.generator, self._emitted, self._idle, self._last_record_at)
+        generator = self.generator if self._calls_generator else None
+        return (generator, self.emitter.watermark, self.emitter.idle, self._last_record_at, self._timed_out)
 
     def restore_generator(self, kept: tuple[Any, ...]) -> None:
         """Continue with what was kept."""
-        generator, self._emitted, self._idle, self._last_record_at = kept
-        if not self._built_in:
+        generator, self.emitter.watermark, self.emitter.idle, self._last_record_at, *timed_out = kept
+        self._timed_out = timed_out[0] if timed_out else self.emitter.idle
+        if generator is not None:
             self.generator = generator
 
     @property
     def emitted(self) -> int:
         """The last watermark; in the source stage, that of the range which is read."""
-        return self._emitted
+        return self.emitter.watermark
 
     def stay_awake(self) -> None:
         """No record could come: the time without records begins anew."""
@@ -114,10 +155,9 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         if not values:
             return
         self._last_record_at = self.context.processing_time()
-        if self._idle:
-            self._set_idle(idle=False)
+        self._timed_out = False
         stamps = self._assign(values, timestamps)
-        if not self._built_in:
+        if self._calls_generator:
             self._punctuate(values, stamps)
             return
         generator = self.generator
@@ -160,7 +200,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
     def _assign(self, values: Values, timestamps: Timestamps) -> Timestamps:
         assigner = self.strategy.timestamp_assigner
         if assigner is None:
-            if type(self.generator) is NoWatermarksGenerator or not self._built_in or timestamps is None:
+            if not self.makes_watermarks or not self._built_in or timestamps is None:
                 return timestamps  # records may do without a timestamp until an operator needs it
             if None in timestamps:
                 self._latest = max((stamp for stamp in timestamps if stamp is not None), default=MIN_WATERMARK)
@@ -237,7 +277,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
     def process_watermark(self, watermark: int) -> None:
         """Upstream watermarks end here, except that the end of the input stays the end."""
         if watermark == MAX_WATERMARK:
-            self._advance(MAX_WATERMARK)
+            self.emitter.advance(MAX_WATERMARK)
 
     def process_status(self, *, idle: bool) -> None:
         """Upstream idleness ends here as upstream watermarks do: this operator decides by itself."""
@@ -245,29 +285,29 @@ class TimestampsAndWatermarksOperator(StreamOperator):
     def end_batch(self) -> None:
         """Periodic watermarks, or the discovery that no record came for too long."""
         now = self.context.processing_time()
-        timeout = self.idle_timeout
-        if timeout is not None and not self._idle:
+        if self.idle_timeout is not None and not self._timed_out:
             if self._last_record_at is None:
                 self._last_record_at = now  # the time without records starts when the job starts
-            elif now - self._last_record_at >= timeout:
-                self._set_idle(idle=True)
-        if self._idle:
+            elif now - self._last_record_at >= self.idle_timeout:
+                self._timed_out = True
+                self.emitter.set_idle(idle=True)
+        if self._timed_out:
             return
-        before = self._emitted
+        before = self.emitter.watermark
         try:
             returned: Any = self.generator.on_periodic_emit(self._sink)
         except Exception as error:
             raise user_error(self.context, error, "on_periodic_emit") from None
         self._check_returned(returned, "on_periodic_emit")
         self._drain()
-        if not self._built_in:
+        if self._calls_generator:
             # Only a user's generator may move without records. It is asked again soon while it does move.
-            self._backoff = 1 if self._emitted > before else min(2 * self._backoff, _MAX_BACKOFF)
+            self._backoff = 1 if self.emitter.watermark > before else min(2 * self._backoff, _MAX_BACKOFF)
             self._next_periodic = now + self.watermark_interval * self._backoff
 
     def next_wakeup(self) -> int | None:
         """When idleness begins unless a record comes, or when a user's generator should be asked again."""
-        if self._emitted == MAX_WATERMARK or self._idle:
+        if self.emitter.watermark == MAX_WATERMARK or self._timed_out:
             return None
         times = [] if self._next_periodic is None else [self._next_periodic]
         if self.idle_timeout is not None and self._last_record_at is not None:
@@ -278,22 +318,9 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         events, self._sink.events = self._sink.events, []
         for event in events:
             if isinstance(event, Watermark):
-                self._advance(event.timestamp)
+                self.emitter.advance(event.timestamp)
             else:
-                self._set_idle(idle=event)
-
-    def _advance(self, watermark: int) -> None:
-        if self.context.batch_execution and watermark != MAX_WATERMARK:
-            return  # a batch job has one watermark, at the end
-        if watermark > self._emitted:
-            self._emitted = watermark
-            self._set_idle(idle=False)
-            self.output.emit_watermark(watermark)
-
-    def _set_idle(self, *, idle: bool) -> None:
-        if idle is not self._idle:
-            self._idle = idle
-            self.output.emit_status(idle=idle)
+                self.emitter.set_idle(idle=event)
 
 
 def aligned_operator(operators: Iterable[Any]) -> TimestampsAndWatermarksOperator | None:

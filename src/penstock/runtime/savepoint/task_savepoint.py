@@ -22,7 +22,7 @@ def write_task(task: StreamTask, request: SavepointRequest, vertices: list[JobVe
 
     What goes wrong is reported and not raised: a savepoint that fails must not disturb the job.
     """
-    part = TaskPart(request.request_id, task.vertex.id, task.subtask, event_time=task.valve.last)
+    part = TaskPart(request.request_id, task.vertex.id, task.subtask, event_time=task.clocks.event_time)
     try:
         _write(task, request, part, now)
     except Exception as error:
@@ -51,11 +51,7 @@ def _inputs(task: StreamTask, vertices: dict[int, JobVertex]) -> list[Json]:
     inputs: list[Json] = []
     for edge in task.edges.values():
         origin, tag, index = edge_name(vertices, edge)
-        clocks = {
-            channel: [clock.watermark, clock.idle]
-            for (edge_id, channel), clock in task.valve.channels.items()
-            if edge_id == edge.id
-        }
+        clocks = {origin: [clock.watermark, clock.idle] for origin, clock in task.clocks.origins(edge.id).items()}
         seen: Json = {"from": origin, "tag": tag, "index": index, "clocks": clocks}
         if isinstance(edge.partitioner, KeyGroupPartitioner) and edge.partitioner.key_type is not None:
             seen["key"] = edge.partitioner.key_type

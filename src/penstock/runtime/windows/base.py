@@ -33,6 +33,7 @@ class WindowedOperator(StreamOperator):
 
     keyed = True
     stateful = True
+    unites_inputs = True  # a join is a window over both streams together
     registers_lazily = True  # state of triggers, and of windows
 
     backend: KeyedStateBackend
