@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -26,18 +27,17 @@ from penstock.runtime.table.key_hash import key_hashes
 from penstock.runtime.table.keys import GroupedRows
 from penstock.runtime.table.segments import sort_small_numbers
 
-try:  # not required: with it, many numbers are written by one call
+np: Any = None
+with suppress(ImportError):  # not required: with it, many numbers are written by one call
     import numpy as np
-except ImportError:
-    np = None  # type: ignore[assignment]
 
 _FIRST_CAPACITY = 1_024
 _SAMPLE = 32
 _CODES = {pa.int64(): "q", pa.float64(): "d"}
 _NOWHERE = -1  # the page of a row that is not in use
 
-FieldType = pa.DataType | None
-"""int64 and float64 are stored as numbers; None is for Python objects of any kind."""
+FieldType = Any
+"""An Arrow type: int64 and float64 are stored as numbers. None is for Python objects of any kind."""
 
 
 class KeyRows:

@@ -1,0 +1,246 @@
+"""Functions of dates and times: extraction, rounding, formatting, clocks (T40 to T49)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.common.watermark import MIN_WATERMARK
+from penstock.core.table.types import (
+    DataType,
+    DateType,
+    DayTimeIntervalType,
+    LocalZonedTimestampType,
+    TimestampType,
+    TimeType,
+)
+from penstock.runtime.table.expressions import Call, Evaluate, EvaluationContext, Rows, Value, evaluator
+from penstock.runtime.table.functions.registry import (
+    ANY,
+    BIGINT,
+    CHARACTER,
+    STRING,
+    TEMPORAL,
+    TIME_POINT,
+    TIMESTAMP_3,
+    ScalarFunction,
+    by_row,
+    register,
+)
+from penstock.runtime.table.patterns import format_java, parse_java
+from penstock.runtime.table.zones import instant_to_local
+
+_PARTS: dict[str, Callable[[Value], Value]] = {
+    "YEAR": pc.year,
+    "QUARTER": pc.quarter,
+    "MONTH": pc.month,
+    "WEEK": pc.iso_week,
+    "DAY": pc.day,
+    "DOY": pc.day_of_year,
+    "HOUR": pc.hour,
+    "MINUTE": pc.minute,
+    "SECOND": pc.second,
+    "ISOYEAR": pc.iso_year,
+    "ISODOW": lambda value: pc.day_of_week(value, count_from_zero=False),
+    "DOW": lambda value: pc.day_of_week(value, count_from_zero=False, week_start=7),
+    "MILLISECOND": pc.millisecond,
+}
+
+
+def _local(value: Value, type_: DataType, context: EvaluationContext) -> Value:
+    return instant_to_local(value, context.time_zone) if isinstance(type_, LocalZonedTimestampType) else value
+
+
+def _compile_extract(call: Call) -> Evaluate:
+    (operand,) = call.operands
+    evaluate, type_ = evaluator(operand), operand.type
+    unit = call.options[0].upper()
+
+    def extract(rows: Rows) -> Value:
+        value = _local(evaluate(rows), type_, rows.context)
+        if isinstance(type_, DayTimeIntervalType):
+            return _interval_part(value, unit)
+        if unit == "EPOCH":
+            return pc.divide(value.cast(pa.timestamp("us")).cast(pa.int64()), pa.scalar(1_000_000, pa.int64()))
+        if unit in ("DECADE", "CENTURY", "MILLENNIUM"):
+            years = {"DECADE": 10, "CENTURY": 100, "MILLENNIUM": 1000}[unit]
+            shift = 0 if unit == "DECADE" else years - 1
+            return pc.divide(pc.add(pc.year(value), pa.scalar(shift, pa.int64())), pa.scalar(years, pa.int64()))
+        return _PARTS[unit](value).cast(pa.int64())
+
+    return extract
+
+
+def _interval_part(value: Value, unit: str) -> Value:
+    micros = {"DAY": 86_400_000_000, "HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000}[unit]
+    whole = pc.divide(value.cast(pa.int64()), pa.scalar(micros, pa.int64()))
+    if unit == "DAY":
+        return whole
+    wrap = pa.scalar(24 if unit == "HOUR" else 60, pa.int64())
+    return pc.subtract(whole, pc.multiply(pc.divide(whole, wrap), wrap))
+
+
+register(ScalarFunction("EXTRACT", pc.year, [ANY], BIGINT, compiler=_compile_extract))
+
+
+def _part(name: str, unit: str) -> None:
+    """A function that is short for EXTRACT(unit FROM x)."""
+
+    def compile_call(call: Call) -> Evaluate:
+        return _compile_extract(Call(call.type, "EXTRACT", call.operands, (unit,)))
+
+    register(ScalarFunction(name, pc.year, [TEMPORAL], BIGINT, compiler=compile_call))
+
+
+for _unit in ("YEAR", "QUARTER", "MONTH", "WEEK", "HOUR", "MINUTE", "SECOND"):
+    _part(_unit, _unit)
+_part("DAYOFYEAR", "DOY")
+_part("DAYOFMONTH", "DAY")
+_part("DAYOFWEEK", "DOW")
+
+
+# -- clocks -----------------------------------------------------------------------------------------------------------
+
+
+def _clock(name: str, gives: DataType, read: Callable[[EvaluationContext], Any]) -> None:
+    def compile_call(call: Call) -> Evaluate:
+        type_ = pa.timestamp("us", "UTC") if isinstance(gives, LocalZonedTimestampType) else None
+
+        def evaluate(rows: Rows) -> Value:
+            return pa.scalar(read(rows.context), type_)
+
+        return evaluate
+
+    register(
+        ScalarFunction(
+            name, pc.year, [], gives.not_null(), compiler=compile_call, deterministic=False, null_if_null=False
+        )
+    )
+
+
+def _now(context: EvaluationContext) -> dt.datetime:
+    millis = context.query_start if context.batch_execution else context.now
+    return dt.datetime.fromtimestamp(0, dt.UTC) + dt.timedelta(milliseconds=millis)
+
+
+def _local_now(context: EvaluationContext) -> dt.datetime:
+    return _now(context).astimezone(ZoneInfo(context.time_zone)).replace(tzinfo=None)
+
+
+_clock("CURRENT_TIMESTAMP", LocalZonedTimestampType(3), _now)
+_clock("NOW", LocalZonedTimestampType(3), _now)
+_clock("CURRENT_ROW_TIMESTAMP", LocalZonedTimestampType(3), _now)
+_clock("PROCTIME", LocalZonedTimestampType(3), _now)
+_clock("LOCALTIMESTAMP", TimestampType(3), _local_now)
+_clock("CURRENT_DATE", DateType(), lambda context: _local_now(context).date())
+_clock("CURRENT_TIME", TimeType(0), lambda context: _local_now(context).time().replace(microsecond=0))
+_clock("LOCALTIME", TimeType(0), lambda context: _local_now(context).time().replace(microsecond=0))
+
+
+def _compile_watermark(call: Call) -> Evaluate:
+    type_ = pa.timestamp("us", "UTC") if isinstance(call.type, LocalZonedTimestampType) else pa.timestamp("us")
+
+    def evaluate(rows: Rows) -> Value:
+        millis = rows.context.watermark
+        return pa.scalar(None if millis == MIN_WATERMARK else millis * 1000, pa.int64()).cast(type_)
+
+    return evaluate
+
+
+def _watermark_type(types: Sequence[DataType]) -> DataType | None:
+    one = types[0]
+    return type(one)(3) if isinstance(one, (TimestampType, LocalZonedTimestampType)) else None
+
+
+register(
+    ScalarFunction(
+        "CURRENT_WATERMARK",
+        pc.year,
+        [TIME_POINT],
+        _watermark_type,
+        compiler=_compile_watermark,
+        deterministic=False,
+        null_if_null=False,
+    )
+)
+
+
+# -- text -------------------------------------------------------------------------------------------------------------
+
+
+def _compile_format(call: Call) -> Evaluate:
+    value_of, pattern_of = (evaluator(operand) for operand in call.operands)
+    type_ = call.operands[0].type
+
+    def evaluate(rows: Rows) -> Value:
+        value = _local(value_of(rows), type_, rows.context)
+        pattern = pattern_of(rows)
+        if isinstance(value, pa.Scalar):
+            value = pa.repeat(value, len(rows)) if value.is_valid else pa.nulls(len(rows), value.type)
+        patterns = [pattern.as_py()] * len(rows) if isinstance(pattern, pa.Scalar) else pattern.to_pylist()
+        pairs = zip(value.to_pylist(), patterns, strict=True)
+        return pa.array(
+            [None if one is None or how is None else format_java(one, how) for one, how in pairs], pa.string()
+        )
+
+    return evaluate
+
+
+register(ScalarFunction("DATE_FORMAT", pc.year, [TIME_POINT, CHARACTER], STRING, compiler=_compile_format))
+
+
+@by_row("TO_TIMESTAMP", takes=[CHARACTER, CHARACTER], gives=TIMESTAMP_3, optional=1)
+def to_timestamp(text: str, pattern: str = "yyyy-MM-dd HH:mm:ss") -> dt.datetime | None:
+    """Text as a TIMESTAMP(3); NULL if it does not fit the pattern."""
+    return parse_java(text, pattern)
+
+
+@by_row("TO_DATE", takes=[CHARACTER, CHARACTER], gives=DateType(), optional=1)
+def to_date(text: str, pattern: str = "yyyy-MM-dd") -> dt.date | None:
+    """Text as a DATE; NULL if it does not fit the pattern."""
+    parsed = parse_java(text, pattern)
+    return None if parsed is None else parsed.date()
+
+
+@by_row("TO_TIMESTAMP_LTZ", takes=[BIGINT, BIGINT], gives=LocalZonedTimestampType(3), optional=1)
+def to_timestamp_ltz(number: int, precision: int = 3) -> dt.datetime | None:
+    """Seconds (0) or milliseconds (3) since the epoch as a point in time."""
+    if precision not in (0, 3):
+        raise ValueError(f"the precision of TO_TIMESTAMP_LTZ is 0 or 3, got {precision}")
+    unit = dt.timedelta(seconds=1) if precision == 0 else dt.timedelta(milliseconds=1)
+    return dt.datetime.fromtimestamp(0, dt.UTC) + number * unit
+
+
+# -- rounding ---------------------------------------------------------------------------------------------------------
+
+
+def _compile_round(kernel: Callable[..., Value]) -> Callable[[Call], Evaluate]:
+    def compile_call(call: Call) -> Evaluate:
+        (operand,) = call.operands
+        evaluate_operand, unit = evaluator(operand), call.options[0].lower()
+        date = isinstance(operand.type, DateType)
+
+        def evaluate(rows: Rows) -> Value:
+            value = evaluate_operand(rows)
+            wide = value.cast(pa.timestamp("us")) if date else value
+            rounded = kernel(wide, unit=unit)
+            return rounded.cast(pa.date32()) if date else rounded.cast(value.type)
+
+        return evaluate
+
+    return compile_call
+
+
+register(
+    ScalarFunction(
+        "FLOOR TO", pc.year, [TIME_POINT], lambda types: types[0], compiler=_compile_round(pc.floor_temporal)
+    )
+)
+register(
+    ScalarFunction("CEIL TO", pc.year, [TIME_POINT], lambda types: types[0], compiler=_compile_round(pc.ceil_temporal))
+)

@@ -1,0 +1,198 @@
+"""Values as text and text as values, as CAST has them (T33, T37)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from decimal import Decimal, InvalidOperation
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from penstock.core.table.types import (
+    ArrayType,
+    DataType,
+    DayTimeIntervalType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegralType,
+    LocalZonedTimestampType,
+    MapType,
+    MultisetType,
+    RowType,
+    TimestampType,
+    TimeType,
+    YearMonthIntervalType,
+)
+from penstock.runtime.table.decimals import fit
+
+_TRUE = frozenset({"t", "true", "y", "yes", "1"})
+_FALSE = frozenset({"f", "false", "n", "no", "0"})
+
+
+def text_of(value: Any, data_type: DataType, time_zone: str = "UTC") -> str:  # noqa: C901 - a case for each type
+    """A value that is not NULL as text.
+
+    >>> from penstock.core.table.types import DataTypes
+    >>> text_of([1.0, None], DataTypes.ARRAY(DataTypes.DOUBLE()))
+    '[1.0, NULL]'
+    >>> text_of(dt.datetime(2024, 1, 2, 3, 4, 5), DataTypes.TIMESTAMP(3))
+    '2024-01-02 03:04:05.000'
+    """
+    match data_type:
+        case FloatType() | DoubleType():
+            return _float_text(value, single=isinstance(data_type, FloatType))
+        case DecimalType():
+            return f"{value:f}"
+        case TimestampType():
+            return _timestamp_text(value, data_type.precision)
+        case LocalZonedTimestampType():
+            return _timestamp_text(value.astimezone(ZoneInfo(time_zone)).replace(tzinfo=None), data_type.precision)
+        case TimeType():
+            return _fraction(value.strftime("%H:%M:%S"), value.microsecond, data_type.precision)
+        case DayTimeIntervalType():
+            return _interval_text(value)
+        case YearMonthIntervalType():
+            return f"{'-' if value < 0 else '+'}{abs(value) // 12}-{abs(value) % 12:02d}"
+        case ArrayType():
+            return f"[{', '.join(_element(one, data_type.element_type, time_zone) for one in value)}]"
+        case MapType():
+            pairs = [
+                f"{_element(k, data_type.key_type, time_zone)}={_element(v, data_type.value_type, time_zone)}"
+                for k, v in value.items()
+            ]
+            return f"{{{', '.join(pairs)}}}"
+        case MultisetType():
+            return f"{{{', '.join(f'{_element(k, data_type.element_type, time_zone)}={n}' for k, n in value.items())}}}"
+        case RowType():
+            parts = zip(value, data_type.field_types(), strict=True)
+            return f"({', '.join(_element(one, kind, time_zone) for one, kind in parts)})"
+    if value is True or value is False:
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, (bytes, bytearray)):
+        return value.decode("utf-8", "replace")
+    return str(value)
+
+
+def _element(value: Any, data_type: DataType, time_zone: str) -> str:
+    return "NULL" if value is None else text_of(value, data_type, time_zone)
+
+
+def _float_text(value: float, *, single: bool) -> str:
+    """As Java writes it: with at least one digit behind the point, E notation from 10 million on and below 0.001."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0:
+        return "-0.0" if math.copysign(1, value) < 0 else "0.0"
+    digits = _shortest_single(value) if single else repr(value)
+    sign, figures, exponent = Decimal(digits).as_tuple()
+    assert isinstance(exponent, int)
+    text = "".join(map(str, figures)).rstrip("0") or "0"
+    exponent += len(figures) - len(text)
+    point = len(text) + exponent  # digits in front of the point
+    minus = "-" if sign else ""
+    if 1e-3 <= abs(value) < 1e7:
+        if point <= 0:
+            return f"{minus}0.{'0' * -point}{text}"
+        whole = text[:point].ljust(point, "0")
+        return f"{minus}{whole}.{text[point:] or '0'}"
+    return f"{minus}{text[0]}.{text[1:] or '0'}E{point - 1}"
+
+
+def _shortest_single(value: float) -> str:
+    """The shortest text that gives the same 32-bit number."""
+    import struct
+
+    for digits in range(6, 10):
+        text = f"{value:.{digits}g}"
+        if struct.pack("f", float(text)) == struct.pack("f", value):
+            return text
+    return repr(value)
+
+
+def _timestamp_text(value: dt.datetime, precision: int) -> str:
+    return _fraction(value.isoformat(" ", "seconds"), value.microsecond, precision)
+
+
+def _fraction(text: str, microsecond: int, precision: int) -> str:
+    return text if precision == 0 else f"{text}.{f'{microsecond:06d}'.ljust(9, '0')[:precision]}"
+
+
+def _interval_text(value: dt.timedelta) -> str:
+    micros = value // dt.timedelta(microseconds=1)
+    sign = "-" if micros < 0 else "+"
+    seconds, fraction = divmod(abs(micros), 1_000_000)
+    minutes, second = divmod(seconds, 60)
+    hours, minute = divmod(minutes, 60)
+    days, hour = divmod(hours, 24)
+    return f"{sign}{days} {hour:02d}:{minute:02d}:{second:02d}.{fraction // 1000:03d}"
+
+
+# -- parsing ----------------------------------------------------------------------------------------------------------
+
+
+def parse_boolean(text: str) -> bool:
+    """TRUE, FALSE and their short forms."""
+    word = text.strip().lower()
+    if word in _TRUE:
+        return True
+    if word in _FALSE:
+        return False
+    raise ValueError(f"{text!r} is no BOOLEAN")
+
+
+def parse_number(text: str, target: DataType) -> Any:
+    """A number of the target type."""
+    word = text.strip()
+    if isinstance(target, IntegralType):
+        try:
+            number = int(word) if re.fullmatch(r"[+-]?\d+", word) else int(Decimal(word))
+        except InvalidOperation:
+            raise ValueError(f"{text!r} is no number") from None
+        if not -(1 << (target.bits - 1)) <= number < 1 << (target.bits - 1):
+            raise ValueError(f"{text!r} is out of range for {target.summary()}")
+        return number
+    try:
+        if isinstance(target, DecimalType):
+            return fit(Decimal(word), target.precision, target.scale)
+        return float(word)
+    except (InvalidOperation, ValueError):
+        raise ValueError(f"{text!r} is no number") from None
+
+
+_DATE = re.compile(r"(\d{1,4})-(\d{1,2})-(\d{1,2})")
+_TIME = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?")
+
+
+def parse_date(text: str) -> dt.date:
+    """``2024-01-31``; a time behind it is ignored."""
+    found = _DATE.match(text.strip())
+    if found is None:
+        raise ValueError(f"{text!r} is no DATE")
+    return dt.date(*map(int, found.groups()))
+
+
+def parse_time(text: str) -> dt.time:
+    """``12:30:00``."""
+    word = text.strip()
+    found = _TIME.fullmatch(word.rsplit(" ", 1)[-1])
+    if found is None:
+        raise ValueError(f"{text!r} is no TIME")
+    hour, minute, second, fraction = found.groups()
+    return dt.time(int(hour), int(minute), int(second or 0), int((fraction or "").ljust(6, "0")[:6]))
+
+
+def parse_timestamp(text: str, precision: int = 6) -> dt.datetime:
+    """``2024-01-31 12:30:00.123``; the time may be missing."""
+    word = text.strip().replace("T", " ")
+    day = _DATE.match(word)
+    if day is None:
+        raise ValueError(f"{text!r} is no TIMESTAMP")
+    rest = word[day.end() :].strip().removesuffix("Z")
+    clock = parse_time(rest) if rest else dt.time()
+    unit = 10 ** max(0, 6 - precision)
+    clock = clock.replace(microsecond=clock.microsecond // unit * unit)
+    return dt.datetime.combine(parse_date(day.group()), clock)
