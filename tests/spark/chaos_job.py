@@ -4,7 +4,7 @@ python chaos_job.py DIRECTORY SEED PHASE DOOMED JOB...
 
 The program runs some jobs, since it takes longer to start than to run one, and saves and rescales them at random
 moments. It dies by kill -9 when the job DOOMED is in that phase; if there is none, it stops each job with a savepoint
-when everything was seen.
+when everything was seen. With the word "take-over" for the phase it takes the jobs from the driver that runs them.
 """
 
 import contextlib
@@ -85,8 +85,12 @@ def build(env, output):
     remembered.union(windows.map(lambda n: ("window", 0, n, 1))).sink_to(FilesSink(str(output))).uid("files")
 
 
-def environment(checkpoint, **options):
+TAKE_OVER = "take-over"
+
+
+def environment(checkpoint, *, take_over=False, **options):
     configuration = Configuration.from_dict({"penstock.batch.max-records": str(BATCH), "spark.master": "local[2]"})
+    configuration.set_boolean("penstock.lease.take-over", value=take_over)
     env = StreamExecutionEnvironment(configuration, **options).set_parallelism(2)
     env.get_checkpoint_config().set_checkpoint_storage(Path(checkpoint).as_uri())
     return env.set_restart_strategy(RestartStrategies.fixed_delay_restart(30, 20))
@@ -145,13 +149,13 @@ def disturb(client, chance, directory):
 class Program:
     """Some jobs on one Spark, each in a directory of its own."""
 
-    def __init__(self, directory, seeds):
+    def __init__(self, directory, seeds, *, take_over=False):
         self.directory = directory
         self.clients = {}
         for seed in seeds:
             output = directory / seed / "output"
             output.mkdir(parents=True, exist_ok=True)
-            env = environment(directory / seed / "checkpoint")
+            env = environment(directory / seed / "checkpoint", take_over=take_over)
             build(env, output)
             self.clients[seed] = env.execute_async(f"chaos {seed}")
 
@@ -197,7 +201,7 @@ class Program:
 def main(directory, life, aim, doomed, *seeds):
     """``doomed``: the job whose phase decides when this process dies; "-": it is not to die."""
     chance = random.Random(int(life))
-    program = Program(directory, seeds)
+    program = Program(directory, seeds, take_over=aim == TAKE_OVER)
     for seed, client in program.clients.items():
         if seed != doomed:
             arguments = (client, random.Random(chance.randrange(1 << 32)), str(directory / seed / "savepoints"))

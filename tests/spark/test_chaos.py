@@ -22,7 +22,7 @@ from chaos import (
     undisturbed,
     written_down,
 )
-from chaos_job import committed, state_in
+from chaos_job import TAKE_OVER, committed, state_in
 from chaos_log import LOG
 from chaos_phases import BATCH, RESCALE_HANDOVER, RESCALE_RESTORING, RESCALE_SAVING, SAVEPOINT, Hit
 from processes import alive, descendants, start, wait_until
@@ -62,7 +62,7 @@ DRIVER_AIMS = [
 
 
 class Drivers:
-    """One driver after the other runs the same jobs, until one is not killed."""
+    """One driver after the other runs the same jobs, until one is not killed. That one gets company by another."""
 
     def __init__(self, directory, group):
         self.directory = directory
@@ -76,16 +76,56 @@ class Drivers:
             assert self._run(aim or "", doomed) == -signal.SIGKILL, self.complained
             left = self._read_last_words()
             wait_until(lambda left=left: not alive(left), 60, "the end of the JVM and its workers")
-        assert self._run("", "-") == 0, self.complained
+        if self.group[0] // TOGETHER["drivers"] % 2:
+            self._live_with_an_intruder()
+        else:
+            self._be_replaced()
+
+    def _live_with_an_intruder(self):
+        """A second driver is refused by the first of the jobs that run."""
+        with self._started("", "-") as driver:
+            self._wait_for_lease(driver)
+            with self._started("", "-", output="intruder") as intruder:
+                assert self._end_of(intruder) == 1
+            assert "is in use by job 'chaos" in self._file("intruder-stderr").read_text()
+            assert self._end_of(driver) == 0, self.complained
+
+    def _be_replaced(self):
+        """A second driver takes the jobs from the first one, which may also have come to its end just before."""
+        with self._started("", "-") as driver:
+            self._wait_for_lease(driver)
+            with self._started(TAKE_OVER, "-", output="successor") as successor:
+                if self._end_of(driver) != 0:
+                    assert "another driver has taken over the checkpoint directory" in self.complained
+                assert self._end_of(successor) == 0, self._file("successor-stderr").read_text()
+
+    def _wait_for_lease(self, driver):
+        """Until the driver holds the lease of the first of its jobs."""
+        lease = self.directory / str(self.group[0]) / "checkpoint" / "lease"
+        owned = f'"pid": {driver.pid},'
+        wait_until(
+            lambda: driver.poll() is not None or any(owned in path.read_text() for path in lease.glob("epoch-*")),
+            LIFE_SECONDS,
+            "the lease",
+        )
 
     def _run(self, aim, doomed):
         """One life; how it ended."""
+        with self._started(aim, doomed) as process:
+            return self._end_of(process)
+
+    def _end_of(self, process):
+        wait_until(lambda: process.poll() is not None, LIFE_SECONDS, "the end of a driver")
+        return process.returncode
+
+    @contextlib.contextmanager
+    def _started(self, aim, doomed, output=""):
         arguments = (self.directory, self.chance.randrange(1 << 32), aim, doomed, *self.group)
-        with self._file("stdout").open("w") as stdout, self._file("stderr").open("w") as stderr:
+        prefix = f"{output}-" if output else ""
+        with self._file(f"{prefix}stdout").open("w") as stdout, self._file(f"{prefix}stderr").open("w") as stderr:
             process = start("chaos_job.py", *arguments, stdout=stdout, stderr=stderr)
         try:
-            wait_until(lambda: process.poll() is not None, LIFE_SECONDS, "the end of a driver")
-            return process.returncode
+            yield process
         finally:
             if process.poll() is None:
                 for pid, _ in alive(descendants(process.pid)):

@@ -1,4 +1,5 @@
-"""Chaos without a JVM: a job crashes at random places, is saved, restored and rescaled, as if nothing had happened.
+"""Chaos without a JVM: a job crashes at random places, is saved, restored and rescaled, as if nothing had happened; and
+another driver takes over.
 
 What survives a crash is what survives on a cluster: the state as of the last commit, files of savepoints, and what the
 sink has committed. Repeat a run with ``PENSTOCK_CHAOS_SEED``; ``make chaos`` makes many.
@@ -11,10 +12,14 @@ from typing import ClassVar
 import pytest
 
 from penstock.common import Time, WatermarkStrategy
+from penstock.common.errors import FencedError
 from penstock.core.sink import Committer, HandOverWriter, Sink
 from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+from penstock.runtime.lease.files import LocalLeaseFiles
+from penstock.runtime.lease.lease import Lease
+from penstock.runtime.lease.owner import Owner
 from penstock.runtime.savepoint import capture
 from penstock.runtime.savepoint.manifest import verify
 from penstock.testing import ManualClock, MiniCluster
@@ -115,6 +120,7 @@ class Life:
         self.snapshot = None  # as of the last commit
         self.savepoint = None  # where the job comes from, until something is committed
         self.job = None
+        self.lease = LocalLeaseFiles(self.directory, directory / "lease")
 
     def start(self):
         records = self.chance.randint(3, 60)
@@ -122,8 +128,13 @@ class Life:
         env = StreamExecutionEnvironment(executor=cluster).set_parallelism(self.parallelism)
         build(env, self.name)
         savepoint = None if self.snapshot is not None else self.savepoint
+        owner = Owner.of_this_process(self.name, self.name, since=0.0)
         self.job = cluster.start(
-            list(env._sinks), env._job_settings(self.name), snapshot=self.snapshot, savepoint=savepoint
+            list(env._sinks),
+            env._job_settings(self.name),
+            snapshot=self.snapshot,
+            savepoint=savepoint,
+            fence=Lease.acquire(self.lease, owner, take_over=True),
         )
 
     def step(self):
@@ -141,11 +152,21 @@ class Life:
                 self.savepoint, self.snapshot, self.job = path, None, None
                 self.parallelism = self.chance.randint(1, 4)
                 return
+            elif act < 0.25:
+                self.be_replaced()
+                return
             else:
                 self.job.run_batch()
             self.snapshot = self.job.snapshot()
         except Crash:
             self.job = None
+
+    def be_replaced(self):
+        """Another driver takes over; this one does not know it yet, and goes on."""
+        old = self.job
+        self.start()
+        with pytest.raises(FencedError):
+            old.run()
 
     def run(self, monkeypatch):
         write = capture.encode
