@@ -111,6 +111,22 @@ def test_project_keeps_fields_in_the_given_order(running_env, env, collected):
         env.from_collection([("a", 1)], kind).project(2)
 
 
+def test_timestamps_are_assigned_with_the_parallelism_of_the_input(env):
+    env.set_parallelism(4)
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+
+    def stamped(stream):
+        return stream.assign_timestamps_and_watermarks(strategy).get_parallelism()
+
+    one = env.from_collection([1, 2])
+    three = env.from_sequence(1, 9).set_parallelism(3)
+    assert (one.get_parallelism(), stamped(one)) == (1, 1)
+    assert stamped(three) == 3
+    assert stamped(three.rebalance()) == stamped(three.union(one)) == 3
+    assert stamped(three.map(lambda value: value)) == 4
+    assert one.assign_timestamps_and_watermarks(strategy).set_parallelism(2).get_parallelism() == 2
+
+
 def test_watermark_strategies_take_the_environments_interval(env):
     env.get_config().set_auto_watermark_interval(77)
     stream = env.from_elements(1).assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())

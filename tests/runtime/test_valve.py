@@ -157,8 +157,7 @@ class Model:
             if not value:
                 self.behind[channel] = self.watermark[channel] < self.clock
                 return None
-            else:
-                waited_for = not self.behind[channel] and self.watermark[channel] == self.clock
+            waited_for = not self.behind[channel] and self.watermark[channel] == self.clock
         self._catch_up()
         before = self.clock
         active = [c for c in CHANNELS if not self.idle[c]]

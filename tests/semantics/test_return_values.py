@@ -245,7 +245,7 @@ class Returning(WatermarkGenerator):
 
 
 class TestWatermarks:
-    @FEW
+    @pytest.mark.variants(executors=["warm"], modes=["STREAMING"])  # a batch job asks no generator
     def test_a_generator_that_returns_its_watermark_is_told_to_emit_it(self, env):
         strategy = WatermarkStrategy.for_generator(Returning).with_timestamp_assigner(lambda value: value[1])
         env.from_collection(RECORDS).assign_timestamps_and_watermarks(strategy).print()

@@ -175,6 +175,24 @@ def test_the_clock_waits_for_a_split_that_is_discovered_later(hand):
     assert hand.step() == [(30, 45), (40, 45)]
 
 
+@pytest.mark.variants(modes=["STREAMING"])
+@pytest.mark.on_spark
+def test_an_assigner_sees_the_records_of_one_subtask_in_their_order(env, run):
+    class InOrder(WatermarkGenerator):
+        last = 0
+
+        def on_event(self, event, event_timestamp, output):
+            assert event_timestamp == self.last + 1
+            self.last = event_timestamp
+
+        def on_periodic_emit(self, output):
+            pass
+
+    base = WatermarkStrategy.for_generator(lambda ctx: InOrder())
+    stamped = timed(env, [("a", n) for n in range(1, 101)], base)
+    assert len(run(stamped)) == 100
+
+
 class TestReassignment:
     """An assigner overwrites timestamps and watermarks that are there, except the last watermark."""
 

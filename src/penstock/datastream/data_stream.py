@@ -131,7 +131,7 @@ class DataStream(StreamSettings):
         return self._transformation.output_type or Types.PICKLED_BYTE_ARRAY()
 
     def get_parallelism(self) -> int:
-        return self._transformation.parallelism or self._env.get_parallelism()
+        return self._transformation.stream_parallelism or self._env.get_parallelism()
 
     def get_transformation(self) -> Transformation:
         """The node of the graph."""
@@ -179,13 +179,18 @@ class DataStream(StreamSettings):
         )
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
-        """Gives records timestamps and the stream watermarks, in place of those it has."""
+        """Gives records timestamps and the stream watermarks, in place of those it has.
+
+        It runs with the parallelism of the stream, so that every subtask sees the records of one: in their order.
+        """
         if not isinstance(watermark_strategy, WatermarkStrategy):
             raise InvalidProgramError(f"expected a WatermarkStrategy, got {shorten(watermark_strategy)}")
         interval = self._env.get_config().get_auto_watermark_interval()
-        return self._keeping_type(
+        stamped = self._keeping_type(
             "Timestamps/Watermarks", TimestampsAndWatermarksOperator(watermark_strategy, interval)
         )
+        stamped._transformation.parallelism = self._transformation.stream_parallelism
+        return stamped
 
     # Several streams
 

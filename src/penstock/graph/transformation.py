@@ -35,6 +35,11 @@ class Transformation:
         """The transformations this one reads."""
         return []
 
+    @property
+    def stream_parallelism(self) -> int | None:
+        """By how many subtasks its records are emitted; None: as many as the environment has."""
+        return 1 if self.force_non_parallel else self.parallelism
+
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class SourceTransformation(Transformation):
@@ -94,6 +99,11 @@ class UnionTransformation(Transformation):
         """All streams."""
         return list(self.streams)
 
+    @property
+    def stream_parallelism(self) -> int | None:
+        """That of the first stream."""
+        return self.streams[0].stream_parallelism
+
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class PartitionTransformation(Transformation):
@@ -107,6 +117,11 @@ class PartitionTransformation(Transformation):
         """The partitioned stream."""
         return [self.input]
 
+    @property
+    def stream_parallelism(self) -> int | None:
+        """That of the stream before it is partitioned."""
+        return self.input.stream_parallelism
+
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class SideOutputTransformation(Transformation):
@@ -119,3 +134,8 @@ class SideOutputTransformation(Transformation):
     def inputs(self) -> list[Transformation]:
         """The operator's stream."""
         return [self.input]
+
+    @property
+    def stream_parallelism(self) -> int | None:
+        """That of the operator."""
+        return self.input.stream_parallelism
