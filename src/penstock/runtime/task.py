@@ -12,6 +12,7 @@ from penstock.runtime.frames import BatchHeader, Element, Frame, TaskReport
 from penstock.runtime.job import JobEdge, JobVertex
 from penstock.runtime.sorted_input import SortedKeyedInput
 from penstock.runtime.task_metrics import MetricDeltas, collect_committables
+from penstock.runtime.unhashable_keys import make_keys_hashable
 from penstock.runtime.valve import WatermarkValve
 
 TaskSnapshot = tuple[Any, dict[str, OperatorSnapshot]]
@@ -39,6 +40,7 @@ class StreamTask:
             self.valve.restore(valve_state)
         self.chain = OperatorChain(vertex, edges, subtask, environment, self._send, operator_states)
         self._head = self.chain.operators[0]
+        self._inputs_with_unknown_keys = {0, 1} if self._head.keyed else set()
         self._sorted = SortedKeyedInput(self._head) if environment.batch_execution and self._head.keyed else None
         self._deltas = MetricDeltas(self.chain)
         self._records_in = 0
@@ -87,6 +89,9 @@ class StreamTask:
             clock = self.valve.channels.get(channel)
             if clock is not None and clock.idle:
                 self._status(channel, idle=False)  # records wake a channel up
+            if input_index in self._inputs_with_unknown_keys:
+                self._inputs_with_unknown_keys.discard(input_index)
+                make_keys_hashable(self._head, input_index, element[0])
             if self._sorted is not None:
                 self._sorted.add(input_index, *element)
             elif input_index == 0:
