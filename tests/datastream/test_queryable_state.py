@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import threading
+from dataclasses import dataclass
 
 import pytest
 from support import Script
@@ -122,6 +123,13 @@ def test_a_name_that_several_operators_have_is_nobodys():
     assert one.result().value == 6
 
 
+@dataclass
+class Changing:
+    """A dataclass that is not frozen has no hash."""
+
+    number: int
+
+
 class KnownOnOneSide:
     """A class that the tasks of the job cannot import."""
 
@@ -132,13 +140,13 @@ class KnownOnOneSide:
 @pytest.mark.parametrize(
     ("key", "message"),
     [
-        ([1], "unhashable type: 'list'"),
-        ((1, {}), "unhashable type: 'dict'"),
+        (Changing(1), "unhashable type: 'Changing'"),
+        ((1, Changing(1)), "unhashable type: 'Changing'"),
         (float("nan"), "not equal to itself"),
         (KnownOnOneSide(), "No module named 'no_such_module'"),
         (threading.Lock(), "cannot pickle"),
     ],
-    ids=["list", "in a tuple", "nan", "class", "no value"],
+    ids=["no hash", "in a tuple", "nan", "class", "no value"],
 )
 def test_a_key_that_cannot_be_one_is_the_askers_error_and_not_the_jobs(key, message):
     job = started()

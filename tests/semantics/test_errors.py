@@ -1,6 +1,7 @@
 """What a user sees when his program is wrong: a Penstock error that says what, where, and what to do."""
 
 import threading
+from dataclasses import dataclass
 
 import pytest
 from support import assert_no_engine_in, script
@@ -39,6 +40,13 @@ STREAMING = pytest.mark.variants(executors=["warm", "cold"], modes=["STREAMING"]
 
 def helper_of_the_user(value):
     return 10 / value
+
+
+@dataclass
+class Changing:
+    """A dataclass that is not frozen has no hash."""
+
+    number: int
 
 
 class Divide(MapFunction):
@@ -135,9 +143,10 @@ class TestKeys:
         ids=["map", "reduce", "sum", "process", "connect"],
     )
     def test_an_unhashable_key(self, env, operator):
-        operator(env.from_collection([([1], 1)]).key_by(lambda v: v[0])).name("counted").print()
+        operator(env.from_collection([(Changing(1), 1)]).key_by(lambda v: v[0])).name("counted").print()
         with pytest.raises(
-            KeySelectorError, match=r"before 'counted' returned a value that cannot be a key.*unhashable.*\[1\]"
+            KeySelectorError,
+            match=r"before 'counted' returned a value that cannot be a key.*unhashable.*Changing.*frozen dataclass",
         ):
             env.execute()
 

@@ -270,8 +270,8 @@ class DataStream(StreamSettings):
         """
         from penstock.datastream.keyed_stream import KeyedStream
 
-        if more_keys and isinstance(more_keys[-1], TypeInformation):
-            *rest, key_type = more_keys
+        if more_keys and (more_keys[-1] is None or isinstance(more_keys[-1], TypeInformation)):
+            *rest, key_type = more_keys  # PyFlink's second parameter
             more_keys = tuple(rest)
         if key_type is not None:
             checked_type(key_type, "the key type")

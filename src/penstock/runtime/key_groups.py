@@ -11,6 +11,7 @@ import dataclasses
 import datetime as dt
 import enum
 import pickle
+from collections.abc import Iterable
 from numbers import Number
 from types import FunctionType
 from typing import Any
@@ -69,10 +70,17 @@ def _code_of_number(key: Any) -> int:
     return crc32(hash(key).to_bytes(8, "little", signed=True))
 
 
-def _combine(codes: Any) -> int:
+def _combine(codes: Iterable[int]) -> int:
     total = 1
     for code in codes:
         total = (31 * total + code) & _MASK32
+    return total
+
+
+def _combine_in_any_order(codes: Iterable[int]) -> int:
+    total = 0
+    for code in codes:
+        total = (total + spread(code)) & _MASK32
     return total
 
 
@@ -88,11 +96,12 @@ def _code_of_object(key: Any) -> int:
         return _code_of_number(key)
     if isinstance(key, enum.Enum):
         return crc32(key.name.encode())
-    if isinstance(key, frozenset):
-        total = 0
-        for part in key:  # order-free
-            total = (total + spread(stable_code(part))) & _MASK32
-        return total
+    if isinstance(key, (frozenset, set)):
+        return _combine_in_any_order(map(stable_code, key))
+    if isinstance(key, list):
+        return _combine(map(stable_code, key))
+    if isinstance(key, dict):
+        return _combine_in_any_order(map(stable_code, key.items()))
     if dataclasses.is_dataclass(key) and not isinstance(key, type):
         return _combine(stable_code(getattr(key, field.name)) for field in dataclasses.fields(key) if field.compare)
     if isinstance(key, dt.datetime) and key.utcoffset() is not None:

@@ -14,6 +14,7 @@ from typing import Any
 from penstock.common.errors import InvalidProgramError, KeySelectorError, PenstockError, shorten
 from penstock.runtime.key_groups import key_hash
 from penstock.runtime.operator import Timestamps, Values
+from penstock.runtime.unhashable_keys import HashableKeys, returns_unhashable
 
 Routed = list[tuple[int, Values, Timestamps]]
 _CACHED_KEYS = 1 << 17
@@ -174,6 +175,7 @@ class KeyGroupPartitioner(Partitioner):
         self._max_parallelism = max_parallelism
         self._target = target
         self._channel_of: dict[Any, int] = {}
+        self._select: Callable[[Any], Any] | None = None
 
     def route(self, values: Values, timestamps: Timestamps) -> Routed:
         """One key selector call and one dict lookup a record."""
@@ -182,7 +184,10 @@ class KeyGroupPartitioner(Partitioner):
             return [(0, values, timestamps)]
         out: list[Values] = [[] for _ in range(channels)]
         stamps: list[list[Any]] = [[] for _ in range(channels)]
-        select, known = self.key_selector, self._channel_of.get
+        if self._select is None:
+            unhashable = returns_unhashable(self.key_selector, values)
+            self._select = HashableKeys(self.key_selector) if unhashable else self.key_selector
+        select, known = self._select, self._channel_of.get
         try:
             if timestamps is None:
                 for value in values:
@@ -221,7 +226,7 @@ def key_error(error: Exception, value: Any, target: str) -> PenstockError:
     if isinstance(error, TypeError) and "unhashable" in str(error):
         return KeySelectorError(
             f"the key selector before '{target}' returned a value that cannot be a key ({error}) for record "
-            f"{shorten(value)}: return a hashable value such as a string, number or tuple"
+            f"{shorten(value)}: return a hashable value such as a string, number, tuple or frozen dataclass"
         )
     return KeySelectorError(
         f"the key selector before '{target}' failed for record {shorten(value)}: {type(error).__name__}: {error}"

@@ -18,6 +18,7 @@ from penstock.common.errors import SerializationError, StateAccessError, shorten
 from penstock.runtime.key_groups import key_group_for, subtask_for_key_group
 from penstock.runtime.serialization import dumps
 from penstock.runtime.state.pages import FIRST_SLOT
+from penstock.runtime.unhashable_keys import hashable
 
 if TYPE_CHECKING:
     from penstock.runtime.frames import TaskReport
@@ -73,7 +74,7 @@ def _answers(task: StreamTask, query: StateQuery) -> Iterator[StateAnswer]:
         position = next((i for i, (known, _) in enumerate(backend.directory.layout) if known == name), None)
         if name is None or position is None:
             continue
-        key = pickle.loads(query.key)
+        key = hashable(pickle.loads(query.key))
         group = key_group_for(key, chained.max_parallelism)
         if subtask_for_key_group(group, task.vertex.parallelism, chained.max_parallelism) != task.subtask:
             continue

@@ -21,12 +21,12 @@ class SortedKeyedInput:
     def __init__(self, operator: StreamOperator) -> None:
         self._operator = operator
         self._by_key: dict[Any, list[tuple[int, int, Any, Any]]] = {}
-        self._selectors: list[KeySelect | None] = operator.key_selectors()
         self._arrival = 0
 
     def add(self, input_index: int, values: Values, timestamps: Timestamps) -> None:
         """Records of one input. A broadcast input has no keys: it is processed at once, before everything keyed."""
-        select = self._selectors[input_index] if input_index < len(self._selectors) else None
+        selectors: list[KeySelect | None] = self._operator.key_selectors()
+        select = selectors[input_index] if input_index < len(selectors) else None
         if select is None:
             process = self._operator.process_batch if input_index == 0 else self._operator.process_batch2
             process(values, timestamps)

@@ -13,6 +13,7 @@ from penstock.runtime.input_clocks import Events, InputClocks
 from penstock.runtime.job import JobEdge, JobVertex
 from penstock.runtime.sorted_input import SortedKeyedInput
 from penstock.runtime.task_metrics import MetricDeltas, collect_committables
+from penstock.runtime.unhashable_keys import make_keys_hashable
 
 TaskSnapshot = tuple[Any, dict[str, OperatorSnapshot]]
 
@@ -41,6 +42,7 @@ class StreamTask:
             self.clocks.restore(clocks)
         sorts = environment.batch_execution and self._head.keyed and not self._head.columnar
         self._sorted = SortedKeyedInput(self._head) if sorts else None
+        self._inputs_with_unknown_keys = {0, 1} if self._head.keyed and not self._head.columnar else set()
         self._deltas = MetricDeltas(self.chain)
         self._records_in = 0
         self._bytes_in = 0
@@ -80,7 +82,16 @@ class StreamTask:
     def _process_element(self, element: Element, edge: JobEdge, origin: str) -> None:
         if type(element) is tuple:
             self._records_in += len(element[0])
+<<<<<<< HEAD
             self.clocks.record(edge.id, origin)
+=======
+            clock = self.valve.channels.get(channel)
+            if clock is not None and clock.idle:
+                self._status(channel, idle=False)  # records wake a channel up
+            if input_index in self._inputs_with_unknown_keys:
+                self._inputs_with_unknown_keys.discard(input_index)
+                make_keys_hashable(self._head, input_index, element[0])
+>>>>>>> 818fc7a3f99b5adc1d6c81f30cb47b9a45a3c5d6
             if self._sorted is not None:
                 self._sorted.add(edge.input_index, *element)
             elif edge.input_index == 0:

@@ -30,6 +30,7 @@ from penstock.runtime.operators.udf import open_function
 from penstock.runtime.savepoint.capture import SavepointRequest, write_operator
 from penstock.runtime.savepoint.manifest import Json
 from penstock.runtime.stage import BatchClock
+from penstock.runtime.unhashable_keys import HashableKeys
 from penstock.runtime.user_errors import user_error
 from penstock.state_processor.functions import (
     BroadcastStateBootstrapFunction,
@@ -94,7 +95,9 @@ class OneInputStateTransformation:
 
     def key_by(self, key_selector: Any, *more_keys: Any) -> KeyedStateTransformation:
         """For keyed state; a key is given as in a job: a function, a KeySelector, a field position or name."""
-        return KeyedStateTransformation(self._data, self._timestamp_of, key_function(key_selector, *more_keys))
+        return KeyedStateTransformation(
+            self._data, self._timestamp_of, HashableKeys(key_function(key_selector, *more_keys))
+        )
 
     def transform(self, function: StateBootstrapFunction | BroadcastStateBootstrapFunction) -> Bootstrap:
         """For operator state. All of it is made in one subtask; a job that starts from it deals it out."""

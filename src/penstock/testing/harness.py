@@ -21,6 +21,7 @@ from penstock.runtime.stage import BatchClock
 from penstock.runtime.state.keyed_store import KeyedStateFactory
 from penstock.runtime.state.operator_state import OperatorStateBackend
 from penstock.runtime.state.pages import MemoryPageStore
+from penstock.runtime.unhashable_keys import make_keys_hashable
 
 
 class RecordingOutput:
@@ -116,10 +117,11 @@ class OneInputOperatorHarness:
 
     def process_element(self, value: Any, timestamp: int | None = None) -> None:
         """One record."""
-        self.operator.process_batch([value], None if timestamp is None else [timestamp])
+        self.process_elements([value], None if timestamp is None else [timestamp])
 
     def process_elements(self, values: Values, timestamps: Timestamps = None) -> None:
         """Several records in one batch."""
+        make_keys_hashable(self.operator, 0, values)
         self.operator.process_batch(list(values), timestamps)
 
     def process_watermark(self, watermark: int) -> None:
@@ -193,6 +195,7 @@ class TwoInputOperatorHarness(OneInputOperatorHarness):
 
     def process_element2(self, value: Any, timestamp: int | None = None) -> None:
         """One record of the second input."""
+        make_keys_hashable(self.operator, 1, [value])
         self.operator.process_batch2([value], None if timestamp is None else [timestamp])
 
     def process_watermark1(self, watermark: int) -> None:
