@@ -18,6 +18,7 @@ from penstock.graph.stream_graph import StreamEdge, StreamGraph, StreamGraphGene
 from penstock.graph.transformation import Transformation
 from penstock.runtime.frame_source import FrameSource
 from penstock.runtime.job import ChainedOperator, ChainLink, JobEdge, JobVertex
+from penstock.runtime.log_settings import LogSettings
 from penstock.runtime.operator import ChainingStrategy, JobInfo
 from penstock.runtime.partitioner import ForwardPartitioner
 from penstock.runtime.program_code import fingerprint
@@ -297,4 +298,5 @@ def job_spec(
         external_sources=frozenset(graph.frames),
         restore=restore,
         code=fingerprint(graph.vertices),
+        logging=LogSettings.here(),
     )

@@ -11,6 +11,7 @@ from penstock.common.errors import CheckpointError, SerializationError
 from penstock.runtime.chain import OperatorSnapshot, TaskEnvironment
 from penstock.runtime.frames import HEADER_EDGE, REPORT_EDGE, BatchHeader, Frame, TaskReport, decode_frame, encode_frame
 from penstock.runtime.job import ChainedOperator, JobEdge, JobVertex
+from penstock.runtime.log_settings import LogSettings
 from penstock.runtime.operator import JobInfo
 from penstock.runtime.queries import answer_queries
 from penstock.runtime.savepoint.restore import RestorePlan, TaskRestorer
@@ -51,6 +52,7 @@ class JobSpec:
     life: str = ""  # tasks do so once in each life of the job
     code: str = ""  # of the user's functions: if it has changed, the keys of the first records are compared with state
     trusts_keys: bool = False  # not even then
+    logging: LogSettings | None = None  # of the driver's process
 
     def tasks_in(self, level: int, channel: int) -> list[JobVertex]:
         """The vertices of a level that have a subtask in a channel."""

@@ -76,6 +76,8 @@ def _forget_old_jobs() -> None:
 
 def _unpack(job_file: str) -> JobSpec:
     spec = unpack_job(job_bytes(job_file))
+    if spec.logging is not None:
+        spec.logging.apply()
     files = spec.info.cached_files
     spec.info.cached_files = {name: SparkFiles.get(Path(path).name) for name, path in files.items()}
     return spec

@@ -1,0 +1,203 @@
+"""Where the boxes, arrows and labels of a plan's picture go.
+
+Each stage is a column of boxes. Between two columns there is a strip in which arrows bend, then one in which they run
+level, each under its own label, into the boxes. An arrow that passes a column gets a place of its own there, as if it
+were a box. So arrows cross each other only where they bend, and never a label or a box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from penstock.graph.job_graph import JobGraph
+from penstock.runtime.job import JobEdge, JobVertex
+
+__all__ = ["Arrow", "Box", "Column", "PlanLayout", "arrow_label", "box_texts", "stage_title", "vertices_at"]
+
+LINE = 17  # height of a line of text
+PADDING = 12
+TOP = 56
+_CHARACTER = 7.4  # width of a character, about
+_LABEL_CHARACTER = 6.8
+_BENDS = 70  # width of the strip in which arrows bend
+_BETWEEN_BOXES = 24
+_BETWEEN_ARROWS = 20
+
+
+@dataclass(slots=True)
+class Box:
+    """A task; or the place where an arrow passes a column, which has no size."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+    @property
+    def right(self) -> float:
+        """Where arrows begin."""
+        return self.left + self.width
+
+    @property
+    def middle(self) -> float:
+        """Half of its height."""
+        return self.top + self.height / 2
+
+
+@dataclass(slots=True)
+class Column:
+    """A stage."""
+
+    left: float = 0.0
+    width: float = 0.0
+    label_width: float = 0.0
+    """Of the longest label of an arrow that ends here."""
+    bottom: float = TOP
+
+    @property
+    def right(self) -> float:
+        """Where arrows to the next columns may bend."""
+        return self.left + self.width
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """A line through some points, level between two of the same height, and its label at the end."""
+
+    points: list[tuple[float, float]]
+    label: str
+    label_left: float
+
+
+@dataclass(slots=True)
+class _Passage:
+    """An arrow that passes a column."""
+
+    edge: JobEdge
+    level: int
+
+
+_Item = JobVertex | _Passage
+
+
+@dataclass(slots=True)
+class PlanLayout:
+    """The picture of a job."""
+
+    job: JobGraph
+    boxes: dict[int, Box] = field(default_factory=dict)
+    columns: list[Column] = field(default_factory=list)
+    _passages: dict[tuple[int, int], Box] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Place everything, column by column."""
+        for level in range(self.job.levels + 1):
+            self._add_column(level)
+
+    @property
+    def width(self) -> float:
+        """Of the picture."""
+        return max(self.columns[-1].right, len(self.job.name) * 9) + PADDING
+
+    @property
+    def height(self) -> float:
+        """Of the picture."""
+        return max(column.bottom for column in self.columns) + PADDING
+
+    @property
+    def arrows(self) -> Iterator[Arrow]:
+        """From box to box."""
+        for edge in self.job.edges:
+            source, target = self.job.vertices[edge.source], self.job.vertices[edge.target]
+            points = [(self.boxes[source.id].right, self.boxes[source.id].middle)]
+            for level in range(source.level, target.level):
+                here, following = self.columns[level], self.columns[level + 1]
+                last = level + 1 == target.level
+                y = self._port(edge, target) if last else self._passages[edge.id, level + 1].middle
+                bent = following.left - following.label_width
+                points += [(here.right, points[-1][1]), (bent, y)]
+            points.append((self.boxes[target.id].left, points[-1][1]))
+            yield Arrow(points, arrow_label(edge), bent + PADDING / 2)
+
+    # -- columns ------------------------------------------------------------------------------------------------------
+
+    def _add_column(self, level: int) -> None:
+        job = self.job
+        ending = [arrow_label(edge) for edge in job.edges if job.vertices[edge.target].level == level]
+        longest = max(map(len, ending), default=0)
+        label_width = longest * _LABEL_CHARACTER + 2 * PADDING if longest else 0.0
+        left = PADDING if level == 0 else self.columns[-1].right + _BENDS + label_width
+        column = Column(left, label_width=label_width)
+        self.columns.append(column)
+        items: list[_Item] = [*vertices_at(job, level), *self._passing(level)]
+        top = float(TOP)
+        for item in sorted(items, key=self._wanted):
+            box = self._box(item, left)
+            box.top = max(top, self._wanted(item) - box.height / 2)
+            top = box.top + box.height + _BETWEEN_BOXES
+            column.width = max(column.width, box.width)
+            column.bottom = max(column.bottom, box.top + box.height)
+            if isinstance(item, _Passage):
+                self._passages[item.edge.id, level] = box
+            else:
+                self.boxes[item.id] = box
+
+    def _passing(self, level: int) -> list[_Passage]:
+        level_of = [vertex.level for vertex in self.job.vertices]
+        return [
+            _Passage(edge, level) for edge in self.job.edges if level_of[edge.source] < level < level_of[edge.target]
+        ]
+
+    def _box(self, item: _Item, left: float) -> Box:
+        if isinstance(item, _Passage):
+            return Box(left, 0.0, 0.0, 0.0)
+        texts = box_texts(item)
+        height = max(len(texts) * LINE + PADDING, len(item.inputs) * _BETWEEN_ARROWS + PADDING)
+        return Box(left, 0.0, max(map(len, texts)) * _CHARACTER + 2 * PADDING, height)
+
+    def _wanted(self, item: _Item) -> float:
+        """The height at which arrows would be level: that of the boxes it reads from."""
+        edges = [item.edge] if isinstance(item, _Passage) else [self.job.edges[edge] for edge in item.inputs]
+        level = item.level - 1
+        heights = [self._height_at(edge, level) for edge in edges]
+        return sum(heights) / len(heights) if heights else 0.0
+
+    def _height_at(self, edge: JobEdge, level: int) -> float:
+        """Where an arrow leaves a column."""
+        passage = self._passages.get((edge.id, level))
+        return self.boxes[edge.source].middle if passage is None else passage.middle
+
+    def _port(self, edge: JobEdge, target: JobVertex) -> float:
+        """Where an arrow ends: arrows into one box keep their order and a distance."""
+        box = self.boxes[target.id]
+        edges = [self.job.edges[incoming] for incoming in target.inputs]
+        in_order = sorted(edges, key=lambda incoming: (self._height_at(incoming, target.level - 1), incoming.id))
+        position = [incoming.id for incoming in in_order].index(edge.id)
+        first = box.middle - (len(edges) - 1) * _BETWEEN_ARROWS / 2
+        return first + position * _BETWEEN_ARROWS
+
+
+# -- words ------------------------------------------------------------------------------------------------------------
+
+
+def vertices_at(job: JobGraph, level: int) -> list[JobVertex]:
+    """The tasks of a stage."""
+    return [vertex for vertex in job.vertices if vertex.level == level]
+
+
+def stage_title(level: int) -> str:
+    """What stands above a column."""
+    return "stage 0: sources" if level == 0 else f"stage {level}"
+
+
+def box_texts(vertex: JobVertex) -> list[str]:
+    """The lines in a box."""
+    names = [operator.name for operator in vertex.operators]
+    return [*names, f"parallelism {vertex.parallelism}"]
+
+
+def arrow_label(edge: JobEdge) -> str:
+    """What stands at an arrow."""
+    label = edge.partitioner.name.lower()
+    return f"{label}: {edge.tag_id}" if edge.tag_id else label
