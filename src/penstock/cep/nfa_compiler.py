@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.cep.description import describe
 from penstock.cep.pattern import GroupPattern, Pattern
-from penstock.cep.pattern_checks import check_names, check_repeated_groups, check_skip_strategy
+from penstock.cep.pattern_checks import check_names, check_not_patterns, check_repeated_groups, check_skip_strategy
 from penstock.cep.quantifier import ConsumingStrategy, QuantifierProperty, Times, WithinType
 from penstock.common.errors import MalformedPatternError
 from penstock.common.time import Duration
@@ -59,6 +59,7 @@ class NFACompiler:
         check_names(pattern)
         check_skip_strategy(pattern)
         check_repeated_groups(pattern)
+        check_not_patterns(pattern)
         return NFACompiler(pattern)._compile()
 
     def _compile(self) -> Automaton:

@@ -7,10 +7,10 @@ from typing import Any
 
 from penstock.cep.pattern import GroupPattern, Pattern
 from penstock.cep.quantifier import QuantifierProperty
-from penstock.common.errors import MalformedPatternError
+from penstock.common.errors import MalformedPatternError, UnsupportedFeatureError
 from penstock.runtime.cep.state import ENDING_STATE_NAME
 
-__all__ = ["chain_of", "check_names", "check_repeated_groups", "check_skip_strategy"]
+__all__ = ["chain_of", "check_names", "check_not_patterns", "check_repeated_groups", "check_skip_strategy"]
 
 
 def chain_of(pattern: Pattern[Any]) -> list[Pattern[Any]]:
@@ -51,6 +51,18 @@ def check_skip_strategy(pattern: Pattern[Any]) -> None:
             f"cannot {strategy!r}: there is no such pattern in the sequence. Skip to one of {known}; patterns inside of "
             "groups cannot be skipped to"
         )
+
+
+def check_not_patterns(pattern: Pattern[Any]) -> None:
+    """A NOT pattern stands behind something that takes an event."""
+    for one in chain_of(pattern):
+        if one.get_quantifier().consuming_strategy.negated:
+            raise UnsupportedFeatureError(
+                f"everything before pattern '{one.get_name()}' is optional, and a NOT pattern cannot stand behind an "
+                "optional one: write two patterns, one with and one without the optional part"
+            )
+        if not _skippable(one):
+            return
 
 
 def check_repeated_groups(pattern: Pattern[Any]) -> None:

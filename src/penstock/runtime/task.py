@@ -82,16 +82,10 @@ class StreamTask:
     def _process_element(self, element: Element, edge: JobEdge, origin: str) -> None:
         if type(element) is tuple:
             self._records_in += len(element[0])
-<<<<<<< HEAD
             self.clocks.record(edge.id, origin)
-=======
-            clock = self.valve.channels.get(channel)
-            if clock is not None and clock.idle:
-                self._status(channel, idle=False)  # records wake a channel up
-            if input_index in self._inputs_with_unknown_keys:
-                self._inputs_with_unknown_keys.discard(input_index)
-                make_keys_hashable(self._head, input_index, element[0])
->>>>>>> 818fc7a3f99b5adc1d6c81f30cb47b9a45a3c5d6
+            if edge.input_index in self._inputs_with_unknown_keys:
+                self._inputs_with_unknown_keys.discard(edge.input_index)
+                make_keys_hashable(self._head, edge.input_index, element[0])
             if self._sorted is not None:
                 self._sorted.add(edge.input_index, *element)
             elif edge.input_index == 0:

@@ -31,7 +31,7 @@ _SWEEP_FROM = 32  # nodes: fewer are not worth a sweep
 class NFAState:
     """The partial matches of one key. `runs` and `completed` are laid out as the automaton's kind needs them."""
 
-    __slots__ = ("changed", "completed", "next_number", "nodes", "runs", "swept", "timers")
+    __slots__ = ("changed", "completed", "next_number", "nodes", "runs", "swept")
 
     def __init__(
         self,
@@ -39,13 +39,11 @@ class NFAState:
         completed: list[Any],
         nodes: dict[int, Node] | ChunkedMap | None,
         numbers: tuple[int, int],
-        timers: list[int],
     ) -> None:
         self.runs = runs
         self.completed = completed
         self.nodes: Any = {} if nodes is None else nodes
         self.next_number, self.swept = numbers
-        self.timers = timers  # moments at which Flink would look at the key; kept only where that makes a difference
         self.changed = False
 
 
@@ -94,8 +92,12 @@ class NFA(ABC):
         clock: Callable[[], int],
         on_match: Callable[[Path, int, str], None],
         on_timeout: Callable[[Path, int, str], None] | None,
+        *,
+        advances_before_every_event: bool = False,
     ) -> None:
+        """`advances_before_every_event`: limits are looked at before each event, not only before those of a new moment."""
         self.automaton = automaton
+        self.advances_before_every_event = advances_before_every_event
         self.decisions = Decisions(automaton)
         self.window = automaton.window_time
         self.limits = automaton.window_times

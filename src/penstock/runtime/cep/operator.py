@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cmp_to_key
@@ -112,7 +113,11 @@ class CepOperator(StreamOperator):
         context.timer_services.append(self.timers)
         kind = RunsInOrderNFA if self.automaton.skip_strategy.is_skip_strategy() else RunsByStateNFA
         self.nfa = kind(
-            self.automaton, clock, self._matched, self._timed_out if self.handler.handles_timeouts else None
+            self.automaton,
+            clock,
+            self._matched,
+            self._timed_out if self.handler.handles_timeouts else None,
+            advances_before_every_event=not self.event_time and self.comparator is None,
         )
         self._arrivals: dict[Any, Arrivals] = {}
         self._sort_key = None if self.comparator is None else cmp_to_key(self.comparator)
@@ -138,6 +143,7 @@ class CepOperator(StreamOperator):
         self._runs = self.backend.register(RUNS_STATE, known, growing=_both if ordered else by_namespace)
         self._nodes = self.backend.register("taken-events", "events of partial matches", growing=itself)
         self._numbers = self.backend.register("pattern-numbers", "numbers of events and partial matches")
+        self._limit_timers = self.backend.register("limit-timers", "timers of time limits", growing=itself)
         self._waiting = self.backend.register("waiting-events", "events that wait for the watermark", growing=_both)
 
     def open(self) -> None:
@@ -239,7 +245,7 @@ class CepOperator(StreamOperator):
             events = list(some)
             self.backend.set_current_key(key)
             entry = self.backend.entry
-            self._run(entry, ([now] * len(events), events), now)
+            self._run(entry, ([now] * len(events), events), now, by_timer=False)
 
     def _wait_for_next_moment(self, values: Values) -> None:
         """Processing time with a comparator: the events of a moment are sorted when the clock has moved on."""
@@ -315,26 +321,26 @@ class CepOperator(StreamOperator):
             raise user_error(self.context, error, "compare", "(events of the same moment)") from None
         return due[0], values
 
-    def _run(self, entry: Entry, events: Waiting, now: int) -> None:
-        """Give a key's events to the automaton, then let time pass up to now."""
+    def _run(self, entry: Entry, events: Waiting, now: int, *, by_timer: bool = True) -> None:
+        """Give a key's events to the automaton. Behind a timer, let time pass up to now."""
         nfa = self.nfa
-        numbers = entry[self._numbers] or (0, 0, ())
         runs, completed = nfa.restore(entry[self._runs])
-        state = NFAState(runs, completed, entry[self._nodes], (numbers[0], numbers[1]), list(numbers[2]))
+        state = NFAState(runs, completed, entry[self._nodes], entry[self._numbers] or (0, 0))
         before = nfa.count_runs(state)
         timestamps, values = events
         began: int | None = None
         try:
             if values:
                 began = nfa.process(state, timestamps, values)
-            nfa.advance_time(state, now)
+            if by_timer:
+                nfa.advance_time(state, now)
         except PenstockError:
             raise
         except Exception as error:
             asked = nfa.asked
             where = "a condition" if asked is None else f"a condition of pattern '{asked.pattern_name}'"
             raise user_error(self.context, error, f"filter of {where}") from None
-        timer = self._next_limit(state, timestamps if began is None else timestamps[began:], began, now)
+        timer = self._next_limit(entry, state, [] if began is None else timestamps[began:], now)
         if state.changed:
             self._partial_matches.inc(nfa.count_runs(state) - before)
             self._save(entry, state)
@@ -350,35 +356,41 @@ class CepOperator(StreamOperator):
         entry[0].dirty = True
         entry[self._runs] = stored = self.nfa.store(state)
         if stored is None:
-            entry[self._nodes] = None
-            entry[self._numbers] = (0, 0, tuple(state.timers)) if state.timers else None
+            entry[self._nodes] = entry[self._numbers] = None
         else:
             self.nfa.sweep(state)
             entry[self._nodes] = state.nodes
-            entry[self._numbers] = (state.next_number, state.swept, tuple(state.timers))
+            entry[self._numbers] = (state.next_number, state.swept)
 
     # -- timers -------------------------------------------------------------------------------------------------
 
-    def _next_limit(self, state: NFAState, timestamps: list[int], began: int | None, now: int) -> int | None:
+    def _next_limit(self, entry: Entry, state: NFAState, began: list[int], now: int) -> int | None:
         """When the key must be looked at again though no event comes.
 
-        Flink sets a timer for each event that begins a run after time 0, and for those behind it. A run is noticed at the
-        end of its limit then, so that the earliest run tells when. Not so for limits since the event before and for runs
-        that began at time 0 or before: only the timers of other events notice these, and have to be kept.
+        Flink sets a timer for an event that begins a run after time 0, and for each event behind it in the same go:
+        `began`. In event time a run is noticed at the end of its limit then, so the earliest run tells when, and nothing
+        has to be kept. Not so for limits since the event before, for runs that began at time 0 or before, and in
+        processing time, where a timer fires one millisecond late: timers of other events may notice these earlier.
         """
         if not self.nfa.window:
             return None
         earliest = self.nfa.earliest_start(state)
-        if not self.nfa.limits and (earliest is None or earliest > 0):
-            if state.timers:
-                state.timers, state.changed = [], True
+        kept: list[int] | None = entry[self._limit_timers]
+        if self.event_time and not self.nfa.limits and (earliest is None or earliest > 0):
+            if kept is not None:
+                entry[self._limit_timers] = None
+                entry[0].dirty = True
             return None if earliest is None else earliest + self.nfa.window
-        timers = [timer for timer in state.timers if timer > now]
-        if began is not None:
-            timers += [timer for one in timestamps if (timer := one + self.nfa.window) > now]
-        if timers != state.timers:
-            state.timers, state.changed = sorted(set(timers)), True
-        return state.timers[0] if state.timers else None
+        reached = now if self.event_time else now - 1
+        added = [timer for timestamp in began if (timer := timestamp + self.nfa.window) > reached]
+        passed = 0 if kept is None else bisect_right(kept, reached)
+        if added or passed:
+            entry[0].dirty = True
+            kept = kept or []
+            del kept[:passed]
+            kept.extend(timer for timer in dict.fromkeys(added) if not kept or timer > kept[-1])
+            entry[self._limit_timers] = kept or None
+        return kept[0] if kept else None
 
     def _set_event_timer(self, key: Any, entry: Entry, timestamp: int | None) -> None:
         """One timer for a key, in place of the one that it has."""

@@ -44,15 +44,16 @@ class RunsByStateNFA(NFA):
         start_state = self.automaton.start
         start_root, start_per_run = roots[start_state], per_run[start_state]
         window, limits = self.window, self.limits
-        deadline = self._deadline(state)
+        deadline, moment, every_event = self._deadline(state), NEVER, self.advances_before_every_event
         began: int | None = None
         value: Any
         for position, value in enumerate(values):
             timestamp = timestamps[position]
-            if timestamp >= deadline:
+            if timestamp >= deadline and (timestamp != moment or every_event):
                 state.next_number = number
                 self.advance_time(state, timestamp)
                 deadline = self._deadline(state)
+            moment = timestamp
             truth: dict[int, bool] = {}
             event = number
             arrivals: dict[int, list[Run]] | None = None
@@ -158,8 +159,8 @@ class RunsByStateNFA(NFA):
                         here.append(new[0])
                     else:
                         _merge(here, new)
-                    if limits and target in limits and timestamp + limits[target] < deadline:
-                        deadline = timestamp + limits[target]
+                    if limits and target in limits:
+                        deadline = min(deadline, min(run[3] for run in new) + limits[target])
             if found is not None:
                 if event == number:
                     number += 1  # the number of the event is taken, though no node has it

@@ -39,15 +39,16 @@ class RunsInOrderNFA(NFA):
         """Follow every run in the order of the heap, and build the next heap from what they become."""
         roots, per_run = self.decisions.roots, self.decisions.per_run
         occupied = Counter(run[4] for run in state.runs)
-        deadline = self._deadline(state)
+        deadline, moment = self._deadline(state), NEVER
         began: int | None = None
         value: Any
         for position, value in enumerate(values):
             timestamp = timestamps[position]
-            if timestamp >= deadline:
+            if timestamp >= deadline and (timestamp != moment or self.advances_before_every_event):
                 self.advance_time(state, timestamp)
                 occupied = Counter(run[4] for run in state.runs)
                 deadline = self._deadline(state)
+            moment = timestamp
             truth: dict[int, bool] = {}
             outcomes: dict[int, Outcome] = {}
             for number in occupied:
