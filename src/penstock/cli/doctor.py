@@ -41,6 +41,7 @@ _CONNECTORS = (
     ("Avro", "penstock.datastream.formats.avro", "fastavro", "avro"),
     ("Kafka", "penstock.datastream.connectors.kafka", "confluent_kafka", "kafka"),
     ("PostgreSQL and other databases", "penstock.datastream.connectors.jdbc", "psycopg", "postgresql"),
+    ("Cassandra", "penstock.datastream.connectors.cassandra", "cassandra", "cassandra"),
     ("Redis", "penstock.datastream.connectors.redis", "redis", "redis"),
     ("RabbitMQ", "penstock.datastream.connectors.rabbitmq", "pika", "rabbitmq"),
     ("MQTT", "penstock.datastream.connectors.mqtt", "paho.mqtt", "mqtt"),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from penstock.common.errors import StorageError
 from penstock.runtime.commit_log import CommitLog
 from penstock.runtime.lease.epoch_directory import adopt_directory
 from penstock.runtime.receive_log import ReceiveLog
@@ -32,7 +33,7 @@ def test_a_driver_that_was_replaced_cannot_write_what_is_to_be_committed(tmp_pat
     stale = CommitLog(logs_of(tmp_path, 3))
     stale.put(6, ["first"])
     current = CommitLog(logs_of(tmp_path, 4))
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(StorageError, match="was deleted"):
         stale.put(7, ["of the driver that was replaced"])
     current.remove(6)
     assert CommitLog(logs_of(tmp_path, 5)).entries() == []
@@ -44,7 +45,7 @@ def test_a_driver_that_was_replaced_cannot_write_what_it_receives(tmp_path):
     current = ReceiveLog(str(adopt_directory(tmp_path, "received", 2)))
     current.append("kept")
     current.seal(0, 10)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(StorageError, match="was deleted"):
         stale.seal(0, 10)
     assert ReceiveLog(str(adopt_directory(tmp_path, "received", 3))).read(0, 1) == ["kept"]
 

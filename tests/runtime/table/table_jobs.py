@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from penstock.core.source import Source, SourceReader
-from penstock.datastream.connectors.ranges import RangeEnumerator, RangeSplit
+from penstock.datastream.connectors.ranges import RangeEnumerator, range_split
 from penstock.datastream.connectors.sinks import CollectSink
 from penstock.graph.transformation import (
     OneInputTransformation,
@@ -26,7 +26,7 @@ class RowsSource(Source):
         self.rows = rows
 
     def create_enumerator(self, parallelism):
-        return RangeEnumerator([RangeSplit("rows", 0, len(self.rows))])
+        return RangeEnumerator([range_split(0, len(self.rows))])
 
     def create_reader(self):
         return RowsReader(self.rows)
