@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, settings
 
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.runtime.job_life import JobLife
+from penstock.runtime.stored_classes import unregistered
 from penstock.testing import MiniCluster
 
 # A shell makes programs in the background ignore Ctrl-C, and with them all that they start: some tests press it.
@@ -64,6 +65,15 @@ def job_states(monkeypatch):
     for method in ("becomes", "cancel"):
         monkeypatch.setattr(JobLife, method, seen.note(getattr(JobLife, method)))
     return seen
+
+
+@pytest.fixture(autouse=True)
+def _stored_classes_are_registered():
+    """No test may find a class of ours in stored data whose path is not in `STORED_CLASSES`."""
+    yield
+    found = sorted(unregistered)
+    unregistered.clear()
+    assert not found, f"register these in runtime/stored_classes.py: {found}"
 
 
 EXECUTORS = ("warm", "one", "cold")

@@ -11,6 +11,7 @@ from tests.counting_store import CountingStore
 
 from penstock.common import Duration
 from penstock.core.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
+from penstock.runtime.snapshots import OperatorSnapshot, StageSnapshot
 from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.state.chunked_map import ChunkedMap
 from penstock.runtime.state.chunks import ChunkedList
@@ -332,6 +333,8 @@ def test_a_checkpoint_from_before_there_were_chunks_is_continued():
     task.states[0].add_all(list(range(3)))
     task.snapshot()
     del task.directory.next_chunk  # as it was written then
+    written = pickle.dumps({0: (None, {"op": OperatorSnapshot(task.directory)})})
+    task.directory = StageSnapshot.decode(written).tasks[0].operators["op"].directory
     task.open()
     task.backend.set_current_key("k")
     task.states[0].add_all(["x" * 100] * 500)

@@ -11,14 +11,15 @@ import pytest
 from penstock.common.errors import SerializationError
 from penstock.runtime.job import ChainedOperator, JobVertex
 from penstock.runtime.job_blob import pack_job, unpack_job
+from penstock.runtime.job_spec import JobSpec
 from penstock.runtime.operator import JobInfo
 from penstock.runtime.operators.stateless import MapOperator
-from penstock.runtime.stage import JobSpec
 
 
 def spec_of(function, job_id=""):
     operator = ChainedOperator("id", "my map", MapOperator(function), None, None, 128)
-    return JobSpec(JobInfo(job_id=job_id), [JobVertex(0, "my map", 1, 128, [operator], source_bounded=True)], {}, 1, 0)
+    vertex = JobVertex(0, "my map", 1, 128, [operator], source_bounded=True)
+    return JobSpec(info=JobInfo(job_id=job_id), vertices=(vertex,), edges={}, channels=1, levels=0)
 
 
 def capturing(secret):
@@ -78,9 +79,11 @@ def test_a_worker_finds_modules_that_lie_beside_the_program(tmp_path):
         from penstock.runtime.job_blob import pack_job
         from penstock.runtime.operator import JobInfo
         from penstock.runtime.operators.stateless import MapOperator
-        from penstock.runtime.stage import JobSpec
+        from penstock.runtime.job_spec import JobSpec
         operator = ChainedOperator("id", "map", MapOperator(beside.double), None, None, 128)
-        sys.stdout.buffer.write(pack_job(JobSpec(JobInfo(), [JobVertex(0, "map", 1, 128, [operator], True)], {}, 1, 0)))
+        vertex = JobVertex(0, "map", 1, 128, [operator], True)
+        spec = JobSpec(info=JobInfo(), vertices=(vertex,), edges={}, channels=1, levels=0)
+        sys.stdout.buffer.write(pack_job(spec))
         """
     )
     environment = {"PYTHONPATH": ":".join(sys.path)}

@@ -127,11 +127,11 @@ def report(subtask, elements):
 def test_what_was_written_for_a_batch_that_was_never_committed_does_not_count():
     files = Files()
     states = UnionStates([Vertex()], files)
-    assert states.begin(0) == {}
+    assert states.begin(0).states == {}
     states.batch([report(0, [1]), report(1, [2])], 1)
     states.batch([report(0, [1, 3])], 2)
     again = UnionStates([Vertex()], files)
-    assert again.begin(1) == {"op": {"u": [1, 2]}}
+    assert again.begin(1).states == {"op": {"u": [1, 2]}}
     assert set(files) == {1}
 
 
@@ -139,9 +139,9 @@ def test_what_every_subtask_took_over_is_its_own_from_then_on():
     files = Files()
     states = UnionStates([Vertex()], files)
     states.batch([report(0, [1]), report(1, [2])], 1)
-    assert states.begin(1) == {"op": {"u": [1, 2]}}
+    assert states.begin(1).states == {"op": {"u": [1, 2]}}
     states.batch([report(0, [7])], 2)  # subtask 1 has left it as it is
-    assert UnionStates([Vertex()], files).begin(2) == {"op": {"u": [7, 1, 2]}}
+    assert UnionStates([Vertex()], files).begin(2).states == {"op": {"u": [7, 1, 2]}}
 
 
 def test_only_the_files_are_kept_that_may_be_needed():

@@ -151,7 +151,7 @@ def alive(job):
     gc.collect()
     states = job._channels.values()
     pages = [blob for state in states for blob in state.store.blobs.values()]
-    return sys.getallocatedblocks(), len(pages), sum(map(len, pages)), sum(len(state.snapshots) for state in states)
+    return sys.getallocatedblocks(), len(pages), sum(map(len, pages)), sum(len(state.snapshot) for state in states)
 
 
 @pytest.mark.parametrize("program", [functions, windows, joins], ids=lambda program: program.__name__)

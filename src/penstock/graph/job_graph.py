@@ -18,12 +18,13 @@ from penstock.graph.stream_graph import StreamEdge, StreamGraph, StreamGraphGene
 from penstock.graph.transformation import Transformation
 from penstock.runtime.frame_source import FrameSource
 from penstock.runtime.job import ChainedOperator, ChainLink, JobEdge, JobVertex
+from penstock.runtime.job_spec import JobSpec
 from penstock.runtime.log_settings import LogSettings
 from penstock.runtime.operator import ChainingStrategy, JobInfo
 from penstock.runtime.partitioner import ForwardPartitioner
 from penstock.runtime.program_code import fingerprint
 from penstock.runtime.savepoint.restore import RestorePlan
-from penstock.runtime.stage import JobSpec
+from penstock.runtime.union_states import UnionStart
 
 # A chain is calls within calls, two for each operator, and Python allows some hundred of them.
 _LONGEST_CHAIN = 150
@@ -275,7 +276,15 @@ def translate(sinks: list[Transformation], settings: JobSettings) -> JobGraph:
 
 
 def job_spec(
-    graph: JobGraph, job_id: str, attempt: int, *, batch: bool, restore: RestorePlan | None = None, epoch: int = 0
+    graph: JobGraph,
+    job_id: str,
+    attempt: int,
+    *,
+    batch: bool,
+    restore: RestorePlan | None = None,
+    unions: UnionStart | None = None,
+    skip_key_check: bool = False,
+    epoch: int = 0,
 ) -> JobSpec:
     """What the workers get."""
     settings = graph.settings
@@ -289,7 +298,7 @@ def job_spec(
     )
     return JobSpec(
         info=info,
-        vertices=graph.vertices,
+        vertices=tuple(graph.vertices),
         edges={edge.id: edge for edge in graph.edges},
         channels=graph.channels,
         levels=graph.levels,
@@ -297,6 +306,8 @@ def job_spec(
         memory_budget=settings.state_memory_budget,
         external_sources=frozenset(graph.frames),
         restore=restore,
-        code=fingerprint(graph.vertices),
+        unions=unions or UnionStart(),
+        code_fingerprint=fingerprint(graph.vertices),
+        skip_key_check=skip_key_check,
         logging=LogSettings.here(),
     )

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from penstock.common.watermark_strategy import MIN_WATERMARK
 from penstock.metrics import MetricGroup
 from penstock.runtime.job import ChainedOperator, JobEdge, JobVertex, key_types_of
 from penstock.runtime.key_groups import key_group_range
@@ -15,44 +14,11 @@ from penstock.runtime.operators.type_check import checked_output
 from penstock.runtime.outputs import ChainOutput, ExchangeOutput, Send, combine
 from penstock.runtime.partitioner import KeyGroupPartitioner
 from penstock.runtime.runtime_context import StreamingRuntimeContext
+from penstock.runtime.snapshots import OperatorSnapshot
 from penstock.runtime.state.backend import KeyedStateBackend
-from penstock.runtime.state.changed_classes import adopt_changed_classes
 from penstock.runtime.state.keyed_store import KeyedStateFactory
-from penstock.runtime.state.operator_state import OperatorStateBackend, operator_state_page
-from penstock.runtime.state.pages import PageDirectory, PageStore, keyed_state_page
-from penstock.runtime.state.record_types import RecordTypes
-
-
-@dataclass(slots=True)
-class OperatorSnapshot:
-    """The small, always loaded part of an operator's state; pages and blobs are in the store."""
-
-    directory: PageDirectory | None = None
-    operator_state: dict[str, str] = field(default_factory=dict)
-    watermark: int = MIN_WATERMARK
-    operator_types: dict[str, Any] = field(default_factory=dict)
-    records: RecordTypes = field(default_factory=dict)  # dataclasses and named tuples in the operator's own state
-
-    def complete(self) -> OperatorSnapshot:
-        """One that was written before there were all these parts gets them now."""
-        if not hasattr(self, "operator_types"):
-            self.operator_types = {}
-        if not hasattr(self, "records"):
-            self.records = {}
-        return self
-
-    def adopt_classes(self, operator_id: str, operator_name: str, store: PageStore) -> None:
-        """Bring the operator's own state to the classes as they are now: see changed_classes.py."""
-        if self.records:
-            pages = [operator_state_page(operator_id, name) for name in self.operator_state]
-            adopt_changed_classes(self.records, store, pages, operator_name, keyed=False)
-
-    def adopt_classes_of_keyed_state(self, operator_id: str, operator_name: str, store: PageStore) -> None:
-        """The same for its keyed state."""
-        directory = None if self.directory is None else self.directory.complete()
-        if directory is not None and directory.records:
-            pages = [keyed_state_page(operator_id, index) for index in range(directory.page_count)]
-            directory.total_bytes += adopt_changed_classes(directory.records, store, pages, operator_name, keyed=True)
+from penstock.runtime.state.operator_state import OperatorStateBackend
+from penstock.runtime.state.pages import PageStore
 
 
 @dataclass(slots=True)
@@ -116,7 +82,7 @@ class OperatorChain:
         environment, vertex = self.environment, self.vertex
         assert chained.operator is not None
         known = self._snapshots.get(chained.operator_id)
-        snapshot = OperatorSnapshot() if known is None else known.complete()
+        snapshot = known or OperatorSnapshot()
         snapshot.adopt_classes(chained.operator_id, chained.name, environment.store)
         metrics = self.metrics[chained.operator_id] = MetricGroup()
         backend: KeyedStateBackend | None = None

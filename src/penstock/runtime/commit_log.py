@@ -12,13 +12,13 @@ prepared its own. So the former entry is kept, as `<checkpoint id>.former`, unti
 
 from __future__ import annotations
 
-import pickle
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from penstock.runtime.checked_file import make_directory, read_checked, write_checked
 from penstock.runtime.serialization import dumps
+from penstock.runtime.stored_classes import load_stored
 
 
 class CommitLog:
@@ -49,7 +49,7 @@ class CommitLog:
 
     def _load(self, kind: str) -> dict[int, list[Any]]:
         assert self._directory is not None
-        return {int(path.stem): pickle.loads(read_checked(path)) for path in self._directory.glob(f"*.{kind}")}
+        return {int(path.stem): load_stored(read_checked(path)) for path in self._directory.glob(f"*.{kind}")}
 
     def put(self, checkpoint_id: int, committables: list[Any]) -> None:
         """Keep what is to be committed with a checkpoint, instead of anything kept for it before."""

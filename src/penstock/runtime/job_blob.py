@@ -14,7 +14,7 @@ from typing import Any
 import cloudpickle
 
 from penstock.common.errors import SerializationError, shorten
-from penstock.runtime.stage import JobSpec
+from penstock.runtime.job_spec import JobSpec
 
 _installed: dict[str, tuple[types.ModuleType, str]] = {}
 """Which job a class of the main program came with: a later version of the same job brings a later one of the class."""

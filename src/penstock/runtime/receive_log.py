@@ -10,7 +10,6 @@ not yet in a batch, and the files hold the batches that are not yet committed.
 
 from __future__ import annotations
 
-import pickle
 import tempfile
 import threading
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 from penstock.common.errors import CheckpointError
 from penstock.runtime.checked_file import make_directory, read_checked, write_checked
 from penstock.runtime.serialization import dumps
+from penstock.runtime.stored_classes import load_stored
 
 CAPACITY = 50_000
 
@@ -46,7 +46,7 @@ class ReceiveLog:
         self._segments: dict[int, list[Any]] = {}
         for path in sorted(self._directory.glob("*.log")):
             start = int(path.stem)
-            self._segments[start] = pickle.loads(read_checked(path))
+            self._segments[start] = load_stored(read_checked(path))
         self._end = max((start + len(part) for start, part in self._segments.items()), default=0)
 
     @property

@@ -18,9 +18,10 @@ from penstock.core.source import SourceReader, SourceSplit
 from penstock.runtime.chain import OperatorChain, TaskEnvironment
 from penstock.runtime.frames import BatchHeader, SplitProgress, TaskReport
 from penstock.runtime.job import JobVertex
+from penstock.runtime.job_spec import JobSpec
 from penstock.runtime.operators.timestamps import aligned_operator
 from penstock.runtime.serialization import dumps
-from penstock.runtime.stage import JobSpec, Row, encode_header, encode_reports
+from penstock.runtime.stage import Row, encode_header, encode_reports
 from penstock.runtime.task_metrics import MetricDeltas, collect_committables
 from penstock.runtime.user_errors import exits_are_errors, source_errors
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from penstock.common.watermark_strategy import MAX_WATERMARK
-from penstock.runtime.chain import OperatorChain, OperatorSnapshot, TaskEnvironment
+from penstock.runtime.chain import OperatorChain, TaskEnvironment
 from penstock.runtime.frames import BatchHeader, Element, Frame, SplitStatus, TaskReport
 from penstock.runtime.input_clocks import Events, InputClocks
 from penstock.runtime.job import JobEdge, JobVertex
+from penstock.runtime.snapshots import TaskSnapshot
 from penstock.runtime.sorted_input import SortedKeyedInput
 from penstock.runtime.task_metrics import MetricDeltas, collect_committables
 from penstock.runtime.unhashable_keys import make_keys_hashable
-
-TaskSnapshot = tuple[Any, dict[str, OperatorSnapshot]]
 
 
 class StreamTask:
@@ -34,12 +32,12 @@ class StreamTask:
         self.outbox: list[tuple[int, bytes]] = []
         self._environment = environment
         self.edges = {edge_id: edges[edge_id] for edge_id in vertex.inputs}
-        clocks, operator_states = snapshot if snapshot is not None else (None, {})
-        self.chain = OperatorChain(vertex, edges, subtask, environment, self._send, operator_states)
+        snapshot = snapshot or TaskSnapshot()
+        self.chain = OperatorChain(vertex, edges, subtask, environment, self._send, snapshot.operators)
         self._head = self.chain.operators[0]
         self.clocks = InputClocks(self.edges, subtask, united=self._head.unites_inputs)
-        if clocks is not None:
-            self.clocks.restore(clocks)
+        if snapshot.clocks is not None:
+            self.clocks.restore(snapshot.clocks)
         sorts = environment.batch_execution and self._head.keyed and not self._head.columnar
         self._sorted = SortedKeyedInput(self._head) if sorts else None
         self._inputs_with_unknown_keys = {0, 1} if self._head.keyed and not self._head.columnar else set()
@@ -159,7 +157,7 @@ class StreamTask:
         self._bytes_in = 0
         for exchange in self.chain.exchanges:
             exchange.records = exchange.bytes = 0
-        return (self.clocks.snapshot(), operators), report
+        return TaskSnapshot(self.clocks.snapshot(), operators), report
 
     def close(self) -> None:
         """The job ends."""

@@ -8,7 +8,7 @@ all parts in a file for each checkpoint in which one has, and a job that is star
 from __future__ import annotations
 
 import os
-import pickle
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from penstock.common.errors import CheckpointError
@@ -16,13 +16,27 @@ from penstock.runtime.checked_file import seal, unseal
 from penstock.runtime.frames import TaskReport
 from penstock.runtime.job import JobVertex
 from penstock.runtime.serialization import dumps
+from penstock.runtime.state.operator_state import UnionPart
+from penstock.runtime.stored_classes import load_stored
 
-__all__ = ["UnionFiles", "UnionStates", "Unions"]
+__all__ = ["UnionFiles", "UnionStart", "UnionStates"]
 
 _KEPT = 2  # the one of the last commit, and the one of the batch that is being committed
+_VERSION = 2
+_BARE_PICKLE = 0x80  # version 1 had no version byte, and pickled the parts as they are
 
-Unions = dict[str, dict[str, list[Any]]]
-"""By operator id and state name: the elements of all subtasks."""
+Parts = dict[tuple[str, str], dict[int, list[Any]]]
+"""The elements of each subtask, by operator id and state name."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnionStart:
+    """What tasks begin with in one start of the job; they take it over once."""
+
+    states: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
+    """By operator id and state name: the elements of all subtasks."""
+    incarnation: str = ""
+    """Names this start."""
 
 
 class UnionFiles(Protocol):
@@ -47,27 +61,24 @@ class UnionStates:
     def __init__(self, vertices: list[JobVertex], files: UnionFiles | None = None) -> None:
         self._parallelism = {c.operator_id: vertex.parallelism for vertex in vertices for c in vertex.operators}
         self._files = files
-        self._parts: dict[tuple[str, str], dict[int, list[Any]]] = {}
+        self._parts: Parts = {}
         self._begun = False
-        self.life = ""
-        """Names one start of the job: tasks take the union over once in each."""
 
-    def begin(self, committed: int) -> Unions:
-        """The job starts (again) behind a checkpoint: what every subtask starts with."""
+    def begin(self, committed: int) -> UnionStart:
+        """Start the job (again) behind a checkpoint."""
         self._load(committed)
         return self.restart()
 
-    def restart(self) -> Unions:
-        """The job starts again with what is known."""
-        self.life = os.urandom(8).hex()
-        unions: Unions = {}
+    def restart(self) -> UnionStart:
+        """Start the job again with the states that are known."""
+        states: dict[str, dict[str, list[Any]]] = {}
         for (operator_id, name), parts in self._parts.items():
             together = [element for _, part in sorted(parts.items()) for element in part]
-            unions.setdefault(operator_id, {})[name] = together
+            states.setdefault(operator_id, {})[name] = together
             for subtask in range(self._parallelism.get(operator_id, 0)):
                 parts[subtask] = together
-        self._begun = bool(unions)
-        return unions
+        self._begun = bool(states)
+        return UnionStart(states, os.urandom(8).hex())
 
     def batch(self, reports: list[TaskReport], checkpoint_id: int) -> None:
         """Take over what the tasks report, durably, before the batch is committed."""
@@ -79,17 +90,17 @@ class UnionStates:
         if self._files is None:
             return
         if changed:
-            self._files.write(checkpoint_id, seal(dumps(self._parts, "union list state")))
+            self._files.write(checkpoint_id, seal(_encode(self._parts)))
             for old in sorted(i for i in self._files.checkpoints() if i <= checkpoint_id)[:-_KEPT]:
                 self._files.remove(old)
 
     @property
-    def parts(self) -> dict[tuple[str, str], dict[int, list[Any]]]:
-        """The parts of all subtasks, by operator id and state name."""
+    def parts(self) -> Parts:
+        """The parts of all subtasks."""
         return self._parts
 
     @parts.setter
-    def parts(self, parts: dict[tuple[str, str], dict[int, list[Any]]]) -> None:
+    def parts(self, parts: Parts) -> None:
         self._parts = parts
 
     def _load(self, committed: int) -> None:
@@ -104,6 +115,33 @@ class UnionStates:
             return
         data = unseal(self._files.read(newest), f"the file of union list states of checkpoint {newest}")
         try:
-            self._parts = pickle.loads(data)
+            self._parts = _decode(data)
         except Exception as error:
             raise CheckpointError(f"the union list states of checkpoint {newest} cannot be read: {error}") from error
+
+
+def _encode(parts: Parts) -> bytes:
+    """Plain values only; elements that a very old version stored are not in parts, and stay as they are."""
+    content = {
+        key: {
+            subtask: [(p.blob, p.records) if isinstance(p, UnionPart) else (None, p) for p in elements]
+            for subtask, elements in subtasks.items()
+        }
+        for key, subtasks in parts.items()
+    }
+    return bytes([_VERSION]) + dumps(content, "union list state")
+
+
+def _decode(data: bytes) -> Parts:
+    if data[0] == _BARE_PICKLE:
+        parts: Parts = load_stored(data)
+        return parts
+    if data[0] != _VERSION:
+        raise CheckpointError(f"they have format {data[0]}, this version of Penstock reads up to {_VERSION}")
+    return {
+        key: {
+            subtask: [other if blob is None else UnionPart(blob, other) for blob, other in elements]
+            for subtask, elements in subtasks.items()
+        }
+        for key, subtasks in load_stored(data[1:]).items()
+    }

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from penstock.runtime.snapshots import StageSnapshot
 from penstock.runtime.stage import Row
 from penstock.runtime.state.pages import MemoryPageStore
 from penstock.spark import worker
@@ -38,5 +39,5 @@ class BatchStage:
                 frames += batch.column(1).to_pylist()
         if channel is None:
             return
-        live = worker.new_stage(self._job_file, self._level, channel, MemoryPageStore(), {})
+        live = worker.new_stage(self._job_file, self._level, channel, MemoryPageStore(), StageSnapshot())
         yield from live.stage.run(frames)

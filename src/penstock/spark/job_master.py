@@ -316,9 +316,16 @@ class JobMaster:
 
     def _run_query(self, attempt: int, checkpoint: str, server: SourceServer, restore: RestorePlan | None) -> None:
         settings = self.graph.settings
-        spec = job_spec(self.graph, self._lasting_id, attempt, batch=False, restore=restore, epoch=self._fence.epoch)
-        spec.unions, spec.life = self._unions.begin(self._committed_checkpoint()), self._unions.life
-        spec.trusts_keys = settings.ignore_unclaimed_state or self.same_program
+        spec = job_spec(
+            self.graph,
+            self._lasting_id,
+            attempt,
+            batch=False,
+            restore=restore,
+            epoch=self._fence.epoch,
+            unions=self._unions.begin(self._committed_checkpoint()),
+            skip_key_check=settings.ignore_unclaimed_state or self.same_program,
+        )
         frames = {} if self._first_batch_only else self.graph.frames
         with working_directory(self._spark.sparkContext, settings):
             frame = compile_streaming(self._spark, spec, server, frames, checkpoint, self._base)

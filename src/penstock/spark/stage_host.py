@@ -29,6 +29,7 @@ from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
 from typing import Any, Protocol
 
+from penstock.runtime.snapshots import StageSnapshot
 from penstock.runtime.source_stage import SourceStage
 from penstock.runtime.stage import Row
 from penstock.spark import worker
@@ -68,8 +69,8 @@ def run_stage(job_file: str, level: int, channel: int, store: StageStore, frames
     token = b"" if stored is None else stored[:_TOKEN_BYTES]
     rows = _run_elsewhere(key, token, store, frames)
     if rows is None:
-        snapshots = {} if stored is None else pickle.loads(stored[_TOKEN_BYTES:])
-        rows = HostedStage(key, worker.new_stage(*key, store, snapshots), token).run(token, store, frames)
+        snapshot = StageSnapshot() if stored is None else StageSnapshot.decode(stored[_TOKEN_BYTES:])
+        rows = HostedStage(key, worker.new_stage(*key, store, snapshot), token).run(token, store, frames)
     assert rows is not None
     return rows
 
@@ -227,7 +228,7 @@ class HostedStage(Hosted):
         live.store.target = store
         rows = list(live.stage.run(frames))
         token = os.urandom(_TOKEN_BYTES)
-        store.put(_META, token + pickle.dumps(live.stage.snapshots, 5))
+        store.put(_META, token + live.stage.snapshot.encode())
         return rows, token
 
     def close(self) -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import gc
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from pyspark import SparkFiles
 
-from penstock.runtime.chain import TaskEnvironment
 from penstock.runtime.job_blob import unpack_job
+from penstock.runtime.job_spec import JobSpec
+from penstock.runtime.snapshots import StageSnapshot
 from penstock.runtime.source_stage import SourceStage
-from penstock.runtime.stage import BatchClock, JobSpec, StageChannel
+from penstock.runtime.stage import StageChannel
 from penstock.runtime.state.pages import MemoryPageStore, PageStore
 
 _MAX_JOBS = 4
@@ -78,9 +79,8 @@ def _unpack(job_file: str) -> JobSpec:
     spec = unpack_job(job_bytes(job_file))
     if spec.logging is not None:
         spec.logging.apply()
-    files = spec.info.cached_files
-    spec.info.cached_files = {name: SparkFiles.get(Path(path).name) for name, path in files.items()}
-    return spec
+    files = {name: SparkFiles.get(Path(path).name) for name, path in spec.info.cached_files.items()}
+    return replace(spec, info=replace(spec.info, cached_files=files))
 
 
 def source_stage(job_file: str) -> SourceStage:
@@ -94,9 +94,8 @@ def source_stage(job_file: str) -> SourceStage:
 def new_source_stage(job_file: str) -> SourceStage:
     """Source tasks with functions of their own."""
     spec = _unpack(job_file)
-    environment = TaskEnvironment(MemoryPageStore(), BatchClock(), spec.info, spec.batch_execution)
     gc.set_threshold(_YOUNG_OBJECTS, 10, 1000)
-    return SourceStage(spec, environment)
+    return SourceStage(spec, spec.environment(MemoryPageStore()))
 
 
 def drop_source_stage(job_file: str) -> None:
@@ -104,12 +103,11 @@ def drop_source_stage(job_file: str) -> None:
     _source_stages.pop(job_file, None)
 
 
-def new_stage(job_file: str, level: int, channel: int, store: PageStore, snapshots: dict[int, Any]) -> LiveStage:
+def new_stage(job_file: str, level: int, channel: int, store: PageStore, snapshot: StageSnapshot) -> LiveStage:
     """A stage that starts from stored state."""
     spec = _unpack(job_file)
     rebindable = RebindableStore(store)
-    environment = TaskEnvironment(rebindable, BatchClock(), spec.info, spec.batch_execution, spec.memory_budget)
-    return LiveStage(StageChannel(spec, level, channel, environment, snapshots), rebindable)
+    return LiveStage(StageChannel(spec, level, channel, spec.environment(rebindable), snapshot), rebindable)
 
 
 def settle() -> None:

@@ -22,6 +22,7 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.key_selector import key_function
 from penstock.runtime.chain import OperatorChain, TaskEnvironment
 from penstock.runtime.job import ChainedOperator, JobVertex
+from penstock.runtime.job_spec import BatchClock
 from penstock.runtime.key_groups import key_group_for, subtask_for_key_group
 from penstock.runtime.operator import JobInfo, KeySelect, OperatorContext, StreamOperator, Timestamps, Values
 from penstock.runtime.operators.function_operator import FunctionOperator
@@ -29,7 +30,6 @@ from penstock.runtime.operators.keyed_process import KeyedProcessOperator
 from penstock.runtime.operators.udf import open_function
 from penstock.runtime.savepoint.capture import SavepointRequest, write_operator
 from penstock.runtime.savepoint.manifest import Json
-from penstock.runtime.stage import BatchClock
 from penstock.runtime.unhashable_keys import HashableKeys
 from penstock.runtime.user_errors import user_error
 from penstock.state_processor.functions import (

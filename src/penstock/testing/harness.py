@@ -15,9 +15,9 @@ from typing import Any
 
 from penstock.common.watermark_strategy import MIN_WATERMARK
 from penstock.metrics import MetricGroup
+from penstock.runtime.job_spec import BatchClock
 from penstock.runtime.operator import JobInfo, OperatorContext, StreamOperator, Timestamps, Values
 from penstock.runtime.runtime_context import StreamingRuntimeContext
-from penstock.runtime.stage import BatchClock
 from penstock.runtime.state.keyed_store import KeyedStateFactory
 from penstock.runtime.state.operator_state import OperatorStateBackend
 from penstock.runtime.state.pages import MemoryPageStore

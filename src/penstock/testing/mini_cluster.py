@@ -20,21 +20,21 @@ from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import Transformation
 from penstock.runtime.alignment import WatermarkAligner
 from penstock.runtime.batch_sizer import BatchSizer
-from penstock.runtime.chain import TaskEnvironment
 from penstock.runtime.coordinator import Offset, SourceCoordinator
 from penstock.runtime.frames import REPORT_EDGE, TaskReport, decode_frame
 from penstock.runtime.job_blob import pack_job, unpack_job
 from penstock.runtime.job_client import ThreadJobClient
 from penstock.runtime.job_life import JobLife
 from penstock.runtime.job_progress import JobProgress
+from penstock.runtime.job_spec import JobSpec
 from penstock.runtime.lease.epoch_directory import adopt_directory
 from penstock.runtime.savepoint.restore import plan_restore
 from penstock.runtime.savepoint.tickets import SavepointTicket
 from penstock.runtime.sink_committer import SinkCommitters
+from penstock.runtime.snapshots import StageSnapshot
 from penstock.runtime.source_stage import SourceStage
-from penstock.runtime.stage import BatchClock, JobSpec, Row, StageChannel, decode_reports
+from penstock.runtime.stage import Row, StageChannel, decode_reports
 from penstock.runtime.state.pages import MemoryPageStore
-from penstock.runtime.task import TaskSnapshot
 from penstock.runtime.union_states import UnionStates
 from penstock.testing.mini_running_job import MiniBatchJob, MiniRunningJob
 
@@ -65,9 +65,9 @@ class ManualClock:
 class _ChannelState:
     """What a channel keeps between batches: pages and the small part of the task states."""
 
-    def __init__(self, blobs: dict[str, bytes] | None = None, snapshots: bytes | None = None) -> None:
+    def __init__(self, blobs: dict[str, bytes] | None = None, snapshot: bytes | None = None) -> None:
         self.store = MemoryPageStore(dict(blobs or {}))
-        self.snapshots = snapshots or pickle.dumps({})
+        self.snapshot = snapshot or StageSnapshot().encode()
 
 
 class MiniClusterJob:
@@ -109,11 +109,18 @@ class MiniClusterJob:
         self._fence = fence or Fence()
         self.committers = SinkCommitters(graph.vertices, fence=self._fence)
         self._unions = UnionStates(graph.vertices)
-        spec = job_spec(graph, self.job_id, 0, batch=batch, restore=restore, epoch=self._fence.epoch)
         if snapshot is not None:
             self._unions.parts = pickle.loads(snapshot)[4]
-        spec.unions, spec.life = self._unions.restart(), self._unions.life
-        spec.trusts_keys = allow_non_restored_state
+        spec = job_spec(
+            graph,
+            self.job_id,
+            0,
+            batch=batch,
+            restore=restore,
+            unions=self._unions.restart(),
+            skip_key_check=allow_non_restored_state,
+            epoch=self._fence.epoch,
+        )
         self._blob = pack_job(spec)
         self._spec = spec
         self._cold = cold or batch
@@ -228,7 +235,7 @@ class MiniClusterJob:
 
     def snapshot(self) -> bytes:
         """All state of the job: offsets, pages, clocks."""
-        channels = {key: (state.store.blobs, state.snapshots) for key, state in self._channels.items()}
+        channels = {key: (state.store.blobs, state.snapshot) for key, state in self._channels.items()}
         splits = {v.operators[0].operator_id: v.source_parallelism for v in self.graph.source_vertices}
         return pickle.dumps((self.offset, channels, splits, self.job_id, self._unions.parts))
 
@@ -255,8 +262,7 @@ class MiniClusterJob:
     def _sources(self) -> SourceStage:
         if self._source_stage is None or self._cold:
             spec = self._new_spec()
-            environment = TaskEnvironment(MemoryPageStore(), BatchClock(), spec.info, spec.batch_execution)
-            self._source_stage = SourceStage(spec, environment)
+            self._source_stage = SourceStage(spec, spec.environment(MemoryPageStore()))
         return self._source_stage
 
     def _run_level(self, level: int, rows: list[Row]) -> list[Row]:
@@ -268,18 +274,16 @@ class MiniClusterJob:
             state = self._channels[(level, channel)]
             stage = self._stage(level, channel, state)
             out += stage.run(by_channel[channel])
-            state.snapshots = pickle.dumps(stage.snapshots)
+            state.snapshot = stage.snapshot.encode()
         return out
 
     def _stage(self, level: int, channel: int, state: _ChannelState) -> StageChannel:
         stage = None if self._cold else self._stages.get((level, channel))
         if stage is None:
             spec = self._new_spec()
-            environment = TaskEnvironment(
-                state.store, BatchClock(), spec.info, spec.batch_execution, spec.memory_budget
-            )
-            snapshots: dict[int, TaskSnapshot] = pickle.loads(state.snapshots)
-            stage = self._stages[(level, channel)] = StageChannel(spec, level, channel, environment, snapshots)
+            snapshot = StageSnapshot.decode(state.snapshot)
+            stage = StageChannel(spec, level, channel, spec.environment(state.store), snapshot)
+            self._stages[(level, channel)] = stage
         return stage
 
 

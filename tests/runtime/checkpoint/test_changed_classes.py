@@ -1,7 +1,6 @@
 """A program that continues its checkpoint with other versions of the classes in its state (spec: ch. 7, J09, J10)."""
 
 import dataclasses
-import pickle
 import random
 from collections import namedtuple
 from dataclasses import dataclass, field, make_dataclass
@@ -15,8 +14,8 @@ from penstock.common.errors import InvalidProgramError
 from penstock.datastream import WindowFunction
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
-from penstock.runtime.chain import OperatorSnapshot
 from penstock.runtime.serialization import dumps
+from penstock.runtime.snapshots import OperatorSnapshot
 from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.state.changed_classes import united
 from penstock.runtime.state.keyed_store import KeyedStateFactory
@@ -113,7 +112,7 @@ def test_classes_in_collections_that_are_stored_in_chunks_evolve(versions):
     backend, elements, entries = open_states()
     elements.add_all([old(number) for number in range(1_000)])
     entries.put_all({number: (number, [old(number)]) for number in range(1_000)})
-    snapshot = pickle.loads(dumps(OperatorSnapshot(backend.snapshot(0)), "a snapshot"))
+    snapshot = OperatorSnapshot(backend.snapshot(0))
     assert len([name for name in store if name.startswith("op/c")]) > 10
     versions(Held=new)
     snapshot.adopt_classes_of_keyed_state("op", "op", store)

@@ -18,6 +18,7 @@ from penstock.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
+from penstock.runtime.snapshots import StageSnapshot
 from penstock.testing import MiniCluster
 
 LAST = ValueStateDescriptor("last", Types.LONG())
@@ -261,18 +262,16 @@ def test_operator_state_of_another_kind_is_refused():
 def test_a_checkpoint_from_before_types_of_keys_and_classes_were_noted_is_continued():
     first = fed(keyed(same, Types.INT()))
     offset, channels, *others = pickle.loads(first.job.snapshot())
-    for key, (blobs, snapshots) in channels.items():
-        content = pickle.loads(snapshots)
-        for vertex, known in list(content.items()):
-            if vertex < -2:
-                del content[vertex]
-            elif vertex >= 0:
-                for snapshot in known[1].values():
-                    del snapshot.records
-                    if snapshot.directory is not None:
-                        del snapshot.directory.records
-                        del snapshot.directory.key_types
-        channels[key] = (blobs, pickle.dumps(content))
+    for key, (blobs, encoded) in channels.items():
+        known = StageSnapshot.decode(encoded)
+        for task in known.tasks.values():
+            for operator in task.operators.values():
+                del operator.records
+                if operator.directory is not None:
+                    del operator.directory.records
+                    del operator.directory.key_types
+        version_1 = {vertex: (task.clocks, task.operators) for vertex, task in known.tasks.items()}
+        channels[key] = (blobs, pickle.dumps({**version_1, -2: known.incarnation}))
     old = pickle.dumps((offset, channels, *others))
     assert keyed(same, Types.INT()).start(snapshot=old).feed(2) == [{"last": 2}]
     assert keyed(same).start(snapshot=old).feed(2) == [{"last": 2}]

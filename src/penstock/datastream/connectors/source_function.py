@@ -41,6 +41,7 @@ from penstock.runtime.runtime_context import StreamingRuntimeContext
 from penstock.runtime.serialization import dumps
 from penstock.runtime.state.operator_state import OperatorStateBackend
 from penstock.runtime.state.pages import MemoryPageStore
+from penstock.runtime.stored_classes import load_stored
 
 _LOCK_SECONDS = 0.05
 _HELD_TOO_LONG = 20
@@ -139,7 +140,7 @@ class FunctionReceiver(Receiver):
 
     def _initialize(self, restored: ReceiverSnapshot | None) -> None:
         if restored is not None and restored.state is not None:
-            layout, blobs = pickle.loads(zlib.decompress(base64.b64decode(restored.state)))
+            layout, blobs = load_stored(zlib.decompress(base64.b64decode(restored.state)))
             self._store = MemoryPageStore(blobs)
             self._state = OperatorStateBackend("source", self._store, layout, restored=True)
         if isinstance(self._function, ListCheckpointed):

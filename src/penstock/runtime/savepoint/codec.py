@@ -21,11 +21,10 @@ from penstock.core.window import CountWindow, GlobalWindow, TaggedUnion, TimeWin
 from penstock.runtime.savepoint import values
 from penstock.runtime.state.field_types import field_types
 from penstock.runtime.state.record_types import is_named_tuple, pickles_plainly
+from penstock.runtime.stored_classes import StoredUnpickler
 from penstock.runtime.windows.slices import KeySlices
 
 _PROTOCOL = 5
-_VALUES = "penstock.runtime.savepoint.values"
-"""What files call the module `values`: should it move one day, this name still means it."""
 
 Reduced = tuple[Any, ...]
 
@@ -99,10 +98,8 @@ class _ThoroughEncoder(cloudpickle.Pickler):  # type: ignore[misc]
         return super().reducer_override(obj) if reduced is NotImplemented else reduced
 
 
-class _Decoder(pickle.Unpickler):
+class _Decoder(StoredUnpickler):
     def find_class(self, module: str, name: str) -> Any:
-        if module == _VALUES:
-            return getattr(values, name)
         try:
             return super().find_class(module, name)
         except (ImportError, AttributeError) as error:

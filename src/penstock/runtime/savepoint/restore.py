@@ -6,13 +6,12 @@ store's uncommitted changes with it, so the next attempt loads again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.errors import SavepointError, shorten
 from penstock.common.watermark_strategy import MIN_WATERMARK
-from penstock.runtime.chain import OperatorSnapshot
 from penstock.runtime.job import ChainedOperator, JobEdge, JobVertex, key_types_of
 from penstock.runtime.key_groups import key_group_for, key_group_range, never_changes
 from penstock.runtime.savepoint.blocks import BlockFile
@@ -21,6 +20,7 @@ from penstock.runtime.savepoint.manifest import Json, Manifest, OperatorManifest
 from penstock.runtime.savepoint.page_builder import PageBuilder
 from penstock.runtime.savepoint.storage import Directory, absolute, directory_at
 from penstock.runtime.serialization import dumps
+from penstock.runtime.snapshots import OperatorSnapshot, TaskSnapshot
 from penstock.runtime.state.operator_state import BROADCAST, RAW, SPLIT, operator_state_page
 from penstock.runtime.state.pages import PageDirectory, PageStore
 from penstock.runtime.state.record_types import RecordNotes
@@ -151,7 +151,7 @@ class TaskRestorer:
     """Loads the state of the tasks of one channel."""
 
     def __init__(
-        self, plan: RestorePlan, vertices: list[JobVertex], edges: dict[int, JobEdge], store: PageStore
+        self, plan: RestorePlan, vertices: Sequence[JobVertex], edges: dict[int, JobEdge], store: PageStore
     ) -> None:
         self._plan = plan
         self._vertices = {vertex.id: vertex for vertex in vertices}
@@ -159,14 +159,14 @@ class TaskRestorer:
         self._store = store
         self._directory: Directory = directory_at(plan.location)
 
-    def restore(self, vertex: JobVertex, subtask: int) -> tuple[Any, dict[str, OperatorSnapshot]]:
+    def restore(self, vertex: JobVertex, subtask: int) -> TaskSnapshot:
         """The snapshot a task of the vertex starts from; its pages are in the store."""
         operators: dict[str, OperatorSnapshot] = {}
         for chained in vertex.operators:
             known = self._plan.manifest.operators.get(chained.operator_id)
             if known is not None:
                 operators[chained.operator_id] = self._operator(known, chained, vertex, subtask)
-        return self._valve(vertex, subtask), operators
+        return TaskSnapshot(self._valve(vertex, subtask), operators)
 
     # -- operators ----------------------------------------------------------------------------------------------
 

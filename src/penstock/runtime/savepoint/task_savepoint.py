@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.common.errors import SavepointError
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.runtime.task import StreamTask
 
 
-def write_task(task: StreamTask, request: SavepointRequest, vertices: list[JobVertex], now: int) -> TaskPart:
+def write_task(task: StreamTask, request: SavepointRequest, vertices: Sequence[JobVertex], now: int) -> TaskPart:
     """Write the state of all operators of a task; called when the batch is done and its state is in the store.
 
     What goes wrong is reported and not raised: a savepoint that fails must not disturb the job.

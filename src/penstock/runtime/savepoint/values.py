@@ -15,6 +15,7 @@ from penstock.common.errors import SavepointError
 from penstock.common.types import Row, RowKind
 from penstock.core.window import CountWindow, GlobalWindow, TaggedUnion, TimeWindow
 from penstock.runtime.state.field_types import FieldTypes, changed_field, field_types, is_given
+from penstock.runtime.stored_classes import find_stored_class
 from penstock.runtime.windows.slices import KeySlices
 
 __all__ = [
@@ -135,9 +136,7 @@ def class_by_name(name: str) -> type:
     """The class behind ``module:name``."""
     module, _, path = name.partition(":")
     try:
-        found: Any = import_module(module)
-        for part in path.split("."):
-            found = getattr(found, part)
+        found: Any = find_stored_class(name) if module.startswith("penstock.") else _attribute(module, path)
     except (ImportError, AttributeError) as error:
         raise SavepointError(
             f"the savepoint has values of class {path} of module {module}, which cannot be found ({error}): keep the "
@@ -145,6 +144,13 @@ def class_by_name(name: str) -> type:
         ) from None
     if not isinstance(found, type):
         raise SavepointError(f"the savepoint has values of class {path} of module {module}, which is no class any more")
+    return found
+
+
+def _attribute(module: str, path: str) -> Any:
+    found: Any = import_module(module)
+    for part in path.split("."):
+        found = getattr(found, part)
     return found
 
 

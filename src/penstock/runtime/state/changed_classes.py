@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import pickle
 from collections.abc import Iterable
 from typing import Any
 from zlib import crc32
@@ -22,6 +21,7 @@ from penstock.runtime.state.field_types import changed_field, is_given
 from penstock.runtime.state.operator_state import UnionPart
 from penstock.runtime.state.pages import PageStore, chunk_page
 from penstock.runtime.state.record_types import DATACLASS, RecordNotes, RecordTypes, record_type
+from penstock.runtime.stored_classes import StoredUnpickler
 
 Fields = dict[str, Any]
 
@@ -275,7 +275,7 @@ def _held_in(key: Any, classes: tuple[type, ...]) -> type | None:
     return next((found for part in parts if (found := _held_in(part, classes)) is not None), None)
 
 
-class _Reader(pickle.Unpickler):
+class _Reader(StoredUnpickler):
     """Reads what was pickled with classes that have changed since."""
 
     def __init__(self, blob: bytes, changes: dict[str, _Change]) -> None:

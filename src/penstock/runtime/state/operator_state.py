@@ -5,7 +5,6 @@ Unlike keyed state it belongs to the subtask. It is kept decoded and written as 
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +24,7 @@ from penstock.runtime.serialization import MISSING_OR_CHANGED, dumps, unreadable
 from penstock.runtime.state.pages import PageStore
 from penstock.runtime.state.record_types import RecordNotes, RecordTypes
 from penstock.runtime.state.state_types import TypeDescription, describe, is_complete, mismatch, seen_in, slot_adapter
+from penstock.runtime.stored_classes import load_stored
 
 SPLIT, UNION, BROADCAST, RAW = "split", "union", "broadcast", "raw"
 MODES = {SPLIT: "list state", UNION: "union list state", BROADCAST: "broadcast state", RAW: "an operator's own state"}
@@ -158,7 +158,7 @@ class OperatorStateBackend(OperatorStateStore):
 
     def _loads(self, name: str, blob: bytes) -> Any:
         try:
-            return pickle.loads(blob)
+            return load_stored(blob)
         except MISSING_OR_CHANGED as error:
             raise unreadable(f"operator state '{name}'{self._whose}", error) from error
 

@@ -7,7 +7,6 @@ holds only the numbers of their chunks.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from penstock.runtime.state.chunked_map import ChunkedMap, MapChunk
 from penstock.runtime.state.chunks import Chunk, ChunkedList, ChunkStore
 from penstock.runtime.state.pages import Entry, Page
+from penstock.runtime.stored_classes import load_stored
 
 Path = tuple[Any, ...]
 """How to get from a slot's value to a collection in it, index by index; empty if it is the value itself."""
@@ -101,7 +101,7 @@ class PageChunks:
         page.chunks = {}
         for number, path, is_map, chunks in places:
             stored = [Chunk(*chunk) for chunk in chunks]
-            contents = [pickle.loads(self.store.get(chunk.number)) for chunk in stored]
+            contents = [load_stored(self.store.get(chunk.number)) for chunk in stored]
             collection: Chunked
             if is_map:
                 parts = [MapChunk(dict(items), chunk) for items, chunk in zip(contents, stored, strict=True)]

@@ -84,7 +84,7 @@ class PageTable:
         self.key_groups: range | None = None
         """The key groups of the subtask, if keys that are read are to be in one of them."""
         self.memory_budget = memory_budget
-        self.directory = PageDirectory() if directory is None else directory.complete()
+        self.directory = directory or PageDirectory()
         self._records = RecordNotes(self.directory.records)
         self.entries: dict[Any, Entry] = {}
         self.pages: dict[int, Page] = {}

@@ -7,13 +7,13 @@ touched, not the keys held).
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import Any, Protocol
 
 from penstock.runtime.isolation import IMMUTABLE
+from penstock.runtime.stored_classes import load_stored
 
 
 class PageStore(Protocol):
@@ -129,14 +129,6 @@ class PageDirectory:
     records: dict[str, Any] = field(default_factory=dict)  # dataclasses and named tuples: see record_types.py
     next_chunk: int = 0
 
-    def complete(self) -> PageDirectory:
-        """One that was written before there were all these parts gets them now."""
-        if not hasattr(self, "records"):
-            self.key_types, self.records = [], {}
-        if not hasattr(self, "next_chunk"):
-            self.next_chunk = 0
-        return self
-
     @property
     def page_count(self) -> int:
         """Number of pages addressed."""
@@ -181,7 +173,7 @@ def decode_page(blob: bytes, width: int) -> tuple[Iterator[tuple[Any, ...]], Any
 
     And, if collections of the page are in chunks, what it says about them.
     """
-    decoded = pickle.loads(blob)
+    decoded = load_stored(blob)
     (keys, *columns), divided = decoded if type(decoded) is tuple else (decoded, None)
     columns += [None] * (FIRST_SLOT - 1 + width - len(columns))  # states registered since it was written
     filled = [repeat(None) if column is None else column for column in columns]

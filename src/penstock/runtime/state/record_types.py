@@ -10,10 +10,10 @@ import contextlib
 import copyreg
 import dataclasses
 import io
-import pickle
 from typing import Any
 
 from penstock.runtime.state.field_types import field_types
+from penstock.runtime.stored_classes import StoredUnpickler
 
 RecordTypes = dict[str, dict[str, Any]]
 """``module:name`` -> how the class is made up."""
@@ -123,7 +123,7 @@ class _Anything:
     __call__ = __setstate__ = __setitem__ = append = extend = add = _ignore
 
 
-class _ClassReader(pickle.Unpickler):
+class _ClassReader(StoredUnpickler):
     """Reads a pickle for the sake of the classes in it."""
 
     def __init__(self, stream: io.BytesIO) -> None:

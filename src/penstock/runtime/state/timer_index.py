@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Mapping
 
 from penstock.runtime.state.pages import PageStore
+from penstock.runtime.stored_classes import load_stored
 
 SEGMENT = 256  # pages whose earliest timers are kept in one blob
 
@@ -26,7 +27,7 @@ class TimerIndex(dict[int, TimerMinima]):
         for segment in range(page_count // SEGMENT + 1):
             blob = store.get(f"{prefix}/t{segment}")
             if blob is not None:
-                self.update(pickle.loads(blob))
+                self.update(load_stored(blob))
 
     def note(self, page: int, minima: TimerMinima) -> None:
         """A page was written."""

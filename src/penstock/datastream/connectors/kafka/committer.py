@@ -51,6 +51,7 @@ from penstock.datastream.connectors.kafka.client import (
 )
 from penstock.datastream.connectors.kafka.producer import RecordProducer
 from penstock.datastream.connectors.kafka.serialization import RecordChunk
+from penstock.runtime.stored_classes import load_stored
 
 _ATTEMPTS = 3
 _ANSWER_SECONDS = 60.0
@@ -85,7 +86,7 @@ class KafkaCommittable:
     @property
     def chunks(self) -> list[RecordChunk]:
         """The chunks, unpacked."""
-        chunks: list[RecordChunk] = pickle.loads(self.data)
+        chunks: list[RecordChunk] = load_stored(self.data)
         return chunks
 
 
