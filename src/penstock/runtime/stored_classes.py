@@ -46,6 +46,7 @@ STORED_CLASSES: dict[str, str] = {
     **_entries("penstock.runtime.frames", "SplitStatus"),
     **_entries("penstock.runtime.state.operator_state", "UnionPart"),
     # Connectors: committables and the state of writers.
+    **_entries("penstock.datastream.connectors.kinesis.source", "_AssignersWatermarks"),
     **_entries("penstock.datastream.connectors.kafka.committer", "KafkaCommittable"),
     **_entries("penstock.datastream.connectors.kafka.serialization", "RecordChunk"),
     **_entries(
