@@ -62,7 +62,7 @@ class JobStates(list):
 def job_states(monkeypatch):
     """All states that the one job of a test goes through; ``on_change`` is called with each."""
     seen = JobStates()
-    for method in ("becomes", "cancel"):
+    for method in ("transition_to", "cancel"):
         monkeypatch.setattr(JobLife, method, seen.note(getattr(JobLife, method)))
     return seen
 

@@ -17,9 +17,9 @@ def test_e07_a_job_continues_from_the_checkpoint_at_five():
     crashed = cluster.start(sinks, settings)
     crashed.run_batch()
     checkpoint = crashed.snapshot()
-    ((position, *_),) = [split for splits in crashed.offset["s"].values() for split in splits.values()]
+    (at,) = [at for splits in crashed.offset.splits.values() for at in splits.values()]
     first = _taken(collected)
-    assert position == 5
+    assert at.offset == 5
     assert max(first["even"]) == (4, 6)
     assert max(first["odd"]) == (5, 9)
 

@@ -12,6 +12,7 @@ from penstock.runtime.batch_sizer import FIRST_BATCH_RECORDS, MIN_BATCH_RECORDS,
 from penstock.runtime.coordinator import ACTIVE, IDLE, SourceCoordinator
 from penstock.runtime.frames import SplitProgress, TaskReport
 from penstock.runtime.job import ChainedOperator, JobVertex
+from penstock.runtime.offset import Offset
 
 DRIFT, INTERVAL = 100, 1_000
 A, B = (0, "0"), (0, "1")  # splits of the first source
@@ -53,11 +54,11 @@ class Plans:
             aligner=WatermarkAligner(self._vertices),
         )
         self.coordinator.start()
-        self.offset = offset or self.coordinator.initial_offset()
+        self.offset = offset or self.coordinator.initial_offset
 
     def restart(self):
         """Of the driver: nothing is left but the offset, as it was logged."""
-        self._start(json.loads(json.dumps(self.offset)))
+        self._start(Offset.from_json(json.loads(json.dumps(self.offset.to_json()))))
 
     def step(self):
         """Plan and run one batch; how many records of each split it read, or None if there is nothing to do."""
@@ -69,7 +70,7 @@ class Plans:
 
     def run(self, start, end):
         splits, read = {}, {}
-        for work in self.coordinator.works(start, end):
+        for work in self.coordinator.assignments(start, end):
             for portion in work.ranges:
                 name, timestamps = (work.vertex, portion.split.split_id), portion.split.elements
                 read[name] = len(timestamps)
@@ -79,19 +80,19 @@ class Plans:
         return read
 
     def report(self, splits):
-        self.coordinator.batch_done([TaskReport(0, 0, "source", -(2**63), None, [], {}, splits=splits)])
+        self.coordinator.observe([TaskReport(0, 0, "source", -(2**63), None, [], {}, splits=splits)])
 
     def run_to_end(self):
         """All batches."""
         batches = []
-        while not self.offset["end"]:
+        while not self.offset.is_last:
             batches.append(self.step())
         return batches
 
     @property
     def paused(self):
         """The splits that were held back when the last batch was planned."""
-        sources = [self.offset["w"][vertex.operators[0].operator_id] for vertex in self._vertices]
+        sources = [self.offset.alignment[vertex.operators[0].operator_id] for vertex in self._vertices]
         return {(number, split) for number, source in enumerate(sources) for split, (_, held) in source.items() if held}
 
 
@@ -102,9 +103,9 @@ SLOW = list(range(0, 10_000, 5))
 def largest_distance(run):
     """Between the two splits, at the ends of batches in which both are read."""
     largest = 0
-    while not run.offset["end"]:
+    while not run.offset.is_last:
         run.step()
-        if all(position[1] < 2 for source in run.offset["s"].values() for position in source.values()):
+        if not any(at.state.is_finished for source in run.offset.splits.values() for at in source.values()):
             largest = max(largest, max(run.watermarks.values()) - min(run.watermarks.values()))
     return largest
 
@@ -197,7 +198,7 @@ class TestWhoIsWaitedFor:
         run = Plans(vertex(0, source, idle_timeout=100), limit=2)
 
         def states():
-            return [run.offset["s"]["source 0"][split][1] for split in "01"]
+            return [run.offset.of_source("source 0")[split].state for split in "01"]
 
         for _ in range(30):
             run.now += 50
@@ -309,5 +310,5 @@ class TestRestarts:
     def test_offsets_of_other_jobs_have_nothing_of_it(self):
         run = Plans(vertex(0, Script([0, 1], [0]), group=None))
         run.run_to_end()
-        assert "w" not in run.offset
+        assert not run.offset.alignment
         assert not run.coordinator.header(run.offset).splits[0]["0"].paused

@@ -9,7 +9,7 @@ from penstock.core.source import Boundedness, Source, SourceSplit, SplitEnumerat
 from penstock.runtime.batch_sizer import FIRST_BATCH_RECORDS, BatchSizer
 from penstock.runtime.coordinator import SourceCoordinator
 from penstock.runtime.job import ChainedOperator, JobVertex
-from penstock.runtime.savepoint.tickets import SavepointTickets
+from penstock.runtime.offset import Offset, SplitPosition
 
 
 class Idle:
@@ -44,29 +44,34 @@ def coordinator(clock, *vertices, limit=None):
     return made
 
 
+def logged(offset):
+    """The offset as it comes back from an engine's log."""
+    return Offset.from_json(json.loads(json.dumps(offset.to_json())))
+
+
 def positions(offset, source="source 0"):
-    return {split: position for split, (position, *_) in offset["s"][source].items()}
+    return {split: at.offset for split, at in offset.of_source(source).items()}
 
 
 def test_a_bounded_source_is_read_in_batches_to_its_end(clock):
     plan = coordinator(clock, vertex(Script(list("abcde"))), limit=2)
-    first = plan.plan(plan.initial_offset())
+    first = plan.plan(plan.initial_offset)
     second = plan.plan(first)
     third = plan.plan(second)
     assert [positions(offset) for offset in (first, second, third)] == [{"0": 2}, {"0": 4}, {"0": 5}]
-    assert [offset["end"] for offset in (first, second, third)] == [False, False, True]
-    assert [offset["n"] for offset in (first, second, third)] == [1, 2, 3]
+    assert [offset.is_last for offset in (first, second, third)] == [False, False, True]
+    assert [offset.checkpoint_id for offset in (first, second, third)] == [1, 2, 3]
     assert plan.plan(third) is None
 
 
 def test_offsets_survive_json_and_a_replayed_batch_is_the_same_batch(clock):
     plan = coordinator(clock, vertex(Script(list("abc"), list("xyz"))), limit=4)
-    start = plan.plan(plan.initial_offset())
+    start = plan.plan(plan.initial_offset)
     end = plan.plan(start)
-    start, end = json.loads(json.dumps([start, end]))
+    start, end = logged(start), logged(end)
     again = coordinator(clock, vertex(Script(list("abc"), list("xyz"))))
     clock.now += 50_000  # the time of the batch is its own
-    works = again.works(start, end)
+    works = again.assignments(start, end)
     assert [(r.split.split_id, r.start, r.end, r.split.elements) for work in works for r in work.ranges] == [
         ("0", 2, 3, ["c"]),
         ("1", 2, 3, ["z"]),
@@ -78,7 +83,7 @@ def test_offsets_survive_json_and_a_replayed_batch_is_the_same_batch(clock):
 def test_the_first_batch_of_a_run_comes_at_once_then_only_when_there_is_something_to_do(clock):
     source = Script([], bounded=False)
     plan = coordinator(clock, vertex(source))
-    offset = plan.plan(plan.initial_offset())
+    offset = plan.plan(plan.initial_offset)
     assert offset is not None
     assert plan.plan(offset) is None
     source.add("a")
@@ -89,41 +94,40 @@ def test_the_first_batch_of_a_run_comes_at_once_then_only_when_there_is_somethin
 
 def test_after_a_restart_the_tasks_are_asked_once_what_they_wait_for(clock):
     """A processing-time timer may have come due while the job was down."""
-    offset = {"n": 5, "t": 900, "end": False, "s": {"source 0": {"0": [0, 0, 0]}}}
+    offset = Offset(5, 900, splits={"source 0": {"0": SplitPosition(0, subtask=0)}})
     plan = coordinator(clock, vertex(Script([], bounded=False)))
     woken = plan.plan(offset)
-    assert woken["n"] == 6
+    assert woken.checkpoint_id == 6
     assert plan.plan(woken) is None
 
 
 def test_a_batch_is_planned_when_a_timer_is_due(clock):
     plan = coordinator(clock, vertex(Script([], bounded=False)))
-    offset = plan.plan(plan.initial_offset())
+    offset = plan.plan(plan.initial_offset)
     plan.wake_at(1500)
     assert plan.plan(offset) is None
-    assert plan.next_wakeup(offset) == 1500
     clock.now = 1500
     offset = plan.plan(offset)
-    assert offset["t"] == 1500
+    assert offset.processing_time == 1500
     assert plan.plan(offset) is None  # until the batch reports the next time
 
 
 def test_time_never_goes_back(clock):
     source = Script([], bounded=False)
     plan = coordinator(clock, vertex(source))
-    offset = plan.plan(plan.initial_offset())
+    offset = plan.plan(plan.initial_offset)
     clock.now = 10
     source.add("a")
-    assert plan.plan(offset)["t"] == 1000
+    assert plan.plan(offset).processing_time == 1000
 
 
 def test_draining_ends_an_unbounded_job_with_one_more_batch(clock):
     plan = coordinator(clock, vertex(Script(["a"], bounded=False)))
-    offset = plan.plan(plan.initial_offset())
+    offset = plan.plan(plan.initial_offset)
     plan.drain()
     last = plan.plan(offset)
     header = plan.header(last)
-    assert last["end"]
+    assert last.is_last
     assert header.end_of_input
     assert header.finished_sources == {0}
     assert all(status.finished for status in header.splits[0].values())
@@ -132,18 +136,18 @@ def test_draining_ends_an_unbounded_job_with_one_more_batch(clock):
 
 def test_a_job_ends_when_all_its_sources_have(clock):
     plan = coordinator(clock, vertex(Script(["a"]), 0), vertex(Script(list("abc")), 1), limit=2)
-    first = plan.plan(plan.initial_offset())
-    assert not first["end"]
+    first = plan.plan(plan.initial_offset)
+    assert not first.is_last
     assert plan.header(first).finished_sources == {0}
     second = plan.plan(first)
     third = plan.plan(second)
-    assert (second["end"], third["end"]) == (False, True)
+    assert (second.is_last, third.is_last) == (False, True)
 
 
 def test_splits_are_dealt_out_to_the_subtasks(clock):
     plan = coordinator(clock, vertex(Script(["a"], ["b"], ["c"], ["d"], ["e"]), parallelism=2))
-    end = plan.plan(plan.initial_offset())
-    works = plan.works(plan.initial_offset(), end)
+    end = plan.plan(plan.initial_offset)
+    works = plan.assignments(plan.initial_offset, end)
     assert {work.subtask: [r.split.split_id for r in work.ranges] for work in works} == {
         0: ["0", "2", "4"],
         1: ["1", "3"],
@@ -159,10 +163,10 @@ def test_splits_are_dealt_out_to_the_subtasks(clock):
 
 def test_the_last_batch_calls_every_source_task_so_that_it_can_close(clock):
     plan = coordinator(clock, vertex(Script(["a"]), 0), vertex(Script(list("abc")), 1), limit=2)
-    offset = plan.plan(plan.initial_offset())
+    offset = plan.plan(plan.initial_offset)
     offset = plan.plan(offset)
     last = plan.plan(offset)
-    assert [(work.vertex, len(work.ranges)) for work in plan.works(offset, last)] == [(0, 0), (1, 1)]
+    assert [(work.vertex, len(work.ranges)) for work in plan.assignments(offset, last)] == [(0, 0), (1, 1)]
 
 
 def test_a_split_is_idle_after_the_timeout_and_active_with_its_next_record(clock):
@@ -172,12 +176,11 @@ def test_a_split_is_idle_after_the_timeout_and_active_with_its_next_record(clock
     def idle(offset):
         return {split: status.idle for split, status in plan.header(offset).splits[0].items()}
 
-    offset = plan.plan(plan.initial_offset())
+    offset = plan.plan(plan.initial_offset)
     assert idle(offset) == {"0": False, "1": False}
     clock.now += 60
     source.add("a2")
     offset = plan.plan(offset)
-    assert plan.next_wakeup(offset) == 1100
     clock.now += 40
     offset = plan.plan(offset)  # nothing came, but the second split became idle
     assert idle(offset) == {"0": False, "1": True}
@@ -188,7 +191,7 @@ def test_a_split_is_idle_after_the_timeout_and_active_with_its_next_record(clock
 
 def test_without_a_timeout_the_driver_says_nothing_about_idleness(clock):
     plan = coordinator(clock, vertex(Script(["a"], bounded=False)))
-    offset = plan.plan(plan.initial_offset())
+    offset = plan.plan(plan.initial_offset)
     assert plan.header(offset).splits[0]["0"].idle is None
 
 
@@ -246,68 +249,61 @@ class ParcelEnumerator(SplitEnumerator):
 
 def test_finished_splits_leave_the_offset_when_the_source_remembers_them(clock):
     plan = coordinator(clock, vertex(Parcels(7), parallelism=2))
-    offset, seen = plan.initial_offset(), []
-    while not offset["end"]:
+    offset, seen = plan.initial_offset, []
+    while not offset.is_last:
         before, offset = offset, plan.plan(offset)
         seen.append(sorted(positions(offset)))
-        assert [r.split.split_id for work in plan.works(before, offset) for r in work.ranges]
+        assert [r.split.split_id for work in plan.assignments(before, offset) for r in work.ranges]
     assert seen == [["0", "1", "2"], ["3", "4", "5"], ["6"]]
     assert len(plan.sources[0].splits) <= 3
     assert len(plan.sources[0].last_active) <= 3
 
 
-def test_a_savepoint_names_forgotten_splits_also_if_it_was_asked_for_when_the_batch_was_planned(clock, tmp_path):
-    tickets = SavepointTickets("0" * 32, "job")
-    plan = SourceCoordinator([vertex(Parcels(7))], clock=clock, savepoints=tickets)
-    plan.start()
-    first = plan.plan(plan.initial_offset())
-    second = plan.plan(first)
-    tickets.submit(str(tmp_path))
-    assert plan.header(second).savepoint is not None
-    assert plan.works(first, second)
+def test_a_savepoint_names_splits_that_only_the_source_remembers(clock):
+    plan = coordinator(clock, vertex(Parcels(7)))
+    second = plan.plan(plan.plan(plan.initial_offset))
     assert sorted(positions(second)) == ["3", "4", "5"]
-    ((_, offset),) = tickets._offsets.values()
-    assert sorted(positions(offset)) == ["0", "1", "2", "3", "4", "5"]
+    assert sorted(positions(plan.with_forgotten_splits(second))) == ["0", "1", "2", "3", "4", "5"]
 
 
 def test_a_bounded_source_does_not_end_before_its_last_split_is_listed(clock):
     plan = coordinator(clock, vertex(Parcels(4)))
-    first = plan.plan(plan.initial_offset())
-    assert (first["end"], first["more"]) == (False, ["source 0"])
+    first = plan.plan(plan.initial_offset)
+    assert (first.is_last, first.more) == (False, ("source 0",))
     assert plan.header(first).finished_sources == frozenset()
     second = plan.plan(first)
-    assert second["end"]
-    assert "more" not in second
+    assert second.is_last
+    assert not second.more
     assert plan.header(second).finished_sources == {0}
 
 
 def test_finished_splits_stay_in_the_offset_when_the_source_cannot_remember_them(clock):
     plan = coordinator(clock, vertex(Parcels(4, forgets=False, bounded=False)))
-    first = plan.plan(plan.initial_offset())
+    first = plan.plan(plan.initial_offset)
     second = plan.plan(first)
     assert sorted(positions(second)) == ["0", "1", "2", "3"]
     assert list(plan.header(second).splits[0]) == ["3"]
-    assert plan.works(first, second)[0].ranges[0].split.split_id == "3"
+    assert plan.assignments(first, second)[0].ranges[0].split.split_id == "3"
     assert plan.plan(second) is None  # that splits are over is no reason for a batch
 
 
 def test_a_split_stays_with_its_subtask_and_new_ones_go_where_there_are_fewest(clock):
     plan = coordinator(clock, vertex(Parcels(7), parallelism=2))
-    offset = plan.initial_offset()
+    offset = plan.initial_offset
     owners = {}
-    while not offset["end"]:
+    while not offset.is_last:
         offset = plan.plan(offset)
-        for name, (_, _, subtask) in offset["s"]["source 0"].items():
-            assert owners.setdefault(name, subtask) == subtask
+        for name, at in offset.of_source("source 0").items():
+            assert owners.setdefault(name, at.subtask) == at.subtask
     assert owners == {"0": 0, "1": 1, "2": 0, "3": 0, "4": 1, "5": 0, "6": 0}
 
 
 def test_a_continued_job_tells_the_source_what_its_checkpoint_has_and_asks_for_lost_splits(clock):
     plan = coordinator(clock, vertex(Parcels(4)))
-    first = plan.plan(plan.initial_offset())
-    start, end = json.loads(json.dumps([plan.initial_offset(), first]))
+    first = plan.plan(plan.initial_offset)
+    start, end = logged(plan.initial_offset), logged(first)
     again = coordinator(clock, vertex(Parcels(0)))  # nothing of it is listed any more
-    assert [r.split.split_id for work in again.works(start, end) for r in work.ranges] == ["0", "1", "2"]
+    assert [r.split.split_id for work in again.assignments(start, end) for r in work.ranges] == ["0", "1", "2"]
     again.plan(end)
     assert again.sources[0].enumerator.restored == {"0": True, "1": True, "2": True}
 
@@ -362,12 +358,12 @@ def test_where_a_split_begins_is_part_of_the_plan_and_asked_once(clock):
     log = Log()
     log.ends = {"b": 10}
     plan = coordinator(clock, vertex(log))
-    first = json.loads(json.dumps(plan.plan(plan.initial_offset())))
+    first = logged(plan.plan(plan.initial_offset))
     log.ends["b"] = 25  # after a crash: the end is elsewhere, the plan is not
     again = coordinator(clock, vertex(log))
-    assert ranges(again.works(again.initial_offset(), first)) == []
+    assert ranges(again.assignments(again.initial_offset, first)) == []
     second = again.plan(first)
-    assert ranges(again.works(first, second)) == [("b", 10, 25)]
+    assert ranges(again.assignments(first, second)) == [("b", 10, 25)]
     assert log.asked == [("b", True)]
 
 
@@ -376,13 +372,12 @@ def test_a_split_that_is_gone_since_the_checkpoint_is_in_the_way_of_nothing(cloc
     log = Log()
     log.ends = {"a": 3, "b": 3}
     plan = coordinator(clock, vertex(log, idle_timeout=100))
-    start = json.loads(json.dumps(plan.plan(plan.initial_offset())))
+    start = logged(plan.plan(plan.initial_offset))
     del log.ends["a"]
     log.ends["b"] = 5
     again = coordinator(clock, vertex(log, idle_timeout=100))
     end = again.plan(start)
-    assert ranges(again.works(start, end)) == [("b", 3, 5)]
-    assert again.next_wakeup(end) == clock.now + 100
+    assert ranges(again.assignments(start, end)) == [("b", 3, 5)]
     clock.now += 100
     end = again.plan(end)
     assert {name: status.idle for name, status in again.header(end).splits[0].items()} == {"a": True, "b": True}
@@ -392,10 +387,10 @@ def test_a_split_that_appears_later_is_known_as_such_and_moves_no_other(clock):
     log = Log()
     log.ends = {"b": 10, "c": 10}
     plan = coordinator(clock, vertex(log, parallelism=2))
-    first = plan.plan(plan.initial_offset())
+    first = plan.plan(plan.initial_offset)
     log.ends = {"a": 3, "b": 12, "c": 12}  # listed first, but new
     second = plan.plan(first)
-    assert sorted(ranges(plan.works(first, second))) == [("a", 0, 3), ("b", 10, 12), ("c", 10, 12)]
+    assert sorted(ranges(plan.assignments(first, second))) == [("a", 0, 3), ("b", 10, 12), ("c", 10, 12)]
     assert log.asked == [("b", True), ("c", True), ("a", False)]
     before, after = (plan.header(offset).splits[0] for offset in (first, second))
     assert all(before[name].subtask == after[name].subtask for name in "bc")
@@ -410,7 +405,7 @@ class TestBudgets:
 
     def test_splits_that_are_read_share_what_a_batch_may_have_evenly(self, clock):
         plan = coordinator(clock, vertex(Script(*[["x"] * 1_000] * 4)), limit=100)
-        first = plan.plan(plan.initial_offset())
+        first = plan.plan(plan.initial_offset)
         second = plan.plan(first)
         assert [self.sizes(a, b) for a, b in ((EMPTY, first), (first, second))] == [[25] * 4] * 2
 
@@ -419,7 +414,7 @@ class TestBudgets:
         source = Script(["x"] * 1_000, *[quiet] * 99, bounded=False)
         source.ended = {str(split) for split in range(1, 100)} if quiet else set()
         plan = coordinator(clock, vertex(source), limit=200)
-        first = plan.plan(plan.initial_offset())
+        first = plan.plan(plan.initial_offset)
         second = plan.plan(first)
         third = plan.plan(second)
         assert self.sizes(EMPTY, first)[0] == 2
@@ -428,7 +423,7 @@ class TestBudgets:
     def test_a_batch_never_has_more_than_the_limit_whoever_wakes_up(self, clock):
         source = Script(["x"] * 10_000, *[[] for _ in range(9)], bounded=False)
         plan = coordinator(clock, vertex(source), limit=100)
-        before = plan.plan(plan.initial_offset())
+        before = plan.plan(plan.initial_offset)
         for _ in range(5):
             after = plan.plan(before)
             assert 50 <= sum(self.sizes(before, after)) <= 100
@@ -445,10 +440,10 @@ class TestBudgets:
         busy, silent = (Script(part, bounded=False) for part in (["x"] * 1_000_000, []))
         plan = SourceCoordinator([vertex(busy, 0), vertex(silent, 1), vertex(silent, 2)], clock=clock)
         plan.start()
-        first = plan.plan(plan.initial_offset())
+        first = plan.plan(plan.initial_offset)
         assert positions(first) == {"0": FIRST_BATCH_RECORDS // 3}
         second = plan.plan(first)
         assert FIRST_BATCH_RECORDS // 2 <= self.sizes(first, second)[0] <= FIRST_BATCH_RECORDS
 
 
-EMPTY = {"s": {"source 0": {}}}
+EMPTY = Offset()

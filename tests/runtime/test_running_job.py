@@ -104,7 +104,7 @@ class Job:
 
     def feed(self, *elements):
         self.source.add(*elements)
-        self.life.savepoints.on_request()  # the job looks again
+        self.client.job._master.job.checkpoints.wake()
 
     def end(self):
         self.source.end()

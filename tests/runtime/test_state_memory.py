@@ -102,14 +102,14 @@ def test_state_of_keys_that_never_come_again_goes_away():
     sizes, entries = [], []
     while job.run_batch() and not job.finished:
         clock.advance(200)  # 50 batches of 8 keys live
-        (stage,) = [stage for stage in job._stages.values() if stage._tasks]
+        (stage,) = [stage for stage in job.engine.stages.values() if stage._tasks]
         (backend,) = [
             operator.context.keyed_backend
             for task in stage._tasks.values()
             for operator in task.chain.operators
             if operator.context.keyed_backend is not None
         ]
-        sizes.append(sum(len(blob) for blob in job._channels[1, 0].store.blobs.values()))
+        sizes.append(sum(len(blob) for blob in job.engine.channels[1, 0].store.blobs.values()))
         entries.append(len(backend.entries))
     half = len(sizes) // 2
     assert len(sizes) > 500

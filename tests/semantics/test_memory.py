@@ -149,7 +149,7 @@ def run_batches(job, clock, count):
 def alive(job):
     """Python's memory blocks, and what the job keeps between batches: pages, their bytes, bytes of small states."""
     gc.collect()
-    states = job._channels.values()
+    states = job.engine.channels.values()
     pages = [blob for state in states for blob in state.store.blobs.values()]
     return sys.getallocatedblocks(), len(pages), sum(map(len, pages)), sum(len(state.snapshot) for state in states)
 

@@ -36,7 +36,7 @@ def start(env, stream, snapshot=None):
 
 
 def known_watermarks(job):
-    return [watermark for source in job.offset.get("w", {}).values() for watermark, _ in source.values()]
+    return [watermark for source in job.offset.alignment.values() for watermark, _ in source.values()]
 
 
 def largest_distance(job):
@@ -162,7 +162,7 @@ def joined(strategy):
 
 def operators(job, kind):
     """Those of the running tasks."""
-    tasks = [task for stage in job._stages.values() for task in stage._tasks.values()]
+    tasks = [task for stage in job.engine.stages.values() for task in stage._tasks.values()]
     return [operator for task in tasks for operator in task.chain.operators if isinstance(operator, kind)]
 
 

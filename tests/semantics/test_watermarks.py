@@ -449,7 +449,7 @@ def test_splits_that_come_when_all_others_are_finished_are_not_late(hand):
         source.splits.append([At("b", 10 * number + 5), Wm(10 * number + 10)])
         assert hand.step() == [("b", 10 * number + 5, 10 * number)]
         hand.step()
-    clocks = [task.clocks.snapshot()[3] for stage in hand.job._stages.values() for task in stage._tasks.values()]
+    clocks = [task.clocks.snapshot()[3] for stage in hand.job.engine.stages.values() for task in stage._tasks.values()]
     assert all(len(splits) <= 4 for splits in clocks)  # what is finished is forgotten
 
 

@@ -44,7 +44,7 @@ def phase_of(client: Any) -> str:
         return RESCALE_HANDOVER
     if any(ticket.parallelism is not None for ticket in list(tickets._waiting)):
         return RESCALE_SAVING if writing and job.status is JobStatus.RUNNING else RESCALE_ASKED
-    if master.on_first_commit is not None and not (master._directory is not None and master._directory.committed):
+    if job.is_restoring:
         return RESCALE_RESTORING
     if job.status is not JobStatus.RUNNING:
         return STARTING
@@ -52,9 +52,8 @@ def phase_of(client: Any) -> str:
         return SAVEPOINT
     if tickets.pending:
         return SAVEPOINT_ASKED
-    coordinator = master._coordinator
-    header = None if coordinator is None else coordinator._header
-    return BATCH if header is not None and header[0]["n"] > master.progress.checkpoint_id else BETWEEN
+    batch = master.checkpoints.batch
+    return BATCH if batch is not None and batch.end.checkpoint_id > master.progress.checkpoint_id else BETWEEN
 
 
 def running_tasks(client: Any) -> int:
@@ -194,7 +193,7 @@ def _in_phase(client: Any, blow: Blow) -> bool:
 
 def _restoring(client: Any, blow: Blow) -> bool:
     """Whether what comes behind a rescaling is still to come."""
-    return blow.aim == RESCALE_RESTORING and client.job._master.on_first_commit is not None
+    return blow.aim == RESCALE_RESTORING and client.job.is_restoring
 
 
 def strike(

@@ -81,12 +81,12 @@ def test_what_is_asked_for_while_a_job_is_rescaled_is_done_by_the_rescaled_job(
 def test_a_job_that_is_cancelled_in_its_last_batch_has_finished_if_that_is_durable(
     patience, spark, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("penstock.spark.job_master._CANCEL_SECONDS", patience)
+    monkeypatch.setattr("penstock.spark.job_query._CANCEL_SECONDS", patience)
     commits, held, go_on = Commits(), threading.Event(), threading.Event()
 
     def on_commit(checkpoint_id):
         Commits.on_commit(commits, checkpoint_id)
-        if client.job._master._coordinator.carried_out["end"] and not go_on.is_set():
+        if client.job._master.checkpoints.batch.end.is_last and not go_on.is_set():
             held.set()
             assert go_on.wait(200)
 
@@ -99,7 +99,7 @@ def test_a_job_that_is_cancelled_in_its_last_batch_has_finished_if_that_is_durab
     assert client.get_job_status().result() is JobStatus.CANCELLING
     go_on.set()
     cancelled.result(200)
-    durable = client.job._master._committed_checkpoint() == max(commits)
+    durable = client.job._master.checkpoints.storage.last_checkpoint() == max(commits)
     if durable:
         client.get_job_execution_result().result(200)
         assert client.get_job_status().result() is JobStatus.FINISHED
@@ -119,13 +119,12 @@ def test_a_job_that_is_cancelled_in_its_last_batch_has_finished_if_that_is_durab
 def test_a_job_that_is_cancelled_while_it_stops_with_a_savepoint_has_done_both_or_neither(
     patience, spark, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("penstock.spark.job_master._CANCEL_SECONDS", patience)
+    monkeypatch.setattr("penstock.spark.job_query._CANCEL_SECONDS", patience)
     commits, held, go_on = Commits(), threading.Event(), threading.Event()
 
     def on_commit(checkpoint_id):
         Commits.on_commit(commits, checkpoint_id)
-        coordinator = client.job._master._coordinator
-        if coordinator.header(coordinator.carried_out).savepoint is not None:
+        if client.job._master.checkpoints.batch.header.savepoint is not None:
             held.set()
             assert go_on.wait(200)
 
@@ -143,7 +142,7 @@ def test_a_job_that_is_cancelled_while_it_stops_with_a_savepoint_has_done_both_o
     if client.get_job_status().result() is JobStatus.FINISHED:
         assert result.exception() is None
         assert verify(stopped.result(200)).checkpoint_id == max(commits)
-        assert client.job._master._committed_checkpoint() == max(commits)
+        assert client.job._master.checkpoints.storage.last_checkpoint() == max(commits)
     else:
         assert patience == 0
         assert isinstance(result.exception(), JobCancelledError)

@@ -171,9 +171,9 @@ def test_rescaling_a_running_job_is_not_seen_in_its_results(spark, tmp_path):
     assert all_counts(commits) == all_counts(undisturbed)
     # Nothing is left of where it came from: a pointer, and where it is.
     left = sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith("."))
-    assert left[:2] == ["penstock.json", "rescaled"]
+    assert left[:3] == ["lease", "penstock.json", "rescaled"]
     assert not list((tmp_path / "rescaled").iterdir())
-    assert len(left) == 3
+    assert len(left) == 4
 
 
 def test_a_job_may_be_rescaled_again_with_the_first_batch_after_a_rescaling(spark, tmp_path):
@@ -201,8 +201,9 @@ def test_a_job_that_is_cancelled_while_it_is_rescaled_ends(when, spark, tmp_path
     commits.wait_for(2)
     job = client.job
     if when == "before the new master is made":
-        outcome = job._master._outcome
-        job._master._outcome = lambda: client.cancel() and outcome()
+        checkpoints = job._master.checkpoints
+        outcome = checkpoints.outcome
+        checkpoints.outcome = lambda: client.cancel() and outcome()
     else:
         successor = job._successor
         job._successor = lambda *arguments: client.cancel() and successor(*arguments)

@@ -5,9 +5,9 @@ import threading
 import pytest
 
 from penstock.core.source import SourceSplit
-from penstock.runtime.coordinator import SourceCoordinator
 from penstock.runtime.source_stage import SourceWork, SplitRange
-from penstock.spark.source_server import _SMALL_BATCH, SourceClient, SourceServer, split_works
+from penstock.spark.batch_planning import _SMALL_BATCH, split_works
+from penstock.spark.source_server import SourceClient, SourceServer
 
 
 def work(subtask, start, end, readers=1):
@@ -41,9 +41,14 @@ def test_a_batch_without_work_is_one_task_that_carries_the_header():
     assert split_works([], 4, spread=True) == [[]]
 
 
+class Answers:
+    def call(self, method, *arguments):
+        return method
+
+
 def test_no_thread_is_left_of_a_server_that_was_closed():
     before = set(threading.enumerate())
-    server = SourceServer(SourceCoordinator([]), 2)
+    server = SourceServer(Answers())
     clients = [SourceClient(server.address, server.secret) for _ in range(2)]  # they stay, as Spark's process does
     for client in clients:
         client.call("initial")

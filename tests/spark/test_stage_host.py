@@ -7,7 +7,7 @@ import signal
 import socket
 import sys
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.sinks import CollectSink
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.graph.job_graph import translate
+from penstock.runtime.offset import SplitPosition
 from penstock.runtime.state.pages import MemoryPageStore
 from penstock.spark import stage_host, worker
 from penstock.spark.failures import TaskFailureError, decode_failure
@@ -124,7 +125,11 @@ class Job(MiniClusterJob):
 
     asked = None
 
-    def _run_level(self, level, rows):
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.engine.run_level = self.run_level
+
+    def run_level(self, level, rows):
         frames = [frame for channel, frame in rows if channel == 0]
         return self.asked.run(level, 0, self.pages, frames)
 
@@ -138,7 +143,7 @@ def running(values):
     made = Job(translate(env._sinks, env._job_settings("witness")), lambda: 0, max_records=1)
     made.pages = MemoryPageStore()
     made.records = sink.records
-    made.workers = [WorkerProcess(made._blob) for _ in range(3)]
+    made.workers = [WorkerProcess(made.engine.blob) for _ in range(3)]
     try:
         yield made
     finally:
@@ -182,11 +187,11 @@ def test_a_host_that_was_killed_costs_a_reload_and_nothing_else(job):
 
 def test_a_host_whose_state_is_no_longer_the_stored_one_gives_up(job, monkeypatch):
     batch_in(job, 0)
-    committed = dict(job.pages.blobs), job.offset
+    kept, offset = dict(job.pages.blobs), job.offset
     with monkeypatch.context() as patch:
         patch.setattr(job.committers, "commit", lambda *_: None)
         assert job.run_batch()
-    job.pages.blobs, job.offset = committed  # the batch was run, but never committed
+    job.pages.blobs, job.engine.offset = kept, offset  # the batch was run, but never committed
     again = batch_in(job, 1)
     assert again[0] == 2
     assert again[1] == job.workers[1].process.pid
@@ -200,7 +205,8 @@ def test_a_failure_in_the_host_reaches_the_worker_that_was_asked(job):
     with pytest.raises(UserFunctionError, match="a bad record"):
         batch_in(job, 1)
     # The next attempt starts from the committed state, in functions of its own.
-    job.pages.blobs, job.offset = kept, {**offset, "s": {key: {"collection": [2, 0, 0]} for key in offset["s"]}}
+    splits = {key: {"collection": SplitPosition(2, subtask=0)} for key in offset.splits}
+    job.pages.blobs, job.engine.offset = kept, replace(offset, splits=splits)
     second = batch_in(job, 0)
     assert second[0] == 2
     assert second[2] != first[2]
@@ -209,7 +215,7 @@ def test_a_failure_in_the_host_reaches_the_worker_that_was_asked(job):
 def test_the_last_batch_closes_the_stage(job):
     for number in (0, 1, 0, 1):
         batch_in(job, number)
-    worker._blobs[JOB_FILE] = job._blob
+    worker._blobs[JOB_FILE] = job.engine.blob
     while job.run_batch():
         pass
     assert job.finished

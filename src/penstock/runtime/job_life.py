@@ -1,4 +1,4 @@
-"""What a job has for as long as it lives, however often it is restarted or rescaled: its state, and what is asked."""
+"""What a job keeps for its whole life, across restarts and rescaling: its status and the requests to it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 
 from penstock.common.job_status import JobStatus
 from penstock.runtime.queries import QueryBoard
-from penstock.runtime.savepoint.tickets import SavepointTickets
+from penstock.runtime.savepoint.tickets import SavepointQueue
 
 __all__ = ["JobLife"]
 
@@ -17,12 +17,12 @@ def _now() -> int:
 
 
 class JobLife:
-    """The life of one job, told by its own thread and by whoever wants it to end.
+    """The life of one job. Its own thread and its clients change the status.
 
     >>> life = JobLife("0" * 32, "counting")
-    >>> life.becomes(JobStatus.RUNNING), life.becomes(JobStatus.CREATED)
+    >>> life.transition_to(JobStatus.RUNNING), life.transition_to(JobStatus.CREATED)
     (True, False)
-    >>> life.cancel(), life.becomes(JobStatus.RUNNING), life.status
+    >>> life.cancel(), life.transition_to(JobStatus.RUNNING), life.status
     (True, False, <JobStatus.CANCELLING: 4>)
     >>> life.end(JobStatus.FINISHED)  # it was faster
     >>> life.cancel(), life.status
@@ -33,24 +33,24 @@ class JobLife:
         self.job_id = job_id
         self.job_name = job_name
         self.cancelled = threading.Event()
-        """Somebody wants the job to end."""
-        self.savepoints = SavepointTickets(job_id, job_name, compress=compress_savepoints)
+        """Set when the job is to end early."""
+        self.savepoints = SavepointQueue(job_id, job_name, compress=compress_savepoints)
         self.queries = QueryBoard()
         self._status = JobStatus.INITIALIZING
         self.entered: dict[JobStatus, int] = {JobStatus.INITIALIZING: _now()}
-        """When the job came into each state last, in epoch milliseconds."""
+        """When the job last entered each status, in epoch milliseconds."""
         self._lock = threading.Lock()
         self._cancelled_at = 0.0
 
     @property
     def status(self) -> JobStatus:
-        """Where the job is."""
+        """The present status."""
         return self._status
 
-    def becomes(self, status: JobStatus) -> bool:
-        """The job is in another state now; refuses what Flink refuses, and says whether it did not.
+    def transition_to(self, status: JobStatus) -> bool:
+        """Change the status; return False if Flink forbids the transition.
 
-        What is over stays as it is, what is cancelled only comes to its end, and a job is created once.
+        A terminal status is final, a job that is being cancelled can only end, and a job is created once.
         """
         with self._lock:
             now = self._status
@@ -62,7 +62,7 @@ class JobLife:
             return True
 
     def cancel(self) -> bool:
-        """The job is to end; False if it is over already."""
+        """Ask the job to end; return False if it has ended already."""
         with self._lock:
             if self._status.is_terminal_state():
                 return False
@@ -78,15 +78,15 @@ class JobLife:
 
     @property
     def seconds_since_cancelled(self) -> float:
-        """How long it has been cancelled; 0 if it was not."""
+        """The time since it was cancelled; 0 if it was not."""
         return time.monotonic() - self._cancelled_at if self.cancelled.is_set() else 0.0
 
     def end(self, status: JobStatus, stopped_with: str | None = None) -> None:
-        """The job is over. Who still waits for something is told so.
+        """The job has ended: fail all requests that are still open.
 
-        :param stopped_with: the path of the savepoint that was its last act
+        :param stopped_with: the path of the savepoint that the job has stopped with
         """
-        self.becomes(status)
+        self.transition_to(status)
         how = status.name if stopped_with is None else f"it was stopped with the savepoint {stopped_with}"
         self.queries.end(f"job '{self.job_name}' is not running: its state cannot be queried")
         self.savepoints.end(f"job '{self.job_name}' has ended ({how}): there is nothing to take a savepoint of")

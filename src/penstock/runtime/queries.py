@@ -122,8 +122,8 @@ class QueryBoard:
             self._asked = {checkpoint_id: queries}
             return queries
 
-    def batch_done(self, reports: list[TaskReport], checkpoint_id: int) -> None:
-        """Tasks have answered; nothing leaves before the batch is committed."""
+    def checkpoint_committed(self, checkpoint_id: int, reports: list[TaskReport]) -> None:
+        """Take the answers of the tasks; they are given when the checkpoint is complete."""
         queries = self._asked.pop(checkpoint_id, None)
         if queries is None:
             return
@@ -135,8 +135,8 @@ class QueryBoard:
         with self._lock:
             self._answered += [(checkpoint_id, query, found.get(query.query_id)) for query in queries]
 
-    def committed(self, checkpoint_id: int) -> None:
-        """All batches up to this one are durable."""
+    def checkpoint_complete(self, checkpoint_id: int) -> None:
+        """All checkpoints up to this one are durable: give their answers."""
         if not self._answered:
             return
         with self._lock:

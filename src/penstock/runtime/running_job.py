@@ -1,6 +1,6 @@
-"""A streaming job from its start to its end: a master for each parallelism it was given, one after the other.
+"""A streaming job from its start to its end: one master for each parallelism, one after the other.
 
-An engine says what a master is (`Master`) and how one follows another (`RunningJob._successor`).
+An engine defines what a master is (`Master`) and how one follows another (`RunningJob._successor`).
 """
 
 from __future__ import annotations
@@ -27,62 +27,59 @@ __all__ = ["Master", "RunningJob", "carried_progress", "dispose_of_rescaling"]
 class Master(Protocol):
     """Runs a job at one parallelism."""
 
-    on_running: Callable[[], None] | None
-    """Called once, when the job runs."""
-
     @property
     def graph(self) -> Any:
         """The job graph."""
 
     @property
     def progress(self) -> JobProgress:
-        """What was done so far."""
+        """What the job has done so far."""
 
     @property
     def stopped_with(self) -> SavepointTicket | None:
-        """The savepoint that was the last thing it did."""
+        """The savepoint that it has stopped with."""
 
     def run(self) -> JobStatus:
-        """Run to the end, and say what it was; `RESTARTING` if the job is to go on at another parallelism.
+        """Run to the end; returns the final status, or RESTARTING if the job is to continue at another parallelism.
 
         Raises the job's error.
         """
 
     def cancel(self) -> None:
-        """The job's life says that it was cancelled: stop soon."""
+        """The job was cancelled: stop soon."""
 
 
 class RunningJob(ABC):
-    """What the client of a streaming job drives. Whoever asks, asks the job's life, which all its masters share."""
+    """What the client of a streaming job drives. Requests go to the job's life, which all its masters share."""
 
     def __init__(self, life: JobLife, savepoint_dir: str | None) -> None:
         self.life = life
         self.failure: BaseException | None = None
-        """What went wrong while the job was cancelled."""
+        """The error of a job that was cancelled before it failed."""
         self._savepoint_dir = savepoint_dir
         self._master: Any = None
-        self._handed_over: CompletableFuture[None] | None = None  # by a master that has stopped; its successor starts
+        self._rescaling: CompletableFuture[None] | None = None  # a master has stopped, its successor does not run yet
 
     @abstractmethod
-    def _successor(self, parallelism: int, savepoint: str) -> Master:
-        """A master that goes on from a savepoint."""
+    def _successor(self, parallelism: int, savepoint: str, on_running: Callable[[], None]) -> Master:
+        """A master that continues from a savepoint; it calls `on_running` when the job runs again."""
 
     @abstractmethod
     def _check_parallelism(self, parallelism: int) -> None:
-        """Refuse one that the job cannot have: once it has stopped it is too late."""
+        """Reject a parallelism that the job cannot have, before the job stops for it."""
 
     def _check_savepoint(self) -> None:
-        """Refuse a savepoint that the job cannot take."""
+        """Reject a savepoint that the job cannot take."""
 
-    def _over(self, status: JobStatus) -> None:
-        """The job has come to this end: let go of what was for the whole job."""
+    def _release(self, status: JobStatus) -> None:
+        """The job has ended like this: release what all its masters used."""
 
     @property
     def _lasting_directory(self) -> str | None:
         """Where the savepoint of a rescaling goes; None: into a temporary directory."""
         return self._savepoint_dir
 
-    # -- what a client asks -------------------------------------------------------------------------------------
+    # -- requests of the client ---------------------------------------------------------------------------------
 
     @property
     def status(self) -> JobStatus:
@@ -103,33 +100,33 @@ class RunningJob(ABC):
     def cancel(self) -> None:
         """Stop after the running batch; a job that is being rescaled stops as well."""
         if self.life.cancel():
-            self._master.cancel()  # one that takes its place just now sees it by itself
+            self._master.cancel()  # a successor that is just starting checks by itself
 
     def savepoint(
         self, directory: str | None, *, stop: bool = False, drain: bool = False, cancel: bool = False
     ) -> CompletableFuture[str]:
-        """Take a savepoint, perhaps as the last act."""
+        """Take a savepoint; with `stop` or `cancel` the job ends with it."""
         root = savepoint_root(directory, self._savepoint_dir)
         self._check_savepoint()
         return self.life.savepoints.submit(root, stop=stop, drain=drain, cancel=cancel).future
 
     def rescale(self, parallelism: int) -> CompletableFuture[None]:
-        """Continue with another parallelism; after those rescalings that were asked for before."""
+        """Continue with another parallelism; earlier requests come first."""
         self._check_parallelism(parallelism)
         self._check_savepoint()
         done: CompletableFuture[None] = CompletableFuture()
         known = self._lasting_directory
         root = tempfile.mkdtemp(prefix="penstock-rescaled-") if known is None else join(known, "rescaled")
         ticket = self.life.savepoints.submit(root, parallelism=parallelism)
-        ticket.future.add_done_callback(partial(self._stopped_to_rescale, root, done))
+        ticket.future.add_done_callback(partial(self._on_savepoint_to_rescale, root, done))
         return done
 
-    def _stopped_to_rescale(self, root: str, done: CompletableFuture[None], taken: CompletableFuture[str]) -> None:
+    def _on_savepoint_to_rescale(self, root: str, done: CompletableFuture[None], taken: CompletableFuture[str]) -> None:
         error = taken.exception()
         if error is None:
-            self._handed_over = done
+            self._rescaling = done
             return
-        with contextlib.suppress(OSError):  # of no use any more, if it was made for this
+        with contextlib.suppress(OSError):  # it was made for this rescaling, or is in use
             os.rmdir(root)  # noqa: PTH106 - it may be an address
         done.complete_exceptionally(error)
 
@@ -140,13 +137,13 @@ class RunningJob(ABC):
         error: BaseException | None = None
         try:
             status = self._run_masters()
-            self._over(status)
+            self._release(status)
         except BaseException as raised:
             error = raised
-            wanted = isinstance(raised, Exception) and self.life.cancelled.is_set()  # it was to end, and so it does
-            status = JobStatus.CANCELED if wanted else JobStatus.FAILED
-            with contextlib.suppress(Exception):  # the first error is the one that counts
-                self._over(status)
+            cancelled = isinstance(raised, Exception) and self.life.cancelled.is_set()
+            status = JobStatus.CANCELED if cancelled else JobStatus.FAILED
+            with contextlib.suppress(Exception):  # report the first error
+                self._release(status)
         self._end(status, error)
         if error is not None and status is JobStatus.FAILED:
             raise error
@@ -160,40 +157,38 @@ class RunningJob(ABC):
             ticket: SavepointTicket = self._master.stopped_with
             if self.life.cancelled.is_set():
                 return JobStatus.CANCELED
-            self.life.becomes(JobStatus.RESTARTING)
+            self.life.transition_to(JobStatus.RESTARTING)
             assert ticket.parallelism is not None
             try:
-                master = self._successor(ticket.parallelism, ticket.request.location)
+                self._master = self._successor(ticket.parallelism, ticket.request.location, self._on_running_again)
             except BaseException:
-                if self._lasting_directory is None:  # nobody would find it
+                if self._lasting_directory is None:  # the job cannot be continued from there
                     dispose_of_rescaling(ticket.request.location)
                 raise
-            master.on_running = self._runs_again
-            self._master = master
             ticket.future.complete(ticket.request.location)
 
-    def _runs_again(self) -> None:
-        done, self._handed_over = self._handed_over, None
+    def _on_running_again(self) -> None:
+        done, self._rescaling = self._rescaling, None
         if done is not None:
             done.complete(None)
 
     def _end(self, status: JobStatus, error: BaseException | None = None) -> None:
-        """The job has this state, and whoever waits for something is told."""
+        """Set the final status, and complete everything that callers wait for."""
         ticket: SavepointTicket | None = self._master.stopped_with
         stopped = ticket is not None and ticket.parallelism is None
         location = ticket.request.location if ticket is not None and stopped else None
         self.life.end(status, location if error is None else None)
         if ticket is not None:
-            self._tell(ticket, status, error)
-        done, self._handed_over = self._handed_over, None
+            self._resolve(ticket, status, error)
+        done, self._rescaling = self._rescaling, None
         if done is not None:
             done.complete_exceptionally(self._not_rescaled(status, error))
 
-    def _tell(self, ticket: SavepointTicket, status: JobStatus, error: BaseException | None) -> None:
-        """Tell whoever waits for the savepoint the job has stopped with, if nobody has yet."""
+    def _resolve(self, ticket: SavepointTicket, status: JobStatus, error: BaseException | None) -> None:
+        """Complete the future of the savepoint that the job has stopped with, if it is still open."""
         location = ticket.request.location
         if ticket.parallelism is not None:
-            if error is None:  # cancelled, and nobody goes on from it
+            if error is None:  # the job was cancelled, and does not continue from it
                 with contextlib.suppress(Exception):
                     dispose_of_rescaling(location)
             ticket.future.complete_exceptionally(self._not_rescaled(status, error))
@@ -215,12 +210,12 @@ class RunningJob(ABC):
 
 
 def _first_line(error: BaseException) -> str:
-    """The whole of it is in the job's result."""
+    """The first line of an error; the job's result has all of it."""
     return str(error).partition("\n")[0] or type(error).__name__
 
 
 def carried_progress(progress: JobProgress) -> JobProgress:
-    """What a job that was rescaled has done so far; where its tasks are is asked anew."""
+    """The progress of a job that is rescaled: totals continue, tasks report the rest anew."""
     for vertex in progress.vertices.values():
         vertex.rescaled()
     return progress
@@ -229,5 +224,5 @@ def carried_progress(progress: JobProgress) -> JobProgress:
 def dispose_of_rescaling(savepoint: str) -> None:
     """Remove the savepoint that a job without a checkpoint directory was rescaled by."""
     directory_at(savepoint).dispose()
-    with contextlib.suppress(OSError):  # made for this one; another may have come since
+    with contextlib.suppress(OSError):  # it was made for this savepoint; by now it may hold another one
         os.rmdir(savepoint.rpartition("/")[0])  # noqa: PTH106 - it may be an address

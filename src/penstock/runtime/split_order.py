@@ -7,21 +7,19 @@ several tasks the job is never further than one split per task.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from penstock.core.source import SourceSplit
-
-_UNFINISHED = 2  # states of a split below this one
+from penstock.runtime.offset import SplitPosition
 
 
 class SplitQueue:
     """Who reads which split in the batch that is planned.
 
-    :param positions: [offset, state, subtask] of the splits that were taken in earlier batches
+    :param positions: of the splits that were taken in earlier batches
     """
 
-    def __init__(self, splits: Sequence[SourceSplit], positions: dict[str, Any], parallelism: int) -> None:
+    def __init__(self, splits: Sequence[SourceSplit], positions: Mapping[str, SplitPosition], parallelism: int) -> None:
         taken = [split for split in splits if split.split_id in positions]
         waiting = [split for split in splits if split.split_id not in positions]
         self.splits = [*taken, *waiting]
@@ -29,8 +27,8 @@ class SplitQueue:
         self._left = [0] * parallelism
         self._under_way = [0] * parallelism
         for split in taken:
-            _, state, subtask = positions[split.split_id]
-            self._under_way[subtask] += state < _UNFINISHED
+            at = positions[split.split_id]
+            self._under_way[at.subtask or 0] += not at.state.is_finished
         busy = sum(map(bool, self._under_way))
         self.tasks_with_work = min(busy + len(waiting), parallelism)
 
@@ -48,11 +46,12 @@ class SplitQueue:
         self._under_way[subtask] += 1
         return subtask
 
-    def budget(self, subtask: int) -> int:
-        """How many records a task may still read."""
-        return self._left[subtask]
+    def budget(self, at: SplitPosition) -> int:
+        """How many records the task of a split may still read."""
+        return self._left[at.subtask or 0]
 
-    def planned(self, subtask: int, records: int, *, finished: bool) -> None:
-        """A task reads this many records of a split in the batch, perhaps to its end."""
+    def planned(self, at: SplitPosition, records: int) -> None:
+        """The task of a split reads this many records up to this position, perhaps to the split's end."""
+        subtask = at.subtask or 0
         self._left[subtask] = max(0, self._left[subtask] - records)
-        self._under_way[subtask] -= finished
+        self._under_way[subtask] -= at.state.is_finished

@@ -200,6 +200,11 @@ def encode_reports(reports: list[TaskReport], origin: str) -> bytes:
         raise
 
 
+def decode_all_reports(frames: Iterable[bytes]) -> list[TaskReport]:
+    """The reports in all frames that reached the driver."""
+    return [report for data in frames if decode_frame(data).edge == REPORT_EDGE for report in decode_reports(data)]
+
+
 def decode_reports(data: bytes) -> list[TaskReport]:
     """The reports in a frame that reached the driver."""
     reports: list[TaskReport] = pickle.loads(decode_frame(data).payload)

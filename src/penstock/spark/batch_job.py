@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -13,13 +12,16 @@ from penstock.common.errors import PenstockError
 from penstock.common.job_status import JobStatus
 from penstock.graph.job_graph import JobGraph, job_spec
 from penstock.runtime.batch_sizer import BatchSizer
+from penstock.runtime.checkpoint_coordinator import Batch, CheckpointCoordinator
+from penstock.runtime.checkpoint_storage import MemoryCheckpointStorage
 from penstock.runtime.coordinator import SourceCoordinator
+from penstock.runtime.frames import TaskReport
 from penstock.runtime.job_life import JobLife
 from penstock.runtime.job_progress import JobProgress
-from penstock.runtime.sink_committer import SinkCommitters
+from penstock.runtime.stage import decode_all_reports
+from penstock.spark.batch_planning import WholeInput
 from penstock.spark.compiler import compile_batch
 from penstock.spark.dependencies import working_directory
-from penstock.spark.job_master import decode_all_reports
 from penstock.spark.restarts import Restarts
 from penstock.spark.session import failure_of
 from penstock.spark.source_server import SourceServer
@@ -37,15 +39,15 @@ class BatchJob:
         self.job_id = job_id
         self.life = JobLife(job_id, graph.name)
         self.failure: Exception | None = None
-        """What went wrong while the job was cancelled."""
+        """The error of a job that was cancelled before it failed."""
         self.progress = JobProgress(graph)
         self._spark = spark
         self._cancelled = self.life.cancelled
-        self._committers = SinkCommitters(graph.vertices)
+        self._checkpoints = CheckpointCoordinator(graph.vertices, self.life, self.progress)
 
     @property
     def status(self) -> JobStatus:
-        """Where the job is in its life."""
+        """The present status."""
         return self.life.status
 
     def run(self) -> None:
@@ -54,10 +56,10 @@ class BatchJob:
             try:
                 finished = self._run_attempts(Restarts(self.graph.settings.restart_strategy))
             except BaseException:
-                self.life.becomes(JobStatus.FAILING)
-                self._committers.close(failed=True)
+                self.life.transition_to(JobStatus.FAILING)
+                self._checkpoints.close(failed=True)
                 raise
-            self._committers.close()
+            self._checkpoints.close()
         except BaseException:
             self.life.end(JobStatus.FAILED)
             raise
@@ -65,11 +67,11 @@ class BatchJob:
 
     def _run_attempts(self, restarts: Restarts) -> bool:
         """Whether the job has finished; otherwise it was cancelled before."""
-        self._committers.start(self.job_id, None)
-        self.life.becomes(JobStatus.CREATED)
+        self._checkpoints.start(self.job_id, MemoryCheckpointStorage())
+        self.life.transition_to(JobStatus.CREATED)
         while not self._cancelled.is_set():
             try:
-                self.life.becomes(JobStatus.RUNNING)
+                self.life.transition_to(JobStatus.RUNNING)
                 self._run_attempt(restarts.attempt)
             except PenstockError as failure:
                 if self._cancelled.is_set():
@@ -79,7 +81,7 @@ class BatchJob:
                 pause = restarts.pause_after(error, None)
                 if pause is None:
                     raise error from None
-                self.life.becomes(JobStatus.RESTARTING)
+                self.life.transition_to(JobStatus.RESTARTING)
                 self.progress.restarted(error)
                 self._cancelled.wait(pause)
             else:
@@ -87,32 +89,47 @@ class BatchJob:
         return False
 
     def cancel(self) -> None:
-        """Stop the running Spark job, also one that is only about to start."""
+        """Stop the running Spark job, or one that is about to start."""
         if not self.life.cancel():
             return
         java_context: Any = self._spark.sparkContext._jsc
         java_context.sc().cancelJobGroupAndFutureJobs(self.job_id)
 
     def _run_attempt(self, attempt: int) -> None:
-        coordinator = SourceCoordinator(
-            self.graph.source_vertices, external=self.graph.external_sources, sizer=BatchSizer(_ALL)
+        checkpoints = self._checkpoints
+        checkpoints.open(
+            SourceCoordinator(self.graph.source_vertices, external=self.graph.external_sources, sizer=BatchSizer(_ALL))
         )
-        server = SourceServer(coordinator, self._spark.sparkContext.defaultParallelism)
         try:
-            coordinator.start()
-            spec = job_spec(self.graph, self.job_id, attempt, batch=True)
-            started = time.monotonic()
-            try:
-                forget_dead_pools(self._spark)
-                with working_directory(self._spark.sparkContext, self.graph.settings):
-                    frame = compile_batch(self._spark, spec, server, self.graph.frames)
-                self._spark.sparkContext.setJobGroup(self.job_id, self.graph.name, interruptOnCancel=True)
-                reports = decode_all_reports([bytes(row.frame) for row in frame.collect()])
-            except (PySparkException, Py4JError, ConnectionError) as error:
-                raise failure_of(self._spark, error) from None
-            self._committers.commit(reports, 1)
-            self._committers.checkpoint_complete(final=True)
-            self.progress.batch(reports, 1, time.monotonic() - started)
+            checkpoints.run_to_end(_SparkBatchEngine(self.graph, self._spark, self.job_id, attempt))
+        finally:
+            checkpoints.close_attempt()
+
+
+class _SparkBatchEngine:
+    """Runs the one batch of a batch job as one Spark job."""
+
+    def __init__(self, graph: JobGraph, spark: SparkSession, job_id: str, attempt: int) -> None:
+        self._graph = graph
+        self._spark = spark
+        self._job_id = job_id
+        self._attempt = attempt
+
+    def run(self, batch: Batch) -> list[TaskReport]:
+        """Run the job, and wait for what its tasks report."""
+        context = self._spark.sparkContext
+        server = SourceServer(WholeInput(lambda: batch, context.defaultParallelism))
+        spec = job_spec(self._graph, self._job_id, self._attempt, batch=True)
+        try:
+            forget_dead_pools(self._spark)
+            with working_directory(context, self._graph.settings):
+                frame = compile_batch(self._spark, spec, server, self._graph.frames)
+            context.setJobGroup(self._job_id, self._graph.name, interruptOnCancel=True)
+            return decode_all_reports([bytes(row.frame) for row in frame.collect()])
+        except (PySparkException, Py4JError, ConnectionError) as error:
+            raise failure_of(self._spark, error) from None
         finally:
             server.close()
-            coordinator.close()
+
+    def make_durable(self, batch: Batch) -> None:
+        """Nothing to keep: a batch job that fails starts again from the beginning."""

@@ -12,9 +12,10 @@ from pyspark.sql.types import StructType
 
 from penstock.runtime.stage import Row
 from penstock.spark import worker
+from penstock.spark.batch_planning import Portion
 from penstock.spark.failures import TaskFailureError, raise_encoded
 from penstock.spark.plan_nodes import ROW_SCHEMA
-from penstock.spark.source_server import Portion, SourceClient
+from penstock.spark.source_server import SourceClient
 from penstock.spark.stage_host import run_source
 from penstock.spark.worker_tuning import tune_worker
 
@@ -99,8 +100,7 @@ class SourcesReader(_Reading, DataSourceStreamReader):
         return [InputPartition(value) for value in self._call("partitions", start, end)]
 
     def commit(self, end: dict[str, Any]) -> None:
-        """A batch is durable."""
-        self._call("commit", end)
+        """Nothing to do: the coordinator knows that a batch is durable when Spark asks for the next one."""
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Run one portion in a task."""

@@ -25,10 +25,15 @@ from penstock.graph.job_graph import job_spec, translate
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import SinkTransformation, Transformation
 from penstock.runtime.batch_sizer import BatchSizer
+from penstock.runtime.checkpoint_coordinator import CheckpointCoordinator
+from penstock.runtime.checkpoint_storage import MemoryCheckpointStorage
 from penstock.runtime.coordinator import SourceCoordinator
 from penstock.runtime.frames import REPORT_EDGE, decode_frame
+from penstock.runtime.job_life import JobLife
+from penstock.runtime.job_progress import JobProgress
 from penstock.runtime.operators.sink import SinkOperator
 from penstock.runtime.stage import decode_reports
+from penstock.spark.batch_planning import StreamingPlanning, WholeInput
 from penstock.spark.compiler import compile_batch, compile_streaming
 from penstock.spark.plan_nodes import map_in_arrow
 from penstock.spark.session import session_for
@@ -62,13 +67,17 @@ def stream_to_dataframe(
     graph = translate([sink], settings)
     spark = session_for(session, shuffle_partitions=graph.channels)
     batch = graph.runs_as_batch
-    coordinator = SourceCoordinator(
+    job_id, parallelism = str(JobID()), spark.sparkContext.defaultParallelism
+    sources = SourceCoordinator(
         graph.source_vertices, external=graph.external_sources, sizer=BatchSizer(_ALL if batch else None)
     )
-    server = SourceServer(coordinator, spark.sparkContext.defaultParallelism)
+    checkpoints = CheckpointCoordinator(graph.vertices, JobLife(job_id, graph.name), JobProgress(graph))
+    checkpoints.start(job_id, MemoryCheckpointStorage())
+    checkpoints.open(sources)
+    whole = WholeInput(checkpoints.begin_whole_input, parallelism)
+    server = SourceServer(whole if batch else StreamingPlanning(checkpoints, parallelism))
     atexit.register(server.close)
-    coordinator.start()
-    spec = job_spec(graph, str(JobID()), 0, batch=batch)
+    spec = job_spec(graph, job_id, 0, batch=batch)
     compiled = (compile_batch if batch else compile_streaming)(spark, spec, server, graph.frames)
     return map_in_arrow(compiled, _ToRows(struct, str(spark.conf.get("spark.sql.session.timeZone"))), struct)
 

@@ -19,6 +19,7 @@ from penstock.runtime.running_job import RunningJob, carried_progress, dispose_o
 from penstock.runtime.savepoint.restore import check_key_groups
 from penstock.spark.checkpoint_lease import acquire_lease
 from penstock.spark.checkpoint_metadata import CheckpointDirectory
+from penstock.spark.checkpoint_storage import SparkCheckpointStorage
 from penstock.spark.frame_positions import check_stateless
 from penstock.spark.job_master import JobMaster
 from penstock.spark.query_server import QueryServer
@@ -38,7 +39,7 @@ _STATE_STORE_KEYS = {
 
 
 class StreamingJob(RunningJob):
-    """A streaming job on Spark; a job master for each parallelism it was given, each in a directory of its own."""
+    """A streaming job on Spark; a job master for each parallelism, each in a directory of its own."""
 
     def __init__(self, sinks: list[Transformation], settings: JobSettings, session: SparkSession, job_id: str) -> None:
         life = JobLife(job_id, settings.job_name, compress_savepoints=settings.snapshot_compression)
@@ -46,6 +47,7 @@ class StreamingJob(RunningJob):
         self._sinks = sinks
         self._settings = settings
         self._session = session
+        self._discard_previous: Callable[[], None] | None = None  # what the job was rescaled from
         self._fence = acquire_lease(session, settings, job_id)
         try:
             self._root = self._root_directory()
@@ -62,7 +64,7 @@ class StreamingJob(RunningJob):
         return None if location is None else CheckpointDirectory(self._session, location, self._fence)
 
     def _first_master(self) -> JobMaster:
-        """The job as the program wrote it, or as it was rescaled to before this program was started."""
+        """The job as the program defines it, or as an earlier run of the program was rescaled to."""
         checkpoint, settings = self._root, self._settings
         parallelism: int | None = None
         if checkpoint is not None:
@@ -70,36 +72,60 @@ class StreamingJob(RunningJob):
             if parallelism is not None:
                 settings = self._settings = replace(settings, parallelism=parallelism)
                 settings = replace(settings, savepoint_path=None)
-        master = self._new_master(translate(self._sinks, settings), checkpoint)
         if checkpoint is not None and parallelism is not None:
-            master.on_first_commit = self._tidying(checkpoint, parallelism)
-        return master
+            self._discard_previous = self._tidying(checkpoint, parallelism)
+        return self._new_master(translate(self._sinks, settings), checkpoint)
 
     def _tidying(self, checkpoint: CheckpointDirectory, parallelism: int) -> Callable[[], None]:
-        """What to do when the job has committed a batch since it was rescaled: remove what it came from."""
+        """Removes what the job was rescaled from, once it has completed a checkpoint since."""
         assert self._root is not None
         left = self._root.left_behind(checkpoint)
-        wanted = self.life.savepoints.names  # of rescalings to come: they are no older than that
+        wanted = self.life.savepoints.names  # of rescalings to come: none of them is older than that
         return partial(
             self._root.tidy, checkpoint, parallelism, [name for name in left if name.rpartition("/")[2] not in wanted]
         )
 
     def _new_master(
-        self, graph: JobGraph, checkpoint: CheckpointDirectory | None, progress: JobProgress | None = None
+        self,
+        graph: JobGraph,
+        checkpoint: CheckpointDirectory | None,
+        *,
+        progress: JobProgress | None = None,
+        same_program: bool = False,
+        on_running: Callable[[], None] | None = None,
     ) -> JobMaster:
-        spark = session_for(self._session, shuffle_partitions=graph.channels, conf=_conf(graph.settings))
-        return JobMaster(graph, spark, self.life, checkpoint, progress, self._fence)
+        return JobMaster(
+            graph,
+            session_for(self._session, shuffle_partitions=graph.channels, conf=_conf(graph.settings)),
+            self.life,
+            checkpoint,
+            progress=progress,
+            fence=self._fence,
+            same_program=same_program,
+            on_running=on_running,
+            on_first_checkpoint=self._on_first_checkpoint,
+        )
+
+    def _on_first_checkpoint(self) -> None:
+        discard, self._discard_previous = self._discard_previous, None
+        if discard is not None:
+            discard()
+
+    @property
+    def is_restoring(self) -> bool:
+        """Whether the job was rescaled, and has not completed a checkpoint since."""
+        return self._discard_previous is not None
 
     @property
     def query_port(self) -> int | None:
         """The port of the queryable state server; None if there is none."""
         return None if self._query_server is None else self._query_server.port
 
-    def _over(self, status: JobStatus) -> None:
+    def _release(self, status: JobStatus) -> None:
         if self._query_server is not None:
             self._query_server.unregister(self.life.job_id)
-        if self._root is None and self._master.on_first_commit is not None:
-            self._master.on_first_commit()  # it was rescaled and got no further: nobody will go on from there
+        if self._root is None:
+            self._on_first_checkpoint()  # without a checkpoint directory, the job cannot continue from there later
         disposable = self._root is not None and is_disposable(self._settings.checkpoint_retention, status)
         self._fence.release(remove=self._root.remove if self._root is not None and disposable else None)
 
@@ -116,27 +142,24 @@ class StreamingJob(RunningJob):
         graph = translate(self._sinks, replace(self._settings, parallelism=parallelism))
         check_key_groups(self._master.graph.vertices, graph.vertices, graph.edges)
 
-    def _successor(self, parallelism: int, savepoint: str) -> JobMaster:
+    def _successor(self, parallelism: int, savepoint: str, on_running: Callable[[], None]) -> JobMaster:
         """The old master has stopped with a savepoint: the next one starts from it, in a directory of its own."""
         self._settings = replace(self._settings, parallelism=parallelism)
         settings = replace(self._settings, savepoint_path=savepoint, ignore_unclaimed_state=False)
         graph = translate(self._sinks, settings)
         progress = carried_progress(self._master.progress)
         if self._root is None:
-            master = self._new_master(graph, None, progress)
-            master.same_program = True
-            master.on_first_commit = partial(dispose_of_rescaling, savepoint)
-            return master
-        name = f"rescaled-{os.urandom(4).hex()}"  # never one that a crash has left half made
+            self._discard_previous = partial(dispose_of_rescaling, savepoint)
+            return self._new_master(graph, None, progress=progress, same_program=True, on_running=on_running)
+        name = f"rescaled-{os.urandom(4).hex()}"  # a new one: a crash may have left another half finished
         checkpoint = self._root.below(name)
-        master = self._new_master(graph, checkpoint, progress)
-        master.same_program = True
-        master.prepare(checkpoint)
+        master = self._new_master(graph, checkpoint, progress=progress, same_program=True, on_running=on_running)
+        SparkCheckpointStorage.claim(checkpoint, graph, self.life.job_id, epoch=self._fence.epoch)
         # From here on a restarted driver continues there. Before, it continues the old job: nothing was lost, since
-        # the savepoint was that job's last batch.
+        # the savepoint was that job's last checkpoint.
         current, _ = self._root.newest()
         current.continue_in(name, parallelism)
-        master.on_first_commit = self._tidying(checkpoint, parallelism)
+        self._discard_previous = self._tidying(checkpoint, parallelism)
         return master
 
 

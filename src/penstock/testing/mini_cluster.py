@@ -9,8 +9,7 @@ import contextlib
 import pickle
 import time
 from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 from penstock.common.job_client import JobClient
 from penstock.common.job_id import JobID
@@ -20,26 +19,24 @@ from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import Transformation
 from penstock.runtime.alignment import WatermarkAligner
 from penstock.runtime.batch_sizer import BatchSizer
-from penstock.runtime.coordinator import Offset, SourceCoordinator
-from penstock.runtime.frames import REPORT_EDGE, TaskReport, decode_frame
-from penstock.runtime.job_blob import pack_job, unpack_job
+from penstock.runtime.checkpoint_coordinator import CheckpointCoordinator
+from penstock.runtime.checkpoint_storage import MemoryCheckpointStorage
+from penstock.runtime.coordinator import SourceCoordinator
+from penstock.runtime.job_blob import pack_job
 from penstock.runtime.job_client import ThreadJobClient
 from penstock.runtime.job_life import JobLife
 from penstock.runtime.job_progress import JobProgress
-from penstock.runtime.job_spec import JobSpec
-from penstock.runtime.lease.epoch_directory import adopt_directory
-from penstock.runtime.savepoint.restore import plan_restore
+from penstock.runtime.offset import Offset
+from penstock.runtime.queries import QueryBoard
+from penstock.runtime.savepoint.restore import RestorePlan, plan_restore
 from penstock.runtime.savepoint.tickets import SavepointTicket
 from penstock.runtime.sink_committer import SinkCommitters
-from penstock.runtime.snapshots import StageSnapshot
-from penstock.runtime.source_stage import SourceStage
-from penstock.runtime.stage import Row, StageChannel, decode_reports
-from penstock.runtime.state.pages import MemoryPageStore
-from penstock.runtime.union_states import UnionStates
+from penstock.testing.mini_engine import ChannelState, MiniEngine
 from penstock.testing.mini_running_job import MiniBatchJob, MiniRunningJob
 
 _RECEIVING_SECONDS = 0.005
-_ENDLESS_BATCH = 10_000  # records of a source that has no end: all of them would be no batch
+_ENDLESS_BATCH = 10_000  # records of a source that never ends
+_ALL = 1 << 60
 
 
 class ManualClock:
@@ -62,12 +59,23 @@ class ManualClock:
         self.now += milliseconds
 
 
-class _ChannelState:
-    """What a channel keeps between batches: pages and the small part of the task states."""
+@dataclass(slots=True)
+class _JobSnapshot:
+    """Everything that a job can be continued from."""
 
-    def __init__(self, blobs: dict[str, bytes] | None = None, snapshot: bytes | None = None) -> None:
-        self.store = MemoryPageStore(dict(blobs or {}))
-        self.snapshot = snapshot or StageSnapshot().encode()
+    offset: Offset
+    channels: dict[tuple[int, int], tuple[dict[str, bytes], bytes]]  # pages and snapshot
+    splits: dict[str, int]  # for how many tasks sources were split, by operator id
+    job_id: str
+    unions: dict[int, bytes]  # by checkpoint id
+
+    def encode(self) -> bytes:
+        return pickle.dumps((self.offset.to_json(), self.channels, self.splits, self.job_id, self.unions))
+
+    @staticmethod
+    def decode(data: bytes) -> _JobSnapshot:
+        offset, channels, splits, job_id, unions = pickle.loads(data)
+        return _JobSnapshot(Offset.from_json(offset), channels, splits, job_id, dict(unions))
 
 
 class MiniClusterJob:
@@ -75,7 +83,7 @@ class MiniClusterJob:
 
     :param max_records: records per source and batch; None: as many as there are
     :param cold: forget all live tasks after every batch, so that everything has to come from the pages
-    :param directory: what receivers and sinks keep to survive a crash of the driver; None: in memory
+    :param directory: where receivers and sinks keep what must survive a crash of the driver; None: in memory
     :param fence: the lease on that directory, if another driver may take it over
     """
 
@@ -92,111 +100,107 @@ class MiniClusterJob:
         allow_non_restored_state: bool = False,
         directory: str | None = None,
         life: JobLife | None = None,
+        progress: JobProgress | None = None,
         fence: Fence | None = None,
     ) -> None:
-        batch = graph.runs_as_batch
-        self.job_id = job_id or (str(JobID()) if snapshot is None else pickle.loads(snapshot)[3])
-        restore = None
-        if snapshot is not None:
+        before = None if snapshot is None else _JobSnapshot.decode(snapshot)
+        fence = fence or Fence()
+        restore: RestorePlan | None = None
+        if before is not None:
             for vertex in graph.source_vertices:
-                vertex.split_parallelism = pickle.loads(snapshot)[2].get(vertex.operators[0].operator_id)
+                vertex.split_parallelism = before.splits.get(vertex.operators[0].operator_id)
         elif savepoint is not None:
             restore = plan_restore(savepoint, graph.vertices, graph.edges, ignore_unclaimed=allow_non_restored_state)
         self.graph = graph
+        self.job_id = job_id or (str(JobID()) if before is None else before.job_id)
         self.life = life or JobLife(self.job_id, graph.name)
-        self.stopped_with: SavepointTicket | None = None
-        self.progress = JobProgress(graph)
-        self._fence = fence or Fence()
-        self.committers = SinkCommitters(graph.vertices, fence=self._fence)
-        self._unions = UnionStates(graph.vertices)
-        if snapshot is not None:
-            self._unions.parts = pickle.loads(snapshot)[4]
+        self.progress = progress or JobProgress(graph)
+        self.checkpoints = CheckpointCoordinator(graph.vertices, self.life, self.progress, fence=fence)
+        storage = MemoryCheckpointStorage(
+            directory,
+            last_checkpoint=0 if before is None else before.offset.checkpoint_id,
+            unions=None if before is None else before.unions,
+            keeps_received=not graph.runs_as_batch,
+            epoch=fence.epoch,
+        )
+        self.checkpoints.start(self.job_id, storage)
+        self._unions = storage.union_files.files
+        unions = self.checkpoints.open(self._new_sources(clock, max_records, restore))
         spec = job_spec(
             graph,
             self.job_id,
             0,
-            batch=batch,
+            batch=graph.runs_as_batch,
             restore=restore,
-            unions=self._unions.restart(),
+            unions=unions,
             skip_key_check=allow_non_restored_state,
-            epoch=self._fence.epoch,
+            epoch=fence.epoch,
         )
-        self._blob = pack_job(spec)
-        self._spec = spec
-        self._cold = cold or batch
-        # The coordinator divides by the number of sources.
-        if max_records is None and not all(vertex.operators[0].source.may_end for vertex in graph.source_vertices):
-            max_records = _ENDLESS_BATCH
-        sizer = BatchSizer(1 << 60 if batch or max_records is None else max_records * len(graph.source_vertices))
-        self._savepoints = self.life.savepoints
-        self._savepoints.serve(graph.vertices, self._wake)
-        self.queries = self.life.queries
-        self.coordinator = SourceCoordinator(
-            graph.source_vertices,
-            clock=clock,
-            sizer=sizer,
-            initial=None if restore is None else restore.initial_offset(),
-            savepoints=self._savepoints,
-            queries=self.queries,
-            aligner=None if batch else WatermarkAligner(graph.source_vertices),
+        self.engine = MiniEngine(
+            pack_job(spec),
+            self.coordinator.initial_offset if before is None else before.offset,
+            storage,
+            {} if before is None else {key: ChannelState(*state) for key, state in before.channels.items()},
+            cold=cold or graph.runs_as_batch,
         )
-        self.coordinator.start(None if batch else self._own_directory(directory, "received"))
-        self.committers.start(self.job_id, self._own_directory(directory, "committables"))
-        self.offset: Offset = self.coordinator.initial_offset()
-        self._channels = {
-            (level, channel): _ChannelState() for level in range(1, spec.levels + 1) for channel in range(spec.channels)
-        }
-        if snapshot is not None:
-            self._restore(snapshot)
-        self._stages: dict[tuple[int, int], StageChannel] = {}
-        self._source_stage: SourceStage | None = None
 
-    def _own_directory(self, directory: str | None, name: str) -> str | None:
-        return None if directory is None else str(adopt_directory(Path(directory), name, self._fence.epoch))
+    def _new_sources(
+        self, clock: Callable[[], int], max_records: int | None, restore: RestorePlan | None
+    ) -> SourceCoordinator:
+        vertices, batch = self.graph.source_vertices, self.graph.runs_as_batch
+        if max_records is None and not all(vertex.operators[0].source.may_end for vertex in vertices):
+            max_records = _ENDLESS_BATCH
+        # The coordinator divides by the number of sources.
+        limit = _ALL if batch or max_records is None else max_records * len(vertices)
+        return SourceCoordinator(
+            vertices,
+            clock=clock,
+            sizer=BatchSizer(limit),
+            initial=None if restore is None else restore.initial_offset(),
+            aligner=None if batch else WatermarkAligner(vertices),
+        )
+
+    @property
+    def coordinator(self) -> SourceCoordinator:
+        """The job's sources."""
+        return self.checkpoints.sources
+
+    @property
+    def committers(self) -> SinkCommitters:
+        """The job's sinks."""
+        return self.checkpoints.committers
+
+    @property
+    def queries(self) -> QueryBoard:
+        """The state queries of the job."""
+        return self.life.queries
+
+    @property
+    def stopped_with(self) -> SavepointTicket | None:
+        """The savepoint that the job has stopped with."""
+        return self.checkpoints.stopped_with
+
+    @property
+    def offset(self) -> Offset:
+        """Where the job is."""
+        return self.engine.offset
 
     @property
     def finished(self) -> bool:
         """Whether the last batch of a bounded job was run."""
-        return bool(self.offset["end"])
+        return self.offset.is_last
 
     @property
     def over(self) -> bool:
-        """Whether no further batch is to be run: it has finished, was stopped with a savepoint, or cancelled."""
+        """Whether no further batch is to be run: the job has finished, was stopped with a savepoint, or cancelled."""
         return self.finished or self.stopped_with is not None or self.life.cancelled.is_set()
-
-    def _wake(self) -> None:
-        with self.coordinator.changed:
-            self.coordinator.changed.notify_all()
 
     def run_batch(self) -> bool:
         """Run one batch if there is something to do; returns whether there was."""
-        self.committers.checkpoint_complete(self.offset["n"])  # of a job that is continued
-        batch = self.graph.runs_as_batch and not self.finished
-        end = self.coordinator.plan_to_end(self.offset) if batch else self.coordinator.plan(self.offset)
-        if end is None:
-            return False
-        self._fence.check()
-        header = self.coordinator.header(end)
-        rows = list(self._sources().run(self.coordinator.works(self.offset, end), header, first=True))
-        for level in range(1, self._spec.levels + 1):
-            rows = self._run_level(level, rows)
-        reports: list[TaskReport] = []
-        for _, frame in rows:
-            if decode_frame(frame).edge == REPORT_EDGE:
-                reports += decode_reports(frame)
-        self._unions.batch(reports, end["n"])
-        self.committers.commit(reports, end["n"])
-        self._fence.check()
-        self.offset = end
-        self.coordinator.commit(end)
-        self.committers.checkpoint_complete(end["n"], final=self.finished)
-        self.coordinator.batch_done(reports)
-        self.progress.batch(reports, end["n"], 0.0)
-        ticket = self._savepoints.batch_done(reports, end["n"])
-        if ticket is not None and ticket.stop:
-            self.stopped_with = ticket
-        self.queries.batch_done(reports, end["n"])
-        return True
+        if self.graph.runs_as_batch and not self.finished:
+            self.checkpoints.run_to_end(self.engine)
+            return True
+        return self.checkpoints.run_batch(self.engine, self.offset)
 
     def run(self) -> None:
         """Run until there is nothing to do, or the job is over."""
@@ -207,8 +211,7 @@ class MiniClusterJob:
         """Run until the job is finished; waits for sources that are still receiving and can come to an end."""
         self.run()
         while not self.over and self.coordinator.may_end:
-            with self.coordinator.changed:
-                self.coordinator.changed.wait(_RECEIVING_SECONDS)
+            self.coordinator.wait_for_change(_RECEIVING_SECONDS)
             self.run()
 
     def drain(self) -> None:
@@ -221,9 +224,9 @@ class MiniClusterJob:
         return self._savepoint(directory, drain=False)
 
     def _savepoint(self, directory: str, *, drain: bool) -> str:
-        ticket = self._savepoints.submit(directory, drain=drain)
+        ticket = self.life.savepoints.submit(directory, drain=drain)
         if not ticket.future.done() and not self.run_batch():
-            self._savepoints.end("the job has ended: there is no state to write any more")
+            self.life.savepoints.end("the job has ended: there is no state to write any more")
         return ticket.future.result()
 
     def stop_with_savepoint(self, directory: str, *, drain: bool = False) -> str:
@@ -235,56 +238,21 @@ class MiniClusterJob:
 
     def snapshot(self) -> bytes:
         """All state of the job: offsets, pages, clocks."""
-        channels = {key: (state.store.blobs, state.snapshot) for key, state in self._channels.items()}
-        splits = {v.operators[0].operator_id: v.source_parallelism for v in self.graph.source_vertices}
-        return pickle.dumps((self.offset, channels, splits, self.job_id, self._unions.parts))
-
-    def _restore(self, snapshot: bytes) -> None:
-        self.offset, channels, *_ = pickle.loads(snapshot)
-        self._channels = {key: _ChannelState(*state) for key, state in channels.items()}
+        return _JobSnapshot(
+            self.offset,
+            {key: (state.store.blobs, state.snapshot) for key, state in self.engine.channels.items()},
+            {v.operators[0].operator_id: v.source_parallelism for v in self.graph.source_vertices},
+            self.job_id,
+            self._unions,
+        ).encode()
 
     def close(self) -> None:
-        """Close user functions, sources and sinks, also if one of them fails."""
-        self.queries.committed(self.offset["n"])
+        """Close user functions, sources and sinks, even if one of them fails."""
+        self.queries.checkpoint_complete(self.offset.checkpoint_id)
         with contextlib.ExitStack() as stack:
-            stack.callback(self.committers.close)
-            stack.callback(self.coordinator.close)
-            for stage in self._stages.values():
-                stack.callback(stage.close)
-            if self._source_stage is not None:
-                stack.callback(self._source_stage.close)
-
-    # -- stages -------------------------------------------------------------------------------------------------
-
-    def _new_spec(self) -> JobSpec:
-        return unpack_job(self._blob)
-
-    def _sources(self) -> SourceStage:
-        if self._source_stage is None or self._cold:
-            spec = self._new_spec()
-            self._source_stage = SourceStage(spec, spec.environment(MemoryPageStore()))
-        return self._source_stage
-
-    def _run_level(self, level: int, rows: list[Row]) -> list[Row]:
-        by_channel: dict[int, list[bytes]] = {}
-        for channel, frame in rows:
-            by_channel.setdefault(channel, []).append(frame)
-        out: list[Row] = []
-        for channel in range(self._spec.channels):
-            state = self._channels[(level, channel)]
-            stage = self._stage(level, channel, state)
-            out += stage.run(by_channel[channel])
-            state.snapshot = stage.snapshot.encode()
-        return out
-
-    def _stage(self, level: int, channel: int, state: _ChannelState) -> StageChannel:
-        stage = None if self._cold else self._stages.get((level, channel))
-        if stage is None:
-            spec = self._new_spec()
-            snapshot = StageSnapshot.decode(state.snapshot)
-            stage = StageChannel(spec, level, channel, spec.environment(state.store), snapshot)
-            self._stages[(level, channel)] = stage
-        return stage
+            stack.callback(self.checkpoints.close)
+            stack.callback(self.checkpoints.close_attempt)
+            stack.callback(self.engine.close)
 
 
 class MiniCluster:
@@ -312,12 +280,13 @@ class MiniCluster:
         savepoint: str | None = None,
         allow_non_restored_state: bool = False,
         life: JobLife | None = None,
+        progress: JobProgress | None = None,
         fence: Fence | None = None,
     ) -> MiniClusterJob:
         """Start a job without running it; `snapshot` continues an earlier one, `savepoint` a perhaps changed one.
 
-        `directory` is what receivers and sinks keep to survive a crash of the driver; `job_id` is the id that a job
-        has which failed before its first snapshot; `fence` is the lease on the directory.
+        `directory` is where receivers and sinks keep what must survive a crash of the driver, `fence` the lease on it.
+        `job_id` is the id of a job that failed before its first snapshot.
         """
         graph = translate(sinks, settings)
         return MiniClusterJob(
@@ -331,13 +300,13 @@ class MiniCluster:
             savepoint=savepoint or settings.savepoint_path,
             allow_non_restored_state=allow_non_restored_state or settings.ignore_unclaimed_state,
             life=life,
+            progress=progress,
             fence=fence,
         )
 
     def submit(self, sinks: list[Transformation], settings: JobSettings) -> JobClient:
         """Run a job to its end, in a thread of its own."""
         life = JobLife(str(JobID()), settings.job_name, compress_savepoints=settings.snapshot_compression)
-
         first = self.start(sinks, settings, job_id=life.job_id, life=life)
         if first.graph.runs_as_batch:
             return ThreadJobClient(JobID(life.job_id), MiniBatchJob(first))
@@ -345,8 +314,8 @@ class MiniCluster:
         def plan(parallelism: int) -> JobGraph:
             return translate(sinks, replace(settings, parallelism=parallelism))
 
-        def start(parallelism: int, savepoint: str) -> MiniClusterJob:
+        def start(parallelism: int, savepoint: str, progress: JobProgress) -> MiniClusterJob:
             changed = replace(settings, parallelism=parallelism, ignore_unclaimed_state=False)
-            return self.start(sinks, changed, job_id=life.job_id, savepoint=savepoint, life=life)
+            return self.start(sinks, changed, job_id=life.job_id, savepoint=savepoint, life=life, progress=progress)
 
         return ThreadJobClient(JobID(life.job_id), MiniRunningJob(first, plan, start, settings.savepoint_dir))

@@ -22,13 +22,16 @@ class _MiniMaster:
     """A mini cluster's job at one parallelism.
 
     :param came_from: the savepoint of a rescaling, which the first batch reads
+    :param on_running: called when the job runs
     """
 
-    def __init__(self, job: MiniClusterJob, came_from: str | None = None) -> None:
+    def __init__(
+        self, job: MiniClusterJob, came_from: str | None = None, on_running: Callable[[], None] = lambda: None
+    ) -> None:
         self.job = job
         self.graph: Any = job.graph
         self.progress: JobProgress = job.progress
-        self.on_running: Callable[[], None] | None = None
+        self._on_running = on_running
         self._came_from = came_from
 
     @property
@@ -39,45 +42,42 @@ class _MiniMaster:
     def run(self) -> JobStatus:
         """Run to the end, and say what it was."""
         job, life = self.job, self.job.life
-        life.becomes(JobStatus.CREATED)
-        if life.becomes(JobStatus.RUNNING) and self.on_running is not None:
-            self.on_running()
+        life.transition_to(JobStatus.CREATED)
+        if life.transition_to(JobStatus.RUNNING):
+            self._on_running()
         try:
             job.run_to_end()
         except BaseException:
-            life.becomes(JobStatus.FAILING)
-            with contextlib.suppress(Exception):  # the first error is the one that counts
-                self._let_go()
+            life.transition_to(JobStatus.FAILING)
+            with contextlib.suppress(Exception):  # report the first error
+                self._release()
             raise
-        self._let_go()
-        ticket = job.stopped_with
-        if ticket is not None and ticket.parallelism is not None:
-            return JobStatus.RESTARTING
-        if ticket is not None:
-            return JobStatus.CANCELED if ticket.cancel else JobStatus.FINISHED
-        return JobStatus.CANCELED if life.cancelled.is_set() and not job.finished else JobStatus.FINISHED
+        self._release()
+        if not job.over:  # its sources cannot end, and have nothing more: so ends a job in a test
+            return JobStatus.FINISHED
+        return job.checkpoints.outcome()
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         if self._came_from is not None:
             dispose_of_rescaling(self._came_from)
         self.job.close()
 
     def cancel(self) -> None:
-        """Nothing to do: the job looks at its life between any two batches."""
+        """Nothing to do: the job checks between any two batches whether it is cancelled."""
 
 
 class MiniRunningJob(RunningJob):
     """A streaming job.
 
     :param plan: the job graph at a parallelism
-    :param start: starts the job at a parallelism from a savepoint
+    :param start: starts the job at a parallelism from a savepoint, with the progress it has made
     """
 
     def __init__(
         self,
         first: MiniClusterJob,
         plan: Callable[[int], Any],
-        start: Callable[[int, str], MiniClusterJob],
+        start: Callable[[int, str, JobProgress], MiniClusterJob],
         savepoint_dir: str | None,
     ) -> None:
         super().__init__(first.life, savepoint_dir)
@@ -89,10 +89,9 @@ class MiniRunningJob(RunningJob):
         graph = self._plan(parallelism)
         check_key_groups(self.graph.vertices, graph.vertices, graph.edges)
 
-    def _successor(self, parallelism: int, savepoint: str) -> _MiniMaster:
-        job = self._start(parallelism, savepoint)
-        job.progress = carried_progress(self._master.progress)
-        return _MiniMaster(job, savepoint)
+    def _successor(self, parallelism: int, savepoint: str, on_running: Callable[[], None]) -> _MiniMaster:
+        job = self._start(parallelism, savepoint, carried_progress(self._master.progress))
+        return _MiniMaster(job, savepoint, on_running)
 
 
 class MiniBatchJob:

@@ -56,8 +56,8 @@ class SmallBatches:
             yield collected(self.sink)
 
     def open_splits(self):
-        (splits,) = self.job.offset["s"].values()
-        return [split_id for split_id, position in splits.items() if position[1] < 2]
+        (splits,) = self.job.offset.splits.values()
+        return [split_id for split_id, at in splits.items() if not at.state.is_finished]
 
 
 def daily_counts(stream):

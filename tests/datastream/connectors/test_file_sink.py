@@ -188,7 +188,7 @@ def test_small_files_are_compacted_by_checkpoints_and_by_size(tmp_path):
         assert numbers(out) == list(range(1, 41))
         assert all(path.startswith("compacted-part-") for path in visible(out))
         assert hidden(out) == []
-        assert 1 < len(visible(out)) < job.offset["n"]
+        assert 1 < len(visible(out)) < job.offset.checkpoint_id
         assert most_hidden <= 3
 
 
@@ -232,9 +232,9 @@ def test_concatenated_files_can_have_a_delimiter_and_identical_ones_stay_apart(t
         files = visible(out)
         if name == "concat":
             (lines,) = files.values()
-            assert lines.count("--") == job.offset["n"] - 1
+            assert lines.count("--") == job.offset.checkpoint_id - 1
         else:
-            assert len(files) == job.offset["n"]
+            assert len(files) == job.offset.checkpoint_id
 
 
 # -- bulk formats -----------------------------------------------------------------------------------------------------

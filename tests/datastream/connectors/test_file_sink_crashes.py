@@ -144,7 +144,7 @@ def test_crashes_at_any_step_of_a_commit_are_made_up_for(tmp_path, monkeypatch, 
 def finish(crashing):
     """What a restart of a finished job does."""
     job = crashing.start()
-    job.committers.checkpoint_complete(job.offset["n"], final=True)
+    job.committers.checkpoint_complete(job.offset.checkpoint_id, final=True)
 
 
 @pytest.mark.parametrize("kind", ["rows", "bulk", "compacted"])

@@ -335,14 +335,14 @@ def test_the_checkpoint_and_the_clocks_do_not_grow_with_the_files_that_were_read
         write(tmp_path / "in" / f"{number}", f"{number}\n")
         run_until(job, lambda: seen.extend(collected.records) or len(seen) > number)  # noqa: B023
         job.run()
-        sizes.append((len(json.dumps(job.offset)), len(job.snapshot())))
+        sizes.append((len(json.dumps(job.offset.to_json())), len(job.snapshot())))
     assert [int(value) for value in seen] == list(range(30))
-    (source,) = job.offset["s"].values()
+    (source,) = job.offset.splits.values()
     assert len(source) <= 2
     (coordinated,) = job.coordinator.sources
     assert len(coordinated.splits) <= 2
     assert len(coordinated.last_active) <= 2
-    for stage in job._stages.values():
+    for stage in job.engine.stages.values():
         for task in stage._tasks.values():
             assert len(task.clocks.snapshot()[3]) <= 2
     assert sizes[-1][0] <= sizes[2][0] + 50
@@ -466,7 +466,7 @@ def test_a_savepoint_takes_the_files_along_that_only_the_source_remembers(tmp_pa
     assert len(source["splits"]) == 3
     write(tmp_path / "in" / "3", "3\n", 4)
     run_until(job, lambda: seen.extend(collected.records) or len(seen) > 3)
-    (positions,) = job.offset["s"].values()
+    (positions,) = job.offset.splits.values()
     assert len(positions) <= 1  # forgotten again
     crashing.tmp_path = tmp_path / "another"
     again = crashing.start(savepoint=location)

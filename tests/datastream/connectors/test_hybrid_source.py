@@ -98,7 +98,7 @@ def test_a_history_that_was_read_leaves_the_checkpoint_and_is_not_read_again(tmp
             job.run_batch()
             while not sinks[-1].records.empty():
                 found.extend(sinks[-1].records.get_nowait())
-        while any(job.offset["s"].values()):
+        while any(job.offset.splits.values()):
             with job.coordinator.changed:
                 job.coordinator.wake_at(0)
             job.run_batch()

@@ -87,7 +87,7 @@ class Program:
 
     @property
     def position(self):
-        return {split_id: one[0] for source in self.job.offset["s"].values() for split_id, one in source.items()}
+        return {split_id: at.offset for source in self.job.offset.splits.values() for split_id, at in source.items()}
 
 
 def numbers(*bounds):

@@ -80,11 +80,11 @@ def test_less_than_a_record_a_second():
 def test_nothing_is_planned_while_nothing_is_due():
     run = Run(endless(PER_SECOND(10)))
     run.after(100)
-    batch = run.job.offset["n"]
+    batch = run.job.offset.checkpoint_id
     assert not any(run.job.run_batch() for _ in range(5))
     run.clock.advance(99)
     assert not run.job.run_batch()
-    assert run.job.offset["n"] == batch
+    assert run.job.offset.checkpoint_id == batch
 
 
 def test_time_before_the_first_batch_has_run_counts_for_nothing():
@@ -222,8 +222,8 @@ def test_the_positions_are_those_of_the_source_so_a_job_goes_on_with_another_lim
     assert run.after(1_000) == []  # the time it was down counts for nothing
     run.after()
     assert run.after(1_000) == list(range(10, 20))
-    (positions,) = run.job.offset["s"].values()
-    assert [position[0] for position in positions.values()] == [20]
+    (positions,) = run.job.offset.splits.values()
+    assert [at.offset for at in positions.values()] == [20]
 
 
 def test_lines_of_a_file_are_read_about_as_fast(tmp_path):

@@ -1,6 +1,7 @@
 """Sources over a range, continued by a program in which the range is another: the range belongs to the checkpoint."""
 
 import logging
+from dataclasses import replace
 
 import pytest
 
@@ -96,7 +97,7 @@ def test_a_collection_that_was_read_to_its_end_is_not_read_again(caplog):
     program.job.run()
     snapshot = program.job.snapshot()
     again = Program(from_collection, 7).start(snapshot=snapshot)
-    again.job.offset["end"] = False  # another source of the job goes on
+    again.job.engine.offset = replace(again.job.offset, is_last=False)  # another source of the job has more
     again.job.run()
     assert again.records() == []
     assert "had 5 elements when the checkpoint was written and has 7 now. It was read to its end" in caplog.text

@@ -296,7 +296,7 @@ def test_an_instance_that_is_idle_does_not_hold_time_back_and_one_that_is_silent
     if says_so:
         wait_until(lambda: not job.run_batch() and sink.records == [10])
     else:
-        wait_until(lambda: not job.run_batch() and job.offset["s"] and enumerator._logs[0].end == 2)
+        wait_until(lambda: not job.run_batch() and job.offset.splits and enumerator._logs[0].end == 2)
         assert sink.records == []
     Quiet.release.set()
     job.run_to_end()

@@ -93,13 +93,13 @@ class Driver:
         )
         world.job_id = job.job_id
         # The mini cluster has a checkpoint in memory; here it is complete when the world has it.
-        commit = job.coordinator.commit
+        make_durable = job.engine.make_durable
 
-        def durable(end):
-            world.complete(end["n"], job.snapshot())
-            commit(end)
+        def durable(batch):
+            make_durable(batch)
+            world.complete(batch.end.checkpoint_id, job.snapshot())
 
-        job.coordinator.commit = durable
+        job.engine.make_durable = durable
         return job
 
     def run(self, batches=10_000):
@@ -109,7 +109,7 @@ class Driver:
             except OutrunError:
                 self.outrun = True
                 self.fence.check()
-                self.job.committers.completed_by_the_driver_before(self.job.offset["n"])
+                self.job.checkpoints.adopt_checkpoint_of_previous_driver()
                 self.job = self._start()
             batches -= 1
         if self.job.finished and not self.ended:

@@ -267,7 +267,7 @@ def test_who_asked_before_a_job_is_drained_gets_a_savepoint_that_can_be_continue
     run = Run(tumbling)
     run.start(2)
     run.feed(0)
-    asked = [run.job._savepoints.submit(str(tmp_path), drain=drain) for drain in (False, False, True)]
+    asked = [run.job.life.savepoints.submit(str(tmp_path), drain=drain) for drain in (False, False, True)]
     run.job.run()
     assert run.job.finished
     assert [verify(ticket.future.result()).drained for ticket in asked] == [False, False, True]

@@ -86,7 +86,7 @@ class Program:
                 return found
 
     def _position(self):
-        positions = [splits["0"][0] for splits in self.job.offset["s"].values()]
+        positions = [splits["0"].offset for splits in self.job.offset.splits.values()]
         return max(positions, default=0)
 
     def stop(self, directory):

@@ -14,6 +14,7 @@ from penstock.common.errors import SavepointError
 from penstock.common.watermark_strategy import MIN_WATERMARK
 from penstock.runtime.job import ChainedOperator, JobVertex
 from penstock.runtime.key_groups import key_group_for
+from penstock.runtime.offset import Offset
 from penstock.runtime.savepoint.blocks import BlockWriter
 from penstock.runtime.savepoint.codec import encode
 from penstock.runtime.savepoint.manifest import Json, Manifest, OperatorManifest
@@ -203,28 +204,29 @@ def assemble(
     *,
     job_id: str,
     job_name: str,
-    offset: Json,
+    offset: Offset,
 ) -> Manifest:
     """The manifest of what all tasks wrote and of where the sources stand."""
     found = {(part.vertex, part.subtask): part for part in parts if part.request_id == request.request_id}
     manifest = Manifest(
         job_id=job_id,
         job_name=job_name,
-        checkpoint_id=offset["n"],
-        processing_time=offset["t"],
-        drained=bool(offset["end"]),
+        checkpoint_id=offset.checkpoint_id,
+        processing_time=offset.processing_time,
+        drained=offset.is_last,
         compression=request.compress,
     )
     for vertex in vertices:
         if vertex.is_source:
             head = vertex.operators[0]
-            # Which subtask reads a split is nothing a savepoint knows: there is no task information in it (spec: 3.10).
-            splits = {split: position[:2] for split, position in offset["s"].get(head.operator_id, {}).items()}
+            # A savepoint holds no information about tasks, such as the subtask that reads a split (spec: 3.10).
             manifest.sources[head.operator_id] = {
                 "uid": head.uid,
                 "name": head.name,
                 "parallelism": vertex.source_parallelism,
-                "splits": {split_id: list(position[:2]) for split_id, position in splits.items()},
+                "splits": {
+                    split: [at.offset, int(at.state)] for split, at in offset.of_source(head.operator_id).items()
+                },
             }
         if vertex.level == 0:
             continue

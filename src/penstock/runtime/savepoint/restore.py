@@ -14,9 +14,10 @@ from penstock.common.errors import SavepointError, shorten
 from penstock.common.watermark_strategy import MIN_WATERMARK
 from penstock.runtime.job import ChainedOperator, JobEdge, JobVertex, key_types_of
 from penstock.runtime.key_groups import key_group_for, key_group_range, never_changes
+from penstock.runtime.offset import Offset, SplitPosition, SplitState
 from penstock.runtime.savepoint.blocks import BlockFile
 from penstock.runtime.savepoint.codec import decode
-from penstock.runtime.savepoint.manifest import Json, Manifest, OperatorManifest, read_manifest
+from penstock.runtime.savepoint.manifest import Manifest, OperatorManifest, read_manifest
 from penstock.runtime.savepoint.page_builder import PageBuilder
 from penstock.runtime.savepoint.storage import Directory, absolute, directory_at
 from penstock.runtime.serialization import dumps
@@ -35,15 +36,17 @@ class RestorePlan:
     manifest: Manifest
     ignore_unclaimed: bool = False
 
-    def initial_offset(self) -> Json:
+    def initial_offset(self) -> Offset:
         """Where the coordinator begins."""
-        splits = {source_id: source["splits"] for source_id, source in self.manifest.sources.items()}
-        return {
-            "n": self.manifest.checkpoint_id,
-            "t": self.manifest.processing_time,
-            "end": False,
-            "s": {source_id: known for source_id, known in splits.items() if known},
+        splits = {
+            source_id: {
+                split: SplitPosition(offset, SplitState(state), *subtask)
+                for split, (offset, state, *subtask) in source["splits"].items()
+            }
+            for source_id, source in self.manifest.sources.items()
+            if source["splits"]
         }
+        return Offset(self.manifest.checkpoint_id, self.manifest.processing_time, splits=splits)
 
 
 def plan_restore(

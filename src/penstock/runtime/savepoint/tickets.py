@@ -1,6 +1,6 @@
-"""Savepoints that were asked for: which one the next batch has to write, and when one is complete.
+"""Requested savepoints: which one the next checkpoint has to write, and when one is complete.
 
-Lives on the driver for as long as the job does; coordinators come and go with the job's attempts.
+The queue lives on the driver for as long as the job does, across restarts and rescaling.
 """
 
 from __future__ import annotations
@@ -16,13 +16,17 @@ from penstock.common.completable_future import CompletableFuture
 from penstock.common.errors import PenstockError, SavepointError
 from penstock.runtime.frames import TaskReport
 from penstock.runtime.job import JobVertex
+from penstock.runtime.offset import Offset
 from penstock.runtime.savepoint.capture import SavepointRequest, assemble, remove_strays
 from penstock.runtime.savepoint.manifest import Json
 from penstock.runtime.savepoint.storage import Directory, absolute, directory_at, join
 
+SourcePositions = Callable[[int, Directory], dict[str, Json]]
+"""Where the engine's own sources are at a checkpoint, by operator id; files for it go into the directory."""
+
 
 class SavepointTicket:
-    """One savepoint that somebody waits for."""
+    """One requested savepoint."""
 
     def __init__(
         self, location: str, *, stop: bool, drain: bool, cancel: bool, parallelism: int | None, compress: bool
@@ -30,25 +34,25 @@ class SavepointTicket:
         self.request = SavepointRequest(os.urandom(8).hex(), location, compress)
         self.drain = drain
         self.cancel = cancel
-        """Whether the job that stops with it ends as cancelled."""
+        """Whether the job stops with it and ends as cancelled."""
         self.parallelism = parallelism
-        """With which the job goes on from it; None if it does not."""
+        """The parallelism that the job continues with from here; None if it does not."""
         self.stop = stop or cancel or parallelism is not None
-        """Whether its batch is the last one, of the job or at this parallelism."""
+        """Whether its checkpoint is the last one, of the job or at this parallelism."""
         self.future: CompletableFuture[str] = CompletableFuture()
 
     def fail(self, error: Exception) -> None:
-        """There will be no savepoint: what was written of it goes."""
+        """Give up: remove what was written, and raise the error where the savepoint is awaited."""
         location = self.request.location
-        with contextlib.suppress(Exception):  # what went wrong first is what counts
+        with contextlib.suppress(Exception):  # report the first error
             directory_at(location).dispose()
         self.future.complete_exceptionally(_as_savepoint_error(location, error))
 
 
-class SavepointTickets:
+class SavepointQueue:
     """The savepoints of one job, taken one after the other.
 
-    A job that is rescaled stops with a savepoint, too: whoever asks meanwhile has his turn when the job runs again.
+    A job that is rescaled stops with a savepoint, too. Requests that arrive meanwhile wait until it runs again.
     """
 
     def __init__(self, job_id: str, job_name: str, *, compress: bool = False) -> None:
@@ -57,20 +61,21 @@ class SavepointTickets:
         self._job_name = job_name
         self._compress = compress
         self._waiting: deque[SavepointTicket] = deque()
-        self._submitting: set[str] = set()  # locations that are looked at
+        self._submitting: set[str] = set()  # locations that are being probed
         self._lock = threading.Lock()
         self._ended: str | None = None
-        self._offsets: dict[int, tuple[SavepointTicket, Json]] = {}  # by checkpoint id
-        self.outside: Callable[[int, Directory], dict[str, Json]] = lambda checkpoint_id, directory: {}
-        """Where the engine's own sources are at a checkpoint, by operator id."""
-        self.on_request: Callable[[], None] = lambda: None
+        self._offsets: dict[int, tuple[SavepointTicket, Offset]] = {}  # by checkpoint id
+        self._wake: Callable[[], None] = lambda: None
 
-    def serve(self, vertices: list[JobVertex], on_request: Callable[[], None]) -> None:
-        """From now on it is this form of the job that writes savepoints; nothing is left of batches of another."""
+    def serve(self, vertices: list[JobVertex], wake: Callable[[], None]) -> None:
+        """Let this form of the job write savepoints from now on, and forget what another one has begun.
+
+        :param wake: called when a savepoint is requested
+        """
         with self._lock:
             self._vertices = vertices
             self._offsets = {}
-            self.on_request = on_request
+            self._wake = wake
 
     def submit(
         self,
@@ -81,11 +86,11 @@ class SavepointTickets:
         cancel: bool = False,
         parallelism: int | None = None,
     ) -> SavepointTicket:
-        """Ask for a savepoint below a directory.
+        """Request a savepoint below a directory.
 
-        :param stop: it is the job's last act; with `cancel`, the job ends as cancelled
+        :param stop: the job stops with it; with `cancel`, it ends as cancelled
         :param drain: event time ends first
-        :param parallelism: the job stops with it, and goes on from it with this parallelism
+        :param parallelism: the job stops with it, and continues from it with this parallelism
         """
         location = join(root, f"savepoint-{self._job_id[:6]}-{os.urandom(6).hex()}")
         ticket = SavepointTicket(
@@ -100,7 +105,7 @@ class SavepointTickets:
         failure: Exception | None = None
         try:
             ticket.request.location = absolute(location)
-            probe = directory_at(ticket.request.location)  # one that cannot be used must not disturb the job
+            probe = directory_at(ticket.request.location)  # an unusable directory must not disturb the job
             with probe.create("probe.tmp") as stream:
                 stream.write(b"")
             probe.remove("probe.tmp")
@@ -114,19 +119,19 @@ class SavepointTickets:
                 self._waiting.append(ticket)
         if failure is not None:
             ticket.fail(failure)
-        self.on_request()
+        self._wake()
         return ticket
 
     @property
     def names(self) -> set[str]:
-        """The directories of all that are not written yet."""
+        """The names of the directories that are not complete yet."""
         with self._lock:
             locations = [*self._submitting, *(ticket.request.location for ticket in self._waiting)]
         return {location.rpartition("/")[2] for location in locations}
 
     @property
     def draining(self) -> bool:
-        """Whether the next batch has to be the last one: not before those who asked earlier have their savepoints."""
+        """Whether the next batch has to be the last one: earlier requests get their savepoints first."""
         return next((ticket.drain for ticket in list(self._waiting)), False)
 
     @property
@@ -134,34 +139,38 @@ class SavepointTickets:
         """Whether a batch is needed though no input may have come."""
         return bool(self._waiting)
 
-    def attach(self, offset: Json) -> SavepointRequest | None:
-        """What the tasks of the batch that ends with this offset have to write."""
+    def attach(self, offset: Offset) -> SavepointRequest | None:
+        """What the tasks have to write at the end of the batch that leads to this offset."""
         with self._lock:
             if not self._waiting:
                 return None
             ticket = self._waiting[0]
-            if ticket.drain and not offset["end"]:
-                return None  # the batch was planned before anybody asked
-            self._offsets = {offset["n"]: (ticket, offset)}
+            if ticket.drain and not offset.is_last:
+                return None  # the batch was planned before the request
+            self._offsets = {offset.checkpoint_id: (ticket, offset)}
             return ticket.request
 
-    def batch_done(self, reports: list[TaskReport], checkpoint_id: int) -> SavepointTicket | None:
-        """A batch was committed: complete the savepoint it wrote. Returns the ticket if it succeeded."""
+    def checkpoint_committed(
+        self, checkpoint_id: int, reports: list[TaskReport], source_positions: SourcePositions
+    ) -> SavepointTicket | None:
+        """Complete the savepoint that the tasks wrote with this checkpoint. Returns the ticket if it succeeded."""
         ticket, offset = self._offsets.pop(checkpoint_id, (None, None))
         if ticket is None or offset is None:
             return None
         with self._lock:
             self._waiting.remove(ticket)
         try:
-            self._complete(ticket, reports, offset)
+            self._complete(ticket, reports, offset, source_positions)
         except Exception as error:
             ticket.fail(error)
             return None
         if not ticket.stop:
             ticket.future.complete(ticket.request.location)
-        return ticket  # of one that stops the job, the future is completed when the job has stopped
+        return ticket  # if it stops the job, its future is completed when the job has stopped
 
-    def _complete(self, ticket: SavepointTicket, reports: list[TaskReport], offset: Json) -> None:
+    def _complete(
+        self, ticket: SavepointTicket, reports: list[TaskReport], offset: Offset, source_positions: SourcePositions
+    ) -> None:
         request = ticket.request
         parts = [report.savepoint for report in reports if report.savepoint is not None]
         failed = next((part.error for part in parts if part.error is not None), None)
@@ -169,13 +178,13 @@ class SavepointTickets:
             raise SavepointError(failed)
         manifest = assemble(request, self._vertices, parts, job_id=self._job_id, job_name=self._job_name, offset=offset)
         directory = directory_at(request.location)
-        for operator_id, position in self.outside(offset["n"], directory).items():
+        for operator_id, position in source_positions(offset.checkpoint_id, directory).items():
             manifest.sources[operator_id]["spark"] = position
         remove_strays(directory, manifest)
         manifest.write(directory)
 
     def end(self, reason: str) -> None:
-        """The job is over: nobody will write what is still waiting."""
+        """The job is over: fail all waiting requests."""
         with self._lock:
             self._ended = reason
             waiting, self._waiting = list(self._waiting), deque()
@@ -193,7 +202,7 @@ def _not_written(location: str, error: Exception) -> SavepointError:
 
 
 def savepoint_root(given: str | None, configured: str | None) -> str:
-    """Where to put a savepoint; refuses if nobody has said (spec: ch. 10, AA17)."""
+    """Where to put a savepoint; an error if no directory is given or configured (spec: ch. 10, AA17)."""
     root: Any = given or configured
     if not root:
         raise SavepointError("no directory for the savepoint: give one, or set execution.checkpointing.savepoint-dir")

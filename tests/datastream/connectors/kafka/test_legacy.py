@@ -62,8 +62,9 @@ def test_partitions_of_topics_that_are_not_read_any_more_are_forgotten_unless_to
     change = FlinkKafkaConsumer.disable_filter_restored_partitions_with_subscribed_topics if keep else lambda one: one
     job = Reading(kafka, first, change, snapshot)
     assert job.read() == sorted([f"{first} after", *([f"{second} after"] if keep else [])])
-    (positions,) = job.job.offset["s"].values()
-    assert positions[f"{second}-0"][:2] == ([2, 0] if keep else [1, 2])  # offset; active, or finished
+    (positions,) = job.job.offset.splits.values()
+    at = positions[f"{second}-0"]
+    assert (at.offset, at.state.name) == ((2, "ACTIVE") if keep else (1, "FINISHED"))
     job.close()
 
 

@@ -64,7 +64,7 @@ def test_the_plan_of_the_first_batch_says_where_it_begins(kafka):
     job.close()
     kafka.send(topic, range(5, 8))
     again = program.start()  # after a crash: the plan is all there is
-    assert again.coordinator.works(again.offset, planned) == []
+    assert again.coordinator.assignments(again.offset, planned) == []
     again.close()
 
 

@@ -1,0 +1,171 @@
+"""How Spark plans batches: its calls become steps of the checkpoint coordinator.
+
+`StreamingPlanning` is for a streaming query, which asks for one offset after the other. `WholeInput` is for a batch
+job, which has one batch.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import threading
+import time
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.common.errors import CheckpointError
+from penstock.runtime.checkpoint_coordinator import Batch, CheckpointCoordinator
+from penstock.runtime.frames import BatchHeader
+from penstock.runtime.offset import Offset
+from penstock.runtime.serialization import dumps
+from penstock.runtime.source_stage import SourceWork
+from penstock.runtime.stage import encode_header
+
+__all__ = ["Portion", "StreamingPlanning", "WholeInput"]
+
+SealedOffset = dict[str, Any]
+"""An offset as JSON, with a checksum."""
+
+_SMALL_BATCH = 4_000
+_POLL_SECONDS = 0.005
+_LONG_POLL_SECONDS = 0.25
+_SEAL = "crc"
+
+
+@dataclass(slots=True)
+class Portion:
+    """What one Spark task reads. The classes of the user's splits stay packed until it runs."""
+
+    header: bytes | None
+    """A frame for every channel, in the first portion only."""
+    works: list[tuple[int, int, bytes]]
+    """Vertex, subtask, and a pickled (SourceWork, BatchHeader)."""
+
+    @classmethod
+    def of(cls, works: list[SourceWork], header: BatchHeader, *, first: bool) -> Portion:
+        """Pack work."""
+        packed = [(work.vertex, work.subtask, dumps((work, header), "a split")) for work in works]
+        return cls(encode_header(header) if first else None, packed)
+
+
+class StreamingPlanning:
+    """Plans the batches of a streaming query.
+
+    Spark asks for the next offset when the batch before is durable, and logs what it gets before it runs the batch.
+    """
+
+    def __init__(self, checkpoints: CheckpointCoordinator, max_partitions: int) -> None:
+        self._checkpoints = checkpoints
+        self._max_partitions = max_partitions
+        self._first = True
+        self.last_batch_complete = threading.Event()
+        """Set when Spark asks for another batch after the last one of this attempt: everything before is durable."""
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Answer the planning process."""
+        match method:
+            case "initial":
+                return seal(self._checkpoints.sources.initial_offset)
+            case "latest":
+                return self._latest(*arguments)
+            case "partitions":
+                return self._partitions(*arguments)
+        raise ValueError(f"unknown call: {method}")
+
+    def _latest(self, sealed_start: SealedOffset) -> SealedOffset:
+        """The end of the next batch; the same offset if there is nothing to do for a while."""
+        start, checkpoints = unseal(sealed_start), self._checkpoints
+        final = checkpoints.stopping or start.is_last
+        checkpoints.complete(start)
+        deadline = time.monotonic() + _LONG_POLL_SECONDS
+        while not (checkpoints.stopping or start.is_last):
+            end = checkpoints.plan(start)
+            if end is not None:
+                return seal(end)
+            if time.monotonic() >= deadline:
+                return sealed_start
+            checkpoints.sources.wait_for_change(_POLL_SECONDS)
+        if not final:
+            checkpoints.complete(start)  # sinks must know that there will be no other checkpoint
+        self.last_batch_complete.set()
+        return sealed_start
+
+    def _partitions(self, sealed_start: SealedOffset, sealed_end: SealedOffset) -> list[bytes]:
+        if sealed_start == sealed_end:
+            return []
+        batch = self._checkpoints.begin(unseal(sealed_start), unseal(sealed_end))
+        # A subtask stays in the worker that reads it first, so the first batch is spread over all of them.
+        spread, self._first = self._first, False
+        return portions(batch, self._max_partitions, spread=spread)
+
+
+class WholeInput:
+    """Serves the one batch of a batch job.
+
+    :param batch: plans the batch, or returns the one that was planned
+    """
+
+    def __init__(self, batch: Callable[[], Batch], max_partitions: int) -> None:
+        self._batch = batch
+        self._max_partitions = max_partitions
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Answer the planning process."""
+        if method != "everything":
+            raise ValueError(f"unknown call: {method}")
+        return portions(self._batch(), self._max_partitions, spread=True)
+
+
+def portions(batch: Batch, limit: int, *, spread: bool) -> list[bytes]:
+    """The portions of a batch, pickled."""
+    divided = split_works(batch.assignments, limit, spread=spread)
+    return [pickle.dumps(Portion.of(w, batch.header, first=index == 0), 5) for index, w in enumerate(divided)]
+
+
+def split_works(works: list[SourceWork], limit: int, *, spread: bool) -> list[list[SourceWork]]:
+    """Work for the tasks of one batch: a small batch is not worth more than one task, unless it is to be spread."""
+    if not spread and sum(map(_size, works)) <= _SMALL_BATCH:
+        return [works]
+    divided: list[list[SourceWork]] = [[] for _ in range(max(1, min(limit, len(works))))]
+    for index, work in enumerate(works):
+        divided[index % len(divided)].append(work)
+    return divided
+
+
+def _size(work: SourceWork) -> float:
+    """About how many records a task reads; many, if the offsets are not numbers."""
+    total = 0.0
+    for portion in work.ranges:
+        if type(portion.start) is int and type(portion.end) is int:
+            total += (portion.end - portion.start) / portion.readers
+        else:
+            return _SMALL_BATCH + 1
+    return total
+
+
+def seal(offset: Offset) -> SealedOffset:
+    """An offset as Spark logs it, with a checksum: a changed digit would still be a valid position.
+
+    >>> unseal(seal(Offset(7))) == Offset(7)
+    True
+    """
+    content = offset.to_json()
+    return {**content, _SEAL: _checksum(content)}
+
+
+def unseal(sealed: SealedOffset) -> Offset:
+    """An offset from Spark's log; raises an error if it has changed."""
+    content = {key: value for key, value in sealed.items() if key != _SEAL}
+    if sealed.get(_SEAL) != _checksum(content):
+        number = content.get("checkpoint", content.get("n"))
+        raise CheckpointError(
+            f"the offset of batch {number} in the checkpoint is damaged: it does not match its checksum. Put the file "
+            "back as it was, or start from a savepoint with an empty checkpoint directory"
+        )
+    return Offset.from_json(content)
+
+
+def _checksum(content: SealedOffset) -> int:
+    return zlib.crc32(json.dumps(content, sort_keys=True, separators=(",", ":")).encode())
