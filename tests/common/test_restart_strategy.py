@@ -70,15 +70,50 @@ def test_exponential_delay_can_be_limited_to_failures_in_a_row():
     backoff = RestartStrategies.exponential_delay_restart(attempts_before_reset=1).create()
     backoff.notify_failure(0)
     assert backoff.can_restart()
-    backoff.notify_failure(1)
+    backoff.notify_failure(2_000)
     assert not backoff.can_restart()
 
 
-@pytest.mark.parametrize(("random", "delay"), [(0.0, 900), (0.5, 1_000), (1.0, 1_100)])
-def test_exponential_delay_spreads_by_its_jitter_factor(random, delay):
+def test_failures_while_a_restart_is_waited_for_are_one_failure():
+    strategy = RestartStrategies.exponential_delay_restart(100, 1_000, 2.0, 5_000, 0, attempts_before_reset=1)
+    assert delays(strategy, [0, 0, 40, 100]) == [100, 100, 60, 0]
+    backoff = strategy.create()
+    for now in (0, 100, 101):
+        backoff.notify_failure(now)
+    assert not backoff.can_restart()
+    assert backoff.delay_ms() == 200
+
+
+ALMOST_ONE = 1 - 2**-53
+
+
+@pytest.mark.parametrize(
+    ("random", "delays"), [(0.0, (1_000, 1_350)), (0.5, (1_000, 1_500)), (ALMOST_ONE, (1_100, 1_650))]
+)
+def test_exponential_delay_spreads_by_its_jitter_factor_but_never_below_the_first_wait(random, delays):
     backoff = _ExponentialDelayBackoff(RestartStrategies.exponential_delay_restart(), lambda: random)
-    backoff.notify_failure(0)
-    assert backoff.delay_ms() == delay
+    for now, delay in zip((0, 10_000), delays, strict=True):
+        backoff.notify_failure(now)
+        assert backoff.delay_ms() == delay
+
+
+def test_jitter_is_taken_from_the_wait_before_it_is_limited():
+    """With a limit of 7 ms and waits of 2, 4, 8 and 16 ms that vary by a quarter."""
+    seen = {failures: set() for failures in range(1, 5)}
+    for random in [step / 100 for step in range(100)]:
+        strategy = RestartStrategies.exponential_delay_restart(2, 7, 2.0, 1_000_000, 0.25)
+        backoff = _ExponentialDelayBackoff(strategy, lambda random=random: random)
+        for failures, delays in seen.items():
+            backoff.notify_failure(10 * failures)
+            delays.add(backoff.delay_ms())
+    assert seen == {1: {2}, 2: {3, 4, 5}, 3: {6, 7}, 4: {7}}
+
+
+def test_exponential_delay_lasts_for_any_number_of_failures():
+    backoff = RestartStrategies.exponential_delay_restart(1, 10, 10.0, 1_000_000, 1.0).create()
+    for failures in range(400):
+        backoff.notify_failure(100 * failures)
+        assert 1 <= backoff.delay_ms() <= 10
 
 
 @pytest.mark.parametrize(
@@ -160,7 +195,7 @@ def test_a_failure_right_at_the_end_of_the_quiet_time_begins_anew_and_one_before
 def test_attempts_are_counted_anew_after_a_quiet_time():
     backoff = RestartStrategies.exponential_delay_restart(100, 1_000, 2.0, 5_000, 0, attempts_before_reset=1).create()
     decisions = []
-    for now in (0, 10_000, 10_050):
+    for now in (0, 10_000, 10_150):
         backoff.notify_failure(now)
         decisions.append(backoff.can_restart())
     assert decisions == [True, True, False]

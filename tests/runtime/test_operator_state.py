@@ -73,6 +73,14 @@ def test_list_state_methods(store):
     assert list(numbers.get()) == []
 
 
+def test_operator_list_state_cannot_hold_none(store):
+    state = OperatorStateBackend("op", store).get_list_state(NUMBERS)
+    for add in (lambda: state.add(None), lambda: state.add_all([1, None]), lambda: state.update([None])):
+        with pytest.raises(TypeError, match="list state cannot hold None"):
+            add()
+    assert list(state.get()) == []
+
+
 def test_broadcast_state_methods(store):
     rules = OperatorStateBackend("op", store).get_broadcast_state(RULES)
     assert rules.is_empty()

@@ -17,7 +17,9 @@ from penstock.datastream.state import ValueStateDescriptor
 from penstock.datastream.window import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
+    EventTimeSessionWindows,
     GlobalWindows,
+    SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
     TumblingEventTimeWindows,
 )
@@ -174,6 +176,36 @@ def test_keys_never_alternate(env, run):
     records = [(key, n) for n in range(5) for key in "abcdef"]
     seen = by_key(run(env.from_collection(records).key_by(0).process(CountKeys())))
     assert all(len({change for _, change in visits}) == 1 for visits in seen.values())
+
+
+@pytest.mark.variants(modes=["BATCH"])
+@pytest.mark.on_spark((4, "BATCH"))
+def test_the_result_of_a_rolling_aggregate_has_the_largest_timestamp(env, run):
+    timed = env.from_collection([("a", 7), ("b", 5), ("a", 2)]).assign_timestamps_and_watermarks(BY_SECOND_FIELD)
+    assert sorted(run(timed.key_by(0).sum(1).process(Clocks()))) == [
+        (("a", 9), MAX_WATERMARK, MIN_WATERMARK),
+        (("b", 5), MAX_WATERMARK, MIN_WATERMARK),
+    ]
+
+
+@pytest.mark.variants(modes=["BATCH"])
+@pytest.mark.parametrize("function", ["reduce", "process"])
+@pytest.mark.parametrize(
+    "assigner",
+    [
+        TumblingEventTimeWindows.of(Time.milliseconds(10)),
+        SlidingEventTimeWindows.of(Time.milliseconds(10), Time.milliseconds(10)),
+        EventTimeSessionWindows.with_gap(Time.milliseconds(10)),
+    ],
+)
+def test_results_of_rolling_aggregates_meet_in_the_last_window(env, run, function, assigner):
+    timed = env.from_collection([("a", 7), ("b", 5), ("a", 2)]).assign_timestamps_and_watermarks(BY_SECOND_FIELD)
+    windows = timed.key_by(0).sum(1).key_by(lambda _: 0).window(assigner)
+    if function == "reduce":
+        results = run(windows.reduce(lambda left, right: (left[0], left[1] + right[1])).process(Clocks()))
+        assert [(total, timestamp) for (_, total), timestamp, _ in results] == [(14, MAX_WATERMARK)]
+    else:
+        assert run(windows.process(CountElements())) == [(0, 2)]
 
 
 @pytest.mark.variants(modes=["BATCH"])

@@ -349,6 +349,7 @@ class TestTimestampsThatCannotBe:
         assert error.record == repr(("b", timestamp))
 
     @FEW
+    @pytest.mark.variants(modes=["STREAMING"])  # in a batch job all windows of a key end with it
     @pytest.mark.on_spark((1, "STREAMING"))
     @pytest.mark.parametrize(
         "assigner",

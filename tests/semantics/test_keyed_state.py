@@ -3,7 +3,8 @@
 import pytest
 from support import by_key
 
-from penstock.common import Types
+from penstock.common import Time, Types
+from penstock.common.errors import UserFunctionError
 from penstock.datastream import (
     AggregateFunction,
     FilterFunction,
@@ -17,6 +18,7 @@ from penstock.datastream.state import (
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
+    StateTtlConfig,
     ValueStateDescriptor,
 )
 
@@ -217,7 +219,30 @@ def test_iterators_over_state_are_stable_views(env, run):
     ]
 
 
-def test_state_may_hold_none_in_lists_and_maps(env, run):
+@pytest.mark.variants(executors=["warm"], parallelism=[1])
+@pytest.mark.parametrize("ttl", [False, True])
+@pytest.mark.parametrize(
+    ("method", "argument"),
+    [("add", None), ("add_all", [1, None]), ("update", [None]), ("add_all", None), ("update", None)],
+)
+def test_a_list_cannot_hold_none(env, ttl, method, argument):
+    class Adds(MapFunction):
+        def open(self, runtime_context: RuntimeContext):
+            descriptor = ListStateDescriptor("list", Types.INT())
+            if ttl:
+                descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.seconds(1)).build())
+            self.list = runtime_context.get_list_state(descriptor)
+
+        def map(self, value):
+            self.list.add(value)
+            return getattr(self.list, method)(argument)
+
+    env.from_collection([1]).key_by(lambda v: 0).map(Adds()).print()
+    with pytest.raises(UserFunctionError, match=r"TypeError: list state .* None"):
+        env.execute()
+
+
+def test_a_map_may_hold_none(env, run):
     class Nones(MapFunction):
         def open(self, runtime_context: RuntimeContext):
             self.entries = runtime_context.get_map_state(MapStateDescriptor("map", Types.INT(), Types.INT()))

@@ -128,6 +128,23 @@ def test_a_read_of_a_map_entry_renews_that_entry_only(state):
     assert state.at(120, ("keys",)) == [["x"]]
 
 
+def test_to_ask_whether_a_map_has_an_entry_is_a_read_and_renews_it(state):
+    state.start("map", READ)
+    state.at(0, ("put", "x", 1), ("put", "y", 2))
+    assert state.at(60, ("contains", "x"), ("is_empty",)) == [True, False]
+    assert state.at(120, ("contains", "x"), ("contains", "y")) == [True, False]
+    assert state.at(200, ("keys",)) == [["x"]]
+
+
+def test_expired_elements_of_a_list_may_be_returned_with_those_that_live(state):
+    state.start("list", return_expired=True)
+    state.at(0, ("add", 1))
+    state.at(50, ("add", 2))
+    assert state.at(100, ("get",), ("get",)) in ([[1, 2]] * 2, [[2]] * 2)
+    assert state.at(150, ("get",))[-1] in ([1, 2], [2], [])
+    assert state.at(151, ("get",)) == [[]]
+
+
 @pytest.mark.parametrize(("kind", "three", "nine"), [("reducing", 3, 9), ("aggregating", 2.0, 9.0)])
 def test_reducing_and_aggregating_state_live_from_their_last_update(state, kind, three, nine):
     state.start(kind)

@@ -22,6 +22,8 @@ __all__ = ["RestartBackoff", "RestartStrategies", "RestartStrategyConfiguration"
 
 Length = Duration | Time | timedelta | int
 
+_LONGEST = 2.0**62
+
 
 class RestartBackoff(ABC):
     """Decides about one job's restarts.
@@ -115,28 +117,39 @@ class _ExponentialDelayBackoff(RestartBackoff):
     ) -> None:
         self._config = config
         self._jitter = jitter
-        self._delay: float = 0.0
         self._attempts = 0
-        self._last_failure: int | None = None
+        self._delay = 0
+        self._next_restart: int | None = None
 
     def notify_failure(self, now_ms: int) -> None:
-        config = self._config
-        quiet = None if self._last_failure is None else now_ms - self._last_failure - self._delay
-        if quiet is None or quiet >= config.reset_backoff_threshold:
-            self._delay, self._attempts = float(config.initial_backoff), 1
-        else:
-            self._delay = min(self._delay * config.backoff_multiplier, config.max_backoff)
-            self._attempts += 1
-        self._last_failure = now_ms
+        if self._next_restart is not None:
+            quiet = now_ms - self._next_restart
+            if quiet <= 0:  # another failure of the attempt that is waited for
+                self._delay = -quiet
+                return
+            if quiet >= self._config.reset_backoff_threshold:
+                self._attempts = 0
+        self._delay = self._next_delay()
+        self._next_restart = now_ms + self._delay
+        self._attempts += 1
 
     def can_restart(self) -> bool:
         limit = self._config.attempts_before_reset
         return limit is None or self._attempts <= limit
 
     def delay_ms(self) -> int:
-        # Jobs that failed together should not come back together.
-        spread = self._delay * self._config.jitter_factor
-        return min(round(self._delay + spread * (2 * self._jitter() - 1)), self._config.max_backoff)
+        return self._delay
+
+    def _next_delay(self) -> int:
+        """Jitter comes before the limits: jobs that failed together come back apart, but none too early."""
+        config = self._config
+        try:
+            delay = int(min(config.initial_backoff * config.backoff_multiplier**self._attempts, _LONGEST))
+        except OverflowError:
+            delay = int(_LONGEST)
+        spread = int(delay * config.jitter_factor)
+        delay += int(self._jitter() * (2 * spread + 1)) - spread
+        return max(config.initial_backoff, min(delay, config.max_backoff))
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ from penstock.common.watermark import MAX_WATERMARK, MIN_WATERMARK
 from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.state.pages import EVENT_TIMERS, PROCESSING_TIMERS, Page
 
+_FOR_EVER = 2**64  # later than the end of any window, also of one that ends after the largest timestamp
+
 _LOG = logging.getLogger(__name__)
 
 OnTimer = Callable[[int, Any, Any], None]
@@ -145,8 +147,8 @@ class InternalTimerService:
         """Batch execution: the input of a key has ended, and with it time. The next key begins at its beginning."""
         self.current_watermark = MAX_WATERMARK
         self._quiesced = True
-        self._fire_event_timers(MAX_WATERMARK)
-        self._fire_processing_timers(MAX_WATERMARK)
+        self._fire_event_timers(_FOR_EVER)
+        self._fire_processing_timers(_FOR_EVER)
         self._quiesced = False
         self.current_watermark = MIN_WATERMARK
 

@@ -200,3 +200,10 @@ def test_sliding_count_windows_overlap():
     sliding = CountSlidingWindowAssigner.of(4, 3)
     assigned = [[window.id for window in sliding.assign_windows("e", 0, context)] for _ in range(8)]
     assert assigned == [[0], [0], [0], [1, 0], [1], [1], [2, 1], [2]]
+
+
+@pytest.mark.parametrize("kind", [SlidingEventTimeWindows, SlidingProcessingTimeWindows])
+def test_an_element_is_in_ten_million_sliding_windows_at_most(kind):
+    kind.of(10_000_000, 1)
+    with pytest.raises(InvalidProgramError, match=r"10,000,001 windows, and 10,000,000 is the limit: make the slide"):
+        kind.of(10_000_001, 1)

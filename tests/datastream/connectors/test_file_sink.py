@@ -94,6 +94,15 @@ def test_files_roll_by_size_age_and_inactivity(tmp_path, kind):
         assert len(files) == {"age": 2, "inactivity": 1}[kind]
 
 
+@pytest.mark.parametrize(("part_size", "lines"), [(5, [3, 3]), (6, [4, 2]), (7, [4, 2])])
+def test_a_file_rolls_when_it_is_larger_than_the_part_size(tmp_path, part_size, lines):
+    """Lines of two bytes: a file of exactly the part size takes one more."""
+    out = tmp_path / "out"
+    sink = row_sink(out, RollingPolicy.default_rolling_policy(part_size))
+    Crashing(tmp_path, sequence_to(sink, 6, 1), max_records=1, parallelism=1).start().run()
+    assert [len(content) for _, content in sorted(visible(out).items())] == lines
+
+
 @pytest.mark.parametrize(("interval", "late"), [(None, 0), (2_000, 1_000), (5_000, 0), (7_000, 2_000)])
 def test_a_file_is_completed_in_time_though_no_record_comes(tmp_path, interval, late):
     """When its time is over or, if there is a check interval, with the next check: at whole multiples of it."""

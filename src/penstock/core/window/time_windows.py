@@ -25,6 +25,9 @@ Length = Time | Duration | timedelta | int
 """How a program may give a length of time; a plain int is milliseconds."""
 
 
+_MAX_WINDOWS = 10_000_000
+
+
 def require_timestamp(element: Any, timestamp: int, assigner: WindowAssigner[Any, Any]) -> None:
     """Event-time windows cannot place an element without a timestamp."""
     if timestamp <= MIN_WATERMARK:
@@ -46,6 +49,11 @@ class _FixedWindows(WindowAssigner[Any, TimeWindow]):
             raise InvalidProgramError(
                 f"{name}: the offset must be shorter than the {'size' if size == slide else 'slide'} ({slide} ms), "
                 f"got {offset} ms"
+            )
+        if size // slide > _MAX_WINDOWS:
+            raise InvalidProgramError(
+                f"{name}: an element would be in {size // slide:,} windows, and {_MAX_WINDOWS:,} is the limit: "
+                f"make the slide ({slide} ms) longer or the size ({size} ms) shorter"
             )
         self.size = size
         self.slide = slide

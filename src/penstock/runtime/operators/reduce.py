@@ -1,7 +1,7 @@
 """Rolling reduce on a keyed stream: one update for every record (spec: 5.3).
 
 The first record of a key is emitted as it is, then reduce(current, new) of each. State is never cleaned. In batch
-execution only the final value of each key is emitted, before the last watermark.
+execution only the final value of each key is emitted, when its input has ended. Its timestamp is the largest there is.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timest
 from penstock.runtime.operators.failures import keyed_error
 from penstock.runtime.operators.function_operator import FunctionOperator
 from penstock.runtime.state.backend import KeyedStateBackend
-from penstock.runtime.state.pages import FIRST_SLOT
 
 
 class ReduceOperator(FunctionOperator):
@@ -34,14 +33,15 @@ class ReduceOperator(FunctionOperator):
         assert context.keyed_backend is not None
         self.backend: KeyedStateBackend = context.keyed_backend
         self._slot = self.backend.register("reduced value", "reducing state")
+        self._results: Values = []  # of a batch job
         if context.batch_execution:
-            self._stamp_slot = self.backend.register("reduced timestamp", "value state")
+            self._timers = context.create_timer_service(self._end_key, self._end_key)
 
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:
         """Fold each record into its key's value."""
         try:
             if self.context.batch_execution:
-                self._fold(values, timestamps)
+                self._fold(values)
             else:
                 self.output.emit(self._fold_and_emit(values), timestamps)
         finally:
@@ -70,43 +70,30 @@ class ReduceOperator(FunctionOperator):
             raise keyed_error(self.context, error, "reduce", select, value) from None
         return out
 
-    def _fold(self, values: Values, timestamps: Timestamps) -> None:
+    def _fold(self, values: Values) -> None:
         backend, slot, select = self.backend, self._slot, self.key_selector
         reduce = self.call
         try:
-            for position, value in enumerate(values):
+            for value in values:
                 backend.set_current_key(select(value))
                 entry = backend.entry
                 current = entry[slot]
+                if current is None:
+                    self._timers.register_event_time_timer(MAX_WATERMARK)
                 entry[slot] = value if current is None else reduce(current, value)
                 entry[0].dirty = True
-                if timestamps is not None:
-                    entry[self._stamp_slot] = timestamps[position]
         except Exception as error:
             raise keyed_error(self.context, error, "reduce", select, value) from None
 
-    def process_watermark(self, watermark: int) -> None:
-        """In batch execution results go out before the last watermark: downstream must not take them for late."""
-        if watermark == MAX_WATERMARK:
-            self._emit_results()
-        super().process_watermark(watermark)
+    def _end_key(self, timestamp: int, key: Any, namespace: Any) -> None:
+        entry = self.backend.entry
+        if entry[self._slot] is not None:
+            self._results.append(entry[self._slot])
+            entry[self._slot] = None
+            entry[0].dirty = True
 
-    def end_input(self) -> None:
-        """Results of a batch job that has no watermarks at all."""
-        self._emit_results()
-
-    def _emit_results(self) -> None:
-        if not self.context.batch_execution:
-            return
-        backend = self.backend
-        values: Values = []
-        stamps: list[Any] = []
-        for key in list(backend.keys(self._slot - FIRST_SLOT)):
-            backend.set_current_key(key)
-            values.append(backend.entry[self._slot])
-            stamps.append(backend.entry[self._stamp_slot])
-            backend.entry[self._slot] = backend.entry[self._stamp_slot] = None
-            backend.entry[0].dirty = True
-        backend.clear_current_key()
-        if values:
-            self.output.emit(values, stamps if any(stamp is not None for stamp in stamps) else None)
+    def flush(self) -> None:
+        """Pass on the results of keys that have ended; like time, they are at the end."""
+        if self._results:
+            results, self._results = self._results, []
+            self.output.emit(results, [MAX_WATERMARK] * len(results))

@@ -9,6 +9,7 @@ from penstock.core.state import AggregatingState, ListState, MapState, ReducingS
 from penstock.runtime.isolation import copy_of, deeply_immutable
 from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.state.cells import Cell
+from penstock.runtime.state.list_elements import checked_element, checked_elements
 
 
 def fresh(default: Any) -> Any:
@@ -93,8 +94,8 @@ class CellListState(ListState[Any]):
     def add(self, value: Any) -> None:
         """Append one element."""
         values = self.cell.get()
-        if values is None:
-            self.cell.put([value])
+        if value is None or values is None:
+            self.cell.put([checked_element(value)])
         else:
             values.append(value)
             self.cell.touch()
@@ -105,12 +106,12 @@ class CellListState(ListState[Any]):
         if held is None:
             self.update(values)
         else:
-            held.extend(values)
+            held.extend(checked_elements(values))
             self.cell.touch()
 
     def update(self, values: list[Any]) -> None:
         """Replace the list; an empty list is no state."""
-        self.cell.put(list(values) or None)
+        self.cell.put(checked_elements(values) or None)
 
     def clear(self) -> None:
         """Remove the list."""

@@ -21,6 +21,7 @@ from penstock.core.state import (
 )
 from penstock.runtime.isolation import IMMUTABLE, deeply_immutable
 from penstock.runtime.serialization import MISSING_OR_CHANGED, dumps, unreadable
+from penstock.runtime.state.list_elements import checked_element, checked_elements
 from penstock.runtime.state.pages import PageStore
 from penstock.runtime.state.record_types import RecordNotes, RecordTypes
 from penstock.runtime.state.state_types import TypeDescription, describe, is_complete, mismatch, seen_in, slot_adapter
@@ -236,17 +237,17 @@ class OperatorListState(ListState[Any]):
 
     def add(self, value: Any) -> None:
         """Append an element."""
-        self._slot.content.append(value)
+        self._slot.content.append(checked_element(value))
         self._slot.dirty = True
 
     def add_all(self, values: list[Any]) -> None:
         """Append elements."""
-        self._slot.content.extend(values)
+        self._slot.content.extend(checked_elements(values))
         self._slot.dirty = True
 
     def update(self, values: list[Any]) -> None:
         """Replace the list."""
-        self._slot.content = list(values)
+        self._slot.content = checked_elements(values)
         self._slot.dirty = True
 
     def clear(self) -> None:

@@ -14,6 +14,7 @@ from penstock.core.state import AggregatingState, ListState, MapState, ReducingS
 from penstock.runtime.state.cells import Cell
 from penstock.runtime.state.chunked_map import unnoted_items
 from penstock.runtime.state.keyed_states import fresh
+from penstock.runtime.state.list_elements import checked_elements
 from penstock.runtime.state.page_chunks import swept
 
 Stamped = tuple[Any, int]
@@ -23,12 +24,12 @@ Clock = Callable[[], int]
 class Ttl:
     """A TTL configuration bound to a clock."""
 
-    __slots__ = ("_clock", "_return_expired", "_ttl", "cleans_in_background", "refresh_on_read")
+    __slots__ = ("_clock", "_ttl", "cleans_in_background", "refresh_on_read", "returns_expired")
 
     def __init__(self, config: StateTtlConfig, clock: Clock) -> None:
         self._ttl = config.get_ttl().to_milliseconds()
         self._clock = clock
-        self._return_expired = (
+        self.returns_expired = (
             config.get_state_visibility() == StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp
         )
         self.refresh_on_read = config.get_update_type() == StateTtlConfig.UpdateType.OnReadAndWrite
@@ -48,7 +49,7 @@ class Ttl:
 
     def visible(self, stamped: Stamped) -> bool:
         """Whether a read may return the element."""
-        return self._return_expired or self.alive(stamped)
+        return self.returns_expired or self.alive(stamped)
 
     # What a page sweep keeps of a slot that holds one value, a list, a map.
 
@@ -179,7 +180,7 @@ class TtlListState(ListState[Any]):
         alive = [stamped for stamped in seen if self._ttl.alive(stamped)]
         if self._ttl.refresh_on_read and alive:
             self.cell.put([self._ttl.stamp(value) for value, _ in alive])
-        elif len(alive) < len(stored):
+        elif not alive or (len(alive) < len(stored) and not self._ttl.returns_expired):
             self.cell.put(swept(stored, alive or None))
         return iter([value for value, _ in seen])
 
@@ -196,12 +197,12 @@ class TtlListState(ListState[Any]):
         if held is None:
             self.update(values)
         else:
-            held.extend([self._ttl.stamp(value) for value in values])
+            held.extend([self._ttl.stamp(value) for value in checked_elements(values)])
             self.cell.touch()
 
     def update(self, values: list[Any]) -> None:
         """Replace the list."""
-        self.cell.put([self._ttl.stamp(value) for value in values] or None)
+        self.cell.put([self._ttl.stamp(value) for value in checked_elements(values)] or None)
 
     def clear(self) -> None:
         """Remove the list."""
@@ -215,22 +216,23 @@ class TtlMapState(MapState[Any, Any]):
         self.cell = cell
         self._ttl = ttl
 
-    def _seen(self, key: Any) -> Stamped | None:
+    def _read(self, key: Any) -> Stamped | None:
+        """An entry that is visible. An expired one is removed, one that is alive may get a new life."""
         stored = self.cell.get()
         stamped: Stamped | None = None if stored is None else stored.get(key)
-        if stamped is None or self._ttl.alive(stamped):
-            return stamped
-        self.remove(key)
-        return stamped if self._ttl.visible(stamped) else None
+        if stamped is None:
+            return None
+        if not self._ttl.alive(stamped):
+            self.remove(key)
+            return stamped if self._ttl.returns_expired else None
+        if self._ttl.refresh_on_read:
+            self.put(key, stamped[0])
+        return stamped
 
     def get(self, key: Any) -> Any:
         """The value under a map key, unless it expired."""
-        stamped = self._seen(key)
-        if stamped is None:
-            return None
-        if self._ttl.refresh_on_read and self._ttl.alive(stamped):
-            self.put(key, stamped[0])
-        return stamped[0]
+        stamped = self._read(key)
+        return None if stamped is None else stamped[0]
 
     def __getitem__(self, key: Any) -> Any:
         return self.get(key)
@@ -254,17 +256,13 @@ class TtlMapState(MapState[Any, Any]):
             self.cell.put(stored or None)
 
     def contains(self, key: Any) -> bool:
-        """Whether a visible entry is there."""
-        return self._seen(key) is not None
+        """Whether a visible entry is there; asking is a read."""
+        return self._read(key) is not None
 
     def items(self) -> Iterator[tuple[Any, Any]]:
         """The visible entries."""
-        found = []
-        for key in list(self.cell.get() or ()):
-            stamped = self._seen(key)
-            if stamped is not None:
-                found.append((key, self.get(key) if self._ttl.alive(stamped) else stamped[0]))
-        return iter(found)
+        read = [(key, self._read(key)) for key in list(self.cell.get() or ())]
+        return iter([(key, stamped[0]) for key, stamped in read if stamped is not None])
 
     def keys(self) -> Iterator[Any]:
         """Map keys of the visible entries."""
@@ -275,8 +273,8 @@ class TtlMapState(MapState[Any, Any]):
         return iter([value for _, value in self.items()])
 
     def is_empty(self) -> bool:
-        """Whether no entry is visible."""
-        return next(self.items(), None) is None
+        """Whether no entry is visible; asking is no read."""
+        return not any(self._ttl.visible(stamped) for _, stamped in unnoted_items(self.cell.get() or {}))
 
     def clear(self) -> None:
         """Remove all entries."""

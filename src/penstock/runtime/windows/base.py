@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.common.errors import KeySelectorError, MissingTimestampError, PenstockError
+from penstock.common.watermark import MAX_WATERMARK
 from penstock.core.window import TaggedUnion
 from penstock.runtime.collector import Collector
 from penstock.runtime.operator import KeySelect, OperatorContext, Output, StreamOperator, Timestamps, Values
@@ -177,7 +178,7 @@ class WindowedOperator(StreamOperator):
         if type(results) is list:
             collect_list(self.collector, results, window.max_timestamp())
         else:
-            collect_results(self.collector, results, window.max_timestamp())
+            collect_results(self.collector, results, min(window.max_timestamp(), MAX_WATERMARK))
 
     def _clear_function(self, window: Any) -> None:
         """Tell the window function that a window goes. The key must be in scope."""

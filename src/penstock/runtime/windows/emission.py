@@ -5,13 +5,18 @@ from __future__ import annotations
 from itertools import chain
 from typing import Any
 
+from penstock.common.watermark import MAX_WATERMARK
 from penstock.runtime.collector import Collector
 from penstock.runtime.isolation import IMMUTABLE
 from penstock.runtime.operators.emission import collect_results
 
 
 def collect_list(collector: Collector, results: list[Any], timestamp: int) -> None:
-    """All results of a window: at once if none of them can be changed by anybody, else each as a snapshot."""
+    """All results of a window: at once if none of them can be changed by anybody, else each as a snapshot.
+
+    In a batch job a window may end after the largest timestamp, its results may not.
+    """
+    timestamp = min(timestamp, MAX_WATERMARK)
     kinds = set(map(type, results))
     if kinds <= IMMUTABLE or (kinds == {tuple} and IMMUTABLE.issuperset(map(type, chain.from_iterable(results)))):
         append_results(collector, results, timestamp)
@@ -21,6 +26,7 @@ def collect_list(collector: Collector, results: list[Any], timestamp: int) -> No
 
 def append_results(collector: Collector, results: list[Any], timestamp: int) -> None:
     """Results that belong to nobody else and are no side outputs."""
+    timestamp = min(timestamp, MAX_WATERMARK)
     if collector.timestamps is None:
         collector.timestamps = [None] * len(collector.values)
     collector.values += results

@@ -39,7 +39,7 @@ class TimedOperator(WindowedOperator):
     def _schedule(self, key: Any, entry: Entry, timestamp: int) -> None:
         """Make sure that `_at` is called at this moment."""
         if self.event_time:
-            if timestamp > MAX_WATERMARK:
+            if timestamp > MAX_WATERMARK and not self.context.batch_execution:
                 self._check_end(timestamp)
                 return  # only the lateness ends after all time: the window stays
             self.timers.schedule(key, entry, timestamp)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.common.watermark import MAX_WATERMARK
 from penstock.core.state import StateDescriptor
 from penstock.core.window import Evictor, Trigger, WindowAssigner
 from penstock.metrics import MetricGroup
@@ -43,7 +44,9 @@ class WindowTriggerContext(Trigger.OnMergeContext):
 
     def register_event_time_timer(self, time: int) -> None:
         """For the current key and window."""
-        self._timers.register_event_time_timer(timer_timestamp(time), self.window)
+        if time <= MAX_WATERMARK or not self._context.batch_execution:  # there is an end of time for each key
+            time = timer_timestamp(time)
+        self._timers.register_event_time_timer(time, self.window)
 
     def delete_processing_time_timer(self, time: int) -> None:
         """Harmless if absent."""

@@ -164,7 +164,7 @@ class FileSinkWriter(SinkWriter):
         assert options.encoder is not None
         encode, stream = options.encoder.encode, bucket.stream
         for value in values:
-            if limit is not None and stream.tell() >= limit:
+            if limit is not None and stream.tell() > limit:
                 self._roll(name)
                 stream = self._open(name).stream
             encode(value, stream)
@@ -204,7 +204,7 @@ class FileSinkWriter(SinkWriter):
         now -= now % self._options.check_interval  # when it was last looked
         return (
             policy.on_checkpoint
-            or (policy.max_part_size is not None and bucket.stream.tell() >= policy.max_part_size)
+            or (policy.max_part_size is not None and bucket.stream.tell() > policy.max_part_size)
             or (policy.rollover_interval is not None and now - bucket.created >= policy.rollover_interval)
             or (policy.inactivity_interval is not None and now - bucket.modified >= policy.inactivity_interval)
         )
