@@ -134,7 +134,7 @@ def test_types_are_values_none_fits_and_pickling_keeps_them(type_info):
         (PAIR, "ab", "expected a tuple of 2 fields, got str 'ab'"),
         (PERSON, Row("Alice", "11"), "field 'age': expected INT, got str '11'"),
         (PERSON, Row("Alice"), "expected a row of 2 fields (name, age), got Row <Row('Alice')>"),
-        (PERSON, {"name": "Alice"}, "expected a row of 2 fields (name, age), got dict {'name': 'Alice'}"),
+        (PERSON, {"nmae": "Alice"}, "expected a row of 2 fields (name, age), got dict {'nmae': 'Alice'}"),
         (Types.LIST(Types.INT()), [1, "2"], "element 1: expected INT, got str '2'"),
         (Types.LIST(Types.INT()), "12", "expected List<Integer>, got str '12'"),
         (Types.PRIMITIVE_ARRAY(Types.INT()), [None], "a primitive array cannot hold None"),

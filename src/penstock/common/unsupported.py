@@ -8,7 +8,7 @@ instead of "No module named ...". As soon as the real module exists, that one is
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -16,43 +16,20 @@ from typing import Any, NoReturn
 
 from penstock.common.errors import UnsupportedFeatureError
 
-__all__ = ["install_missing_modules", "no_java_object", "refuse_missing_names"]
+__all__ = ["install_missing_modules", "missing_names", "no_java_object", "refuse_missing_names"]
 
 _SPARK = "read or write it by Spark: env.from_dataframe(spark.readStream...), stream.to_dataframe(...)"
 _WRITE_ONE = f"write a Source or Sink (see penstock.datastream.connectors.base), or {_SPARK}"
 _NO_JAVA = "it belongs to PyFlink's bridge to Java, and there is no Java object here"
 
-# Modules of PyFlink that may be missing, and what to do instead.
+# Modules of PyFlink that are missing, and what to do instead.
 _MODULES = {
-    "penstock.datastream.connectors.elasticsearch": _WRITE_ONE,
-    "penstock.datastream.connectors.file_system": _SPARK,
-    "penstock.datastream.connectors.jdbc": _WRITE_ONE,
-    "penstock.datastream.connectors.kafka": _SPARK,
     "penstock.datastream.connectors.pulsar": _WRITE_ONE,
-    "penstock.datastream.connectors.rabbitmq": _WRITE_ONE,
-    "penstock.datastream.formats": _SPARK,
-    "penstock.datastream.formats.avro": _SPARK,
-    "penstock.datastream.formats.csv": _SPARK,
-    "penstock.datastream.formats.json": "map the lines with json.loads",
-    "penstock.datastream.formats.orc": _SPARK,
-    "penstock.datastream.formats.parquet": _SPARK,
 }
 
-# Names that a module of ours may lack.
-_CONNECTORS = """
-    BucketAssigner DynamicKafkaSource DynamicKafkaSourceBuilder FileEnumeratorProvider FileSink FileSource
-    FileSourceBuilder FileSplitAssignerProvider FlinkKafkaConsumer FlinkKafkaProducer JdbcConnectionOptions
-    JdbcExecutionOptions JdbcSink KafkaMetadataService KafkaRecordDeserializationSchema KafkaSource
-    KafkaStreamSetSubscriber KafkaStreamSubscriber OutputFileConfig PulsarSource PulsarSourceBuilder
-    RMQConnectionConfig RMQSink RMQSource RollingPolicy Semantic SingleClusterTopicMetadataService StartCursor
-    StopCursor StreamFormat StreamPatternSubscriber StreamingFileSink
-"""
+# Names that a module of ours lacks.
 _NAMES: dict[str, tuple[str, str]] = {
-    "penstock.datastream.connectors": (_CONNECTORS, _WRITE_ONE),
-    "penstock.datastream.connectors.kafka": (
-        "FlinkKafkaConsumerBase FlinkKafkaProducerBase",
-        "use FlinkKafkaConsumer, FlinkKafkaProducer, KafkaSource or KafkaSink",
-    ),
+    "penstock.datastream.connectors": ("PulsarSource PulsarSourceBuilder StartCursor StopCursor", _WRITE_ONE),
     "penstock.datastream.functions": ("JavaFunctionWrapper", _NO_JAVA),
     "penstock.datastream.utils": (
         "convert_to_python_obj create_hadoop_configuration create_java_properties pickled_bytes_to_python_obj",
@@ -60,6 +37,15 @@ _NAMES: dict[str, tuple[str, str]] = {
     ),
     "penstock.datastream.window": ("Min WindowOperationDescriptor", "it is a helper within PyFlink"),
 }
+
+
+def missing_names() -> Iterator[tuple[str, str]]:
+    """Every (module, name) that is refused; the name is empty for a whole module."""
+    for module in _MODULES:
+        yield module, ""
+    for module, (names, _) in _NAMES.items():
+        for name in names.split():
+            yield module, name
 
 
 def refuse_missing_names(module: str) -> Callable[[str], Any]:
@@ -88,7 +74,7 @@ class _MissingModules(MetaPathFinder, Loader):
     ) -> ModuleSpec | None:
         if fullname not in _MODULES:
             return None
-        return ModuleSpec(fullname, self, is_package=fullname.endswith(".formats"))
+        return ModuleSpec(fullname, self)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return None

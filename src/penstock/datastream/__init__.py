@@ -73,7 +73,10 @@ if TYPE_CHECKING:
     from penstock.datastream.connected_streams import ConnectedStreams
     from penstock.datastream.data_stream import DataStream
     from penstock.datastream.execution_mode import RuntimeExecutionMode
-    from penstock.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+    from penstock.datastream.externalized_checkpoint_retention import (
+        ExternalizedCheckpointCleanup,
+        ExternalizedCheckpointRetention,
+    )
     from penstock.datastream.joined_streams import CoGroupedStreams, IntervalJoin, JoinedStreams
     from penstock.datastream.keyed_stream import KeyedStream
     from penstock.datastream.sink import DataStreamSink
@@ -117,7 +120,9 @@ _MODULES = {
     "penstock.datastream.connected_streams": ["ConnectedStreams"],
     "penstock.datastream.data_stream": ["DataStream"],
     "penstock.datastream.execution_mode": ["RuntimeExecutionMode"],
-    "penstock.datastream.externalized_checkpoint_retention": ["ExternalizedCheckpointRetention"],
+    "penstock.datastream.externalized_checkpoint_retention": [
+        "ExternalizedCheckpointCleanup", "ExternalizedCheckpointRetention",
+    ],
     "penstock.datastream.joined_streams": ["CoGroupedStreams", "IntervalJoin", "JoinedStreams"],
     "penstock.datastream.keyed_stream": ["KeyedStream"],
     "penstock.datastream.sink": ["DataStreamSink"],
@@ -161,6 +166,7 @@ __all__ = [
     "DataStream",
     "DataStreamSink",
     "EmbeddedRocksDBStateBackend",
+    "ExternalizedCheckpointCleanup",
     "ExternalizedCheckpointRetention",
     "FileSystemCheckpointStorage",
     "FilterFunction",

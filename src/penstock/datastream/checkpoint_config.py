@@ -12,9 +12,12 @@ from penstock.common.errors import InvalidProgramError
 from penstock.common.time import Duration, Time, to_millis
 from penstock.datastream.checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage
 from penstock.datastream.checkpointing_mode import CheckpointingMode
-from penstock.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from penstock.datastream.externalized_checkpoint_retention import (
+    ExternalizedCheckpointCleanup,
+    ExternalizedCheckpointRetention,
+)
 
-__all__ = ["CheckpointConfig"]
+__all__ = ["CheckpointConfig", "ExternalizedCheckpointCleanup"]
 
 
 class CheckpointConfig:
@@ -111,8 +114,29 @@ class CheckpointConfig:
     def is_externalized_checkpoints_enabled(self) -> bool:
         return self._retention not in (None, ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS)
 
-    def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention | None:
+    def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
+        """What was set; as in Flink, ``NO_EXTERNALIZED_CHECKPOINTS`` if nothing was.
+
+        Here a checkpoint directory that was chosen stays behind unless a retention says otherwise.
+        """
+        return self._retention or ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
+
+    @property
+    def chosen_retention(self) -> ExternalizedCheckpointRetention | None:
+        """What was set, if anything was."""
         return self._retention
+
+    def enable_externalized_checkpoints(self, cleanup_mode: ExternalizedCheckpointRetention) -> CheckpointConfig:
+        """The name that ``set_externalized_checkpoint_retention`` had in Flink 1."""
+        return self.set_externalized_checkpoint_retention(cleanup_mode)
+
+    def set_externalized_checkpoint_cleanup(self, cleanup_mode: ExternalizedCheckpointRetention) -> CheckpointConfig:
+        """The name that ``set_externalized_checkpoint_retention`` had in Flink 1."""
+        return self.set_externalized_checkpoint_retention(cleanup_mode)
+
+    def get_externalized_checkpoint_cleanup(self) -> ExternalizedCheckpointRetention:
+        """The name that ``get_externalized_checkpoint_retention`` had in Flink 1."""
+        return self.get_externalized_checkpoint_retention()
 
     def set_externalized_checkpoint_retention(
         self, retention_mode: ExternalizedCheckpointRetention

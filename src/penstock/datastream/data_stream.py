@@ -34,6 +34,7 @@ from penstock.datastream.connectors.base import SupportsPreprocessing
 from penstock.datastream.connectors.sinks import PrintSink
 from penstock.datastream.key_selector import key_function
 from penstock.datastream.projection import Projection
+from penstock.datastream.pyflink_imports import imported_names
 from penstock.datastream.sink import DataStreamSink
 from penstock.datastream.stream_settings import StreamSettings
 from penstock.graph.transformation import (
@@ -500,3 +501,7 @@ def check_limit(limit: int | None) -> None:
     """Refuse a limit that is no number of records."""
     if limit is not None and (not is_int(limit) or limit < 0):
         raise InvalidProgramError(f"the limit must be an int of at least 0, got {limit!r}")
+
+
+if not TYPE_CHECKING:
+    __getattr__ = imported_names(__name__)

@@ -277,7 +277,7 @@ class EnvironmentSettings:
 
     def _job_settings(self, job_name: str | None) -> JobSettings:
         checkpoints, storage = self._checkpoint_config, self._checkpoint_config.get_checkpoint_storage()
-        retention = checkpoints.get_externalized_checkpoint_retention()
+        retention = checkpoints.chosen_retention
         max_parallelism = self._config.get_max_parallelism()
         extra: dict[str, Any] = {
             "checkpoint_config": checkpoints,

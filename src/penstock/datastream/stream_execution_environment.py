@@ -14,6 +14,7 @@ from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.environment_sources import EnvironmentSources
 from penstock.datastream.execution_defaults import current_defaults
+from penstock.datastream.pyflink_imports import imported_names
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import SinkTransformation, Transformation
 from penstock.graph.uids import check_uids
@@ -176,3 +177,7 @@ class StreamExecutionEnvironment(EnvironmentSources):
     def _on_next_job(self, callback: Callable[[JobClient], None]) -> None:
         self._check_open()
         self._next_job_callbacks.append(callback)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = imported_names(__name__)

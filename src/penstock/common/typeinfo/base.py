@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
 from typing import Any
 
 from penstock.common.errors import InvalidProgramError, UnsupportedFeatureError, shorten
 
-__all__ = ["TypeInformation", "checked_type", "mismatch"]
+__all__ = ["TypeInformation", "attributes_of", "checked_type", "mismatch"]
 
 
 def mismatch(expected: str, value: object) -> str:
@@ -73,6 +75,21 @@ class TypeInformation(ABC):
 
     def __hash__(self) -> int:
         return hash((type(self).__name__, *map(str, self._identity())))
+
+
+def attributes_of(value: object) -> dict[str, Any] | None:
+    """The attributes of an object of a class of the user's own; ``None`` for all other values.
+
+    >>> from types import SimpleNamespace
+    >>> attributes_of(SimpleNamespace(name="Ada", age=36)), attributes_of("Ada"), attributes_of(len)
+    ({'name': 'Ada', 'age': 36}, None, None)
+    """
+    if isinstance(value, (type, Enum)) or callable(value):
+        return None
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    attributes: dict[str, Any] | None = getattr(value, "__dict__", None)
+    return None if attributes is None else dict(attributes)
 
 
 def checked_type(type_info: Any, what: str) -> TypeInformation:

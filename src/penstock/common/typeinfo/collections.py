@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from penstock.common.typeinfo.base import TypeInformation, checked_type, mismatch
+from penstock.common.typeinfo.base import TypeInformation, attributes_of, checked_type, mismatch
 from penstock.common.typeinfo.basic import BasicType, BasicTypeInfo
 
 __all__ = [
@@ -140,7 +140,7 @@ class PrimitiveArrayTypeInfo(_ElementsTypeInfo):
 
 
 class MapTypeInfo(TypeInformation):
-    """Maps from keys of one type to values of another."""
+    """Maps from keys of one type to values of another; an object with attributes is the map of them."""
 
     __slots__ = ("key_type", "value_type")
 
@@ -151,9 +151,10 @@ class MapTypeInfo(TypeInformation):
     def validate(self, value: Any) -> str | None:
         if value is None:
             return None
-        if not isinstance(value, Mapping):
+        mapping = self.mapping_of(value)
+        if mapping is None:
             return mismatch(repr(self), value)
-        for key, element in value.items():
+        for key, element in mapping.items():
             reason = self.key_type.validate(key)
             if reason is not None:
                 return f"key: {reason}"
@@ -161,6 +162,11 @@ class MapTypeInfo(TypeInformation):
             if reason is not None:
                 return f"value of key {key!r}: {reason}"
         return None
+
+    @staticmethod
+    def mapping_of(value: Any) -> Mapping[Any, Any] | None:
+        """The value as a mapping, ``None`` if it is none."""
+        return value if isinstance(value, Mapping) else attributes_of(value)
 
     def format(self, value: Any) -> str:
         if value is None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.common.errors import InvalidProgramError
-from penstock.common.typeinfo.base import TypeInformation, checked_type, mismatch
+from penstock.common.typeinfo.base import TypeInformation, attributes_of, checked_type, mismatch
 from penstock.common.types import Row
 
 __all__ = ["ExternalTypeInfo", "RowTypeInfo", "TupleTypeInfo"]
@@ -27,9 +27,10 @@ def _check_types(field_types: Sequence[TypeInformation], what: str) -> list[Type
 
 
 class RowTypeInfo(TypeInformation):
-    """Rows. Plain tuples and lists of the right length do as well, and dicts if the names fit.
+    """Rows. Tuples and lists of the right length do as well, and dicts and objects with attributes of these names.
 
-    The fields of a row with names of its own are taken by name, if the type was given names.
+    The fields of a row with names of its own are taken by name, if the type was given names. A name that a dict does
+    not have is a field without a value.
 
     >>> from penstock.common.typeinfo import Types
     >>> person = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
@@ -77,8 +78,12 @@ class RowTypeInfo(TypeInformation):
             fields = value._values
         elif isinstance(value, (tuple, list)):
             fields = value
-        elif isinstance(value, Mapping) and set(value) == set(self._field_names):
-            fields = [value[name] for name in self._field_names]
+        elif isinstance(value, Mapping):
+            if not set(value) <= set(self._field_names):
+                return None
+            fields = [value.get(name) for name in self._field_names]
+        elif attributes_of(value) is not None and all(hasattr(value, name) for name in self._field_names):
+            fields = [getattr(value, name) for name in self._field_names]
         else:
             return None
         return fields if len(fields) == len(self._field_types) else None

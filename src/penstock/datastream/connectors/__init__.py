@@ -1,6 +1,9 @@
-"""Sources and sinks."""
+"""Sources and sinks. Those that are in modules of their own are loaded when they are used."""
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.unsupported import refuse_missing_names
 from penstock.datastream.connectors.base import (
@@ -35,4 +38,28 @@ __all__ = [
     "TextFileSource",
 ]
 
-__getattr__ = refuse_missing_names(__name__)
+# What PyFlink exports from here, too.
+_MODULES = {
+    "dynamic_kafka": """
+        DynamicKafkaSource DynamicKafkaSourceBuilder KafkaMetadataService KafkaRecordDeserializationSchema
+        KafkaStreamSetSubscriber KafkaStreamSubscriber SingleClusterTopicMetadataService StreamPatternSubscriber
+    """,
+    "file_system": """
+        BucketAssigner FileEnumeratorProvider FileSink FileSource FileSourceBuilder FileSplitAssignerProvider
+        OutputFileConfig RollingPolicy StreamFormat StreamingFileSink
+    """,
+    "jdbc": "JdbcConnectionOptions JdbcExecutionOptions JdbcSink",
+    "kafka": "FlinkKafkaConsumer FlinkKafkaProducer KafkaSink KafkaSource Semantic",
+    "rabbitmq": "RMQConnectionConfig RMQSink RMQSource",
+}
+_HOME = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}
+_refuse = refuse_missing_names(__name__)
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        return getattr(import_module(_HOME[name]), name) if name in _HOME else _refuse(name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

@@ -51,7 +51,7 @@ def _reading_record(names: tuple[str, ...], fields: dict[str, Convert]) -> Conve
 def _writing_record(names: tuple[str, ...], fields: dict[str, Convert]) -> Convert:
     def write(value: Any) -> Any:
         if isinstance(value, Row):
-            record = dict(zip(value._fields or names, value._values, strict=True))
+            record = dict(zip(_names_in(value, names), value._values, strict=True))
         elif isinstance(value, (tuple, list)):
             record = dict(zip(names, value, strict=True))
         elif fields and isinstance(value, dict):
@@ -64,6 +64,22 @@ def _writing_record(names: tuple[str, ...], fields: dict[str, Convert]) -> Conve
         return record
 
     return write
+
+
+def _names_in(row: Row, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names that the values of a row have in the schema: its own, or by position if it has others.
+
+    A row of a type without names has the fields f0, f1, ... A name that the schema has in another place says that
+    something is mixed up.
+    """
+    own = row._fields
+    if own is None or own == names:
+        return names
+    if all(name in names for name in own):
+        return own
+    if len(own) != len(names) or any(name in names and name != here for name, here in zip(own, names, strict=True)):
+        raise ValueError(f"the row has the fields {', '.join(own)}, expected {', '.join(names)}")
+    return names
 
 
 class _Converters:

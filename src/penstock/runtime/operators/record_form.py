@@ -31,7 +31,7 @@ def compile_serialized(declared: TypeInformation) -> Conform | None:
     """
     if isinstance(declared, BasicTypeInfo):
         return single if declared.basic_type is BasicType.FLOAT else None
-    if isinstance(declared, TupleTypeInfo) and not _nested(declared.get_field_types(), compile_serialized):
+    if isinstance(declared, (TupleTypeInfo, MapTypeInfo)) and not any(map(compile_serialized, _parts(declared))):
         return None
     return _compile_parts(declared, compile_serialized)
 
@@ -145,11 +145,17 @@ def _elements(inner: Conform | None) -> Conform | None:
     return lambda value: type(value)(map(inner, value)) if isinstance(value, (list, tuple, set, frozenset)) else value
 
 
-def _maps(key: Conform | None, value: Conform | None) -> Conform | None:
-    if key is None and value is None:
-        return None
+def _maps(key: Conform | None, value: Conform | None) -> Conform:
     of_key, of_value = key or _same, value or _same
-    return lambda mapping: None if mapping is None else {of_key(name): of_value(item) for name, item in mapping.items()}
+
+    def conform(given: Any) -> Any:
+        if given is None or (type(given) is dict and key is None and value is None):
+            return given
+        mapping = MapTypeInfo.mapping_of(given)
+        assert mapping is not None  # it was checked against the type
+        return {of_key(name): of_value(item) for name, item in mapping.items()}
+
+    return conform
 
 
 def _same(value: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock.datastream.connectors.file_system.formats import BulkFormat, StreamFormat
 from penstock.datastream.connectors.file_system.sink import FileSink, StreamingFileSink
 from penstock.datastream.connectors.file_system.sink_options import (
@@ -20,6 +22,7 @@ from penstock.datastream.connectors.file_system.source import (
     FileSourceBuilder,
     FileSplitAssignerProvider,
 )
+from penstock.datastream.pyflink_imports import imported_names
 
 __all__ = [
     "BucketAssigner",
@@ -39,3 +42,7 @@ __all__ = [
     "StreamFormat",
     "StreamingFileSink",
 ]
+
+
+if not TYPE_CHECKING:
+    __getattr__ = imported_names(__name__)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock.core.sink import DeliveryGuarantee
 from penstock.datastream.connectors.kafka.client import KafkaError
 from penstock.datastream.connectors.kafka.deserialization import ConsumerRecord, KafkaRecordDeserializationSchema
@@ -28,6 +30,7 @@ from penstock.datastream.connectors.kafka.serialization import (
 )
 from penstock.datastream.connectors.kafka.sink import KafkaSink, KafkaSinkBuilder
 from penstock.datastream.connectors.kafka.source import KafkaSource, KafkaSourceBuilder
+from penstock.datastream.pyflink_imports import imported_names
 
 __all__ = [
     "ConsumerRecord",
@@ -54,3 +57,7 @@ __all__ = [
     "ProducerRecord",
     "Semantic",
 ]
+
+
+if not TYPE_CHECKING:
+    __getattr__ = imported_names(__name__)
