@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import pyspark.sql.pandas.utils
 import pytest
 
 from penstock.common.errors import InvalidProgramError
@@ -261,3 +262,14 @@ def test_a_job_on_several_machines_needs_a_checkpoint_directory():
     check_one_machine(Spark("spark://driver:7077", "driver", "127.0.0.1"))
     with pytest.raises(InvalidProgramError, match=r"other machines \(one, two\).*execution.checkpointing.dir"):
         check_one_machine(Spark("spark://driver:7077", "driver", "two", "one"))
+
+
+@pytest.mark.parametrize("wanted", ["default", "error"])
+def test_pysparks_warning_about_pandas_3_is_not_shown(wanted):
+    """Penstock does not use pandas. The text is pyspark's own."""
+    source = Path(pyspark.sql.pandas.utils.__file__).read_text(encoding="utf-8")
+    warning = "PySpark does not yet fully support pandas >= 3.0.0. "
+    assert warning in source
+    program = f"import warnings, penstock.spark; warnings.warn({warning!r}, FutureWarning)"
+    done = subprocess.run([sys.executable, "-W", wanted, "-c", program], capture_output=True, check=True, timeout=60)
+    assert done.stderr == b""

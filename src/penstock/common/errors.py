@@ -87,6 +87,12 @@ def _restore(cls: type[PenstockError], args: tuple[Any, ...], fields: dict[str, 
 class PenstockError(Exception):
     """Base class of everything Penstock raises on purpose."""
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython and Jupyter show of it: see :mod:`penstock.common.interactive`."""
+        from penstock.common.interactive import one_message
+
+        return one_message(self)
+
     def __reduce__(self) -> tuple[Any, ...]:
         # The default would call ``cls(*args)``, which fails for constructors with other parameters.
         return _restore, (type(self), self.args, self.__dict__.copy())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from penstock.common.configuration import Configuration
 from penstock.common.errors import InvalidProgramError, PenstockError
+from penstock.common.interactive import show_errors_as_messages
 from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.typeinfo import TypeInformation
@@ -64,6 +65,7 @@ class StreamExecutionEnvironment(EnvironmentSources):
         self.configure(defaults.configuration)
         if configuration is not None:
             self.configure(configuration)
+        show_errors_as_messages()
 
     @staticmethod
     def get_execution_environment(
