@@ -288,9 +288,8 @@ class JobMaster:
         self._coordinator = coordinator
         self._commit_failure = None
         self._query_started = False
-        server = self._server = SourceServer(coordinator, self._parallelism)
+        server = self._server = SourceServer(coordinator, self._parallelism, self._fence)
         server.on_committed = self._on_committed
-        server.before_plan = self._fence.check
         try:
             self._fence.check()
             forget_dead_pools(self._spark)

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.common.errors import CheckpointError
+from penstock.core.fence import Fence
 from penstock.runtime.coordinator import Offset, SourceCoordinator
 from penstock.runtime.frames import BatchHeader
 from penstock.runtime.serialization import dumps
@@ -50,10 +51,11 @@ class Portion:
 
 
 class SourceServer:
-    """Answers the planning process."""
+    """Answers the planning process. A plan that Spark is about to log is checked by the fence, and has its epoch."""
 
-    def __init__(self, coordinator: SourceCoordinator, max_partitions: int) -> None:
+    def __init__(self, coordinator: SourceCoordinator, max_partitions: int, fence: Fence | None = None) -> None:
         self._coordinator = coordinator
+        self._fence = fence or Fence()
         self._max_partitions = max_partitions
         self._directory = tempfile.mkdtemp(prefix="penstock-")
         self.address = str(Path(self._directory) / "sources")
@@ -69,8 +71,6 @@ class SourceServer:
         self.failure: Exception | None = None
         self.on_committed: Callable[..., None] | None = None
         """Called when Spark asks for the next batch: every batch before it is committed."""
-        self.before_plan: Callable[[], None] | None = None
-        """Called before a new batch is planned, right before Spark writes it down; what it raises fails the query."""
         self._thread = threading.Thread(target=self._serve, name="penstock-source-server", daemon=True)
         self._thread.start()
 
@@ -133,9 +133,8 @@ class SourceServer:
                 return sealed_start
             end = self._coordinator.plan(start)
             if end is not None:
-                if self.before_plan is not None:
-                    self.before_plan()
-                return sealed(end)
+                self._fence.check()
+                return sealed(end, self._fence.epoch)
             if time.monotonic() >= deadline:
                 return sealed_start
             self._wait(start)
@@ -164,16 +163,18 @@ class SourceServer:
         self._coordinator.commit(unsealed(end))
 
 
-_SEAL = "crc"
+_SEAL, _EPOCH = "crc", "epoch"
 
 
-def sealed(offset: Offset) -> Offset:
-    """An offset as Spark logs it: with a checksum, since a changed digit would be a position, too.
+def sealed(offset: Offset, epoch: int = 0) -> Offset:
+    """An offset as Spark logs it: with a checksum, since a changed digit would be a position, too. The epoch is that of
+    the driver that has planned it.
 
-    >>> unsealed(sealed({"n": 1}))
+    >>> unsealed(sealed({"n": 1}, epoch=7))
     {'n': 1}
     """
-    return {**offset, _SEAL: _checksum(offset)}
+    content = {**offset, _EPOCH: epoch} if epoch else offset
+    return {**content, _SEAL: _checksum(content)}
 
 
 def unsealed(offset: Offset) -> Offset:
@@ -184,6 +185,7 @@ def unsealed(offset: Offset) -> Offset:
             f"the offset of batch {offset.get('n')} in the checkpoint is damaged: it does not match its checksum. Put "
             "the file back as it was, or start from a savepoint with an empty checkpoint directory"
         )
+    content.pop(_EPOCH, None)
     return content
 
 
