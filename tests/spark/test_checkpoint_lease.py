@@ -1,5 +1,6 @@
 """Leases through Hadoop's file systems, as on HDFS or S3, and what a job does with its lease on Spark."""
 
+import contextlib
 import threading
 
 import pytest
@@ -28,19 +29,31 @@ def test_a_file_can_be_created_once(files):
     assert files.names() == ["epoch-000001"]
 
 
-def test_of_many_that_create_a_file_at_once_one_does(files):
-    start, created = threading.Barrier(4), []
+def test_of_many_drivers_that_start_at_once_one_holds_the_lease(files):
+    """Hadoop's local file system looks before it creates a file, and no more than that. A driver whose file another one
+    has overwritten notices it before it does anything.
+    """
+    start, leases = threading.Barrier(4), []
 
-    def create(number):
+    def drive(number):
         start.wait()
-        created.append(files.create("epoch-000001", str(number).encode()))
+        with contextlib.suppress(CheckpointInUseError):
+            leases.append(Lease.acquire(files, owner(f"driver {number}")))
 
-    threads = [threading.Thread(target=create, args=(number,)) for number in range(4)]
+    threads = [threading.Thread(target=drive, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(created) == [False, False, False, True]
+    assert len([lease for lease in leases if holds(lease)]) == 1
+
+
+def holds(lease):
+    try:
+        lease.check()
+    except FencedError:
+        return False
+    return True
 
 
 def test_files_are_written_over_and_removed(files):
@@ -79,7 +92,7 @@ def program(spark, directory, **settings):
     configuration = Configuration.from_dict(settings)
     env = StreamExecutionEnvironment(configuration, spark=spark).set_parallelism(1)
     env.get_checkpoint_config().set_checkpoint_storage(directory.as_uri())
-    env.from_sequence(1, 10).print()
+    env.from_sequence(1, 10).key_by(lambda n: n % 3).reduce(lambda a, b: a + b).print()
     return env
 
 
