@@ -95,7 +95,9 @@ class Pattern(Generic[T]):
     def not_followed_by(self, name: str) -> Pattern[Any]:
         """No event may satisfy the new pattern until the one behind it is found, or until the time limit passes."""
         self._refuse_optional_before_not("not_followed_by", name)
-        return self._follow("not_followed_by", require_name(name, "the name of a pattern"), ConsumingStrategy.NOT_FOLLOW)
+        return self._follow(
+            "not_followed_by", require_name(name, "the name of a pattern"), ConsumingStrategy.NOT_FOLLOW
+        )
 
     def _follow(self, method: str, name_or_group: str | Pattern[Any], strategy: ConsumingStrategy) -> Pattern[Any]:
         return _link(method, name_or_group, self, strategy, self._after_match_skip_strategy)
@@ -117,7 +119,9 @@ class Pattern(Generic[T]):
     def subtype(self, subtype_class: type[S]) -> Pattern[S]:
         """Accept only events of a class."""
         if not isinstance(subtype_class, type):
-            raise InvalidProgramError(f"subtype() of pattern '{self._name}' takes a class, got {shorten(subtype_class)}")
+            raise InvalidProgramError(
+                f"subtype() of pattern '{self._name}' takes a class, got {shorten(subtype_class)}"
+            )
         return cast("Pattern[S]", self.where(SubtypeCondition(subtype_class)))
 
     def until(self, until_condition: Condition) -> Self:

@@ -87,7 +87,9 @@ class PatternStream:
         return self._with(late_tag=late_data_output_tag)
 
     def process(
-        self, function: PatternProcessFunction[Any, Any] | Callable[..., Any], output_type: TypeInformation | None = None
+        self,
+        function: PatternProcessFunction[Any, Any] | Callable[..., Any],
+        output_type: TypeInformation | None = None,
     ) -> DataStream:
         """Any number of results for a match, with timestamps and side outputs.
 

@@ -90,6 +90,4 @@ class Quantifier:
 
     def __repr__(self) -> str:
         names = sorted(one.name for one in self.properties)
-        return (
-            f"Quantifier({', '.join(names)}, {self.consuming_strategy.name}, {self.inner_consuming_strategy.name})"
-        )
+        return f"Quantifier({', '.join(names)}, {self.consuming_strategy.name}, {self.inner_consuming_strategy.name})"
