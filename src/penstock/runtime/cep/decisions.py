@@ -21,7 +21,7 @@ from penstock.core.cep import (
 from penstock.core.cep.conditions import FunctionCondition, IterativeFunctionCondition
 from penstock.runtime.cep.state import Automaton, PatternCondition, StateTransitionAction, StateType
 
-__all__ = ["IGNORED", "NOTHING", "NOWHERE", "Decisions", "Outcome", "Question", "Step"]
+__all__ = ["Decisions", "Outcome", "Question", "Step"]
 
 Step = tuple[int, int, bool]
 """(number of the TAKE transition or IGNORED, the next state or NOWHERE, whether the event completes a match)"""
@@ -46,18 +46,14 @@ class Outcome:
         self.idle = self.stays and not self.moves
 
 
-NOTHING = Outcome(NOWHERE, [])
-"""The outcome for a start that no event begins with."""
-
-
 class Question:
     """A condition that has to be asked before the outcome is known."""
 
-    __slots__ = ("_decisions", "_known", "call", "condition", "iterative", "no", "pattern_name", "state", "yes")
+    __slots__ = ("_decisions", "_known", "_state", "call", "condition", "iterative", "no", "pattern_name", "yes")
 
     def __init__(self, decisions: Decisions, state: int, known: dict[int, bool], asked: _Unanswered) -> None:
         self._decisions = decisions
-        self.state = state
+        self._state = state
         self._known = known
         self.condition = id(asked.condition)
         self.pattern_name = asked.pattern_name
@@ -68,7 +64,7 @@ class Question:
 
     def answer(self, *, held: bool) -> Question | Outcome:
         """What comes after the answer, worked out when it is needed for the first time."""
-        found = self._decisions.explore(self.state, {**self._known, self.condition: held})
+        found = self._decisions.explore(self._state, {**self._known, self.condition: held})
         if held:
             self.yes = found
         else:
@@ -101,15 +97,6 @@ class Decisions:
         self.per_run = [self._is_iterative(number) for number in range(len(self._states))]
         """Whether the outcome of a state differs between runs, because a condition looks at what they have taken."""
         self.roots: list[Question | Outcome] = [self.explore(number, {}) for number in range(len(self._states))]
-        self.gates: list[Question | None] = [self._gate(root) for root in self.roots]
-        """A simple condition without which nothing happens to the runs of a state."""
-
-    def _gate(self, root: Question | Outcome) -> Question | None:
-        if not isinstance(root, Question) or root.iterative:
-            return None
-        without = root.answer(held=False)
-        idle = isinstance(without, Outcome) and (without.idle or (root.state == self._start and not without.moves))
-        return root if idle else None
 
     def explore(self, state: int, known: dict[int, bool]) -> Question | Outcome:
         """The outcome for a run in a state, or the next condition to ask."""

@@ -141,19 +141,9 @@ class NFA(ABC):
     # -- asking -------------------------------------------------------------------------------------------------
 
     def decide_for_run(
-        self,
-        state: NFAState,
-        root: Question | Outcome,
-        node: int,
-        timestamp: int,
-        value: Any,
-        truth: dict[int, bool] | None = None,
+        self, state: NFAState, root: Question | Outcome, node: int, timestamp: int, value: Any, truth: dict[int, bool]
     ) -> Outcome:
-        """The outcome for one run, if it depends on what the run has taken.
-
-        `truth` has the answers of simple conditions: they are the same for all runs, and asked once.
-        """
-        truth = {} if truth is None else truth
+        """The outcome for one run, if it depends on what the run has taken. `truth` has answers of simple conditions."""
         context = self._context
         context.state, context.timestamp_ = state, timestamp
         context.turn_to(node)

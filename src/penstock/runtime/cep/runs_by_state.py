@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Iterable
-from itertools import chain, repeat
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 
-from penstock.runtime.cep.decisions import IGNORED, NOTHING, NOWHERE, Outcome, Question
+from penstock.runtime.cep.decisions import IGNORED, NOWHERE, Outcome, Question
 from penstock.runtime.cep.nfa import NEVER, NFA, NO_NODE, NFAState
 
 __all__ = ["RunsByStateNFA"]
@@ -20,8 +20,6 @@ Run = tuple[int, int, int, int]
 """(number of the first event, last node, timestamp of the first event, timestamp of the last event)"""
 Found = tuple[int, int, int]
 """A match: (number of the first event, last node, the transition by which the current event follows, or IGNORED)"""
-Change = tuple[int, list[Run], "Outcome | list[Outcome]"]
-"""A state, its runs, and what becomes of them: of all the same, or of each."""
 
 _start_of = itemgetter(2)
 _FEW = 8  # runs that are sorted in one by one
@@ -39,146 +37,142 @@ class RunsByStateNFA(NFA):
         return state.runs or None
 
     def process(self, state: NFAState, timestamps: list[int], values: list[Any]) -> int | None:
-        """Ask what becomes of the runs of each occupied state. Written out: it is the inner loop of CEP."""
-        roots, gates, per_run = self.decisions.roots, self.decisions.gates, self.decisions.per_run
-        start = self.automaton.start
-        runs = state.runs
+        """The inner loop of CEP: written out, with everything in local variables."""
+        runs, nodes, number = state.runs, state.nodes, state.next_number
+        decisions = self.decisions
+        roots, per_run = decisions.roots, decisions.per_run
+        start_state = self.automaton.start
+        start_root, start_per_run = roots[start_state], per_run[start_state]
+        window, limits = self.window, self.limits
         deadline, moment, every_event = self._deadline(state), NEVER, self.advances_before_every_event
         began: int | None = None
         value: Any
-        at: Any = gates[start]
-        try:
-            opens = repeat(True) if at is None else [at.call(value) for value in values]
-            for position, (timestamp, value, opened) in enumerate(zip(timestamps, values, opens, strict=False)):
-                if timestamp >= deadline and (timestamp != moment or every_event):
-                    deadline = self._pass_time(state, timestamp)
-                moment = timestamp
-                changes: list[Change] = []
-                for occupied, here in runs.items():
-                    at = gates[occupied]
-                    if at is not None and not at.call(value):
+        for position, value in enumerate(values):
+            timestamp = timestamps[position]
+            if timestamp >= deadline and (timestamp != moment or every_event):
+                state.next_number = number
+                self.advance_time(state, timestamp)
+                deadline = self._deadline(state)
+            moment = timestamp
+            truth: dict[int, bool] = {}
+            event = number
+            arrivals: dict[int, list[Run]] | None = None
+            found: list[Found] | None = None
+            left: list[int] | None = None
+            at: Any
+
+            for occupied, here in runs.items():
+                if per_run[occupied]:
+                    outcomes = [
+                        self.decide_for_run(state, roots[occupied], run[1], timestamp, value, truth) for run in here
+                    ]
+                    if all(outcome.idle for outcome in outcomes):
                         continue
-                    if per_run[occupied]:
-                        changes += self._decide_each(state, occupied, here, timestamp, value)
-                        continue
+                    staying: list[Run] = [run for run, outcome in zip(here, outcomes, strict=True) if outcome.stays]
+                    moving: Iterable[tuple[Run, Outcome]] = zip(here, outcomes, strict=True)
+                    if len(staying) < len(here):
+                        runs[occupied] = staying
+                        if not staying:
+                            left = [occupied] if left is None else [*left, occupied]
+                else:
                     at = roots[occupied]
                     while at.__class__ is Question:
-                        held = bool(at.call(value))
+                        held = truth.get(at.condition)
+                        if held is None:
+                            self.asked = at
+                            held = truth[at.condition] = True if at.call(value) else False
                         at = (at.yes if held else at.no) or at.answer(held=held)
-                    if not at.idle:
-                        changes.append((occupied, here, at))
-                at = roots[start]
-                if not opened:
-                    at = NOTHING
-                elif per_run[start]:
-                    at = self.decide_for_run(state, at, NO_NODE, timestamp, value)
-                while at.__class__ is Question:
-                    held = bool(at.call(value))
-                    at = (at.yes if held else at.no) or at.answer(held=held)
-                if changes or at.moves:
-                    if at.moves and began is None and timestamp > 0:
-                        began = position
-                    deadline = min(deadline, self._follow(state, changes, at, timestamp, value))
-        except Exception:
-            if at.__class__ is Question:
-                self.asked = at
-            raise
-        return began
-
-    def _pass_time(self, state: NFAState, timestamp: int) -> int:
-        """Drop what has timed out; returns the next moment at which something may."""
-        if timestamp >= self._deadline(state):  # the run that the last one was for may be gone
-            self.advance_time(state, timestamp)
-        return self._deadline(state)
-
-    def _decide_each(
-        self, state: NFAState, occupied: int, here: list[Run], timestamp: int, value: Any
-    ) -> list[Change]:
-        """The outcome of each run of a state, unless nothing happens to any of them."""
-        root = self.decisions.roots[occupied]
-        truth: dict[int, bool] = {}
-        outcomes = [self.decide_for_run(state, root, run[1], timestamp, value, truth) for run in here]
-        return [] if all(outcome.idle for outcome in outcomes) else [(occupied, here, outcomes)]
-
-    def _follow(self, state: NFAState, changes: list[Change], begin: Outcome, timestamp: int, value: Any) -> int:
-        """Let runs take their steps, and new ones begin. Returns the earliest moment at which one of them times out."""
-        runs, nodes = state.runs, state.nodes
-        event = number = state.next_number
-        arrivals: dict[int, list[Run]] = {}
-        found: list[Found] = []
-        for occupied, here, decided in changes:
-            each = decided if isinstance(decided, list) else repeat(decided)
-            for run, outcome in zip(here, each, strict=False):
-                for transition, target, completes in outcome.moves:
-                    node, moved = run[1], run
-                    if transition != IGNORED and target != NOWHERE:
-                        nodes[number] = (node, transition, event, timestamp, value)
-                        node, moved = number, (run[0], number, run[2], timestamp)
-                        number += 1
-                    if target != NOWHERE:
-                        if target in arrivals:
-                            arrivals[target].append(moved)
+                    if at.idle:
+                        continue
+                    if not at.stays:
+                        left = [occupied] if left is None else [*left, occupied]
+                    moving = [(run, at) for run in here]
+                if arrivals is None:
+                    arrivals = {}
+                for run, outcome in moving:
+                    for transition, target, completes in outcome.moves:
+                        if transition == IGNORED:
+                            moved, node = run, run[1]
+                        elif target == NOWHERE:
+                            node = run[1]
                         else:
-                            arrivals[target] = [moved]
-                    if completes:
-                        found.append((run[0], node, transition if target == NOWHERE else IGNORED))
-            self._keep(runs, occupied, here, decided)
-        for transition, target, completes in begin.moves:
-            node = NO_NODE
-            if target != NOWHERE:
-                nodes[number] = (NO_NODE, transition, event, timestamp, value)
-                node = number
-                number += 1
-                arrivals.setdefault(target, []).append((event, node, timestamp, timestamp))
-            if completes:
-                found.append((event, node, transition if target == NOWHERE else IGNORED))
-        state.changed = True
-        state.next_number = number if number > event else event + 1
-        if found:
-            self._emit(state, found, event, timestamp, value)
-        return self._arrive(runs, arrivals, timestamp + self.window if self.window else NEVER)
+                            node = number
+                            nodes[node] = (run[1], transition, event, timestamp, value)
+                            number += 1
+                            moved = (run[0], node, run[2], timestamp)
+                        if target != NOWHERE:
+                            if target in arrivals:
+                                arrivals[target].append(moved)
+                            else:
+                                arrivals[target] = [moved]
+                        if completes:
+                            follows = transition if target == NOWHERE else IGNORED
+                            if found is None:
+                                found = []
+                            found.append((run[0], node, follows))
 
-    def _keep(self, runs: dict[int, list[Run]], occupied: int, here: list[Run], decided: Outcome | list[Outcome]) -> None:
-        """The runs that stay where they were."""
-        if isinstance(decided, list):
-            staying = [run for run, outcome in zip(here, decided, strict=True) if outcome.stays]
-            if staying:
-                runs[occupied] = staying
+            at = start_root
+            if start_per_run:
+                at = self.decide_for_run(state, at, NO_NODE, timestamp, value, truth)
             else:
-                del runs[occupied]
-        elif not decided.stays:
-            del runs[occupied]
+                while at.__class__ is Question:
+                    held = truth.get(at.condition)
+                    if held is None:
+                        self.asked = at
+                        held = truth[at.condition] = True if at.call(value) else False
+                    at = (at.yes if held else at.no) or at.answer(held=held)
+            for transition, target, completes in at.moves:
+                if began is None and timestamp > 0:
+                    began = position
+                node = NO_NODE
+                if target != NOWHERE:
+                    node = number
+                    nodes[node] = (NO_NODE, transition, event, timestamp, value)
+                    number += 1
+                    moved = (event, node, timestamp, timestamp)
+                    if arrivals is None:
+                        arrivals = {target: [moved]}
+                    elif target in arrivals:
+                        arrivals[target].append(moved)
+                    else:
+                        arrivals[target] = [moved]
+                    if window and timestamp + window < deadline:
+                        deadline = timestamp + window
+                if completes:
+                    if found is None:
+                        found = []
+                    found.append((event, node, transition if target == NOWHERE else IGNORED))
 
-    def _arrive(self, runs: dict[int, list[Run]], arrivals: dict[int, list[Run]], soonest: int) -> int:
-        """Put runs into their new states."""
-        limits = self.limits
-        for target, new in arrivals.items():
-            if limits and target in limits:
-                soonest = min(soonest, min(run[3] for run in new) + limits[target])
-            here = runs.get(target)
-            if len(new) > 1:
-                new.sort()
-            if here is None:
-                runs[target] = new
-            elif here[-1] <= new[0]:
-                here.extend(new)
-            elif len(new) <= _FEW:
-                for run in new:
-                    insort(here, run)
-            else:
-                here.extend(new)
-                here.sort()
-        return soonest
-
-    def _emit(self, state: NFAState, found: list[Found], event: int, timestamp: int, value: Any) -> None:
-        """Matches in the order of their first events."""
-        if len(found) > 1:
-            found.sort(key=itemgetter(0))
-        for _, node, follows in found:
-            path = self.path(state, node)
-            if follows != IGNORED:
-                path.append((node, follows, event, timestamp, value))
-            self._on_match(path, timestamp, "complete match")
+            if left is not None:
+                for occupied in left:
+                    del runs[occupied]
+                state.changed = True
+            if arrivals:
+                state.changed = True
+                for target, new in arrivals.items():
+                    here = runs.get(target)
+                    if here is None:
+                        if len(new) > 1:
+                            new.sort()
+                        runs[target] = new
+                    elif here[-1] <= new[0] and len(new) == 1:
+                        here.append(new[0])
+                    else:
+                        _merge(here, new)
+                    if limits and target in limits:
+                        deadline = min(deadline, min(run[3] for run in new) + limits[target])
+            if found is not None:
+                if event == number:
+                    number += 1  # the number of the event is taken, though no node has it
+                if len(found) > 1:
+                    found.sort(key=itemgetter(0))
+                for _, node, follows in found:
+                    path = self.path(state, node)
+                    if follows != IGNORED:
+                        path.append((node, follows, event, timestamp, value))
+                    self._on_match(path, timestamp, "complete match")
+        state.next_number = number
+        return began
 
     # -- time ---------------------------------------------------------------------------------------------------
 
@@ -238,3 +232,17 @@ class RunsByStateNFA(NFA):
     def count_runs(self, state: NFAState) -> int:
         """In all states."""
         return sum(map(len, state.runs.values()))
+
+
+def _merge(here: list[Any], new: list[Run]) -> None:
+    """Add runs to those of a state, in order of their first events."""
+    new.sort()
+    if here[-1] <= new[0]:
+        here.extend(new)
+    elif len(new) <= _FEW:
+        for run in new:
+            insort(here, run)
+    else:
+        here.extend(new)
+        here.sort()
+
