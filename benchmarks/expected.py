@@ -23,6 +23,7 @@ _TABLE: dict[str, tuple[dict[str, float], float]] = {
     "spark-calls": ({"c": 1e3}, 1e4),
     "spark": ({"c": 5e3}, 2.5e4),
     "spark-20k": ({"c": 2e3}, 5e3),
+    "flink-java": ({}, 1e5),
     "bytewax": ({"a": 1e6, "b": 2e5, "c": 2e5, "e": 5e3}, 4e4),
     "pathway": ({"a": 1e5}, 5e4),
     "quix": ({"a": 3e4, "e": 200}, 1e4),

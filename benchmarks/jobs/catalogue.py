@@ -44,6 +44,7 @@ JOBS = {
         Job("e", "sliding windows of 60 s every 1 s", "windows", "build_sliding", group=_WINDOWS),
         Job("f", "session windows", "windows", "build_session", group=_WINDOWS),
         Job("g", "window join of two streams", "windows", "build_join", group=_WINDOWS),
+        Job("p", "pattern of three events within 10 s (CEP)", "pattern", group=_WINDOWS),
         Job("k", "Kafka, count by key, Kafka, exactly once", "kafka_count", uses_kafka=True, group="Connectors"),
         Job("n", "files, count in windows of 1 s, Parquet files", "files_count", uses_files=True, group="Connectors"),
         Job(

@@ -11,7 +11,7 @@ from benchmarks.systems.environment import BYTEWAX, PATHWAY, PYFLINK, QUIX, ROOT
 from penstock.spark.java import find_java
 
 _ALL = tuple(JOBS)
-_PYFLINK = tuple(name for name in JOBS if name not in {"g", "q8_co_group"})  # it has no joins of DataStreams
+_PYFLINK = tuple(name for name in JOBS if name not in {"g", "p", "q8_co_group"})  # no joins of DataStreams, no CEP
 _KAFKA = tuple(name for name, job in JOBS.items() if job.uses_kafka)
 # Jobs with connectors have drivers of their own.
 _KAFKA_DRIVERS = {"drive_flink": "drive_kafka", "drive_bytewax": "drive_bytewax_kafka"}
@@ -71,6 +71,7 @@ SYSTEMS = {
         System("pyflink", "pyflink", "default", _PYFLINK, environment=PYFLINK),
         System("pyflink-process", "pyflink", "process", _PYFLINK, environment=PYFLINK, variables=_WORKERS),
         System("pyflink-thread", "pyflink", "thread", _PYFLINK, environment=PYFLINK),
+        System("flink-java", "flink-java", "default", ("p",), "drive_java"),
         System("bytewax", "bytewax", "default", (*"abcdefgn", *_KAFKA), "drive_bytewax", BYTEWAX),
         System("quix", "quix", "default", (*"abcdef", *_KAFKA), "drive_quix", QUIX),
         System("pathway", "pathway", "default", tuple("adefgn"), "drive_pathway", PATHWAY),

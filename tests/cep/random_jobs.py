@@ -52,7 +52,9 @@ def _skippable(data):
 
 def _positive(rng, name, link, names, before, depth, limits):
     more = {}
-    quant = rng.choice((("one",), ("one",), ("one",), ("loop", 1), ("loop", 2), ("times", 2, 2), ("times", 1, 3), ("times", 0, 2)))
+    quant = rng.choice(
+        (("one",), ("one",), ("one",), ("loop", 1), ("loop", 2), ("times", 2, 2), ("times", 1, 3), ("times", 0, 2))
+    )
     if rng.random() < (0.15, 0.08, 0)[depth]:
         more["group"] = chain(rng, prefix=name, depth=depth + 1, limits=limits)
         if quant[0] == "loop" and all(map(_skippable, more["group"])):

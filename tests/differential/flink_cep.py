@@ -1,4 +1,4 @@
-"""Flink's own CEP as an oracle: a Java process that runs the jobs of `tests/cep/cep_jobs.py`, fetched with Maven."""
+"""Flink's own CEP as an oracle: a Java process that runs the jobs of `tests/cep/cep_jobs.py`."""
 
 import json
 import os
@@ -7,17 +7,7 @@ import tempfile
 from pathlib import Path
 from select import select
 
-from penstock.testing.kafka_broker import maven_jars
-
-VERSION = "2.3.0"
 _SOURCE = Path(__file__).parent / "java" / "CepOracle.java"
-_ARTIFACTS = [
-    ("org.apache.flink", "flink-cep", VERSION),
-    ("org.apache.flink", "flink-streaming-java", VERSION),
-    ("org.apache.flink", "flink-clients", VERSION),
-    ("org.apache.flink", f"flink-runtime:test-jar:tests:{VERSION}", ""),
-    ("com.fasterxml.jackson.core", "jackson-databind", "2.17.2"),
-]
 
 
 class FlinkCep:

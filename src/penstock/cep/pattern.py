@@ -257,13 +257,6 @@ class Pattern(Generic[T]):
     def get_after_match_skip_strategy(self) -> AfterMatchSkipStrategy:
         return self._after_match_skip_strategy
 
-    def to_svg(self) -> str:
-        """A picture of the states and transitions that the pattern is compiled to."""
-        from penstock.cep.nfa_compiler import NFACompiler
-        from penstock.runtime.cep.picture import nfa_svg
-
-        return nfa_svg(NFACompiler.compile(self))
-
     def __str__(self) -> str:
         from penstock.cep.description import describe
 

@@ -30,7 +30,7 @@ T = TypeVar("T")
 class IterativeCondition(Function, Generic[T]):
     """Accepts or rejects an event, and may ask what the partial match has taken before it.
 
-    A condition is called several times for one event, in an order that is not specified. Keep it free of side effects.
+    Implement ``filter(self, value, ctx)``. A condition is called several times for one event, in an order that is not specified. Keep it free of side effects.
     """
 
     class Context(ABC):
@@ -51,8 +51,8 @@ class IterativeCondition(Function, Generic[T]):
             """The clock in ms."""
 
     @abstractmethod
-    def filter(self, value: T, ctx: Context) -> bool:
-        """Whether the event is accepted."""
+    def filter(self, *args: Any, **kwargs: Any) -> bool:
+        """Whether the event is accepted: ``filter(self, value, ctx)``, of a simple condition ``filter(self, value)``."""
 
 
 class RichIterativeCondition(IterativeCondition[T]):
@@ -67,7 +67,7 @@ class SimpleCondition(IterativeCondition[T]):
     """
 
     @abstractmethod
-    def filter(self, value: T) -> bool:  # type: ignore[override]
+    def filter(self, value: T) -> bool:
         """Whether the event is accepted."""
 
     @staticmethod

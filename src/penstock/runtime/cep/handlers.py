@@ -125,4 +125,5 @@ def _call_of(function: Any, kind: type[Function], method: str, caller: str) -> C
     if isinstance(function, Function) or is_class or not callable(function):
         hint = " (make an object of the class)" if is_class else ""
         raise InvalidProgramError(f"{caller}() takes a {kind.__name__} or a function, got {shorten(function)}{hint}")
-    return function
+    plain: Callable[..., Any] = function
+    return plain
