@@ -17,15 +17,25 @@ __all__ = [
     "PartitionAlreadyExistsException",
     "PartitionNotExistException",
     "PartitionSpecInvalidException",
+    "SqlParserException",
     "TableAlreadyExistException",
     "TableException",
     "TableNotExistException",
     "TableNotPartitionedException",
+    "ValidationException",
 ]
 
 
 class TableException(PenstockError):
     """Something is wrong with a table program."""
+
+
+class ValidationException(PenstockError):
+    """A table program does not make sense: an unknown name, wrong types, a missing key or time attribute."""
+
+
+class SqlParserException(PenstockError):
+    """A text is no SQL statement."""
 
 
 class CatalogException(PenstockError):

@@ -7,7 +7,10 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.core.table.arrow import arrow_type, python_values, to_column
+from penstock.core.table.functions import FunctionContext
+from penstock.runtime.operator import OperatorContext
 from penstock.runtime.table.expressions import Evaluate, Rows, UserCall, Value, as_column, evaluator
+from penstock.runtime.user_errors import user_error
 
 
 def compile_user_call(call: UserCall) -> Evaluate:
@@ -38,3 +41,21 @@ def _compile_pandas(call: UserCall, operands: list[tuple[Evaluate, Any]]) -> Eva
         return pa.Array.from_pandas(result, type=type_)
 
     return evaluate
+
+
+def open_functions(functions: list[Any], context: OperatorContext) -> None:
+    """Call `open` of every function before the first row (T102)."""
+    for function in functions:
+        try:
+            function.open(FunctionContext(context.runtime_context))
+        except Exception as error:
+            raise user_error(context, error, "open") from None
+
+
+def close_functions(functions: list[Any], context: OperatorContext) -> None:
+    """Call `close` of every function at the end (T102)."""
+    for function in functions:
+        try:
+            function.close()
+        except Exception as error:
+            raise user_error(context, error, "close") from None

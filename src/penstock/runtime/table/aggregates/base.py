@@ -133,9 +133,7 @@ class RowAggregate(Aggregate):
 
     def scan(self, batch: AggregateInput, fields: list[Any]) -> AggregateScan:
         """Row after row, key after key."""
-        rows = list(zip(*(self.arguments(column) for column in batch.arguments), strict=True))
-        if not batch.arguments:
-            rows = [()] * batch.segments.rows
+        rows = self.rows(batch.arguments, batch.segments.rows)
         signs = [1] * len(rows) if batch.signs is None else batch.signs.to_pylist()
         counts = None if batch.mask is None else batch.mask.to_pylist()
         initial, running, final = [], [], []
@@ -158,8 +156,12 @@ class RowAggregate(Aggregate):
         """The results of accumulators."""
         return self.column([self.value(self.create() if known is None else known) for known in fields[0]])
 
+    def rows(self, columns: list[pa.Array], count: int) -> list[tuple[Any, ...]]:
+        """The arguments of every row as Python objects."""
+        return list(zip(*map(self.arguments, columns), strict=True)) if columns else [()] * count
+
     def arguments(self, column: pa.Array) -> list[Any]:
-        """The values of an argument as Python objects."""
+        """The values of one argument as Python objects."""
         return list(column.to_pylist())
 
     def column(self, values: list[Any]) -> pa.Array:

@@ -28,7 +28,8 @@ class CountAggregate(ColumnAggregate):
         """A running sum of ones."""
         mask = batch.mask
         for column in batch.arguments:
-            mask = batch.counted(column) if mask is batch.mask else pc.and_(mask, column.is_valid())
+            if column.null_count:
+                mask = column.is_valid() if mask is None else pc.and_(mask, column.is_valid())
         return [batch.segments.running_sum(batch.deltas(mask), initial[0])]
 
     def finish(self, fields: list[pa.Array]) -> pa.Array:
@@ -93,6 +94,14 @@ class SumAggregate(ColumnAggregate):
         if not self.decimal and not self.floating:
             total = (total + 2**63) % 2**64 - 2**63
         return (total, left[1] + right[1])
+
+
+class Sum0Aggregate(SumAggregate):
+    """The sum, 0 for nothing: what COUNT of counts becomes."""
+
+    def finish(self, fields: list[pa.Array]) -> pa.Array:
+        """The sum."""
+        return wrapped(fields[0], self.result_type)
 
 
 class AvgAggregate(SumAggregate):

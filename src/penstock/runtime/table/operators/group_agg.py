@@ -59,6 +59,7 @@ class GroupAggFunction(TableOperator):
         emits_update_before: bool = True,
         mini_batch: bool = False,
         always_emits: bool = False,
+        emits_default: bool = False,
     ) -> None:
         self.keys = list(keys)
         self.calls = list(calls)
@@ -67,6 +68,9 @@ class GroupAggFunction(TableOperator):
         self.mini_batch = mini_batch
         self.always_emits = always_emits
         """Whether results that have not changed are emitted, which state TTL downstream needs (T51)."""
+        self.emits_default = emits_default
+        """Whether a batch job without any row has one result (T53)."""
+        self._emitted_results = False
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         """Register the state: the number of rows, then the fields of every aggregate."""
@@ -210,13 +214,21 @@ class GroupAggFunction(TableOperator):
             return
         rows = self._state.all_rows()
         if not rows.list:
+            if self.emits_default and not self._emitted_results:
+                self._emit_default()
             return
+        self._emitted_results = True
         fields = self._state.gather(rows)
         results = [call.aggregate.results(fields[place]) for call, place in zip(self.calls, self._places, strict=True)]
         keys = [self._state.keys_by_row[row] for row in rows.list]
         columns = [*key_columns_of(keys, self._key_types), *results]
         self.emit(ColumnBatch(pa.RecordBatch.from_arrays(columns, schema=self.schema)))
         self._state.remove(rows.list)
+
+    def _emit_default(self) -> None:
+        self._emitted_results = True
+        results = [call.aggregate.results([[value] for value in call.aggregate.empty]) for call in self.calls]
+        self.emit(ColumnBatch(pa.RecordBatch.from_arrays(results, schema=self.schema)))
 
 
 def interleaved(first: pa.BooleanArray, second: pa.BooleanArray) -> pa.Int64Array:

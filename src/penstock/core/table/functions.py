@@ -1,0 +1,156 @@
+"""User-defined functions: what user code implements (T100 to T105)."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, TypeVar
+
+from penstock.core.table.types import DataType
+
+__all__ = [
+    "AggregateFunction",
+    "AsyncScalarFunction",
+    "FunctionContext",
+    "ImperativeAggregateFunction",
+    "ScalarFunction",
+    "TableAggregateFunction",
+    "TableFunction",
+    "UserDefinedFunction",
+]
+
+ACC = TypeVar("ACC")
+T = TypeVar("T")
+
+
+class FunctionContext:
+    """What ``open`` gets: metrics, files, parameters of the job."""
+
+    def __init__(self, runtime_context: Any = None, job_parameters: dict[str, str] | None = None) -> None:
+        self._runtime_context = runtime_context
+        self._parameters = job_parameters or {}
+
+    def get_metric_group(self) -> Any:
+        """Metrics of the operator."""
+        return self._runtime_context.get_metrics_group()
+
+    def get_job_parameter(self, key: str, default_value: str) -> str:
+        """A global job parameter."""
+        known = self._parameters
+        if self._runtime_context is not None and not known:
+            known = self._runtime_context.get_job_parameters()
+        return known.get(key, default_value)
+
+
+class UserDefinedFunction(ABC):
+    """Base of all user-defined functions."""
+
+    def open(self, function_context: FunctionContext) -> None:
+        """Called once before the first row."""
+        return
+
+    def close(self) -> None:
+        """Called once at the end."""
+        return
+
+    def is_deterministic(self) -> bool:
+        """Whether equal arguments always give equal results."""
+        return True
+
+
+class ScalarFunction(UserDefinedFunction):
+    """One value for each row."""
+
+    @abstractmethod
+    def eval(self, *args: Any) -> Any:
+        """The value."""
+
+
+class AsyncScalarFunction(UserDefinedFunction):
+    """One value for each row, computed by a coroutine."""
+
+    @abstractmethod
+    async def eval(self, *args: Any) -> Any:
+        """The value."""
+
+
+class TableFunction(UserDefinedFunction):
+    """Any number of rows for each row."""
+
+    @abstractmethod
+    def eval(self, *args: Any) -> Any:
+        """Yields rows."""
+
+
+class ImperativeAggregateFunction(UserDefinedFunction, Generic[T, ACC]):
+    """Base of aggregate functions."""
+
+    @abstractmethod
+    def create_accumulator(self) -> ACC:
+        """An accumulator that has seen nothing."""
+
+    @abstractmethod
+    def accumulate(self, accumulator: ACC, *args: Any) -> None:
+        """Add a row."""
+
+    def retract(self, accumulator: ACC, *args: Any) -> None:
+        """Take a row away: needed if the input is updated."""
+        raise NotImplementedError(f"{type(self).__name__} has no retract(): its input is updated, so it needs one")
+
+    def merge(self, accumulator: ACC, accumulators: Iterable[ACC]) -> None:
+        """Take other accumulators in: needed for session windows."""
+        raise NotImplementedError(f"{type(self).__name__} has no merge(): session windows need one")
+
+    def get_result_type(self) -> DataType | str:
+        """The type of the result."""
+        raise NotImplementedError(f"{type(self).__name__} has no get_result_type(): give result_type to udaf()")
+
+    def get_accumulator_type(self) -> DataType | str:
+        """The type of the accumulator."""
+        raise NotImplementedError(f"{type(self).__name__} has no get_accumulator_type()")
+
+
+class AggregateFunction(ImperativeAggregateFunction[T, ACC]):
+    """One value for a group of rows."""
+
+    @abstractmethod
+    def get_value(self, accumulator: ACC) -> T:
+        """The value."""
+
+
+class TableAggregateFunction(ImperativeAggregateFunction[T, ACC]):
+    """Any number of rows for a group of rows."""
+
+    @abstractmethod
+    def emit_value(self, accumulator: ACC) -> Iterable[T]:
+        """Yields all rows of the group."""
+
+
+class DelegatingScalarFunction(ScalarFunction):
+    """A plain function as a scalar function."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        if inspect.isgeneratorfunction(function):
+            raise TypeError("a scalar function returns one value: use udtf() for one that yields rows")
+
+    def eval(self, *args: Any) -> Any:
+        """Call it."""
+        return self.function(*args)
+
+
+class DelegatingTableFunction(TableFunction):
+    """A plain function as a table function."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def eval(self, *args: Any) -> Any:
+        """Call it."""
+        return self.function(*args)
+
+
+def argument_count(function: Callable[..., Any]) -> Sequence[str]:
+    """The names of the parameters of a function."""
+    return list(inspect.signature(function).parameters)

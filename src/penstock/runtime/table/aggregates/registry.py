@@ -1,0 +1,101 @@
+"""The registry of aggregate functions: which arguments they take, what they give, which form runs.
+
+To add one, register a definition in a module that is listed in `MODULES`:
+
+    @aggregate("LISTAGG", gives=lambda types: STRING if is_character(types[0]) else None)
+    def listagg(request):
+        return ListAggWithRetract(...) if request.retracts else ListAgg(...)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.core.table.arrow import arrow_type
+from penstock.core.table.types import DataType
+from penstock.runtime.table.aggregates.base import Aggregate
+
+MODULES = ("builtin", "values")
+"""Modules of this package that register aggregate functions."""
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateRequest:
+    """What an aggregate is made for."""
+
+    types: tuple[DataType, ...]
+    result: DataType
+    retracts: bool
+    """Whether rows may be taken away."""
+    options: tuple[Any, ...] = ()
+
+    @property
+    def argument(self) -> pa.DataType:
+        """The column type of the first argument."""
+        return arrow_type(self.types[0])
+
+    @property
+    def result_type(self) -> pa.DataType:
+        """The column type of the result."""
+        return arrow_type(self.result)
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateDefinition:
+    """A named aggregate function."""
+
+    name: str
+    gives: Callable[[Sequence[DataType]], DataType | None]
+    create: Callable[[AggregateRequest], Aggregate]
+    arguments: tuple[int, int] = (1, 1)
+    """The least and the largest number of arguments."""
+    default: Any = None
+    """The result for no rows: what a global aggregate of nothing has in batch mode."""
+
+    def result_type(self, types: Sequence[DataType]) -> DataType | None:
+        """The type of the result; None if the arguments do not fit."""
+        least, most = self.arguments
+        return self.gives(types) if least <= len(types) <= most else None
+
+
+_definitions: dict[str, AggregateDefinition] = {}
+
+
+def aggregate(
+    name: str, *aliases: str, gives: Callable[[Sequence[DataType]], DataType | None], **options: Any
+) -> Callable[[Callable[[AggregateRequest], Aggregate]], Callable[[AggregateRequest], Aggregate]]:
+    """Register an aggregate function; the decorated function makes it for a request."""
+
+    def decorate(create: Callable[[AggregateRequest], Aggregate]) -> Callable[[AggregateRequest], Aggregate]:
+        for one in (name, *aliases):
+            if one in _definitions:
+                raise ValueError(f"aggregate function {one} is registered twice")
+            _definitions[one] = AggregateDefinition(name, gives, create, **options)
+        return create
+
+    return decorate
+
+
+@cache
+def load_aggregates() -> None:
+    """Import all modules that register aggregate functions."""
+    for module in MODULES:
+        import_module(f"penstock.runtime.table.aggregates.{module}")
+
+
+def find_aggregate(name: str) -> AggregateDefinition | None:
+    """The function of that name, whatever its case, or None."""
+    load_aggregates()
+    return _definitions.get(name.upper())
+
+
+def aggregate_names() -> list[str]:
+    """All names, sorted."""
+    load_aggregates()
+    return sorted(_definitions)

@@ -1,0 +1,118 @@
+"""Aggregates that must know all their values, because any of them may be taken away (T55), and DISTINCT (T56)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.runtime.table.aggregates.base import Aggregate, AggregateInput, AggregateScan, RowAggregate
+from penstock.runtime.table.aggregates.numeric import stored_type
+from penstock.runtime.table.keys import key_values
+
+
+class ExtremeWithRetract(RowAggregate):
+    """MIN or MAX; the accumulator is the multiset of values and the present result."""
+
+    def __init__(self, argument: pa.DataType, *, largest: bool) -> None:
+        self.result_type = argument
+        self.stored = stored_type(argument)
+        self.largest = largest
+
+    def create(self) -> Any:
+        """No values."""
+        return [{}, None]
+
+    def arguments(self, column: pa.Array) -> list[Any]:
+        """Values in their stored form."""
+        return list(column.cast(self.stored).to_pylist())
+
+    def accumulate(self, accumulator: Any, *values: Any) -> None:
+        """Count a value."""
+        counts, extreme = accumulator
+        (value,) = values
+        if value is None:
+            return
+        counts[value] = counts.get(value, 0) + 1
+        if extreme is None or (value > extreme if self.largest else value < extreme):
+            accumulator[1] = value
+
+    def retract(self, accumulator: Any, *values: Any) -> None:
+        """Take a value away; if it was the last of the extreme ones, look for the next."""
+        counts, extreme = accumulator
+        (value,) = values
+        if value is None or value not in counts:
+            return
+        if counts[value] > 1:
+            counts[value] -= 1
+            return
+        del counts[value]
+        if value == extreme:
+            accumulator[1] = (max(counts) if self.largest else min(counts)) if counts else None
+
+    def value(self, accumulator: Any) -> Any:
+        """The extreme value."""
+        return accumulator[1]
+
+    def column(self, values: list[Any]) -> pa.Array:
+        """Results as a column."""
+        return pa.array(values, self.stored).cast(self.result_type)
+
+    def merge(self, left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
+        """All values of both."""
+        merged = left[0] or self.create()
+        for value, count in (right[0] or self.create())[0].items():
+            merged[0][value] = merged[0].get(value, 0) + count
+        if merged[0]:
+            merged[1] = max(merged[0]) if self.largest else min(merged[0])
+        return (merged,)
+
+
+class DistinctAggregate(Aggregate):
+    """Another aggregate over the distinct values of its arguments: their counts are kept beside its accumulator."""
+
+    def __init__(self, inner: Aggregate) -> None:
+        self.inner = inner
+        self.fields = (None, *inner.fields)
+        self.empty = (None, *inner.empty)
+        self.result_type = inner.result_type
+
+    def scan(self, batch: AggregateInput, fields: list[Any]) -> AggregateScan:
+        """Only the first row of a value is added, only the last one taken away."""
+        rows = list(zip(*map(key_values, batch.arguments), strict=True))
+        signs = [1] * len(rows) if batch.signs is None else batch.signs.to_pylist()
+        counts = [True] * len(rows) if batch.mask is None else batch.mask.to_pylist()
+        matters: list[bool] = []
+        final: list[dict[Any, int]] = []
+        for known, start, end in batch.segments.slices(fields[0]):
+            seen: dict[Any, int] = {} if known is None else known
+            matters += [
+                counts[position] and _changes(seen, rows[position], signs[position]) for position in range(start, end)
+            ]
+            final.append(seen)
+        mask = pa.array(matters, pa.bool_())
+        inner = AggregateInput(batch.segments, batch.arguments, batch.signs, mask)
+        scan = self.inner.scan(inner, fields[1:])
+        return AggregateScan(scan.initial, scan.running, [final, *scan.fields])
+
+    def results(self, fields: list[Any]) -> pa.Array:
+        """Those of the other aggregate."""
+        return self.inner.results(fields[1:])
+
+    def merge(self, left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Values that only one of the two has seen count once: those of the other are added one by one."""
+        raise NotImplementedError("DISTINCT aggregates of sessions are merged row by row")
+
+
+def _changes(seen: dict[Any, int], row: tuple[Any, ...], sign: int) -> bool:
+    """Whether the row is the first or the last of its value."""
+    if any(value is None for value in row):
+        return False
+    before = seen.get(row, 0)
+    if sign > 0:
+        seen[row] = before + 1
+        return before == 0
+    if before <= 1:
+        return seen.pop(row, None) is not None
+    seen[row] = before - 1
+    return False

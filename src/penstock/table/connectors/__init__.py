@@ -1,0 +1,1 @@
+"""Connectors of tables: one module for each, registered by `connector`."""

@@ -1,0 +1,94 @@
+"""In which mode tables are run."""
+
+from __future__ import annotations
+
+from penstock.common.configuration import Configuration
+
+__all__ = ["EnvironmentSettings"]
+
+
+class EnvironmentSettings:
+    """Streaming or batch mode, and the configuration."""
+
+    def __init__(
+        self, *, streaming: bool = True, configuration: Configuration | None = None, catalog: str = "default_catalog",
+        database: str = "default_database",
+    ) -> None:  # fmt: skip
+        self._streaming = streaming
+        self._configuration = Configuration() if configuration is None else configuration
+        self._catalog = catalog
+        self._database = database
+
+    @staticmethod
+    def new_instance() -> Builder:
+        """A builder."""
+        return Builder()
+
+    @staticmethod
+    def in_streaming_mode() -> EnvironmentSettings:
+        """Streaming mode, the default."""
+        return EnvironmentSettings()
+
+    @staticmethod
+    def in_batch_mode() -> EnvironmentSettings:
+        """Batch mode."""
+        return EnvironmentSettings(streaming=False)
+
+    def is_streaming_mode(self) -> bool:
+        return self._streaming
+
+    def get_configuration(self) -> Configuration:
+        return self._configuration
+
+    def get_built_in_catalog_name(self) -> str:
+        return self._catalog
+
+    def get_built_in_database_name(self) -> str:
+        return self._database
+
+
+class Builder:
+    """Collects settings."""
+
+    def __init__(self) -> None:
+        self._streaming = True
+        self._configuration: Configuration | None = None
+        self._catalog = "default_catalog"
+        self._database = "default_database"
+
+    def in_streaming_mode(self) -> Builder:
+        """Streaming mode."""
+        self._streaming = True
+        return self
+
+    def in_batch_mode(self) -> Builder:
+        """Batch mode."""
+        self._streaming = False
+        return self
+
+    def with_configuration(self, config: Configuration) -> Builder:
+        """Options."""
+        self._configuration = config
+        return self
+
+    def with_built_in_catalog_name(self, built_in_catalog_name: str) -> Builder:
+        """The name of the first catalog."""
+        self._catalog = built_in_catalog_name
+        return self
+
+    def with_built_in_database_name(self, built_in_database_name: str) -> Builder:
+        """The name of its database."""
+        self._database = built_in_database_name
+        return self
+
+    def build(self) -> EnvironmentSettings:
+        """The settings."""
+        return EnvironmentSettings(
+            streaming=self._streaming,
+            configuration=self._configuration,
+            catalog=self._catalog,
+            database=self._database,
+        )
+
+
+EnvironmentSettings.Builder = Builder  # type: ignore[attr-defined]

@@ -1,0 +1,1 @@
+"""From unresolved expressions and relations to transformations."""

@@ -1,0 +1,241 @@
+"""Building relations: every method checks its arguments and returns a new node (Flink's OperationTreeBuilder)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from penstock.core.table.type_rules import common_type
+from penstock.core.table.types import BooleanType, DataType
+from penstock.runtime.table.aggregates.registry import find_aggregate
+from penstock.runtime.table.expressions import Call, Constant, Expr, InputRef
+from penstock.table.plan import ast
+from penstock.table.plan.bind import Binder, cast_to, constant
+from penstock.table.plan.nodes.aggregate import AggregateRel, AggregateSpec
+from penstock.table.plan.nodes.base import Field, Rel, TimeAttribute
+from penstock.table.plan.nodes.relational import FilterRel, ProjectRel, UnionRel
+from penstock.table.plan.scope import Scope
+from penstock.util.exceptions import ValidationException
+
+
+def project(rel: Rel, expressions: Sequence[Expr], names: Sequence[str]) -> Rel:
+    """Computed columns; a plain reference to a time attribute stays one (T41)."""
+    fields = []
+    for expr, name in zip(expressions, names, strict=True):
+        time = rel.fields[expr.index].time if isinstance(expr, InputRef) else None
+        if isinstance(expr, Call) and expr.function == "PROCTIME":
+            time = TimeAttribute.PROCTIME
+        fields.append(Field(name, expr.type, time))
+    if isinstance(rel, ProjectRel) and all(isinstance(expr, InputRef) for expr in expressions):
+        inner = [rel.expressions[expr.index] for expr in expressions if isinstance(expr, InputRef)]
+        return ProjectRel(tuple(fields), rel.input, tuple(inner))
+    return ProjectRel(tuple(fields), rel, tuple(expressions))
+
+
+def keep_columns(rel: Rel, columns: Sequence[int], names: Sequence[str] | None = None) -> Rel:
+    """Some columns of a relation."""
+    refs = [InputRef(rel.fields[index].type, index) for index in columns]
+    return project(rel, refs, names or [rel.fields[index].name for index in columns])
+
+
+def rename(rel: Rel, names: Sequence[str]) -> Rel:
+    """The same columns with other names."""
+    if list(names) == rel.names:
+        return rel
+    if isinstance(rel, ProjectRel):
+        return replace(rel, fields=tuple(replace(one, name=name) for one, name in zip(rel.fields, names, strict=True)))
+    return keep_columns(rel, range(len(rel.fields)), names)
+
+
+def filter_rows(rel: Rel, condition: Expr) -> Rel:
+    """Rows for which a condition is TRUE."""
+    if isinstance(condition, Constant) and condition.value is True:
+        return rel
+    return FilterRel(rel.fields, rel, condition)
+
+
+def union_all(branches: Sequence[Rel], what: str = "UNION") -> Rel:
+    """UNION ALL; columns get their common types (T23)."""
+    counts = {len(branch.fields) for branch in branches}
+    if len(counts) > 1:
+        raise ValidationException(f"Column count mismatch in {what}")
+    types: list[DataType] = []
+    for position, columns in enumerate(zip(*(branch.fields for branch in branches), strict=True)):
+        joined = common_type([one.type for one in columns])
+        if joined is None:
+            raise ValidationException(
+                f"Type mismatch in column {position + 1} of {what}: {', '.join(str(one.type) for one in columns)}"
+            )
+        types.append(joined)
+    aligned = [cast_columns(branch, types) for branch in branches]
+    fields = []
+    for columns, type_ in zip(zip(*(branch.fields for branch in aligned), strict=True), types, strict=True):
+        same = len({one.time for one in columns}) == 1
+        fields.append(Field(columns[0].name, type_, columns[0].time if same else None))
+    flat: list[Rel] = []
+    for branch in aligned:
+        flat += branch.branches if isinstance(branch, UnionRel) else [branch]
+    return UnionRel(tuple(fields), tuple(flat))
+
+
+def cast_columns(rel: Rel, types: Sequence[DataType], names: Sequence[str] | None = None) -> Rel:
+    """The columns in other types."""
+    if all(one.type.same_type(type_) for one, type_ in zip(rel.fields, types, strict=True)):
+        return rel if names is None else rename(rel, names)
+    refs = [InputRef(one.type, index) for index, one in enumerate(rel.fields)]
+    return project(rel, [cast_to(ref, type_) for ref, type_ in zip(refs, types, strict=True)], names or rel.names)
+
+
+def distinct(rel: Rel) -> Rel:
+    """Every row once."""
+    return AggregateRel(rel.fields, rel, tuple(range(len(rel.fields))), ())
+
+
+# -- aggregates -------------------------------------------------------------------------------------------------------
+
+
+def is_aggregate_call(node: ast.Node, binder: Binder) -> bool:
+    """Whether a node is a call of an aggregate function."""
+    match node:
+        case ast.FunctionCall():
+            if find_aggregate(node.name) is not None:
+                return True
+            user = binder.user_functions(node.name)
+            return user is not None and user.is_aggregate
+        case ast.UserFunctionCall():
+            return bool(node.function.is_aggregate)
+    return False
+
+
+def has_aggregate(node: ast.Node, binder: Binder) -> bool:
+    """Whether there is an aggregate call in an expression, outside of OVER and subqueries."""
+    if isinstance(node, (ast.Over, ast.Subquery)):
+        return False
+    return is_aggregate_call(node, binder) or any(has_aggregate(child, binder) for child in ast.children(node))
+
+
+class AggregateBuilder:
+    """GROUP BY: collects aggregate calls of the expressions behind it, and binds these over the result."""
+
+    def __init__(
+        self,
+        rel: Rel,
+        scope: Scope,
+        binder: Binder,
+        keys: Sequence[Expr],
+        key_names: Sequence[str],
+        meanings: Sequence[Expr] | None = None,
+    ) -> None:
+        self._rel = rel
+        self._meanings = list(keys if meanings is None else meanings)
+        """What each key is in terms of the input; differs from the key only for grouping sets."""
+        self._scope = scope
+        self._binder = binder
+        self.keys = list(keys)
+        self.key_names = list(key_names)
+        self._columns: list[Expr] = list(keys)
+        self._calls: list[AggregateSpec] = []
+        self._inner = Binder(binder.user_functions, None, list(binder.intercept))
+
+    def outer_binder(self) -> Binder:
+        """Binds expressions over the result: keys and aggregates are columns of it."""
+        return Binder(self._binder.user_functions, self._binder.subqueries, [self._intercept])
+
+    def _intercept(self, node: ast.Node, scope: Scope) -> Expr | None:
+        if isinstance(node, (ast.Literal, ast.Named, ast.Subquery)):
+            return None
+        if is_aggregate_call(node, self._binder):
+            return self._aggregate(node)
+        if has_aggregate(node, self._binder):
+            return None
+        try:
+            bound = self._inner.bind(node, self._scope)
+        except ValidationException:
+            if isinstance(node, ast.Ref):
+                raise
+            return None
+        for index, meaning in enumerate(self._meanings):
+            if bound == meaning:
+                return InputRef(self.keys[index].type, index)
+        if isinstance(node, ast.Ref):
+            raise ValidationException(f"Expression '{node}' is not being grouped")
+        return None
+
+    def _aggregate(self, node: ast.Node) -> Expr:
+        assert isinstance(node, (ast.FunctionCall, ast.UserFunctionCall))
+        arguments = [one for one in node.arguments if not isinstance(one, ast.Star)]
+        bound = self._inner.bind_all(arguments, self._scope)
+        condition = None
+        if node.filter is not None:
+            condition = self._column(self._inner.condition(node.filter, self._scope, "FILTER"))
+        function: Any
+        if isinstance(node, ast.FunctionCall) and find_aggregate(node.name) is not None:
+            definition = find_aggregate(node.name)
+            assert definition is not None
+            function, result = definition.name, definition.result_type([one.type for one in bound])
+            if result is None:
+                types = ", ".join(f"<{one.type}>" for one in bound)
+                raise ValidationException(f"Cannot apply '{function}' to arguments of type '{function}({types})'")
+        else:
+            function = (
+                node.function if isinstance(node, ast.UserFunctionCall) else self._binder.user_functions(node.name)
+            )
+            result = function.result_type
+        if not self.keys:
+            result = result.nullable() if function != "COUNT" else result
+        columns = tuple(self._column(one) for one in bound)
+        options = node.options if isinstance(node, ast.FunctionCall) else ()
+        spec = AggregateSpec(function, columns, result, node.distinct and bool(bound), condition, options)
+        if spec not in self._calls:
+            self._calls.append(spec)
+        return InputRef(result, len(self.keys) + self._calls.index(spec))
+
+    def _column(self, expr: Expr) -> int:
+        """The place of an expression in the projection in front of the aggregate."""
+        if expr not in self._columns[len(self.keys) :] and expr not in self.keys:
+            self._columns.append(expr)
+        return self._columns.index(expr)
+
+    def build(self) -> Rel:
+        """The aggregate; call it when all expressions are bound."""
+        names = [f"$f{index}" for index in range(len(self._columns))]
+        source = project(self._rel, self._columns, names)
+        fields = [
+            Field(name, key.type, source.fields[index].time)
+            for index, (name, key) in enumerate(zip(self.key_names, self.keys, strict=True))
+        ]
+        fields += [Field(f"EXPR${index}", call.type) for index, call in enumerate(self._calls)]
+        return AggregateRel(tuple(fields), source, tuple(range(len(self.keys))), tuple(self._calls))
+
+
+def always_true(expr: Expr) -> bool:
+    """Whether a condition is the constant TRUE."""
+    return isinstance(expr, Constant) and expr.value is True and isinstance(expr.type, BooleanType)
+
+
+def by_name(
+    rel: Rel, wanted: Sequence[tuple[str, DataType]], columns: Sequence[str] | None, partition: dict[str, Any]
+) -> Rel:
+    """The columns of INSERT INTO t (a, b) in the order of the table; those that are missing are NULL (T123)."""
+    names = [name for name, _ in wanted]
+    given = [name for name in names if name not in partition] if columns is None else list(columns)
+    for name in (*given, *partition):
+        if name not in names:
+            raise ValidationException(f"Unknown target column '{name}'")
+    if len(given) != len(rel.fields):
+        raise ValidationException(
+            f"Number of INSERT target columns ({len(given)}) does not equal number of source items ({len(rel.fields)})"
+        )
+    expressions: list[Expr] = []
+    for name, type_ in wanted:
+        if name in partition:
+            expressions.append(cast_to(constant(partition[name]), type_))
+        elif name in given:
+            index = given.index(name)
+            expressions.append(InputRef(rel.fields[index].type, index))
+        elif not type_.is_nullable:
+            raise ValidationException(f"Column '{name}' has no default value and does not allow NULLs")
+        else:
+            expressions.append(Constant(type_, None))
+    return project(rel, expressions, names)

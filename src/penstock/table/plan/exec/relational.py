@@ -1,0 +1,47 @@
+"""Calc, union, watermark assigner."""
+
+from __future__ import annotations
+
+from penstock.graph.transformation import Transformation, UnionTransformation
+from penstock.runtime.table.operators.calc import Calc
+from penstock.runtime.table.operators.watermark_assigner import WatermarkAssignerOperator
+from penstock.table.plan.exec.registry import translates
+from penstock.table.plan.nodes.relational import FilterRel, ProjectRel, UnionRel, WatermarkRel
+from penstock.table.plan.planner import Planner
+
+
+@translates(ProjectRel)
+def translate_project(planner: Planner, rel: ProjectRel, update_before: bool) -> Transformation:
+    """A projection, together with a filter below it."""
+    condition, source_rel = None, rel.input
+    if isinstance(source_rel, FilterRel):
+        condition = source_rel.condition
+        (source,) = planner.inputs(source_rel, planner.changelog(source_rel).updates)
+    else:
+        (source,) = planner.inputs(rel, update_before)
+    operator = Calc(condition, rel.expressions, rel.schema(), planner.context())
+    return planner.one_input(source, operator, "Calc", rel.describe())
+
+
+@translates(FilterRel)
+def translate_filter(planner: Planner, rel: FilterRel, update_before: bool) -> Transformation:
+    """A filter alone."""
+    (source,) = planner.inputs(rel, update_before)
+    return planner.one_input(source, Calc(rel.condition, None, rel.schema(), planner.context()), "Calc", rel.describe())
+
+
+@translates(UnionRel)
+def translate_union(planner: Planner, rel: UnionRel, update_before: bool) -> Transformation:
+    """Several streams read as one."""
+    return UnionTransformation(name="Union", streams=planner.inputs(rel, update_before))
+
+
+@translates(WatermarkRel)
+def translate_watermarks(planner: Planner, rel: WatermarkRel, update_before: bool) -> Transformation:
+    """Watermarks from a column."""
+    (source,) = planner.inputs(rel, update_before)
+    if planner.settings.batch:
+        return source
+    settings = planner.settings
+    operator = WatermarkAssignerOperator(rel.column, rel.expression, settings.watermark_interval, planner.context())
+    return planner.one_input(source, operator, "WatermarkAssigner", rel.describe())

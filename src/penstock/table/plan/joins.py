@@ -1,0 +1,91 @@
+"""Building joins: conditions, USING, outer joins (T70 to T74)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.core.table.types import BooleanType
+from penstock.runtime.table.expressions import Call, Constant, Expr, InputRef
+from penstock.table.plan import ast, build
+from penstock.table.plan.bind import Binder
+from penstock.table.plan.nodes.base import Field, Rel
+from penstock.table.plan.nodes.join import ANTI, FULL, LEFT, RIGHT, SEMI, JoinRel
+from penstock.table.plan.scope import Scope, ScopeColumn
+from penstock.util.exceptions import TableException, ValidationException
+
+
+def join_relations(
+    left: Rel,
+    right: Rel,
+    kind: str,
+    scope: Scope,
+    binder: Binder,
+    *,
+    condition: ast.Node | None = None,
+    using: Sequence[str] = (),
+    as_of: ast.Node | None = None,
+) -> tuple[Rel, Scope]:
+    """A join and the scope of its result. ``scope`` has the columns of both sides, left ones first."""
+    if as_of is not None:
+        raise TableException("FOR SYSTEM_TIME AS OF is not supported yet")
+    bound: Expr = Constant(BooleanType(_nullable=False), value=True)
+    if condition is not None:
+        bound = binder.condition(condition, scope, "ON")
+    width = len(left.fields)
+    if using:
+        bound = _using_condition(binder, left, right, using)
+    joined = make_join(left, right, kind, bound)
+    if kind in (SEMI, ANTI):
+        return joined, Scope(scope.columns[:width], scope.outer, scope.style)
+    columns = [ScopeColumn(field, column.qualifier) for field, column in zip(joined.fields, scope.columns, strict=True)]
+    result = Scope(columns, scope.outer, scope.style)
+    return _merge_columns(joined, result, width, using, kind) if using else (joined, result)
+
+
+def make_join(left: Rel, right: Rel, kind: str, condition: Expr, *, null_aware: bool = False) -> Rel:
+    """The node of a join; columns of an outer side may be NULL, and are no time attributes any more."""
+    if kind in (SEMI, ANTI):
+        return JoinRel(
+            tuple(Field(one.name, one.type) for one in left.fields), left, right, kind, condition, null_aware
+        )
+    fields = []
+    for side, optional in ((left, kind in (RIGHT, FULL)), (right, kind in (LEFT, FULL))):
+        fields += [Field(one.name, one.type.nullable() if optional else one.type) for one in side.fields]
+    return JoinRel(tuple(fields), left, right, kind, condition)
+
+
+def _using_condition(binder: Binder, left: Rel, right: Rel, using: Sequence[str]) -> Expr:
+    equal = []
+    for name in using:
+        if name not in left.names or name not in right.names:
+            raise ValidationException(f"SQL validation failed. Column '{name}' not found in both tables of USING")
+        one, other = left.names.index(name), right.names.index(name)
+        equal.append(
+            binder.function(
+                "=",
+                InputRef(left.fields[one].type, one),
+                InputRef(right.fields[other].type, len(left.fields) + other),
+            )
+        )
+    return equal[0] if len(equal) == 1 else binder.function("AND", *equal)
+
+
+def _merge_columns(joined: Rel, scope: Scope, width: int, using: Sequence[str], kind: str) -> tuple[Rel, Scope]:
+    """USING: the common columns once, in front."""
+    names = joined.names
+    expressions: list[Expr] = []
+    columns: list[ScopeColumn] = []
+    for name in using:
+        left, right = names.index(name), names.index(name, width)
+        one, other = (InputRef(joined.fields[index].type, index) for index in (left, right))
+        merged: Expr = other if kind == RIGHT else one
+        if kind == FULL:
+            merged = Call(one.type.nullable(), "COALESCE", (one, other))
+        expressions.append(merged)
+        columns.append(ScopeColumn(Field(name, merged.type)))
+    for index, field in enumerate(joined.fields):
+        if field.name not in using:
+            expressions.append(InputRef(field.type, index))
+            columns.append(scope.columns[index])
+    relation = build.project(joined, expressions, [column.field.name for column in columns])
+    return relation, Scope(columns, scope.outer, scope.style)

@@ -1,0 +1,166 @@
+"""GROUP BY, with and without windows, and the copies that GROUPING SETS need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.core.table.types import DataType
+from penstock.runtime.table.expressions import Expr
+from penstock.table.plan.nodes.base import ALL_CHANGES, INSERT_ONLY, Changelog, Rel, UpsertKeys
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateSpec:
+    """One aggregate call over columns of the input. ``function`` is a name, or a user-defined function object."""
+
+    function: Any
+    arguments: tuple[int, ...]
+    type: DataType
+    distinct: bool = False
+    filter: int | None = None
+    options: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class AggregateRel(Rel):
+    """GROUP BY without a window: keys, then results (T50 to T58)."""
+
+    input: Rel
+    keys: tuple[int, ...]
+    calls: tuple[AggregateSpec, ...]
+
+    @property
+    def inputs(self) -> Sequence[Rel]:
+        """The one input."""
+        return (self.input,)
+
+    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
+        """Over another input."""
+        return replace(self, input=inputs[0])
+
+    def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
+        """Results are updated; groups vanish only if rows are taken away."""
+        updates = bool(self.calls) or not inputs[0].insert_only
+        return Changelog(updates=updates, deletes=not inputs[0].insert_only)
+
+    def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
+        """What an update replaces must be taken out of the accumulators."""
+        return [inputs[0].updates]
+
+    def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
+        """The group."""
+        return frozenset({frozenset(range(len(self.keys)))})
+
+    def describe(self) -> str:
+        """With the group keys."""
+        keys = ", ".join(self.input.fields[key].name for key in self.keys)
+        return f"GroupAggregate(groupBy=[{keys}], select=[{', '.join(self.names)}])"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ExpandRel(Rel):
+    """Several projections of every row: one for each grouping set (T57)."""
+
+    input: Rel
+    projections: tuple[tuple[Expr, ...], ...]
+
+    @property
+    def inputs(self) -> Sequence[Rel]:
+        """The one input."""
+        return (self.input,)
+
+    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
+        """Over another input."""
+        return replace(self, input=inputs[0])
+
+    def describe(self) -> str:
+        """With the number of copies."""
+        return f"Expand(projects=[{len(self.projections)}])"
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSpec:
+    """A window table function: kind and parameters in milliseconds."""
+
+    kind: str  # TUMBLE, HOP, CUMULATE, SESSION
+    time_column: int
+    size: int
+    slide: int = 0  # of HOP, step of CUMULATE
+    offset: int = 0
+    partition: tuple[int, ...] = ()  # of SESSION
+
+    def describe(self) -> str:
+        """As EXPLAIN shows it."""
+        return f"{self.kind}(size=[{self.size} ms])"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class WindowTableFunctionRel(Rel):
+    """Rows with window_start, window_end and window_time behind their columns, once for each of their windows (T60)."""
+
+    input: Rel
+    window: WindowSpec
+
+    @property
+    def inputs(self) -> Sequence[Rel]:
+        """The one input."""
+        return (self.input,)
+
+    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
+        """Over another input."""
+        return replace(self, input=inputs[0])
+
+    def describe(self) -> str:
+        """With the window."""
+        return f"WindowTableFunction(window=[{self.window.describe()}])"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class WindowAggregateRel(Rel):
+    """GROUP BY with window_start and window_end among the keys: one row for each window and key at its end (T62).
+
+    Output: keys, results, then window_start, window_end, window_time. ``attached`` is for input that comes out of a
+    window already: its columns window_start, window_end and window_time.
+    """
+
+    input: Rel
+    keys: tuple[int, ...]
+    calls: tuple[AggregateSpec, ...]
+    window: WindowSpec | None
+    attached: tuple[int, int, int] | None = None
+
+    @property
+    def inputs(self) -> Sequence[Rel]:
+        """The one input."""
+        return (self.input,)
+
+    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
+        """Over another input."""
+        return replace(self, input=inputs[0])
+
+    def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
+        """A window is emitted once."""
+        return INSERT_ONLY
+
+    def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
+        """What an update replaces must be taken out of the accumulators."""
+        return [inputs[0].updates]
+
+    def describe(self) -> str:
+        """With window and keys."""
+        keys = ", ".join(self.input.fields[key].name for key in self.keys)
+        window = self.window.describe() if self.window else "attached"
+        return f"WindowAggregate(groupBy=[{keys}], window=[{window}], select=[{', '.join(self.names)}])"
+
+
+__all__ = [
+    "ALL_CHANGES",
+    "AggregateRel",
+    "AggregateSpec",
+    "ExpandRel",
+    "WindowAggregateRel",
+    "WindowSpec",
+    "WindowTableFunctionRel",
+]

@@ -1,0 +1,111 @@
+"""The base of all nodes: fields, inputs, and what a node does to changelogs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import pyarrow as pa
+
+from penstock.core.table.arrow import arrow_type
+from penstock.core.table.types import DataType
+
+
+class TimeAttribute(Enum):
+    """What makes a column a time attribute: it may order windows and joins in time (T41, T45)."""
+
+    ROWTIME = "ROWTIME"
+    PROCTIME = "PROCTIME"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column of a node's output."""
+
+    name: str
+    type: DataType
+    time: TimeAttribute | None = None
+
+    def describe(self) -> str:
+        """As messages and DESCRIBE show it."""
+        mark = "" if self.time is None else f" *{self.time.value}*"
+        text = self.type.summary() + mark
+        return text if self.type.is_nullable else f"{text} NOT NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class Changelog:
+    """Which row kinds a node may produce besides inserts."""
+
+    updates: bool = False
+    deletes: bool = False
+
+    @property
+    def insert_only(self) -> bool:
+        """Whether all rows are inserts."""
+        return not self.updates and not self.deletes
+
+    def __or__(self, other: Changelog) -> Changelog:
+        return Changelog(self.updates or other.updates, self.deletes or other.deletes)
+
+
+INSERT_ONLY = Changelog()
+ALL_CHANGES = Changelog(updates=True, deletes=True)
+
+UpsertKeys = frozenset[frozenset[int]]
+NO_KEYS: UpsertKeys = frozenset()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Rel:
+    """A relation. Subclasses say how changelogs pass through them; the default is for stateless nodes."""
+
+    fields: tuple[Field, ...]
+
+    @property
+    def inputs(self) -> Sequence[Rel]:
+        """The relations that this one reads."""
+        return ()
+
+    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
+        """The same node over other inputs with the same fields."""
+        assert not inputs
+        return self
+
+    def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
+        """What the node produces, given what its inputs produce."""
+        return inputs[0] if inputs else INSERT_ONLY
+
+    def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
+        """For each input whether `-U` must come; `demanded` is whether the node's own reader needs them."""
+        return [demanded for _ in inputs]
+
+    def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
+        """Sets of columns that name a row: an update of a row is an update under its key."""
+        return NO_KEYS
+
+    def describe(self) -> str:
+        """One line for EXPLAIN."""
+        return type(self).__name__.removesuffix("Rel")
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return [field.name for field in self.fields]
+
+    def schema(self) -> pa.Schema:
+        """The columns as Arrow has them. Names of columns may repeat, so they are positions."""
+        return schema_of(self.fields)
+
+
+def schema_of(fields: Sequence[Field]) -> pa.Schema:
+    """The Arrow schema of fields."""
+    return pa.schema([pa.field(f"{index}", arrow_type(field.type)) for index, field in enumerate(fields)])
+
+
+def walk(rel: Rel) -> Iterator[Rel]:
+    """The relation and all it reads."""
+    yield rel
+    for one in rel.inputs:
+        yield from walk(one)

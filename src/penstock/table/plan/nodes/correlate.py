@@ -1,0 +1,38 @@
+"""Rows joined with what a function makes of each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.runtime.table.expressions import Expr
+from penstock.table.plan.nodes.base import Rel
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CorrelateRel(Rel):
+    """A table function or UNNEST for each row (T76): the input's columns, then those of the function.
+
+    ``function`` is a user-defined table function, or the text UNNEST; ``outer`` keeps rows for which it gives nothing.
+    """
+
+    input: Rel
+    function: Any
+    arguments: tuple[Expr, ...]
+    outer: bool
+    ordinality: bool = False
+
+    @property
+    def inputs(self) -> Sequence[Rel]:
+        """The one input."""
+        return (self.input,)
+
+    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
+        """Over another input."""
+        return replace(self, input=inputs[0])
+
+    def describe(self) -> str:
+        """With the function."""
+        name = self.function if isinstance(self.function, str) else self.function.name
+        return f"Correlate(invocation=[{name}], joinType=[{'LEFT' if self.outer else 'INNER'}])"

@@ -1,0 +1,175 @@
+"""Windows of rows, Top-N, sorting and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from penstock.table.plan.nodes.aggregate import AggregateSpec
+from penstock.table.plan.nodes.base import Changelog, Rel, UpsertKeys
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """A column to sort by."""
+
+    column: int
+    descending: bool = False
+    nulls_last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FrameSpec:
+    """Rows of an OVER window: ``preceding`` rows or milliseconds in front of the current row; None is all of them."""
+
+    rows: bool
+    preceding: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class OverSpec:
+    """PARTITION BY, ORDER BY and the frame of functions over rows."""
+
+    partition: tuple[int, ...]
+    order: tuple[SortKey, ...]
+    frame: FrameSpec
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OverRel(Rel):
+    """Functions over a window of rows: the input's columns, then the results (T80 to T82).
+
+    A filter on ROW_NUMBER above it makes a :class:`RankRel` of it; see plan/rank_rules.py.
+    """
+
+    input: Rel
+    window: OverSpec
+    calls: tuple[AggregateSpec, ...]
+
+    @property
+    def inputs(self) -> Sequence[Rel]:
+        """The one input."""
+        return (self.input,)
+
+    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
+        """Over another input."""
+        return replace(self, input=inputs[0])
+
+    def describe(self) -> str:
+        """With its functions."""
+        return f"OverAggregate(select=[{', '.join(self.names)}])"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RankRel(Rel):
+    """Top-N: rows from rank ``start`` to ``end`` of each partition; ranks come last, if wanted (T83 to T85)."""
+
+    input: Rel
+    partition: tuple[int, ...]
+    order: tuple[SortKey, ...]
+    start: int
+    end: int
+    with_rank: bool
+
+    @property
+    def inputs(self) -> Sequence[Rel]:
+        """The one input."""
+        return (self.input,)
+
+    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
+        """Over another input."""
+        return replace(self, input=inputs[0])
+
+    def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
+        """Rows move and fall out."""
+        return Changelog(updates=self.with_rank or inputs[0].updates, deletes=True)
+
+    def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
+        """What an update replaces has a rank of its own."""
+        return [inputs[0].updates]
+
+    def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
+        """Partition and rank; without rank numbers the keys of the input."""
+        if self.with_rank:
+            return frozenset({frozenset({*self.partition, len(self.fields) - 1})}) | inputs[0]
+        return inputs[0]
+
+    def describe(self) -> str:
+        """With the range."""
+        keys = ", ".join(self.input.fields[key].name for key in self.partition)
+        return f"Rank(rankRange=[{self.start}..{self.end}], partitionBy=[{keys}], select=[{', '.join(self.names)}])"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class DeduplicateRel(Rel):
+    """The first or last row of each key by a time attribute (T87)."""
+
+    input: Rel
+    keys: tuple[int, ...]
+    time_column: int
+    last: bool
+    rowtime: bool
+
+    @property
+    def inputs(self) -> Sequence[Rel]:
+        """The one input."""
+        return (self.input,)
+
+    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
+        """Over another input."""
+        return replace(self, input=inputs[0])
+
+    def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
+        """The first row by order of arrival stays; others are replaced."""
+        return Changelog(updates=self.last or self.rowtime)
+
+    def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
+        """The key."""
+        return frozenset({frozenset(self.keys)})
+
+    def describe(self) -> str:
+        """With the key."""
+        keys = ", ".join(self.input.fields[key].name for key in self.keys)
+        order = ("ROWTIME" if self.rowtime else "PROCTIME"), ("LastRow" if self.last else "FirstRow")
+        return f"Deduplicate(keep=[{order[1]}], key=[{keys}], order=[{order[0]}])"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SortRel(Rel):
+    """ORDER BY, OFFSET and LIMIT (T86). Without ``order`` it is a limit alone."""
+
+    input: Rel
+    order: tuple[SortKey, ...]
+    offset: int = 0
+    fetch: int | None = None
+
+    @property
+    def inputs(self) -> Sequence[Rel]:
+        """The one input."""
+        return (self.input,)
+
+    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
+        """Over another input."""
+        return replace(self, input=inputs[0])
+
+    def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
+        """A Top-N if there is an order and a limit."""
+        if self.fetch is not None and (self.order or not inputs[0].insert_only):
+            return Changelog(updates=inputs[0].updates, deletes=True)
+        return inputs[0]
+
+    def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
+        """What an update replaces has a place of its own."""
+        return [inputs[0].updates]
+
+    def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
+        """Those of the input."""
+        return inputs[0]
+
+    def describe(self) -> str:
+        """With order and limit."""
+        by = ", ".join(
+            f"{self.input.fields[key.column].name} {'DESC' if key.descending else 'ASC'}" for key in self.order
+        )
+        limit = "" if self.fetch is None else f", offset=[{self.offset}], fetch=[{self.fetch}]"
+        return f"{'Sort' if self.order else 'Limit'}(orderBy=[{by}]{limit})"

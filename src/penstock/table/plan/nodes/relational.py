@@ -1,0 +1,165 @@
+"""Scans, projections, filters, unions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.runtime.table.expressions import Expr, InputRef, input_columns
+from penstock.table.plan.nodes.base import INSERT_ONLY, NO_KEYS, Changelog, Field, Rel, UpsertKeys
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ScanRel(Rel):
+    """A table of the catalog, or a stream. ``origin`` makes the transformation; see plan/exec/scan.py."""
+
+    origin: Any
+    name: str = ""
+    kinds: Changelog = INSERT_ONLY
+    keys: UpsertKeys = NO_KEYS
+
+    def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
+        """What the connector says."""
+        return self.kinds
+
+    def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
+        """The primary key."""
+        return self.keys
+
+    def describe(self) -> str:
+        """With the table's name."""
+        return f"TableSourceScan(table=[{self.name}], fields=[{', '.join(self.names)}])"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ValuesRel(Rel):
+    """Rows of constants, as Python values."""
+
+    rows: tuple[tuple[Any, ...], ...]
+
+    def describe(self) -> str:
+        """With the number of rows."""
+        return f"Values({len(self.rows)} rows, fields=[{', '.join(self.names)}])"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ProjectRel(Rel):
+    """Computed columns."""
+
+    input: Rel
+    expressions: tuple[Expr, ...]
+
+    @property
+    def inputs(self) -> Sequence[Rel]:
+        """The one input."""
+        return (self.input,)
+
+    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
+        """Over another input."""
+        return replace(self, input=inputs[0])
+
+    def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
+        """Keys whose columns are all passed on."""
+        places = {
+            expr.index: place
+            for place, expr in reversed(list(enumerate(self.expressions)))
+            if isinstance(expr, InputRef)
+        }
+        kept = [key for key in inputs[0] if all(column in places for column in key)]
+        return frozenset(frozenset(places[column] for column in key) for key in kept)
+
+    def describe(self) -> str:
+        """With the names."""
+        return f"Calc(select=[{', '.join(self.names)}])"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class FilterRel(Rel):
+    """Rows for which a condition is TRUE."""
+
+    input: Rel
+    condition: Expr
+
+    @property
+    def inputs(self) -> Sequence[Rel]:
+        """The one input."""
+        return (self.input,)
+
+    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
+        """Over another input."""
+        return replace(self, input=inputs[0])
+
+    def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
+        """A row that stops to fulfil the condition must be taken away, and only its `-U` says so (T12, T14)."""
+        return [demanded or inputs[0].updates]
+
+    def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
+        """Those of the input."""
+        return inputs[0]
+
+    def reads(self) -> set[int]:
+        """The columns of the condition."""
+        return input_columns(self.condition)
+
+    def describe(self) -> str:
+        """As a Calc."""
+        return "Calc(where=[...])"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class UnionRel(Rel):
+    """UNION ALL of inputs with the same types."""
+
+    branches: tuple[Rel, ...]
+
+    @property
+    def inputs(self) -> Sequence[Rel]:
+        """All branches."""
+        return self.branches
+
+    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
+        """Over other branches."""
+        return replace(self, branches=tuple(inputs))
+
+    def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
+        """What any of them produces."""
+        result = Changelog()
+        for one in inputs:
+            result = result | one
+        return result
+
+    def describe(self) -> str:
+        """With the number of branches."""
+        return f"Union(all=[true], inputs=[{len(self.branches)}])"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class WatermarkRel(Rel):
+    """Makes a column the rowtime of its table; ``expression`` gives the watermark behind each row (T41, T42)."""
+
+    input: Rel
+    column: int
+    expression: Expr
+
+    @property
+    def inputs(self) -> Sequence[Rel]:
+        """The one input."""
+        return (self.input,)
+
+    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
+        """Over another input."""
+        return replace(self, input=inputs[0])
+
+    def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
+        """Those of the input."""
+        return inputs[0]
+
+    def describe(self) -> str:
+        """With the column."""
+        return f"WatermarkAssigner(rowtime=[{self.fields[self.column].name}])"
+
+
+def identity(fields: Sequence[Field]) -> list[InputRef]:
+    """References to all columns."""
+    return [InputRef(field.type, index) for index, field in enumerate(fields)]

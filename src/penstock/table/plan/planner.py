@@ -1,0 +1,151 @@
+"""The planner: rules on the logical plan, changelog inference, then transformations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.graph.transformation import (
+    OneInputTransformation,
+    PartitionTransformation,
+    Transformation,
+    TwoInputTransformation,
+    UnionTransformation,
+)
+from penstock.runtime.operator import StreamOperator
+from penstock.runtime.partitioner import GlobalPartitioner
+from penstock.runtime.table.expressions import EvaluationContext
+from penstock.runtime.table.partitioner import ColumnHashPartitioner
+from penstock.table.plan.exec.registry import translation_of
+from penstock.table.plan.nodes.base import Changelog, Rel, UpsertKeys
+from penstock.table.plan.rules import optimize
+from penstock.util.exceptions import TableException
+
+
+@dataclass(slots=True)
+class PlannerSettings:
+    """What a translation depends on besides the query."""
+
+    time_zone: str = "UTC"
+    batch: bool = False
+    mini_batch: bool = False
+    state_ttl: int = 0
+    watermark_interval: int = 200
+    options: dict[str, str] = field(default_factory=dict)
+
+    def evaluation(self) -> EvaluationContext:
+        """The context of expressions; each operator gets one of its own."""
+        return EvaluationContext(time_zone=self.time_zone)
+
+
+class Planner:
+    """Translates relations; one that is used twice is translated once."""
+
+    def __init__(self, env: StreamExecutionEnvironment, settings: PlannerSettings) -> None:
+        self.env = env
+        self.settings = settings
+        self._translated: dict[tuple[int, bool], Transformation] = {}
+        self._kept: list[Rel] = []  # ids are unique only among living objects
+        self._changelogs: dict[int, Changelog] = {}
+        self._keys: dict[int, UpsertKeys] = {}
+
+    def optimize(self, rel: Rel) -> Rel:
+        """The plan that is run."""
+        return optimize(rel, batch=self.settings.batch)
+
+    # -- properties of nodes ------------------------------------------------------------------------------------
+
+    def changelog(self, rel: Rel) -> Changelog:
+        """Which row kinds a relation produces. In batch mode everything is an insert."""
+        if self.settings.batch:
+            return Changelog()
+        known = self._changelogs.get(id(rel))
+        if known is None:
+            known = self._changelogs[id(rel)] = rel.changelog([self.changelog(one) for one in rel.inputs])
+            self._kept.append(rel)
+        return known
+
+    def upsert_keys(self, rel: Rel) -> UpsertKeys:
+        """Columns under which a relation's rows are updated."""
+        known = self._keys.get(id(rel))
+        if known is None:
+            known = self._keys[id(rel)] = rel.upsert_keys([self.upsert_keys(one) for one in rel.inputs])
+            self._kept.append(rel)
+        return known
+
+    # -- translation --------------------------------------------------------------------------------------------
+
+    def translate(self, rel: Rel, *, update_before: bool) -> Transformation:
+        """The transformation of a relation; `update_before` is whether its reader needs `-U`."""
+        update_before = update_before and self.changelog(rel).updates
+        key = (id(rel), update_before)
+        known = self._translated.get(key)
+        if known is None:
+            translate = translation_of(type(rel))
+            if translate is None:
+                raise TableException(f"{rel.describe()} cannot be run yet")
+            known = self._translated[key] = translate(self, rel, update_before)
+            self._kept.append(rel)
+        return known
+
+    def inputs(self, rel: Rel, update_before: bool) -> list[Transformation]:
+        """The transformations of a node's inputs, each with the `-U` rows that the node needs."""
+        needed = rel.needs_update_before(update_before, [self.changelog(one) for one in rel.inputs])
+        return [self.translate(one, update_before=need) for one, need in zip(rel.inputs, needed, strict=True)]
+
+    # -- building blocks ----------------------------------------------------------------------------------------
+
+    def one_input(
+        self,
+        source: Transformation,
+        operator: StreamOperator,
+        name: str,
+        description: str | None = None,
+        *,
+        parallelism: int | None = -1,
+    ) -> Transformation:
+        """An operator behind a transformation, with the same parallelism unless another is given."""
+        return OneInputTransformation(
+            name=name,
+            description=description,
+            input=source,
+            operator=operator,
+            parallelism=parallelism_of(source) if parallelism == -1 else parallelism,
+        )
+
+    def two_inputs(
+        self,
+        first: Transformation,
+        second: Transformation,
+        operator: StreamOperator,
+        name: str,
+        *,
+        single: bool = False,
+    ) -> Transformation:
+        """An operator with two inputs that are partitioned already."""
+        return TwoInputTransformation(
+            name=name, input1=first, input2=second, operator=operator, parallelism=1 if single else None
+        )
+
+    def exchange(self, source: Transformation, keys: Sequence[int]) -> tuple[Transformation, int | None]:
+        """Rows by key, and the parallelism behind: without keys all rows go to one task."""
+        if not keys:
+            return PartitionTransformation(name="Exchange", input=source, partitioner=GlobalPartitioner()), 1
+        partitioner = ColumnHashPartitioner(keys)
+        return PartitionTransformation(name="Exchange", input=source, partitioner=partitioner), None
+
+    def context(self, **changes: Any) -> EvaluationContext:
+        """The evaluation context of one operator."""
+        return replace(self.settings.evaluation(), **changes)
+
+
+def parallelism_of(transformation: Transformation) -> int | None:
+    """The parallelism of the operator behind virtual transformations; None is the environment's."""
+    while isinstance(transformation, PartitionTransformation):
+        transformation = transformation.input
+    if isinstance(transformation, UnionTransformation):
+        found = {parallelism_of(one) for one in transformation.streams}
+        return found.pop() if len(found) == 1 else None
+    return 1 if transformation.force_non_parallel else transformation.parallelism

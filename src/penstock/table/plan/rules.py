@@ -1,0 +1,62 @@
+"""Rewriting of logical plans. Each rule is a function from a node to another one, or None if it does not apply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from penstock.runtime.table.expressions import Expr, InputRef, transform
+from penstock.table.plan.nodes.base import Rel
+from penstock.table.plan.nodes.relational import FilterRel, ProjectRel
+
+Rule = Callable[[Rel], Rel | None]
+
+
+def optimize(rel: Rel, *, batch: bool) -> Rel:
+    """Apply all rules from the leaves up, until none applies."""
+    inputs = [optimize(one, batch=batch) for one in rel.inputs]
+    if any(new is not old for new, old in zip(inputs, rel.inputs, strict=True)):
+        rel = rel.with_inputs(inputs)
+    for rule in RULES:
+        changed = rule(rel)
+        if changed is not None:
+            return optimize(changed, batch=batch)
+    return rel
+
+
+def merge_projections(rel: Rel) -> Rel | None:
+    """A projection of a projection is one, if nothing is computed twice."""
+    if not isinstance(rel, ProjectRel) or not isinstance(rel.input, ProjectRel):
+        return None
+    inner = rel.input
+    computed = [index for index, expr in enumerate(inner.expressions) if not isinstance(expr, InputRef)]
+    used = [node.index for expr in rel.expressions for node in _refs(expr)]
+    if any(used.count(index) > 1 for index in computed):
+        return None
+    merged = tuple(substitute(expr, inner.expressions) for expr in rel.expressions)
+    return ProjectRel(rel.fields, inner.input, merged)
+
+
+def filter_below_projection(rel: Rel) -> Rel | None:
+    """A filter of plain columns goes in front of a projection, so that both are one Calc."""
+    if not isinstance(rel, FilterRel) or not isinstance(rel.input, ProjectRel):
+        return None
+    project = rel.input
+    if any(not isinstance(project.expressions[index], InputRef) for index in rel.reads()):
+        return None
+    condition = substitute(rel.condition, project.expressions)
+    return project.with_inputs([FilterRel(project.input.fields, project.input, condition)])
+
+
+def substitute(expr: Expr, columns: Sequence[Expr]) -> Expr:
+    """The expression with its columns replaced."""
+    return transform(expr, lambda node: columns[node.index] if isinstance(node, InputRef) else None)
+
+
+def _refs(expr: Expr) -> list[InputRef]:
+    from penstock.runtime.table.expressions import walk
+
+    return [node for node in walk(expr) if isinstance(node, InputRef)]
+
+
+RULES: list[Rule] = [merge_projections, filter_below_projection]
+"""In this order. A rule for a new kind of node goes into a module of its own and is added here."""

@@ -1,0 +1,118 @@
+"""Scopes: which names an expression may use, and which columns they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from penstock.core.table.types import RowType
+from penstock.runtime.table.expressions import Call, CorrelRef, Expr, InputRef
+from penstock.table.plan.nodes.base import Field
+from penstock.util.exceptions import ValidationException
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeColumn:
+    """A column and the table that it is of: ``qualifier`` may be cut from the left (``db.t.a``, ``t.a``)."""
+
+    field: Field
+    qualifier: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Scope:
+    """The columns of the relation that an expression is evaluated on, and outer queries around it."""
+
+    columns: list[ScopeColumn]
+    outer: Scope | None = None
+    style: str = "table"  # how messages are worded: "sql" or "table"
+    correlated: set[int] = field(default_factory=set)
+    """Columns of this scope that inner queries refer to."""
+
+    @staticmethod
+    def of(
+        fields: Sequence[Field], qualifier: tuple[str, ...] = (), outer: Scope | None = None, style: str = "table"
+    ) -> Scope:
+        """The scope of one relation."""
+        return Scope([ScopeColumn(one, qualifier) for one in fields], outer, style)
+
+    @property
+    def fields(self) -> list[Field]:
+        """The columns."""
+        return [column.field for column in self.columns]
+
+    def resolve(self, path: tuple[str, ...]) -> Expr:
+        """The column of a name, or a field of it; raises a ValidationException if there is none, or more than one."""
+        scope: Scope | None = self
+        depth = 0
+        while scope is not None:
+            found = scope._find(path)
+            if found is not None:
+                index, rest = found
+                column: Expr
+                if depth:
+                    scope.correlated.add(index)
+                    column = CorrelRef(scope.columns[index].field.type, index, depth)
+                else:
+                    column = InputRef(scope.columns[index].field.type, index)
+                return _nested(column, rest, path)
+            scope, depth = scope.outer, depth + 1
+        raise self._unknown(path)
+
+    def _find(self, path: tuple[str, ...]) -> tuple[int, tuple[str, ...]] | None:
+        """Index of the column and the path behind it. A longer qualifier wins over a field of a row."""
+        for length in range(len(path) - 1, -1, -1):
+            qualifier, name, rest = path[:length], path[length], path[length + 1 :]
+            matches = [
+                index
+                for index, column in enumerate(self.columns)
+                if column.field.name == name and _ends_with(column.qualifier, qualifier)
+            ]
+            if len(matches) > 1:
+                raise ValidationException(f"Column '{name}' is ambiguous")
+            if matches:
+                return matches[0], rest
+        return None
+
+    def _unknown(self, path: tuple[str, ...]) -> ValidationException:
+        if self.style == "sql":
+            if len(path) > 1 and not any(_ends_with(column.qualifier, path[:-1]) for column in self.columns):
+                return ValidationException(f"SQL validation failed. Table '{'.'.join(path[:-1])}' not found")
+            known = ", ".join(column.field.name for column in self.columns)
+            return ValidationException(
+                f"SQL validation failed. Column '{path[-1]}' not found in any table; known columns are: {known}"
+            )
+        known = ", ".join(column.field.name for column in self.columns)
+        return ValidationException(f"Cannot resolve field [{'.'.join(path)}], input field list:[{known}].")
+
+    def columns_of(self, qualifier: tuple[str, ...]) -> list[int]:
+        """The columns of a table, or of all tables."""
+        found = [index for index, column in enumerate(self.columns) if _ends_with(column.qualifier, qualifier)]
+        if not found and qualifier:
+            raise ValidationException(f"SQL validation failed. Table '{'.'.join(qualifier)}' not found")
+        return found
+
+
+def _ends_with(qualifier: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
+    return not wanted or qualifier[-len(wanted) :] == wanted
+
+
+def _nested(expr: Expr, rest: tuple[str, ...], path: tuple[str, ...]) -> Expr:
+    for name in rest:
+        expr = row_field(expr, name, ".".join(path))
+    return expr
+
+
+def row_field(expr: Expr, name: str | int, what: str = "") -> Expr:
+    """A field of a row by its name or position."""
+    row = expr.type
+    if not isinstance(row, RowType):
+        raise ValidationException(f"'{what or name}': a value of type {row} has no field '{name}'")
+    names = row.field_names()
+    index = name if isinstance(name, int) else names.index(name) if name in names else -1
+    if not 0 <= index < len(names):
+        raise ValidationException(f"'{what or name}': {row} has no field '{name}'")
+    type_ = row.field_types()[index]
+    if row.is_nullable:
+        type_ = type_.nullable()
+    return Call(type_, "FIELD", (expr,), (index,))

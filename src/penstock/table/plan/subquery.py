@@ -1,0 +1,254 @@
+"""Subqueries: IN, EXISTS and scalar ones become joins (T34, T35, T77)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from penstock.core.table.types import BooleanType
+from penstock.runtime.table.expressions import Call, Constant, CorrelRef, Expr, InputRef, shifted, transform, walk
+from penstock.table.plan import ast, build
+from penstock.table.plan.bind import Binder
+from penstock.table.plan.joins import make_join
+from penstock.table.plan.nodes.aggregate import AggregateRel, AggregateSpec
+from penstock.table.plan.nodes.base import Field, Rel
+from penstock.table.plan.nodes.join import ANTI, LEFT, SEMI
+from penstock.table.plan.nodes.relational import FilterRel, ProjectRel
+from penstock.table.plan.scope import Scope, ScopeColumn
+from penstock.util.exceptions import TableException, ValidationException
+
+if TYPE_CHECKING:
+    from penstock.table.table_environment import TableEnvironment
+
+_TRUE = Constant(BooleanType(_nullable=False), value=True)
+
+
+@dataclass(slots=True)
+class Decorrelated:
+    """An inner relation without references to the outer one, and the conditions between the two.
+
+    Conditions are over the inner relation's columns; references to the outer one are still CorrelRefs.
+    """
+
+    relation: Rel
+    conditions: list[Expr]
+
+
+class SubqueryPlanner:
+    """Turns subqueries of a WHERE clause or a SELECT list into joins."""
+
+    def __init__(self, t_env: TableEnvironment | None) -> None:
+        self._t_env = t_env
+
+    # -- WHERE --------------------------------------------------------------------------------------------------
+
+    def filter(self, relation: Rel, scope: Scope, binder: Binder, node: ast.Node, what: str) -> tuple[Rel, Scope]:
+        """Rows that fulfil a condition."""
+        plain: list[ast.Node] = []
+        for part in conjuncts(node):
+            subquery, negated = _predicate(part)
+            if subquery is None:
+                plain.append(part)
+            else:
+                relation = self._semi_join(relation, scope, binder, subquery, negated=negated)
+        width = len(relation.fields)
+        for part in plain:
+            relation, wider, inner = self.scalars(relation, scope, binder, [part])
+            relation = build.filter_rows(relation, inner.condition(part, wider, what))
+        if len(relation.fields) > width:
+            relation = build.keep_columns(relation, range(width))
+        columns = [
+            ScopeColumn(field, column.qualifier) for field, column in zip(relation.fields, scope.columns, strict=False)
+        ]
+        return relation, Scope(columns, scope.outer, scope.style)
+
+    def _semi_join(self, relation: Rel, scope: Scope, binder: Binder, subquery: ast.Subquery, *, negated: bool) -> Rel:
+        inner = decorrelate(subquery.query(scope))
+        width = len(relation.fields)
+        condition: list[Expr] = [_between(one, width) for one in inner.conditions]
+        null_aware = False
+        if subquery.kind == "IN":
+            outputs = len(inner.relation.fields) - _hidden(inner.relation)
+            if len(subquery.operands) != outputs:
+                raise ValidationException(
+                    f"SQL validation failed. IN compares {len(subquery.operands)} values with {outputs} columns"
+                )
+            for index, operand in enumerate(subquery.operands):
+                left = binder.bind(operand, scope)
+                right = InputRef(inner.relation.fields[index].type, width + index)
+                condition.append(binder.function("=", left, right))
+            null_aware = negated
+        kind = ANTI if negated else SEMI
+        joined = make_join(relation, inner.relation, kind, conjunction(condition), null_aware=null_aware)
+        return replace(joined, fields=relation.fields)
+
+    # -- scalar subqueries --------------------------------------------------------------------------------------
+
+    def scalars(
+        self, relation: Rel, scope: Scope, binder: Binder, nodes: Sequence[ast.Node]
+    ) -> tuple[Rel, Scope, Binder]:
+        """Join scalar subqueries of expressions; afterwards they are columns behind those of the relation."""
+        found: list[ast.Subquery] = []
+        for node in nodes:
+            found += [one for one in ast.walk(node) if isinstance(one, ast.Subquery) and one not in found]
+        if not found:
+            return relation, scope, binder
+        known: list[tuple[ast.Subquery, InputRef]] = []
+        for subquery in found:
+            if subquery.kind != "SCALAR":
+                raise TableException(
+                    "IN and EXISTS with a query are supported as conditions of WHERE that are joined by AND"
+                )
+            inner = decorrelate(subquery.query(scope), scalar=True)
+            if len(inner.relation.fields) - _hidden(inner.relation) != 1:
+                raise ValidationException("SQL validation failed. A scalar subquery must have one column")
+            width = len(relation.fields)
+            single = inner.relation if inner.conditions or _is_single(inner.relation) else _single_value(inner.relation)
+            condition = conjunction([_between(one, width) for one in inner.conditions])
+            relation = make_join(relation, single, LEFT, condition)
+            known.append((subquery, InputRef(relation.fields[width].type, width)))
+        columns = [
+            *scope.columns,
+            *(ScopeColumn(field, ("$subquery",)) for field in relation.fields[len(scope.columns) :]),
+        ]
+
+        def intercept(node: ast.Node, _: Scope) -> Expr | None:
+            return next((ref for one, ref in known if one == node), None) if isinstance(node, ast.Subquery) else None
+
+        wider = Scope(columns, scope.outer, scope.style)
+        return relation, wider, Binder(binder.user_functions, binder.subqueries, [intercept, *binder.intercept])
+
+
+def _predicate(node: ast.Node) -> tuple[ast.Subquery | None, bool]:
+    """A subquery that is a condition by itself, and whether it is negated."""
+    negated = False
+    while isinstance(node, ast.FunctionCall) and node.name == "NOT":
+        negated, node = not negated, node.arguments[0]
+    if isinstance(node, ast.Subquery) and node.kind in ("IN", "EXISTS"):
+        return node, negated
+    return None, False
+
+
+def conjuncts(node: ast.Node) -> list[ast.Node]:
+    """The conditions that AND joins."""
+    if isinstance(node, ast.FunctionCall) and node.name == "AND":
+        return [one for argument in node.arguments for one in conjuncts(argument)]
+    return [node]
+
+
+def split(expr: Expr) -> list[Expr]:
+    """The same for bound conditions."""
+    if isinstance(expr, Call) and expr.function == "AND":
+        return [one for operand in expr.operands for one in split(operand)]
+    return [expr]
+
+
+def conjunction(conditions: Sequence[Expr]) -> Expr:
+    """All conditions at once."""
+    if not conditions:
+        return _TRUE
+    if len(conditions) == 1:
+        return conditions[0]
+    nullable = any(one.type.is_nullable for one in conditions)
+    return Call(BooleanType(_nullable=nullable), "AND", tuple(conditions))
+
+
+# -- references to the outer query ------------------------------------------------------------------------------------
+
+
+def decorrelate(rel: Rel, *, scalar: bool = False) -> Decorrelated:
+    """Take conditions on outer columns out of an inner relation. Columns they need are added behind the others."""
+    if not _is_correlated(rel):
+        return Decorrelated(rel, [])
+    match rel:
+        case FilterRel():
+            below = decorrelate(rel.input)
+            own = [one for one in split(rel.condition) if not _has_correlation(one)]
+            outer = [one for one in split(rel.condition) if _has_correlation(one)]
+            relation = build.filter_rows(below.relation, conjunction(own)) if own else below.relation
+            return Decorrelated(relation, [*below.conditions, *outer])
+        case ProjectRel():
+            return _through_projection(rel)
+        case AggregateRel():
+            return _through_aggregate(rel)
+    raise TableException("the query refers to an outer table in a way that is not supported: use a join")
+
+
+def _through_projection(rel: ProjectRel) -> Decorrelated:
+    if any(map(_has_correlation, rel.expressions)):
+        raise TableException("an outer column in the SELECT list of a subquery is not supported: use a join")
+    below = decorrelate(rel.input)
+    expressions = list(rel.expressions)
+    names = list(rel.names)
+
+    def place(index: int) -> int:
+        ref = InputRef(below.relation.fields[index].type, index)
+        expressions.append(ref)
+        names.append(f"$c{len(names)}")
+        return len(expressions) - 1
+
+    conditions = [shifted(one, place) for one in below.conditions]
+    return Decorrelated(build.project(below.relation, expressions, names), conditions)
+
+
+def _through_aggregate(rel: AggregateRel) -> Decorrelated:
+    """Columns that are compared with outer ones become group keys."""
+    below = decorrelate(rel.input)
+    added: list[int] = []
+    for condition in below.conditions:
+        if not isinstance(condition, Call) or condition.function not in ("=", "IS NOT DISTINCT FROM"):
+            raise TableException("an aggregate in a subquery may be compared with outer columns by equality only")
+        added += [node.index for node in walk(condition) if isinstance(node, InputRef) and node.index not in added]
+    keys = [*rel.keys, *added]
+    old_keys, calls = len(rel.keys), len(rel.calls)
+    key_fields = [*rel.fields[:old_keys], *(Field(f"$c{index}", below.relation.fields[index].type) for index in added)]
+    aggregate = AggregateRel((*key_fields, *rel.fields[old_keys:]), below.relation, tuple(keys), rel.calls)
+    # The columns as they were, then the new keys.
+    order = [*range(old_keys), *range(len(keys), len(keys) + calls), *range(old_keys, len(keys))]
+    relation = build.keep_columns(aggregate, order, [aggregate.fields[index].name for index in order])
+    moved = {index: old_keys + calls + position for position, index in enumerate(added)}
+    return Decorrelated(relation, [shifted(one, lambda index: moved[index]) for one in below.conditions])
+
+
+def _is_correlated(rel: Rel) -> bool:
+    own = [rel.condition] if isinstance(rel, FilterRel) else rel.expressions if isinstance(rel, ProjectRel) else ()
+    return any(map(_has_correlation, own)) or any(map(_is_correlated, rel.inputs))
+
+
+def _has_correlation(expr: Expr) -> bool:
+    return any(isinstance(node, CorrelRef) for node in walk(expr))
+
+
+def _hidden(rel: Rel) -> int:
+    """Columns that were added for conditions."""
+    return sum(1 for field in rel.fields if field.name.startswith("$c") and field.name[2:].isdigit())
+
+
+def _between(condition: Expr, width: int) -> Expr:
+    """A condition over both sides of a join: outer columns first, inner ones behind."""
+
+    def place(node: Expr) -> Expr | None:
+        if isinstance(node, InputRef):
+            return InputRef(node.type, node.index + width)
+        if isinstance(node, CorrelRef):
+            if node.depth > 1:
+                return CorrelRef(node.type, node.index, node.depth - 1)
+            return InputRef(node.type, node.index)
+        return None
+
+    return transform(condition, place)
+
+
+def _is_single(rel: Rel) -> bool:
+    """Whether there is never more than one row."""
+    while isinstance(rel, ProjectRel):
+        rel = rel.input
+    return isinstance(rel, AggregateRel) and not rel.keys
+
+
+def _single_value(rel: Rel) -> Rel:
+    """The value of the only row; more than one row fails the job."""
+    type_ = rel.fields[0].type.nullable()
+    spec = AggregateSpec("SINGLE_VALUE", (0,), type_)
+    return AggregateRel((Field(rel.fields[0].name, type_),), rel, (), (spec,))

@@ -1,0 +1,14 @@
+"""What a statement gave back."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+__all__ = ["ResultKind"]
+
+
+class ResultKind(Enum):
+    """SUCCESS has nothing to show, SUCCESS_WITH_CONTENT has rows."""
+
+    SUCCESS = 0
+    SUCCESS_WITH_CONTENT = 1

@@ -1,0 +1,213 @@
+"""SHOW, DESCRIBE and EXPLAIN."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from penstock.core.table.types import DataType, DataTypes
+from penstock.runtime.table.functions.comparison import like_pattern
+from penstock.table.catalog_manager import TableEntry, ViewEntry
+from penstock.table.plan.tables import TableSchemaPlan
+from penstock.table.schema import Schema, UnresolvedColumn
+from penstock.table.sql.words import Words
+from penstock.table.table_result import TableResult, content
+from penstock.util.exceptions import ValidationException
+
+if TYPE_CHECKING:
+    from penstock.table.table_environment import TableEnvironment
+
+
+def _show(words: Words, t_env: TableEnvironment) -> TableResult:
+    words.expect("SHOW")
+    user = words.accept("USER")
+    current = words.accept("CURRENT")
+    full = words.accept("FULL")
+    if words.accept("CREATE"):
+        return _show_create(words, t_env)
+    what = words.next().upper()
+    if current:
+        name = t_env.get_current_catalog() if what == "CATALOG" else t_env.get_current_database()
+        return content([f"current {what.lower()} name"], [DataTypes.STRING()], [(name,)])
+    if what == "COLUMNS":
+        return _show_columns(words, t_env)
+    lists: dict[str, tuple[str, Callable[[], list[str]]]] = {
+        "CATALOGS": ("catalog name", t_env.list_catalogs),
+        "DATABASES": ("database name", t_env.list_databases),
+        "TABLES": ("table name", t_env.list_tables),
+        "VIEWS": ("view name", t_env.list_views),
+        "FUNCTIONS": ("function name", t_env.list_user_defined_functions if user else t_env.list_functions),
+        "MODULES": ("module name", lambda: ["core"]),
+        "JARS": ("jars", list),
+    }
+    if what not in lists:
+        raise words.error(f"SHOW {what} is not known")
+    title, names = lists[what]
+    found = _in_database(words, t_env, names) if what in ("TABLES", "VIEWS") else names()
+    rows: list[tuple[object, ...]] = [(name,) for name in _liked(words, found)]
+    if what == "MODULES" and full:
+        return content(["module name", "used"], [DataTypes.STRING(), DataTypes.BOOLEAN()], [("core", True)])
+    words.end()
+    return content([title], [DataTypes.STRING()], rows)
+
+
+def _in_database(words: Words, t_env: TableEnvironment, names: Callable[[], list[str]]) -> list[str]:
+    if not (words.accept("FROM") or words.accept("IN")):
+        return names()
+    path = words.path()
+    catalogs = t_env._catalogs
+    before = catalogs.current_catalog, catalogs.current_database
+    try:
+        catalogs.use_database(path[-1], path[0] if len(path) == 2 else None)
+        return names()
+    finally:
+        catalogs.current_catalog, catalogs.current_database = before
+
+
+def _liked(words: Words, names: list[str]) -> list[str]:
+    negated = words.accept("NOT")
+    if not (words.accept("LIKE") or words.accept("ILIKE")):
+        return names
+    pattern = re.compile(like_pattern(words.string()))
+    return [name for name in names if (pattern.fullmatch(name) is not None) != negated]
+
+
+def _describe(words: Words, t_env: TableEnvironment) -> TableResult:
+    words.next()
+    words.accept("EXTENDED")
+    path = words.path()
+    words.end()
+    return describe_table(t_env, path)
+
+
+def describe_table(t_env: TableEnvironment, path: tuple[str, ...]) -> TableResult:
+    """Columns with types, keys, extras and watermarks."""
+    entry = t_env._catalogs.find(path)
+    if entry is None:
+        full = ".".join(t_env._catalogs.qualify(path))
+        raise ValidationException(f"Tables or views with the identifier '{full}' doesn't exist")
+    titles = ["name", "type", "null", "key", "extras", "watermark"]
+    text = DataTypes.STRING()
+    types: list[DataType] = [text, text, DataTypes.BOOLEAN(), text, text, text]
+    if isinstance(entry, ViewEntry):
+        rows = [
+            (field.name, _type_text(field.describe()), field.type.is_nullable, None, None, None)
+            for field in entry.relation.fields
+        ]
+        return content(titles, types, rows)
+    plan = t_env._resolver().schema(entry.schema)
+    return content(titles, types, _rows(plan, entry.schema))
+
+
+def _type_text(text: str) -> str:
+    return text.removesuffix(" NOT NULL")
+
+
+def _rows(plan: TableSchemaPlan, schema: Schema) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = []
+    key = f"PRI({', '.join(plan.primary_key)})" if plan.primary_key else None
+    for column, declared, field in zip(plan.columns, schema.columns, plan.fields, strict=True):
+        watermark = None
+        if schema.watermark is not None and schema.watermark.column == column.name:
+            watermark = _expression_text(schema.watermark.expression)
+        rows.append(
+            (
+                column.name,
+                _type_text(field.describe()),
+                column.type.is_nullable,
+                key if column.name in plan.primary_key else None,
+                _extras(declared),
+                watermark,
+            )
+        )
+    return rows
+
+
+def _extras(column: UnresolvedColumn) -> str | None:
+    if column.expression is not None:
+        return f"AS {_expression_text(column.expression)}"
+    if column.is_metadata:
+        source = f" FROM '{column.metadata_key}'" if column.metadata_key else ""
+        return f"METADATA{source}{' VIRTUAL' if column.is_virtual else ''}"
+    return None
+
+
+def _expression_text(expression: object) -> str:
+    from penstock.table.expression import describe
+    from penstock.table.plan import ast
+
+    return describe(expression) if isinstance(expression, ast.Node) else str(expression)
+
+
+def _show_columns(words: Words, t_env: TableEnvironment) -> TableResult:
+    if not (words.accept("FROM") or words.accept("IN")):
+        raise words.error("FROM or IN expected")
+    path = words.path()
+    described = describe_table(t_env, path)
+    with described.collect() as rows:
+        found = {row[0]: tuple(row) for row in rows}
+    names = _liked(words, list(found))
+    schema = described.get_resolved_schema()
+    return content(
+        schema.get_column_names(), schema.get_column_data_types(), [row for name, row in found.items() if name in names]
+    )
+
+
+def _show_create(words: Words, t_env: TableEnvironment) -> TableResult:
+    what = words.next().upper()
+    path = words.path()
+    entry = t_env._catalogs.find(path)
+    full = ".".join(f"`{part}`" for part in t_env._catalogs.qualify(path))
+    if entry is None or entry.kind != what:
+        raise ValidationException(
+            f"Could not execute SHOW CREATE {what}. {what.title()} with identifier {full} does not exist."
+        )
+    if isinstance(entry, ViewEntry):
+        columns = ", ".join(f"`{name}`" for name in entry.relation.names)
+        text = f"CREATE VIEW {full} (\n  {columns}\n)\nAS {entry.query or '...'}\n"
+    else:
+        text = create_table_text(full, entry)
+    return content(["result"], [DataTypes.STRING()], [(text,)])
+
+
+def create_table_text(name: str, entry: TableEntry) -> str:
+    """The CREATE TABLE statement of a table."""
+    lines = []
+    for column in entry.schema.columns:
+        text = f"`{column.name}`" + ("" if column.type is None else f" {column.type}")
+        extras = _extras(column)
+        lines.append(text + (f" {extras}" if extras else ""))
+    if entry.schema.watermark is not None:
+        watermark = entry.schema.watermark
+        lines.append(f"WATERMARK FOR `{watermark.column}` AS {_expression_text(watermark.expression)}")
+    if entry.schema.primary_key:
+        keys = entry.schema.primary_key
+        quoted = ", ".join(f"`{key}`" for key in keys)
+        lines.append(f"CONSTRAINT `PK_{'_'.join(keys)}` PRIMARY KEY ({quoted}) NOT ENFORCED")
+    body = ",\n".join(f"  {line}" for line in lines)
+    text = f"CREATE TABLE {name} (\n{body}\n)"
+    if entry.comment:
+        text += f"\nCOMMENT '{entry.comment}'"
+    if entry.partition_keys:
+        text += f"\nPARTITIONED BY ({', '.join(f'`{key}`' for key in entry.partition_keys)})"
+    options = ",\n".join(f"  '{key}' = '{value}'" for key, value in entry.options.items())
+    return f"{text}\nWITH (\n{options}\n)\n" if options else text + "\n"
+
+
+def _explain(words: Words, t_env: TableEnvironment) -> TableResult:
+    from penstock.table.sql.statements import explain_statement
+
+    words.expect("EXPLAIN")
+    words.accept("PLAN", "FOR")
+    while words.peek().upper() in ("ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE", ","):
+        words.next()
+    return content(["result"], [DataTypes.STRING()], [(explain_statement(words.rest(), t_env),)])
+
+
+STATEMENTS: dict[str, Callable[[Words, TableEnvironment], TableResult]] = {
+    "SHOW": _show,
+    "DESCRIBE": _describe,
+    "DESC": _describe,
+    "EXPLAIN": _explain,
+}

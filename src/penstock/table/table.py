@@ -1,0 +1,334 @@
+"""Tables of the Table API: immutable descriptions of relations (T6)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.core.table.types import RowType
+from penstock.runtime.table.expressions import Expr
+from penstock.table.expression import Expression, describe, node_of
+from penstock.table.plan import ast, build
+from penstock.table.plan.bind import Binder
+from penstock.table.plan.build import AggregateBuilder, has_aggregate
+from penstock.table.plan.nodes.base import Rel
+from penstock.table.plan.scope import Scope
+from penstock.table.resolved_schema import PhysicalColumn, ResolvedSchema
+from penstock.table.table_result import TableResult
+from penstock.table.table_schema import TableSchema
+from penstock.util.exceptions import ValidationException
+
+if TYPE_CHECKING:
+    from penstock.table.table_environment import TableEnvironment
+    from penstock.table.table_pipeline import TablePipeline
+
+__all__ = ["GroupedTable", "Table"]
+
+Expr_ = Expression[Any]
+
+
+class Table:
+    """A relation, and the environment that runs it. Methods check their arguments at once and return a new table."""
+
+    def __init__(self, relation: Rel, t_env: TableEnvironment) -> None:
+        self._relation = relation
+        self._t_env = t_env
+
+    def __getattr__(self, name: str) -> Expression[Any]:
+        if name.startswith("_") or name not in self._relation.names:
+            raise AttributeError(f"the table has no column '{name}': its columns are {', '.join(self._relation.names)}")
+        return Expression(ast.Ref((name,)))
+
+    # Columns
+
+    def select(self, *fields: Expr_) -> Table:
+        """Computed columns; with an aggregate among them, one row for the whole table."""
+        nodes = [node_of(field) for field in fields]
+        binder = self._binder()
+        if any(has_aggregate(node, binder) for node in nodes):
+            return GroupedTable(self, []).select(*fields)
+        return self._with(_select(self._relation, nodes, binder))
+
+    def alias(self, field: str, *fields: str) -> Table:
+        """Other names for the columns; for fewer names than columns, for the first ones."""
+        names = [field, *fields]
+        if len(names) > len(self._relation.fields):
+            raise ValidationException("Aliasing more fields than we actually have.")
+        if len(set(names)) < len(names):
+            raise ValidationException("Field names must be unique.")
+        return self._with(build.rename(self._relation, [*names, *self._relation.names[len(names) :]]))
+
+    def add_columns(self, *fields: Expr_) -> Table:
+        """More columns behind the others."""
+        names = self._relation.names
+        added = self.select(col_star(), *fields)
+        new = added._relation.names[len(names) :]
+        twice = [name for name in new if name in names or new.count(name) > 1]
+        if twice:
+            raise ValidationException(f"Ambiguous column name: {twice[0]}")
+        return added
+
+    def add_or_replace_columns(self, *fields: Expr_) -> Table:
+        """Columns in the place of those of the same name, others behind."""
+        added = _select(self._relation, [node_of(field) for field in fields], self._binder())
+        names = list(self._relation.names)
+        expressions: list[ast.Node] = [ast.Ref((name,)) for name in names]
+        for field, name in zip(fields, added.names, strict=True):
+            if name in names:
+                expressions[names.index(name)] = ast.Named(_unnamed(node_of(field)), (name,))
+            else:
+                names.append(name)
+                expressions.append(node_of(field))
+        return self.select(*(Expression(node) for node in expressions))
+
+    def rename_columns(self, *fields: Expr_) -> Table:
+        """Some columns under other names: ``col("a").alias("b")``."""
+        names = list(self._relation.names)
+        for field in fields:
+            node = node_of(field)
+            if not isinstance(node, ast.Named) or not isinstance(node.operand, ast.Ref):
+                raise ValidationException(f"Unexpected field expression {field}: use col('a').alias('b')")
+            old = node.operand.path[-1]
+            if old not in names:
+                raise ValidationException(f"Rename field [{old}] does not exist in source table")
+            names[names.index(old)] = node.names[0]
+        return self._with(build.rename(self._relation, names))
+
+    def drop_columns(self, *fields: Expr_) -> Table:
+        """All columns but some."""
+        dropped = [describe(node_of(field)) for field in fields]
+        for name in dropped:
+            if name not in self._relation.names:
+                raise ValidationException(f"Field {name} does not exist in source table")
+        kept = [index for index, name in enumerate(self._relation.names) if name not in dropped]
+        return self._with(build.keep_columns(self._relation, kept))
+
+    # Rows
+
+    def filter(self, predicate: Expression[bool]) -> Table:
+        """Rows for which a condition is TRUE."""
+        condition = self._binder().condition(node_of(predicate), self._scope(), "WHERE")
+        return self._with(build.filter_rows(self._relation, condition))
+
+    where = filter  # noqa: A003 - PyFlink's name
+
+    def distinct(self) -> Table:
+        """Every row once."""
+        return self._with(build.distinct(self._relation))
+
+    def group_by(self, *fields: Expr_) -> GroupedTable:
+        """Groups of rows; select their keys and aggregates next."""
+        return GroupedTable(self, [node_of(field) for field in fields])
+
+    def union_all(self, right: Table) -> Table:
+        """The rows of both tables."""
+        self._check_same_environment(right)
+        return self._with(build.union_all([self._relation, right._relation], "UNION ALL"))
+
+    # Results
+
+    def execute(self) -> TableResult:
+        """Run the query; its rows are collected from the result."""
+        return self._t_env._execute_query(self._relation)
+
+    def insert_into(self, table_path_or_descriptor: Any, overwrite: bool = False) -> TablePipeline:
+        """A pipeline that writes the table into another one."""
+        from penstock.table.table_pipeline import TablePipeline
+
+        return TablePipeline(self, table_path_or_descriptor, self._t_env, overwrite=overwrite)
+
+    def execute_insert(self, table_path_or_descriptor: Any, overwrite: bool = False) -> TableResult:
+        """Write the table into another one."""
+        return self.insert_into(table_path_or_descriptor, overwrite).execute()
+
+    def explain(self, *extra_details: Any) -> str:
+        """The plan of the query."""
+        return self._t_env._explain([(self._relation, None)])
+
+    def print_explain(self, *extra_details: Any) -> None:
+        """Print the plan of the query."""
+        sys.stdout.write(self.explain(*extra_details) + "\n")
+
+    def to_pandas(self) -> Any:
+        """The final rows as a pandas DataFrame."""
+        import pandas as pd
+
+        rows: list[list[Any]] = []
+        with self.execute().collect() as collected:
+            for row in collected:
+                if row.get_row_kind().value in (0, 2):
+                    rows.append(list(row))
+                else:
+                    rows.remove(list(row))
+        return pd.DataFrame(rows, columns=self._relation.names)
+
+    # Schema
+
+    def get_schema(self) -> TableSchema:
+        return TableSchema(self._relation.names, [field.type for field in self._relation.fields])
+
+    def get_resolved_schema(self) -> ResolvedSchema:
+        """Names and types of the columns."""
+        return resolved_schema(self._relation)
+
+    def print_schema(self) -> None:
+        """Print the columns."""
+        sys.stdout.write(f"{self.get_resolved_schema()}\n")
+
+    def __str__(self) -> str:
+        return f"Table({', '.join(self._relation.names)})"
+
+    # Inside
+
+    def as_subquery(self, scope: Any) -> Rel:
+        """The relation, for expressions that ask whether a value is in a table."""
+        return self._relation
+
+    def _with(self, relation: Rel) -> Table:
+        return Table(relation, self._t_env)
+
+    def _scope(self) -> Scope:
+        return Scope.of(self._relation.fields)
+
+    def _binder(self) -> Binder:
+        return self._t_env._binder()
+
+    def _check_same_environment(self, other: Table) -> None:
+        if other._t_env is not self._t_env:
+            raise ValidationException("Only tables from the same TableEnvironment can be combined.")
+
+
+class GroupedTable:
+    """Rows in groups."""
+
+    def __init__(self, table: Table, keys: Sequence[ast.Node]) -> None:
+        self._table = table
+        self._keys = list(keys)
+
+    def select(self, *fields: Expr_) -> Table:
+        """Keys and aggregates of each group."""
+        table = self._table
+        binder, scope = table._binder(), table._scope()
+        bound = [binder.bind(_unnamed(key), scope) for key in self._keys]
+        names = [_name_of(key, index) for index, key in enumerate(self._keys)]
+        builder = AggregateBuilder(table._relation, scope, binder, bound, names)
+        outer = builder.outer_binder()
+        named_keys = {key.names[0]: key.operand for key in self._keys if isinstance(key, ast.Named)}
+        nodes = [_with_keys(node, named_keys) for field in fields for node in _expand(node_of(field), table._relation)]
+        expressions = [outer.bind(node, scope) for node in nodes]
+        relation = builder.build()
+        return table._with(build.project(relation, expressions, _unique([_name_of(n, i) for i, n in enumerate(nodes)])))
+
+
+def _with_keys(node: ast.Node, keys: dict[str, ast.Node]) -> ast.Node:
+    """Names of computed group keys stand for the keys."""
+
+    def change(one: ast.Node) -> ast.Node | None:
+        return keys.get(one.path[0]) if isinstance(one, ast.Ref) and len(one.path) == 1 else None
+
+    if isinstance(node, ast.Ref) and node.path[0] in keys:
+        return ast.Named(keys[node.path[0]], (node.path[0],))
+    return ast.rewrite(node, change) if keys else node
+
+
+def _select(relation: Rel, nodes: Sequence[ast.Node], binder: Binder) -> Rel:
+    scope = Scope.of(relation.fields)
+    expanded = [one for node in nodes for one in _expand(node, relation)]
+    expressions: list[Expr] = [binder.bind(node, scope) for node in expanded]
+    return build.project(relation, expressions, _unique([_name_of(node, i) for i, node in enumerate(expanded)]))
+
+
+def _expand(node: ast.Node, relation: Rel) -> list[ast.Node]:
+    """Stars, column ranges and rows that are taken apart."""
+    match node:
+        case ast.Star():
+            return [ast.Ref((name,)) for name in relation.names]
+        case ast.FunctionCall(name="$WITH_COLUMNS"):
+            return [ast.Ref((name,)) for name in _columns(node.arguments, relation)]
+        case ast.FunctionCall(name="$WITHOUT_COLUMNS"):
+            dropped = set(_columns(node.arguments, relation))
+            return [ast.Ref((name,)) for name in relation.names if name not in dropped]
+        case ast.FunctionCall(name="$RANGE"):
+            return [ast.Ref((name,)) for name in _columns([node], relation)]
+        case ast.FunctionCall(name="$FLATTEN"):
+            return _flattened(node.arguments[0], relation)
+    return [node]
+
+
+def _columns(arguments: Sequence[ast.Node], relation: Rel) -> list[str]:
+    names = relation.names
+    found: list[str] = []
+    for argument in arguments:
+        if isinstance(argument, ast.FunctionCall) and argument.name == "$RANGE":
+            low, high = (_position(one, names) for one in argument.arguments)
+            found += names[low : high + 1]
+        else:
+            found.append(names[_position(argument, names)])
+    return found
+
+
+def _position(node: ast.Node, names: list[str]) -> int:
+    value = node.path[-1] if isinstance(node, ast.Ref) else getattr(node, "value", None)
+    if isinstance(value, int):
+        return value - 1
+    if value not in names:
+        raise ValidationException(f"Cannot resolve field [{value}], input field list:[{', '.join(names)}].")
+    return names.index(value)
+
+
+def _flattened(node: ast.Node, relation: Rel) -> list[ast.Node]:
+    bound = Binder().bind(node, Scope.of(relation.fields))
+    if not isinstance(bound.type, RowType):
+        return [node]
+    prefix = describe(node)
+    return [
+        ast.Named(ast.FunctionCall("FIELD", (node,), options=(name,)), (f"{prefix}${name}",))
+        for name in bound.type.field_names()
+    ]
+
+
+def _unnamed(node: ast.Node) -> ast.Node:
+    return node.operand if isinstance(node, ast.Named) else node
+
+
+def _name_of(node: ast.Node, position: int) -> str:
+    """The name of a column: its alias, the name of the column it is, or `_c0`."""
+    match node:
+        case ast.Named():
+            return node.names[0]
+        case ast.Ref():
+            return node.path[-1]
+        case ast.FunctionCall(name="FIELD") if isinstance(node.options[0], str):
+            return str(node.options[0])
+    return f"_c{position}"
+
+
+def _unique(names: list[str]) -> list[str]:
+    """Computed columns are numbered from 0, whatever columns stand between them."""
+    result, computed = [], 0
+    for name in names:
+        if name.startswith("_c") and name[2:].isdigit():
+            result.append(f"_c{computed}")
+            computed += 1
+        else:
+            result.append(name)
+    twice = next((name for name in result if result.count(name) > 1), None)
+    if twice is not None:
+        raise ValidationException(f"Ambiguous column name: {twice}")
+    return result
+
+
+def col_star() -> Expression[Any]:
+    """All columns."""
+    return Expression(ast.Star())
+
+
+def resolved_schema(relation: Rel) -> ResolvedSchema:
+    """The columns of a relation."""
+    return ResolvedSchema.of(
+        [
+            PhysicalColumn(field.name, field.type, _time=None if field.time is None else field.time.value)
+            for field in relation.fields
+        ]
+    )

@@ -1,0 +1,430 @@
+"""Where table programs begin: names, statements, execution (T1 to T7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.common.configuration import Configuration
+from penstock.common.errors import InvalidProgramError
+from penstock.common.types import Row
+from penstock.core.table.types import DataType, DataTypes
+from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from penstock.datastream.collect import CloseableIterator as JobRows
+from penstock.datastream.connectors.sinks import CollectSink
+from penstock.graph.transformation import SinkTransformation
+from penstock.table.catalog_manager import CatalogManager, TableEntry, ViewEntry
+from penstock.table.connectors.base import ResolvedTable, TableSink
+from penstock.table.elements import table_of_elements
+from penstock.table.environment_settings import EnvironmentSettings
+from penstock.table.plan import build
+from penstock.table.plan.bind import Binder
+from penstock.table.plan.exec.sink import translate_collect, translate_sink
+from penstock.table.plan.explain import explain
+from penstock.table.plan.nodes.base import Rel
+from penstock.table.plan.planner import Planner
+from penstock.table.plan.tables import TableResolver, check_insert
+from penstock.table.resolved_schema import ResolvedSchema
+from penstock.table.result_kind import ResultKind
+from penstock.table.schema import Schema
+from penstock.table.statement_set import StatementSet
+from penstock.table.table import Table, resolved_schema
+from penstock.table.table_config import TableConfig
+from penstock.table.table_descriptor import TableDescriptor
+from penstock.table.table_result import TableResult
+from penstock.util.exceptions import ValidationException
+
+__all__ = ["StreamTableEnvironment", "TableEnvironment"]
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """A query on its way into a table."""
+
+    relation: Rel
+    sink: TableSink
+    table: ResolvedTable
+    path: str
+
+
+class TableEnvironment:
+    """Creates tables, keeps names and options, runs statements."""
+
+    def __init__(self, env: StreamExecutionEnvironment, settings: EnvironmentSettings) -> None:
+        self._env = env
+        self._settings = settings
+        self._batch = not settings.is_streaming_mode()
+        self._config = TableConfig()
+        self._catalogs = CatalogManager()
+        self._config.attach(env)
+        self._config.add_configuration(settings.get_configuration())
+        self._unnamed = 0
+
+    @staticmethod
+    def create(environment_settings: EnvironmentSettings | Configuration | None = None) -> TableEnvironment:
+        """An environment of its own."""
+        if isinstance(environment_settings, Configuration):
+            mode = environment_settings.get_string("execution.runtime-mode", "STREAMING")
+            environment_settings = EnvironmentSettings(
+                streaming=mode.upper() != "BATCH", configuration=environment_settings
+            )
+        settings = environment_settings or EnvironmentSettings.in_streaming_mode()
+        env = StreamExecutionEnvironment.get_execution_environment()
+        return TableEnvironment(env, settings)
+
+    # Tables
+
+    def from_elements(
+        self, elements: Iterable[Any], schema: DataType | Sequence[str] | None = None, verify_schema: bool = True
+    ) -> Table:
+        """A table of Python values: rows as tuples, lists, dicts or Rows (T22)."""
+        return Table(table_of_elements(elements, schema, self._config.get_local_timezone()), self)
+
+    def from_path(self, path: str) -> Table:
+        """A table or view by its name."""
+        return Table(self._relation_of(parse_path(path)), self)
+
+    def from_descriptor(self, descriptor: TableDescriptor) -> Table:
+        """A table that has no name."""
+        return Table(self._resolver().scan(self._anonymous(), _entry(descriptor)), self)
+
+    def create_temporary_view(self, view_path: str, table_or_data_stream: Any, *fields_or_schema: Any) -> None:
+        """Give a table a name, for as long as the environment lives."""
+        table = table_or_data_stream
+        if not isinstance(table, Table):
+            table = self._table_of_stream(table_or_data_stream, *fields_or_schema)
+        self._catalogs.create(parse_path(view_path), ViewEntry(table._relation), temporary=True)
+
+    def create_view(self, view_path: str, table: Table, ignore_if_exists: bool | None = False) -> bool:
+        """Give a table a name in the catalog."""
+        entry = ViewEntry(table._relation)
+        return self._catalogs.create(
+            parse_path(view_path), entry, temporary=False, ignore_if_exists=bool(ignore_if_exists)
+        )
+
+    def create_temporary_table(
+        self,
+        path: str,
+        descriptor: TableDescriptor,
+        ignoreIfExists: bool | None = False,  # noqa: N803 - PyFlink's name
+    ) -> None:
+        """A table of a connector, for as long as the environment lives."""
+        self._catalogs.create(
+            parse_path(path), _entry(descriptor), temporary=True, ignore_if_exists=bool(ignoreIfExists)
+        )
+
+    def create_table(
+        self,
+        path: str,
+        descriptor: TableDescriptor,
+        ignoreIfExists: bool | None = False,  # noqa: N803 - PyFlink's name
+    ) -> bool:
+        """A table of a connector in the catalog."""
+        return self._catalogs.create(
+            parse_path(path), _entry(descriptor), temporary=False, ignore_if_exists=bool(ignoreIfExists)
+        )
+
+    def drop_temporary_table(self, table_path: str) -> bool:
+        return self._catalogs.drop(parse_path(table_path), "TABLE", temporary=True, if_exists=True)
+
+    def drop_temporary_view(self, view_path: str) -> bool:
+        return self._catalogs.drop(parse_path(view_path), "VIEW", temporary=True, if_exists=True)
+
+    def drop_table(self, table_path: str, ignore_if_not_exists: bool | None = True) -> bool:
+        exists = bool(ignore_if_not_exists)
+        return self._catalogs.drop(parse_path(table_path), "TABLE", temporary=False, if_exists=exists)
+
+    def drop_view(self, view_path: str, ignore_if_not_exists: bool | None = True) -> bool:
+        exists = bool(ignore_if_not_exists)
+        return self._catalogs.drop(parse_path(view_path), "VIEW", temporary=False, if_exists=exists)
+
+    # Functions
+
+    def create_temporary_system_function(self, name: str, function: Any) -> None:
+        """A function under a name that needs no catalog in front."""
+        from penstock.table.udf import as_function
+
+        self._catalogs.system_functions[name.lower()] = as_function(function, name)
+
+    def create_temporary_function(self, path: str, function: Any) -> None:
+        """A function of the current database, for as long as the environment lives."""
+        from penstock.table.udf import as_function
+
+        *prefix, name = parse_path(path)
+        full = self._catalogs.qualify((*prefix, name.lower()))
+        self._catalogs.temporary_functions[full] = as_function(function, name)
+
+    def drop_temporary_system_function(self, name: str) -> bool:
+        return self._catalogs.system_functions.pop(name.lower(), None) is not None
+
+    def drop_temporary_function(self, path: str) -> bool:
+        *prefix, name = parse_path(path)
+        full = self._catalogs.qualify((*prefix, name.lower()))
+        return self._catalogs.temporary_functions.pop(full, None) is not None
+
+    # Names
+
+    def list_catalogs(self) -> list[str]:
+        return sorted(self._catalogs.catalogs)
+
+    def list_databases(self) -> list[str]:
+        return sorted(self._catalogs.catalogs[self._catalogs.current_catalog].databases)
+
+    def list_tables(self) -> list[str]:
+        """Tables and views of the current database."""
+        return self._catalogs.names()
+
+    def list_views(self) -> list[str]:
+        return self._catalogs.names(lambda entry: isinstance(entry, ViewEntry))
+
+    def list_temporary_tables(self) -> list[str]:
+        return self._catalogs.names(lambda entry: isinstance(entry, TableEntry), temporary=True)
+
+    def list_temporary_views(self) -> list[str]:
+        return self._catalogs.names(lambda entry: isinstance(entry, ViewEntry), temporary=True)
+
+    def list_user_defined_functions(self) -> list[str]:
+        catalogs = self._catalogs
+        names = {*catalogs.system_functions, *(path[2] for path in catalogs.temporary_functions)}
+        return sorted(names | set(catalogs.database(catalogs.current_catalog, catalogs.current_database).functions))
+
+    def list_functions(self) -> list[str]:
+        """All functions: built-in and user-defined."""
+        from penstock.runtime.table.aggregates.registry import aggregate_names
+        from penstock.runtime.table.functions.registry import scalar_function_names
+
+        built_in = {name.lower() for name in (*scalar_function_names(), *aggregate_names()) if name[0] != "$"}
+        return sorted(built_in | set(self.list_user_defined_functions()))
+
+    def get_current_catalog(self) -> str:
+        return self._catalogs.current_catalog
+
+    def get_current_database(self) -> str:
+        return self._catalogs.current_database
+
+    def use_catalog(self, catalog_name: str) -> None:
+        self._catalogs.use_catalog(catalog_name)
+
+    def use_database(self, database_name: str) -> None:
+        self._catalogs.use_database(database_name)
+
+    # SQL
+
+    def sql_query(self, query: str) -> Table:
+        """A query as a table. It is checked at once and runs later (T3)."""
+        from penstock.table.sql.statements import parse_query
+
+        return Table(parse_query(query, self), self)
+
+    def execute_sql(self, stmt: str) -> TableResult:
+        """Run one statement (T2)."""
+        from penstock.table.sql.statements import execute
+
+        return execute(stmt, self)
+
+    def explain_sql(self, stmt: str, *extra_details: Any) -> str:
+        """The plan of a query or an INSERT."""
+        from penstock.table.sql.statements import explain_statement
+
+        return explain_statement(stmt, self)
+
+    def create_statement_set(self) -> StatementSet:
+        """Several INSERTs as one job."""
+        return StatementSet(self)
+
+    # Settings
+
+    def get_config(self) -> TableConfig:
+        return self._config
+
+    def add_python_file(self, file_path: str) -> None:
+        self._env.add_python_file(file_path)
+
+    def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
+        self._env.add_python_archive(archive_path, target_dir)
+
+    def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
+        self._env.set_python_requirements(requirements_file_path, requirements_cache_dir)
+
+    # Names, inside
+
+    def _binder(self) -> Binder:
+        return Binder(self._catalogs.find_function)
+
+    def _resolver(self) -> TableResolver:
+        return TableResolver(self._binder(), _parse_expression, _parse_type)
+
+    def _relation_of(self, path: tuple[str, ...], hints: dict[str, str] | None = None) -> Rel:
+        entry = self._catalogs.find(path)
+        if entry is None:
+            full = ".".join(self._catalogs.qualify(path))
+            raise ValidationException(f"Table `{full}` was not found.")
+        if isinstance(entry, ViewEntry):
+            return entry.relation
+        if hints:
+            entry = self._catalogs.with_options(entry, hints)
+        return self._resolver().scan(".".join(self._catalogs.qualify(path)), entry)
+
+    def _anonymous(self) -> str:
+        self._unnamed += 1
+        return f"*anonymous_{self._unnamed}*"
+
+    def _table_of_stream(self, stream: Any, *fields_or_schema: Any) -> Table:
+        raise ValidationException(
+            f"a view is made of a Table, got {stream!r}: use a StreamTableEnvironment for streams"
+        )
+
+    # Execution
+
+    def _planner(self) -> Planner:
+        return Planner(self._env, self._config.planner_settings(batch=self._batch))
+
+    def _execute_query(self, relation: Rel) -> TableResult:
+        sink = CollectSink()
+        transformation = translate_collect(self._planner(), relation, sink)
+        rows: JobRows[Row] = JobRows(sink)
+        client = self._submit([transformation], "collect")
+        rows.attach(client)
+        return TableResult(
+            resolved_schema(relation),
+            ResultKind.SUCCESS_WITH_CONTENT,
+            rows,
+            client,
+            streaming=not self._batch,
+            time_zone=self._config.get_local_timezone(),
+        )
+
+    def _insert_into(
+        self,
+        relation: Rel,
+        target: Any,
+        *,
+        columns: Sequence[str] | None = None,
+        partition: dict[str, Any] | None = None,
+        hints: dict[str, str] | None = None,
+        overwrite: bool = False,
+    ) -> Insert:
+        """Check that a query fits a table, and convert its columns."""
+        if isinstance(target, TableDescriptor):
+            entry, name = _entry(target), self._anonymous()
+        else:
+            path = parse_path(target) if isinstance(target, str) else target
+            found = self._catalogs.find(path)
+            name = ".".join(self._catalogs.qualify(path))
+            if found is None:
+                raise ValidationException(f"Sink `{name}` does not exist: a table of that name was not found.")
+            if not isinstance(found, TableEntry):
+                raise ValidationException(f"'{name}' is a view: nothing can be inserted into it")
+            entry = self._catalogs.with_options(found, hints) if hints else found
+        sink, table, wanted = self._resolver().sink(name, entry)
+        if columns is not None or partition:
+            relation = build.by_name(relation, [(one.name, one.type) for one in wanted], columns, partition or {})
+        check_insert(relation, wanted, name)
+        relation = build.cast_columns(relation, [one.type for one in wanted], [one.name for one in wanted])
+        return Insert(relation, sink, table, name)
+
+    def _parse_insert(self, stmt: str) -> Insert:
+        from penstock.table.sql.statements import parse_insert
+
+        return parse_insert(stmt, self)
+
+    def _sinks(self, inserts: Sequence[Insert]) -> list[SinkTransformation]:
+        planner = self._planner()
+        return [translate_sink(planner, insert.relation, insert.sink, insert.path) for insert in inserts]
+
+    def _execute_inserts(self, inserts: Sequence[Insert]) -> TableResult:
+        name = f"insert-into_{','.join(insert.path for insert in inserts)}"
+        client = self._submit(self._sinks(inserts), name)
+        names = [insert.path for insert in inserts]
+        schema = ResolvedSchema.physical(names, [DataTypes.BIGINT() for _ in names])
+        rows = [Row(*([-1] * len(names)))]
+        return TableResult(schema, ResultKind.SUCCESS_WITH_CONTENT, rows, client, affected=True)
+
+    def _attach(self, inserts: Sequence[Insert]) -> None:
+        for sink in self._sinks(inserts):
+            self._env._register_sink(sink)
+
+    def _submit(self, sinks: Sequence[SinkTransformation], default_name: str) -> Any:
+        """Run a job of these sinks only: those of the stream environment wait for its own execution."""
+        env = self._env
+        waiting = env._take_sinks()
+        before = env.get_runtime_mode()
+        env.set_runtime_mode(RuntimeExecutionMode.BATCH if self._batch else RuntimeExecutionMode.STREAMING)
+        try:
+            for sink in sinks:
+                env._register_sink(sink)
+            return env.execute_async(self._config.get("pipeline.name", default_name))
+        finally:
+            env.set_runtime_mode(before)
+            env._take_sinks()
+            for transformation in waiting:
+                assert isinstance(transformation, SinkTransformation)
+                env._register_sink(transformation)
+
+    def _explain(self, plans: Sequence[tuple[Rel, Insert | None]]) -> str:
+        return explain(
+            self._planner(), [(relation, None if insert is None else insert.path) for relation, insert in plans]
+        )
+
+
+class StreamTableEnvironment(TableEnvironment):
+    """A table environment over a stream environment: tables and streams turn into each other."""
+
+    @staticmethod
+    def create(  # type: ignore[override]
+        stream_execution_environment: StreamExecutionEnvironment | None = None,
+        environment_settings: EnvironmentSettings | None = None,
+    ) -> StreamTableEnvironment:
+        """An environment that shares settings and executor with a stream environment (T1)."""
+        env = stream_execution_environment
+        if env is None:
+            env = StreamExecutionEnvironment.get_execution_environment()
+        if not isinstance(env, StreamExecutionEnvironment):
+            raise InvalidProgramError(f"create() takes a StreamExecutionEnvironment, got {env!r}")
+        settings = environment_settings
+        if settings is None:
+            batch = env.get_runtime_mode() is RuntimeExecutionMode.BATCH
+            settings = EnvironmentSettings(streaming=not batch)
+        return StreamTableEnvironment(env, settings)
+
+
+def _entry(descriptor: TableDescriptor) -> TableEntry:
+    return TableEntry(
+        descriptor.get_schema() or Schema(),
+        descriptor.get_options(),
+        tuple(descriptor.get_partition_keys()),
+        descriptor.get_comment(),
+    )
+
+
+def parse_path(path: str) -> tuple[str, ...]:
+    """The parts of a path; backticks quote.
+
+    >>> parse_path("a.`b.c`.d")
+    ('a', 'b.c', 'd')
+    """
+    if not path:
+        raise ValidationException(f"{path!r} is no name of a table")
+    parts, current, quoted = [], "", False
+    for character in path:
+        if character == "`":
+            quoted = not quoted
+        elif character == "." and not quoted:
+            parts.append(current)
+            current = ""
+        else:
+            current += character
+    return (*parts, current)
+
+
+def _parse_expression(text: str) -> Any:
+    from penstock.table.sql.parser import parse_expression
+
+    return parse_expression(text)
+
+
+def _parse_type(text: str) -> DataType:
+    from penstock.table.type_text import parse_type
+
+    return parse_type(text)

@@ -1,0 +1,39 @@
+"""A table on its way into another one."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from penstock.table.table_result import TableResult
+
+if TYPE_CHECKING:
+    from penstock.table.table import Table
+    from penstock.table.table_environment import TableEnvironment
+
+__all__ = ["TablePipeline"]
+
+
+class TablePipeline:
+    """An INSERT that has not been executed yet."""
+
+    def __init__(self, table: Table, target: Any, t_env: TableEnvironment, *, overwrite: bool = False) -> None:
+        self._table = table
+        self._t_env = t_env
+        self._insert = t_env._insert_into(table._relation, target, overwrite=overwrite)
+
+    def execute(self) -> TableResult:
+        """Start the job; it runs on while the program goes on."""
+        return self._t_env._execute_inserts([self._insert])
+
+    def explain(self, *extra_details: Any) -> str:
+        """The plan of the job."""
+        return self._t_env._explain([(self._table._relation, self._insert)])
+
+    def print_explain(self, *extra_details: Any) -> None:
+        """Print the plan of the job."""
+        sys.stdout.write(self.explain(*extra_details) + "\n")
+
+    def get_sink_identifier(self) -> Any:
+        """The path of the table that is written."""
+        return self._insert.path

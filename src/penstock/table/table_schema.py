@@ -1,0 +1,73 @@
+"""The old form of a schema: names and types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.core.table.types import DataType, RowField, RowType
+
+__all__ = ["TableSchema"]
+
+
+class TableSchema:
+    """Names and types of columns."""
+
+    def __init__(self, field_names: Sequence[str] = (), data_types: Sequence[DataType] = ()) -> None:
+        self._names = list(field_names)
+        self._types = list(data_types)
+
+    def copy(self) -> TableSchema:
+        return TableSchema(self._names, self._types)
+
+    def get_field_data_types(self) -> list[DataType]:
+        return list(self._types)
+
+    def get_field_data_type(self, field: int | str) -> DataType | None:
+        index = self._names.index(field) if isinstance(field, str) and field in self._names else field
+        return self._types[index] if isinstance(index, int) and 0 <= index < len(self._types) else None
+
+    def get_field_count(self) -> int:
+        return len(self._names)
+
+    def get_field_names(self) -> list[str]:
+        return list(self._names)
+
+    def get_field_name(self, field_index: int) -> str | None:
+        return self._names[field_index] if 0 <= field_index < len(self._names) else None
+
+    def to_row_data_type(self) -> RowType:
+        return RowType(tuple(RowField(*pair) for pair in zip(self._names, self._types, strict=True)))
+
+    def __repr__(self) -> str:
+        lines = [f" |-- {name}: {data_type}" for name, data_type in zip(self._names, self._types, strict=True)]
+        return "root\n" + "\n".join(lines) + "\n"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TableSchema) and (self._names, self._types) == (other._names, other._types)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @classmethod
+    def builder(cls) -> Builder:
+        """A builder."""
+        return Builder()
+
+
+class Builder:
+    """Collects fields."""
+
+    def __init__(self) -> None:
+        self._schema = TableSchema()
+
+    def field(self, name: str, data_type: DataType) -> Builder:
+        """One field."""
+        self._schema._names.append(name)
+        self._schema._types.append(data_type)
+        return self
+
+    def build(self) -> TableSchema:
+        """The schema."""
+        return self._schema.copy()
+
+
+TableSchema.Builder = Builder  # type: ignore[attr-defined]

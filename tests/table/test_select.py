@@ -1,0 +1,95 @@
+"""Projection, filter, union: stateless work in columns."""
+
+import pytest
+
+from penstock.table import DataTypes
+from penstock.table.expressions import col, lit
+from penstock.util.exceptions import SqlParserException, ValidationException
+
+
+@pytest.fixture(autouse=True)
+def _orders(sql):
+    sql.table("orders", ["id", "item", "price"], (1, "pen", 2.5), (2, "ink", None), (3, "pen", 1.0))
+
+
+def test_select_and_where(sql):
+    assert sql.rows("SELECT id + 1, UPPER(item) AS item FROM orders WHERE price > 1") == [(2, "PEN")]
+
+
+def test_t34_where_keeps_true_only(sql):
+    assert sql.rows("SELECT id FROM orders WHERE price > 1 OR price <= 1") == [(1,), (3,)]
+    assert sql.rows("SELECT id FROM orders WHERE NOT (price > 1)") == [(3,)]
+
+
+def test_t3_unknown_names_fail_at_once(t_env):
+    with pytest.raises(ValidationException, match="Column 'nope' not found"):
+        t_env.sql_query("SELECT nope FROM orders")
+    with pytest.raises(ValidationException, match="Object 'nope' not found"):
+        t_env.sql_query("SELECT * FROM nope")
+    with pytest.raises(ValidationException, match=r"Cannot resolve field \[nope\]"):
+        t_env.from_path("orders").select(col("nope"))
+
+
+def test_t130_text_that_is_no_statement_is_a_parser_error(t_env):
+    with pytest.raises(SqlParserException, match="begins no statement"):
+        t_env.execute_sql("SELEC 1")
+    with pytest.raises(SqlParserException, match="line 1, column"):
+        t_env.sql_query("SELECT FROM WHERE")
+    with pytest.raises(SqlParserException, match="exactly one"):
+        t_env.sql_query("SELECT 1; SELECT 2")
+
+
+def test_t130_wrong_types_are_validation_errors(t_env):
+    with pytest.raises(ValidationException, match="WHERE must be a condition of type BOOLEAN"):
+        t_env.sql_query("SELECT * FROM orders WHERE id")
+    with pytest.raises(ValidationException, match=r"Cannot apply 'UPPER' to arguments of type 'UPPER\(<BIGINT>\)'"):
+        t_env.sql_query("SELECT UPPER(id) FROM orders")
+    with pytest.raises(ValidationException, match="No match found for function signature NOPE"):
+        t_env.sql_query("SELECT NOPE(id) FROM orders")
+
+
+def test_t21_names_are_case_sensitive_and_backticks_quote(sql, t_env):
+    with pytest.raises(ValidationException):
+        t_env.sql_query("SELECT ID FROM orders")
+    assert sql.rows("SELECT `id` AS `day` FROM orders WHERE id = 1") == [(1,)]
+
+
+def test_t13_union_all_keeps_all_rows(sql):
+    assert sql.rows("SELECT id FROM orders UNION ALL SELECT 7") == [(1,), (2,), (3,), (7,)]
+
+
+def test_t23_union_takes_the_common_type(t_env):
+    table = t_env.sql_query("SELECT CAST(1 AS INT) AS a UNION ALL SELECT CAST(1.5 AS DECIMAL(5, 2))")
+    assert table.get_resolved_schema().get_column_data_types()[0].same_type(DataTypes.DECIMAL(12, 2))
+
+
+def test_common_table_expressions_and_subqueries_in_from(sql):
+    query = "WITH pens AS (SELECT id AS n FROM orders WHERE item = 'pen') SELECT n FROM (SELECT n FROM pens) AS x"
+    assert sql.rows(query) == [(1,), (3,)]
+
+
+def test_values_and_select_without_from(sql):
+    assert sql.rows("VALUES (1, 'a'), (2, NULL)") == [(1, "a"), (2, None)]
+    assert sql.rows("SELECT 1, 'x'") == [(1, "x")]
+
+
+def test_table_api_columns(sql, t_env):
+    orders = t_env.from_path("orders")
+    assert sql.rows(orders.add_columns((col("id") * 10).alias("ten")).drop_columns(col("price"))) == [
+        (1, "pen", 10),
+        (2, "ink", 20),
+        (3, "pen", 30),
+    ]
+    renamed = orders.rename_columns(col("item").alias("what")).select(col("what")).distinct()
+    assert sql.final(renamed) == [("ink",), ("pen",)]
+    assert orders.add_or_replace_columns(lit(1).alias("id")).get_schema().get_field_names() == ["id", "item", "price"]
+
+
+def test_t6_a_table_can_be_used_twice(sql, t_env):
+    orders = t_env.from_path("orders").where(col("id") == 1)
+    assert sql.rows(orders.union_all(orders).select(col("item"))) == [("pen",), ("pen",)]
+
+
+def test_a_case_branch_sees_only_its_rows(sql):
+    assert sql.rows("SELECT CASE WHEN id = 2 THEN -1 ELSE 6 / (id - 2) END FROM orders") == [(-6,), (-1,), (6,)]
+    assert sql.rows("SELECT id FROM orders WHERE id <> 2 AND 6 / (id - 2) > 0") == [(3,)]
