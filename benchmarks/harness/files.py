@@ -1,4 +1,4 @@
-"""The files of job (n): what is read, and the fingerprint of what was written."""
+"""The files of jobs (n) and (r): what is read, and the fingerprint of what was written."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from benchmarks.harness.options import Options
 from benchmarks.harness.report import digest
 from benchmarks.harness.slope import measure_slope
+from benchmarks.jobs.catalogue import JOBS
 
 _SCATTER = 2_654_435_761
 _EVENTS_PER_MS = 10
@@ -19,11 +20,12 @@ _LINES_AT_ONCE = 50_000
 
 @dataclass(slots=True, frozen=True)
 class FilesLoad:
-    """What a job reads and where it writes."""
+    """What a job reads and where it writes. (r) makes its records itself and reads no files."""
 
     inputs: tuple[str, ...]
     target: str
     parallelism: int
+    records: int
 
 
 class Scratch:
@@ -43,13 +45,13 @@ class Scratch:
         """
         files = self._options.parallelism
         inputs = tuple(self._directory / f"input-{records}" / f"part-{number}.csv" for number in range(files))
-        if not inputs[0].parent.exists():
+        if JOBS[self._options.job].reads_files and not inputs[0].parent.exists():
             inputs[0].parent.mkdir()
             for number, path in enumerate(inputs):
                 self._write(path, number, -(-records // files))
         self._targets += 1
         target = self._directory / f"output-{self._targets}"
-        return FilesLoad(tuple(map(str, inputs)), str(target), files)
+        return FilesLoad(tuple(map(str, inputs)), str(target), files, records)
 
     def _write(self, path: Path, number: int, lines: int) -> None:
         keys, files = self._options.keys, self._options.parallelism
@@ -68,8 +70,8 @@ def scratch(options: Options, header: str = "") -> Iterator[Scratch]:
         yield Scratch(Path(directory), options, header)
 
 
-def digest_of(load: FilesLoad) -> dict[str, object]:
-    """Count and fingerprint of the rows in the Parquet files that are complete."""
+def digest_of(load: FilesLoad, columns: list[str] | None = None) -> dict[str, object]:
+    """Count and fingerprint of the rows in the Parquet files that are complete; of some columns, if so wanted."""
     import pyarrow.parquet as pq
 
     paths = [
@@ -80,7 +82,7 @@ def digest_of(load: FilesLoad) -> dict[str, object]:
     rows: list[object] = []
     for path in paths:
         with pq.ParquetFile(path) as file:
-            rows += map(tuple, (row.values() for row in file.read(["key", "window_end", "count"]).to_pylist()))
+            rows += map(tuple, (row.values() for row in file.read(columns).to_pylist()))
     return digest(rows)
 
 
@@ -90,7 +92,7 @@ def run_files_job(options: Options, execute: Callable[[FilesLoad], object], head
         if options.mode == "collect":
             load = files.load(options.records)
             execute(load)
-            return digest_of(load)
+            return digest_of(load, JOBS[options.job].columns)
 
         def prepare(records: int) -> Callable[[], object]:
             load = files.load(records)

@@ -18,7 +18,9 @@ class Job:
     keys: int = 1_000
     measures_latency: bool = False
     uses_kafka: bool = False
-    uses_files: bool = False
+    writes_files: bool = False
+    reads_files: bool = False
+    columns: list[str] | None = None  # of the files it writes, where a system may write more of them
     directory: str = "jobs"
     comparable: bool = True  # whether the results depend on the input alone
     group: str = "Records, keys and state"  # its panel in the picture
@@ -27,7 +29,7 @@ class Job:
     @property
     def commits(self) -> bool:
         """Whether results become visible with checkpoints only."""
-        return self.uses_kafka or self.uses_files
+        return self.uses_kafka or self.writes_files
 
 
 def _nexmark(name: str, title: str, *, comparable: bool = True) -> Job:
@@ -46,7 +48,18 @@ JOBS = {
         Job("g", "window join of two streams", "windows", "build_join", group=_WINDOWS),
         Job("p", "pattern of three events within 10 s (CEP)", "pattern", group=_WINDOWS),
         Job("k", "Kafka, count by key, Kafka, exactly once", "kafka_count", uses_kafka=True, group="Connectors"),
-        Job("n", "files, count in windows of 1 s, Parquet files", "files_count", uses_files=True, group="Connectors"),
+        Job(
+            "n",
+            "files, count in windows of 1 s, Parquet files",
+            "files_count",
+            writes_files=True,
+            reads_files=True,
+            columns=["key", "window_end", "count"],
+            group="Connectors",
+        ),
+        Job("r", "deduplication with TTL, Parquet files", "deduplicate", writes_files=True, group="Ordinary jobs"),
+        Job("s", "numpy features of sliding windows", "rolling_features", group="Ordinary jobs"),
+        Job("t", "slowly changing dimension, timers", "changing_dimension", group="Ordinary jobs"),
         Job(
             "m",
             "Kafka to Kafka, exactly once: latency at 1,000 records/s",

@@ -42,7 +42,7 @@ class System:
     def command(self, job: str, arguments: list[str]) -> list[str]:
         """The command line of a measured process."""
         python = self.environment.python if self.environment else sys.executable
-        special = _KAFKA_DRIVERS if job in _KAFKA else _FILE_DRIVERS if JOBS[job].uses_files else {}
+        special = _KAFKA_DRIVERS if job in _KAFKA else _FILE_DRIVERS if JOBS[job].writes_files else {}
         driver = special.get(self.driver, self.driver)
         return [python, "-m", f"benchmarks.systems.{driver}", *arguments]
 

@@ -1,4 +1,4 @@
-"""Runs the job from files to Parquet files on Penstock or on PyFlink.
+"""Runs a job that writes Parquet files on Penstock or on PyFlink.
 
 python -m benchmarks.systems.drive_files --package pyflink --job n --variant thread
 """
@@ -38,13 +38,16 @@ class FilesDriver(FlinkDriver):
         package = self.options.package
         files = importlib.import_module(f"{package}.datastream.connectors.file_system")
         writers = importlib.import_module(f"{package}.datastream.formats.parquet").ParquetBulkWriters
-        if package == "pyflink":
-            types = importlib.import_module("pyflink.table").DataTypes
-            names = ("key", "window_end", "count")
-            row_type = types.ROW([types.FIELD(name, types.BIGINT()) for name in names])
-        else:
-            row_type = rows.get_type()
+        row_type = _table_type(rows.get_type()) if package == "pyflink" else rows.get_type()
         return files.FileSink.for_bulk_format(target, writers.for_row_type(row_type)).build()
+
+
+def _table_type(row_type: Any) -> Any:
+    """A row type of PyFlink's streams as one of its tables."""
+    types = importlib.import_module("pyflink.table").DataTypes
+    kinds = {"Long": types.BIGINT(), "String": types.STRING(), "Double": types.DOUBLE()}
+    fields = zip(row_type.get_field_names(), row_type.get_field_types(), strict=True)
+    return types.ROW([types.FIELD(name, kinds[str(kind)]) for name, kind in fields])
 
 
 if __name__ == "__main__":

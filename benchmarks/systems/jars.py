@@ -22,7 +22,7 @@ _JARS = {
     ),
     # Flink's Parquet format needs Hadoop's classes, and these need a class of theirs for their configuration.
     PARQUET_JARS: (
-        {"n"},
+        {"n", "r"},
         "flink-parquet",
         "2.3.0",
         [
