@@ -1,4 +1,4 @@
-# ruff: noqa: DTZ001 - SQL and local times have no time zone
+
 import enum
 import pickle
 from datetime import UTC, date, datetime, time

@@ -85,7 +85,7 @@ class Alike:
 
 
 KEYS = [
-    *(date(2020, 1, 1), datetime(2020, 1, 1), datetime(2020, 1, 1, tzinfo=UTC), timedelta(1)),  # noqa: DTZ001
+    *(date(2020, 1, 1), datetime(2020, 1, 1), datetime(2020, 1, 1, tzinfo=UTC), timedelta(1)),
     *(uuid.UUID(int=1), Fraction(1, 3), complex(1, 2), range(3), b"bytes", dict, "ü", "日本", "\0"),
     *(Point(1, 2), Named(5), Switch.LEFT | Switch.RIGHT, Alike(1), Alike(2), Decimal("0.1")),
 ]

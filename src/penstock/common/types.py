@@ -141,6 +141,8 @@ class Row:
     @overload
     def __getitem__(self, item: int | str) -> Any: ...
     def __getitem__(self, item: int | str | slice) -> Any:
+        if type(item) is int:  # by far the most
+            return self._values[item]
         if isinstance(item, str):
             return self._values[self._index(item)]
         return self._values[item]

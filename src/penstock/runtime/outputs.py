@@ -10,6 +10,7 @@ from penstock.runtime.frames import Element, encode_frame
 from penstock.runtime.isolation import copy_batch
 from penstock.runtime.job import JobEdge
 from penstock.runtime.operator import DISCARD, Output, StreamOperator, Timestamps, Values
+from penstock.runtime.row_batches import pack_rows
 
 FRAME_RECORDS = 16_384
 
@@ -112,7 +113,7 @@ class ExchangeOutput:
         if type(values) is not list:
             self._columns = type(values)
         for channel, part, stamps in self._partitioner.route(values, timestamps):
-            self._elements[channel].append((part, stamps))
+            self._elements[channel].append((pack_rows(part), stamps))
             self._counts[channel] += len(part)
             if self._counts[channel] >= FRAME_RECORDS:
                 self._ship(channel)

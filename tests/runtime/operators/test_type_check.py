@@ -114,3 +114,18 @@ def test_rows_inside_records_get_their_names_too(drive, output_type, given, expe
 def test_the_kind_of_a_change_stays_when_a_row_is_named(drive):
     (record,) = emit_through(drive, PAIR, [Row.of_kind(RowKind.DELETE, "a", 1)])
     assert (record.get_row_kind(), record.k) == (RowKind.DELETE, "a")
+
+
+def test_rows_without_names_get_those_of_their_type_and_others_keep_theirs(drive):
+    kind = Types.ROW_NAMED(["k", "n"], [Types.STRING(), Types.LONG()])
+    emitted = emit_through(drive, kind, [Row("a", 1), Row(n=2, k="b"), ("c", 3), Row("d", None)])
+    assert emitted == [Row(k="a", n=1), Row(k="b", n=2), Row(k="c", n=3), Row(k="d", n=None)]
+    plain = [Row("a", 1), Row("b", 2)]
+    assert emit_through(drive, kind, plain) == [Row(k="a", n=1), Row(k="b", n=2)]
+
+
+@pytest.mark.parametrize("bad", [Row("a", 2**70), Row("a", True), Row(1, 1), Row("a"), Row("a", 1, 2)])
+def test_a_plain_row_that_does_not_fit_is_refused(drive, bad):
+    kind = Types.ROW_NAMED(["k", "n"], [Types.STRING(), Types.LONG()])
+    with pytest.raises(TypeMismatchError, match="declared output type"):
+        emit_through(drive, kind, [Row("a", 1), bad])

@@ -16,6 +16,7 @@ from penstock.common.typeinfo.base import checked_type
 from penstock.common.types import Row
 from penstock.runtime.operator import OperatorContext, Output, StreamOperator, Timestamps, Values
 from penstock.runtime.operators.record_form import compile_form, compile_serialized, holds_floats
+from penstock.runtime.operators.row_check import NameRows, compile_row_loop
 
 Predicate = Callable[[Any], bool]
 
@@ -68,6 +69,7 @@ class TypeCheckedOutput:
         "_accept",
         "_context",
         "_form",
+        "_name_plain_rows",
         "_output",
         "_serialized",
         "_type",
@@ -84,11 +86,15 @@ class TypeCheckedOutput:
         self._accept = compile_predicate(output_type)
         self._form = compile_form(output_type)
         self._serialized = compile_serialized(output_type)
+        self._name_plain_rows = _compile_plain_rows(output_type)
         self.emit_watermark = output.emit_watermark
         self.emit_status = output.emit_status
 
     def emit(self, values: Values, timestamps: Timestamps) -> None:
         """Check, then pass on."""
+        if self._name_plain_rows is not None and not self._name_plain_rows(values):
+            self._output.emit(values, timestamps)
+            return
         accept = self._accept
         strange = [value for value in values if not accept(value)]
         if strange:
@@ -135,6 +141,19 @@ def _expression(output_type: TypeInformation, value: str, depth: int) -> str | N
         names = tuple(output_type.get_field_names())
         return fields and f"{fields} and ({value}._fields is None or {value}._fields == {names!r})"
     return None
+
+
+def _compile_plain_rows(output_type: TypeInformation) -> NameRows | None:
+    """The quick way for rows of scalars; None for other types."""
+    if type(output_type) is not RowTypeInfo or not output_type.get_field_types():
+        return None
+    types = output_type.get_field_types()
+    if holds_floats(output_type) or not all(isinstance(field_type, BasicTypeInfo) for field_type in types):
+        return None
+    conditions = [_expression(field_type, f"f{position}", 1) for position, field_type in enumerate(types)]
+    if None in conditions:
+        return None
+    return compile_row_loop(output_type.get_field_names(), [condition or "" for condition in conditions])
 
 
 def _fields_expression(types: list[TypeInformation], kind: str, value: str, fields: str, depth: int) -> str | None:

@@ -14,7 +14,7 @@ from penstock.common.errors import InvalidProgramError, KeySelectorError, StateA
 from penstock.runtime.key_groups import key_group_for, key_hash
 from penstock.runtime.state.key_forms import forms_of, other_form
 from penstock.runtime.state.page_chunks import Growing
-from penstock.runtime.state.page_table import TARGET_PAGE_BYTES, PageTable, Sweep
+from penstock.runtime.state.page_table import TARGET_PAGE_BYTES, PageTable
 from penstock.runtime.state.pages import FIRST_SLOT, PAGE, Entry, PageDirectory, PageStore, is_blank
 from penstock.runtime.state.seen_types import SeenTypes, seen_types
 from penstock.runtime.state.state_types import (
@@ -25,6 +25,7 @@ from penstock.runtime.state.state_types import (
     mismatch,
     slot_adapter,
 )
+from penstock.runtime.state.sweeps import Sweep
 
 DROPPED = "dropped state"
 """The kind of a state that was restored but is not wanted any more: its place in entries stays empty."""

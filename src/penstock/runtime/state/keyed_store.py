@@ -27,8 +27,8 @@ from penstock.runtime.state.keyed_states import (
     SlotValueStateWithMutableDefault,
 )
 from penstock.runtime.state.page_chunks import Growing, by_namespace, itself
-from penstock.runtime.state.page_table import Sweep
 from penstock.runtime.state.state_types import describe
+from penstock.runtime.state.sweeps import ListSweep, MapSweep, NamespaceSweep, Sweep, ValueSweep
 from penstock.runtime.state.ttl import (
     Ttl,
     TtlAggregatingState,
@@ -65,15 +65,7 @@ class KeyedStateFactory:
             kind = "windowed " + kind
         if ttl is not None:
             kind += " with TTL"
-        sweep: Any = None
-        if ttl is not None:
-            sweep = ttl.sweep_value
-            if isinstance(descriptor, ListStateDescriptor):
-                sweep = ttl.sweep_list
-            elif isinstance(descriptor, MapStateDescriptor):
-                sweep = ttl.sweep_map
-            if namespaced:
-                sweep = _sweep_each(sweep)
+        sweep = None if ttl is None else _sweep(descriptor, ttl, namespaced=namespaced)
         outside = descriptor.get_queryable_state_name()
         if outside is not None:
             self.backend.queryable[outside] = descriptor.name
@@ -100,18 +92,13 @@ def _growing(descriptor: StateDescriptor, *, namespaced: bool) -> Growing | None
     return by_namespace if namespaced else itself
 
 
-def _sweep_each(sweep: Sweep) -> Sweep:
-    """What a sweep leaves of each namespace."""
-
-    def swept(stored: dict[Any, Any], now: int) -> Any:
-        kept = {}
-        for namespace, value in stored.items():
-            left = sweep(value, now)
-            if left is not None:  # what has lost nothing stays the same object: it may be a chunked one
-                kept[namespace] = value if len(left) == len(value) else left
-        return kept or None
-
-    return swept
+def _sweep(descriptor: StateDescriptor, ttl: Ttl, *, namespaced: bool) -> Sweep:
+    kind: type[Sweep] = ValueSweep
+    if isinstance(descriptor, ListStateDescriptor):
+        kind = ListSweep
+    elif isinstance(descriptor, MapStateDescriptor):
+        kind = MapSweep
+    return NamespaceSweep(kind(ttl.ttl)) if namespaced else kind(ttl.ttl)
 
 
 def _plain(descriptor: StateDescriptor, cell: Cell) -> Any:

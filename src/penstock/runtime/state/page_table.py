@@ -16,7 +16,7 @@ from penstock.common.errors import InvalidProgramError, shorten
 from penstock.runtime.key_groups import key_hash, never_changes
 from penstock.runtime.serialization import MISSING_OR_CHANGED, dumps, unreadable
 from penstock.runtime.state.chunks import ChunkStore
-from penstock.runtime.state.page_chunks import PageChunks, swept
+from penstock.runtime.state.page_chunks import PageChunks
 from penstock.runtime.state.pages import (
     EVENT_TIMERS,
     FIRST_SLOT,
@@ -32,6 +32,7 @@ from penstock.runtime.state.pages import (
     keyed_state_page,
 )
 from penstock.runtime.state.record_types import RecordNotes
+from penstock.runtime.state.sweeps import Sweep
 from penstock.runtime.state.timer_index import TimerIndex, TimerMinima
 
 TARGET_PAGE_BYTES = 32 * 1024
@@ -40,8 +41,7 @@ _MANY = 64  # elements: whether few are large is seen when they are written
 _SPLITS_PER_BATCH = 64
 _KEYS_TO_CHECK = 4
 _NOTHING_EXPIRES = -(1 << 62)  # the end of a batch is the time to sweep
-
-Sweep = Callable[[Any, int], Any]
+_NEVER = 1 << 62
 
 
 class PageTable:
@@ -181,11 +181,8 @@ class PageTable:
         updated, page.dirty = page.dirty, False
         page.last_used = self._batch
         entries = page.entries
-        for slot, sweep in self._sweeps.items():
-            for entry in entries.values():
-                if entry[slot] is not None:
-                    kept = sweep(entry[slot], now)
-                    entry[slot] = kept if page.chunks is None else swept(entry[slot], kept)
+        if now >= page.expires:
+            page.expires = self._remove_expired(page, now)
         columns: list[Any] = list(zip(*entries.values(), strict=True))
         # Only if every state is missing somewhere can a key have nothing at all.
         if columns and not any(map(_all_true, columns[FIRST_SLOT:])):
@@ -214,6 +211,11 @@ class PageTable:
     def _note_written(self, blob: bytes) -> None:
         self._records.note(blob)
         self.written_bytes += len(blob)
+
+    def _remove_expired(self, page: Page, now: int) -> int:
+        """Returns when something can expire next."""
+        entries = page.entries.values()
+        return min((sweep.clear_slot(entries, slot, now) for slot, sweep in self._sweeps.items()), default=_NEVER)
 
     def _encode(self, page: Page, columns: list[Any]) -> bytes:
         """A page by columns, which pickles faster than entry by entry; what is too large for it goes into chunks."""
@@ -267,6 +269,8 @@ class PageTable:
                 self._write_back(page, now)
 
     def _has_expired(self, page: Page, now: int) -> bool:
+        if now < page.expires:
+            return False
         for slot, sweep in self._sweeps.items():
             for entry in page.entries.values():
                 stored = entry[slot]
@@ -353,6 +357,7 @@ class PageTable:
             if index not in self.pages:
                 self.pages[index] = Page(index)
                 self.pages[index].last_used = self._batch
+            self.pages[index].expires = 0
         for key, entry in moved:
             page = self.pages[index_of(key_hash(key) // groups)]
             page.entries[key] = entry

@@ -72,12 +72,13 @@ PAGE, EVENT_TIMERS, PROCESSING_TIMERS, FIRST_SLOT = 0, 1, 2, 3
 class Page:
     """Decoded entries of the keys that hash to one page index."""
 
-    __slots__ = ("check", "chunks", "dirty", "entries", "index", "last_used", "lent", "size")
+    __slots__ = ("check", "chunks", "dirty", "entries", "expires", "index", "last_used", "lent", "size")
 
     def __init__(self, index: int) -> None:
         self.index = index
         self.entries: dict[Any, Entry] = {}
         self.dirty = False
+        self.expires = 0  # the first processing time at which something in it may have expired
         self.lent = False  # something was given out in this batch, and may be changed without update()
         self.size = 0  # bytes when last read or written, with all chunks
         self.chunks: dict[int, int] | None = None  # sizes of the stored chunks by number, if collections are divided

@@ -12,7 +12,6 @@ from typing import Any
 
 from penstock.core.state import AggregatingState, ListState, MapState, ReducingState, StateTtlConfig, ValueState
 from penstock.runtime.state.cells import Cell
-from penstock.runtime.state.chunked_map import unnoted_items
 from penstock.runtime.state.keyed_states import fresh
 from penstock.runtime.state.list_elements import checked_elements
 from penstock.runtime.state.page_chunks import swept
@@ -24,10 +23,10 @@ Clock = Callable[[], int]
 class Ttl:
     """A TTL configuration bound to a clock."""
 
-    __slots__ = ("_clock", "_ttl", "cleans_in_background", "refresh_on_read", "returns_expired")
+    __slots__ = ("_clock", "cleans_in_background", "refresh_on_read", "returns_expired", "ttl")
 
     def __init__(self, config: StateTtlConfig, clock: Clock) -> None:
-        self._ttl = config.get_ttl().to_milliseconds()
+        self.ttl = config.get_ttl().to_milliseconds()
         self._clock = clock
         self.returns_expired = (
             config.get_state_visibility() == StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp
@@ -45,27 +44,11 @@ class Ttl:
 
     def alive(self, stamped: Stamped, now: int | None = None) -> bool:
         """Whether the element has not expired: it lives while now < touched + ttl."""
-        return (self._clock() if now is None else now) < stamped[1] + self._ttl
+        return (self._clock() if now is None else now) < stamped[1] + self.ttl
 
     def visible(self, stamped: Stamped) -> bool:
         """Whether a read may return the element."""
         return self.returns_expired or self.alive(stamped)
-
-    # What a page sweep keeps of a slot that holds one value, a list, a map.
-
-    def sweep_value(self, stored: Stamped, now: int) -> Any:
-        """The stored value, or None if it expired."""
-        return stored if self.alive(stored, now) else None
-
-    def sweep_list(self, stored: list[Stamped], now: int) -> Any:
-        """The elements that live."""
-        born = now - self._ttl
-        return [stamped for stamped in list.__iter__(stored) if stamped[1] > born] or None
-
-    def sweep_map(self, stored: dict[Any, Stamped], now: int) -> Any:
-        """The entries that live."""
-        born = now - self._ttl
-        return {key: stamped for key, stamped in unnoted_items(stored) if stamped[1] > born} or None
 
 
 def without_stamps(kind: str, stored: Any) -> Any:
