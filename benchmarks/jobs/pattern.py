@@ -34,7 +34,7 @@ class EventTime(TimestampAssigner):
 def build(env: StreamExecutionEnvironment, load: Workload) -> DataStream:
     """(key, time of a, time of b, time of c) of every match."""
     keys = load.keys
-    # One source in order: several would run ahead of each other, and Flink's cost grows with the square of the distance.
+    # One source in order: several would run ahead of each other, and Flink's cost grows quadratically then.
     numbers = env.from_source(
         NumberSequenceSource(1, load.records), WatermarkStrategy.no_watermarks(), "numbers", Types.LONG()
     ).set_parallelism(1)

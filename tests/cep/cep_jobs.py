@@ -1,7 +1,8 @@
 """CEP jobs as plain data, to be run here and by Flink itself: a chain of patterns and a script of events and clocks.
 
 The format is that of `tests/differential/java/CepOracle.java`. A result is a list of ``["m", match, timestamp]``,
-``["t", partial match, timestamp]``, ``["w", watermark]``, ``["late", event, timestamp]`` and ``["error", ...]``; a match
+``["t", partial match, timestamp]``, ``["w", watermark]``, ``["late", event, timestamp]`` and ``["error", ...]``;
+a match
 is a list of ``[name, [event ids]]`` in the order of the names.
 """
 
@@ -20,13 +21,13 @@ from penstock.runtime.cep.handlers import ProcessHandler
 from penstock.runtime.cep.operator import CepOperator
 from penstock.testing.harness import KeyedOneInputOperatorHarness
 
-Event = namedtuple("Event", "id key kind price")
+Event = namedtuple("Event", "id key kind price")  # noqa: PYI024 - the fields are of any type
 
 LATE = OutputTag("late")
 NO_SKIP = ["none"]
 
 
-# -- patterns -----------------------------------------------------------------------------------------------------------
+# -- patterns ----------------------------------------------------------------------------------------------------------
 
 
 def element(name, link="follow", cond=None, quant=("one",), **more):
@@ -113,7 +114,7 @@ def _quantify(pattern, data):
         pattern.within(data["after"], WithinType.PREVIOUS_AND_CURRENT)
 
 
-# -- running ------------------------------------------------------------------------------------------------------------
+# -- running -----------------------------------------------------------------------------------------------------------
 
 
 class Record(PatternProcessFunction):

@@ -81,8 +81,9 @@ def script(rng, time, start):
         now += rng.choice((0, 0, 1, 1, 1, 2, 4))
         if time == "processing":
             steps.append(["t", now])
-            for _ in range(rng.randint(1, 2)):
-                steps.append(["e", rng.choice(keys), rng.choice(KINDS), rng.randint(0, 5), now])
+            steps += [
+                ["e", rng.choice(keys), rng.choice(KINDS), rng.randint(0, 5), now] for _ in range(rng.randint(1, 2))
+            ]
             continue
         at = now + rng.choice((0, 0, 0, 0, -1, 1, 2))
         steps.append(["e", rng.choice(keys), rng.choice(KINDS), rng.randint(0, 5), at])

@@ -1,4 +1,3 @@
-
 import enum
 import pickle
 from datetime import UTC, date, datetime, time

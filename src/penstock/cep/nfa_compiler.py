@@ -83,7 +83,8 @@ class NFACompiler:
         longest = max(self._window_times, key=self._window_times.__getitem__, default=None)
         if limit is not None and longest is not None and self._window_times[longest] > limit:
             raise MalformedPatternError(
-                f"pattern '{self._states[longest].pattern_name}' allows {self._window_times[longest]} ms since the event "
+                f"pattern '{self._states[longest].pattern_name}' allows {self._window_times[longest]} ms since the "
+                f"event "
                 f"before, but the whole sequence must end within {limit} ms: set a shorter limit on the pattern, or a "
                 "longer one on the sequence"
             )
@@ -92,8 +93,8 @@ class NFACompiler:
             named = next((n for n, state in enumerate(self._states) if state.name == last.get_name()), None)
             if not (self._window_times.get(named, 0) if named is not None else 0) and not limit:
                 raise MalformedPatternError(
-                    f"not_followed_by('{last.get_name()}') at the end of a sequence has no time limit: nothing would ever "
-                    "tell that the event did not come. Call within() on it, or add a pattern behind it"
+                    f"not_followed_by('{last.get_name()}') at the end of a sequence has no time limit: nothing "
+                    "would ever tell that the event did not come. Call within() on it, or add a pattern behind it"
                 )
 
     # -- the chain ----------------------------------------------------------------------------------------------
@@ -115,7 +116,7 @@ class NFACompiler:
         return sink
 
     def _convert_not_follow(self, sink: int) -> int:
-        """At the end of a limited sequence: a state to wait in. Elsewhere other states get an edge to the stop state."""
+        """At the end of a limited sequence, a state to wait in; elsewhere, an edge from others to the stop state."""
         limited = self._pattern.get_window_size(WithinType.PREVIOUS_AND_CURRENT) is not None or self._window_time
         if not limited or self._states[sink].type is not StateType.FINAL:
             return sink
@@ -398,7 +399,7 @@ class NFACompiler:
     def _make_pattern_state(self, state_type: StateType) -> int:
         """A state of the current pattern, with its limit since the event before.
 
-        Of the states of a loop the one that is made first, and therefore has the plain name, gets no limit (as in Flink).
+        As in Flink, the first state of a loop, which has the plain name, gets no limit.
         """
         state = self._make_state(self._pattern.get_name(), state_type)
         times = self._pattern.get_times()

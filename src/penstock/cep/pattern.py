@@ -327,7 +327,7 @@ class GroupPattern(Pattern[T]):
 
 def _link(
     method: str,
-    name_or_group: str | Pattern[Any],
+    name_or_group: Any,
     previous: Pattern[Any] | None,
     strategy: ConsumingStrategy,
     skip: AfterMatchSkipStrategy,

@@ -48,7 +48,7 @@ def check_skip_strategy(pattern: Pattern[Any]) -> None:
     if wanted is not None and wanted not in names:
         known = ", ".join(f"'{name}'" for name in names)
         raise MalformedPatternError(
-            f"cannot {strategy!r}: there is no such pattern in the sequence. Skip to one of {known}; patterns inside of "
+            f"cannot {strategy!r}: there is no such pattern in the sequence. Skip to one of {known}; patterns inside "
             "groups cannot be skipped to"
         )
 

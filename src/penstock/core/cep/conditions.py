@@ -30,7 +30,8 @@ T = TypeVar("T")
 class IterativeCondition(Function, Generic[T]):
     """Accepts or rejects an event, and may ask what the partial match has taken before it.
 
-    Implement ``filter(self, value, ctx)``. A condition is called several times for one event, in an order that is not specified. Keep it free of side effects.
+    Implement ``filter(self, value, ctx)``. A condition is called several times for one event, in no particular order.
+    Keep it free of side effects.
     """
 
     class Context(ABC):
@@ -52,7 +53,7 @@ class IterativeCondition(Function, Generic[T]):
 
     @abstractmethod
     def filter(self, *args: Any, **kwargs: Any) -> bool:
-        """Whether the event is accepted: ``filter(self, value, ctx)``, of a simple condition ``filter(self, value)``."""
+        """Whether to accept the event: ``filter(self, value, ctx)``; of a simple condition, ``filter(self, value)``."""
 
 
 class RichIterativeCondition(IterativeCondition[T]):

@@ -1,6 +1,6 @@
 """What the two kinds of automata share: the state of a key, paths through it, and what conditions can ask.
 
-A *run* is a partial match: the state it is in, and the last node of its path. A *node* is an event that a run has taken,
+A *run* is a partial match: the state it is in, and the last node of its path. A *node* is an event that a run took,
 with a link to the node before. Runs that fork share their nodes, so that an event costs the same however long the path
 is. Nodes that no run reaches any more are swept when they have doubled.
 """
@@ -95,7 +95,7 @@ class NFA(ABC):
         *,
         advances_before_every_event: bool = False,
     ) -> None:
-        """`advances_before_every_event`: limits are looked at before each event, not only before those of a new moment."""
+        """`advances_before_every_event`: check limits before each event, not only before the first of a moment."""
         self.automaton = automaton
         self.advances_before_every_event = advances_before_every_event
         self.decisions = Decisions(automaton)
@@ -143,7 +143,7 @@ class NFA(ABC):
     def decide_for_run(
         self, state: NFAState, root: Question | Outcome, node: int, timestamp: int, value: Any, truth: dict[int, bool]
     ) -> Outcome:
-        """The outcome for one run, if it depends on what the run has taken. `truth` has answers of simple conditions."""
+        """The outcome for one run, if it depends on what the run took. `truth` has answers of simple conditions."""
         context = self._context
         context.state, context.timestamp_ = state, timestamp
         context.turn_to(node)

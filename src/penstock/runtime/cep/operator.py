@@ -134,10 +134,10 @@ class CepOperator(StreamOperator):
         known = next((stored for name, stored in self.backend.directory.layout if name == RUNS_STATE), kind)
         if known.rpartition("[")[2] != kind.rpartition("[")[2]:
             raise InvalidProgramError(
-                f"the pattern of operator '{self.context.operator_name}' has changed: its state has {known}, the program "
-                f"has {kind}. Partial matches cannot go on in another automaton. Conditions may change, names, order, "
-                "quantifiers and limits may not: put the pattern back, or give the operator a new uid() and allow state "
-                "that is not restored (execution.savepoint.ignore-unclaimed-state)"
+                f"the pattern of operator '{self.context.operator_name}' has changed: its state has {known}, the "
+                f"program has {kind}. Partial matches cannot continue in another automaton. Conditions may change; "
+                "names, order, quantifiers and limits may not: put the pattern back, or give the operator a new uid() "
+                "and allow state that is not restored (execution.savepoint.ignore-unclaimed-state)"
             )
         ordered = isinstance(self.nfa, RunsInOrderNFA)
         self._runs = self.backend.register(RUNS_STATE, known, growing=_both if ordered else by_namespace)
@@ -232,8 +232,8 @@ class CepOperator(StreamOperator):
 
     def _no_timestamp(self, value: Any) -> PenstockError:
         return MissingTimestampError(
-            "a pattern in event time needs records with timestamps: call assign_timestamps_and_watermarks() before it, or "
-            "in_processing_time() on the pattern stream",
+            "a pattern in event time needs records with timestamps: call assign_timestamps_and_watermarks() before it, "
+            "or in_processing_time() on the pattern stream",
             operator_name=self.context.operator_name,
             record=value,
         )
@@ -271,7 +271,7 @@ class CepOperator(StreamOperator):
     # -- time ---------------------------------------------------------------------------------------------------
 
     def _fire(self, timestamp: int, keys: list[Any]) -> None:
-        """Keys that have an event or a limit at a moment that the watermark has passed; they may have had their turn."""
+        """Keys with an event or a limit at a moment that the watermark has passed; they may have had their turn."""
         backend, arrivals, watermark = self.backend, self._arrivals, self.timers.current_watermark
         for key in keys:
             arrived = arrivals.get(key)
@@ -368,7 +368,7 @@ class CepOperator(StreamOperator):
         """When the key must be looked at again though no event comes.
 
         Flink sets a timer for an event that begins a run after time 0, and for each event behind it in the same go:
-        `began`. In event time a run is noticed at the end of its limit then, so the earliest run tells when, and nothing
+        `began`. In event time a run is noticed at the end of its limit, so the earliest run tells when, and nothing
         has to be kept. Not so for limits since the event before, for runs that began at time 0 or before, and in
         processing time, where a timer fires one millisecond late: timers of other events may notice these earlier.
         """

@@ -1,7 +1,7 @@
 """A binary heap that moves its items exactly as java.util.PriorityQueue does.
 
 With a skip strategy the first of several matches that began with the same event drops the others. Flink keeps runs and
-matches in such heaps, ordered by their first event only, so which of them comes first depends on how the heap moves equal
+matches in such heaps, ordered by their first event only, so which comes first depends on how the heap moves equal
 items. Python's heapq moves them differently.
 """
 

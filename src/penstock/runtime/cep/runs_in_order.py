@@ -1,6 +1,6 @@
 """With a skip strategy: runs in Flink's own order, because the order decides which of several matches is emitted.
 
-Matches leave in the order of their first events. A complete one waits as long as a run that began earlier is alive, since
+Matches leave in the order of their first events. A complete one waits while a run that began earlier is alive, since
 that run may still become a match that drops it.
 """
 

@@ -51,8 +51,8 @@ class CepRuntimeContext(RuntimeContext):
 
     def _refuse(self, state_descriptor: Any) -> NoReturn:
         raise UnsupportedFeatureError(
-            f"conditions and pattern functions have no keyed state, but operator '{self.get_task_name()}' asked for some: "
-            "ask the condition's context for events of the match, or use state in a function behind the pattern"
+            f"conditions and pattern functions have no keyed state, but operator '{self.get_task_name()}' asked for "
+            "some: ask the condition's context for events of the match, or use state in a function behind the pattern"
         )
 
     get_state = _refuse

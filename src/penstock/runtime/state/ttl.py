@@ -12,6 +12,7 @@ from typing import Any
 
 from penstock.core.state import AggregatingState, ListState, MapState, ReducingState, StateTtlConfig, ValueState
 from penstock.runtime.state.cells import Cell
+from penstock.runtime.state.chunked_map import unnoted_items
 from penstock.runtime.state.keyed_states import fresh
 from penstock.runtime.state.list_elements import checked_elements
 from penstock.runtime.state.page_chunks import swept
