@@ -30,6 +30,7 @@ ERRORS = [
     errors.KeySelectorError("key is None", operator_name="key_by"),
     SerializationError("cannot pickle", operator_name="map", member="self.lock"),
     errors.EnvironmentStoppedError("stopped"),
+    errors.MalformedPatternError("no pattern"),
     errors.CheckpointError("damaged"),
     errors.CheckpointInUseError("held"),
     errors.FencedError("replaced"),

@@ -410,7 +410,7 @@ class FillsListWithNothing(KeyedProcessFunction):
         self.seen = runtime_context.get_list_state(ListStateDescriptor("seen"))
 
     def process_element(self, value, ctx):
-        self.seen.update(None)
+        self.seen.update(5)
         yield value
 
 

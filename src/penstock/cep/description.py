@@ -29,9 +29,9 @@ _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000))
 def describe(pattern: Pattern[Any]) -> str:
     """The sequence that ends with a pattern.
 
-    >>> sequence = Pattern.begin("a").followed_by("b").one_or_more().greedy().next("c").optional().within(10_000)
+    >>> sequence = Pattern.begin("a").followed_by("b").one_or_more().next("c").optional().within(10_000)
     >>> describe(sequence)
-    'a -> b+ greedy next c? within 10 s'
+    'a -> b+ next c? within 10 s'
     """
     text = _chain(pattern)
     skip = pattern.get_after_match_skip_strategy()

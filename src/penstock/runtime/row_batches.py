@@ -17,7 +17,7 @@ _INSERT = RowKind.INSERT
 _new_row = Row.__new__
 
 
-def pack_rows(values: list[Any]) -> Any:
+def pack_rows(values: Any) -> Any:
     """Something that pickles faster and is the same list of rows when it is read; the list itself if that is not so.
 
     >>> import pickle
@@ -27,7 +27,7 @@ def pack_rows(values: list[Any]) -> Any:
     >>> pack_rows([1, 2])
     [1, 2]
     """
-    if not values or type(values[0]) is not Row:
+    if type(values) is not list or not values or type(values[0]) is not Row:
         return values
     names = values[0]._fields
     fields = [row._values for row in values if type(row) is Row and row._fields is names and row._row_kind is _INSERT]

@@ -30,6 +30,8 @@ def _entries(module: str, *names: str, now: str | None = None) -> dict[str, str]
 STORED_CLASSES: dict[str, str] = {
     # Values of user state and of windows.
     **_entries("penstock.common.types", "Row", "_unpickle_kind", "_unpickle_named"),
+    **_entries("penstock.common.watermark", "WatermarkGenerator"),
+    **_entries("penstock.runtime.unhashable_keys", "ListKey", "DictKey", "SetKey", "BytearrayKey"),
     **_entries("penstock.core.window.windows", "TimeWindow", "GlobalWindow.get", "CountWindow"),
     **_entries("penstock.core.window.tagged_union", "TaggedUnion"),
     **_entries("penstock.runtime.windows.slices", "KeySlices"),
