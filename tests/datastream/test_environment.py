@@ -134,7 +134,7 @@ def test_other_sources_of_elements(running_env, collected):
 
 def test_from_source_takes_a_source_and_a_strategy(env, running_env, collected):
     stream = running_env.from_source(NumberSequenceSource(1, 3), WatermarkStrategy.no_watermarks(), "numbers")
-    assert stream.get_name() == "Source: numbers"
+    assert stream.get_name() == "numbers"
     assert sorted(collected(stream)) == [1, 2, 3]
     with pytest.raises(InvalidProgramError, match="takes a Source"):
         env.from_source([1], WatermarkStrategy.no_watermarks(), "x")

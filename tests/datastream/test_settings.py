@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from penstock.common import Configuration, Duration, RestartStrategies
+from penstock.common import Configuration, Duration, ExecutionConfig, RestartStrategies
 from penstock.common.errors import InvalidProgramError, UnsupportedFeatureError
 from penstock.datastream import (
     CheckpointConfig,
@@ -173,7 +173,9 @@ def test_storages_and_backends_are_settings():
 
 
 def test_slot_sharing_groups_are_registered_once(env):
-    group = SlotSharingGroup.builder("heavy").set_cpu_cores(2).set_managed_memory_mb(10).build()
+    group = (
+        SlotSharingGroup.builder("heavy").set_cpu_cores(2).set_task_heap_memory_mb(5).set_managed_memory_mb(10).build()
+    )
     assert group.get_managed_memory() == MemorySize.of_mebi_bytes(10)
     stream = env.from_elements(1).map(lambda value: value).slot_sharing_group(group)
     assert stream.get_transformation().slot_sharing_group == "heavy"
@@ -186,3 +188,23 @@ def test_a_checkpoint_storage_knows_where_savepoints_of_its_environment_go(env):
     assert config.get_checkpoint_storage().get_savepoint_path() is None
     env.set_default_savepoint_directory("file:///tmp/savepoints")
     assert config.get_checkpoint_storage().get_savepoint_path() == "file:///tmp/savepoints"
+
+
+def test_the_default_parallelism_needs_no_linux(monkeypatch, env):
+    monkeypatch.delattr("os.sched_getaffinity")
+    assert env.get_default_local_parallelism() == os.cpu_count()
+
+
+def test_a_group_with_resources_needs_cores_and_heap_memory():
+    with pytest.raises(InvalidProgramError, match="needs CPU cores and task heap memory"):
+        SlotSharingGroup.builder("half").set_cpu_cores(1).build()
+    assert SlotSharingGroup.builder("none").build().get_cpu_cores() is None
+
+
+def test_equal_execution_configs_have_equal_hashes():
+    assert ExecutionConfig() == ExecutionConfig()
+    assert hash(ExecutionConfig()) == hash(ExecutionConfig())
+
+
+def test_a_named_source_has_its_name_alone(env):
+    assert env.from_sequence(1, 2).name("numbers").get_name() == "numbers"

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from penstock import __version__
 from penstock.cli.progress import ProgressLine
+from penstock.common.cpus import usable_cpus
 from penstock.common.errors import PenstockError
 from penstock.spark.java import MINIMUM_JAVA_VERSION, find_java, java_version
 
@@ -99,7 +100,7 @@ def examine() -> Iterator[Finding]:
     for package in _PACKAGES:
         yield _package(package)
     yield _memory()
-    yield Finding("cores", "ok", f"{len(os.sched_getaffinity(0))}: the parallelism of jobs that set none")
+    yield Finding("cores", "ok", f"{usable_cpus()}: the parallelism of jobs that set none")
     yield _disk()
     for name, module, needs, extra in _CONNECTORS:
         yield _connector(name, module, needs, extra)

@@ -18,19 +18,21 @@ T = TypeVar("T")
 
 
 class Configuration:
-    """Settings by key. Values are kept as text, as configuration files write them.
+    """Settings by key. A value can be read as its text, as configuration files write it, and as any type it fits.
 
     >>> configuration = Configuration().set_integer("parallelism.default", 4).set_boolean("debug", True)
     >>> configuration.get_integer("parallelism.default", 1)
     4
     >>> configuration.to_dict()
     {'parallelism.default': '4', 'debug': 'true'}
+    >>> str(configuration)
+    '{parallelism.default=4, debug=true}'
     """
 
     __slots__ = ("_values",)
 
     def __init__(self, other: Configuration | None = None) -> None:
-        self._values: dict[str, str] = {}
+        self._values: dict[str, str | float | bytearray] = {}
         if other is not None:
             self.add_all(other)
 
@@ -45,7 +47,7 @@ class Configuration:
 
     def get(self, option: ConfigOption[T]) -> T | None:
         """The value of a typed option, or its default."""
-        text = self._values.get(option.key)
+        text = self._text(option.key)
         if text is None:
             return option.default_value
         value: Any
@@ -61,34 +63,35 @@ class Configuration:
         return self._put(option.key, value)
 
     def get_string(self, key: str, default_value: str | None = None) -> Any:
-        return self._values.get(key, default_value)
+        text = self._text(key)
+        return default_value if text is None else text
 
     def set_string(self, key: str, value: str) -> Configuration:
         return self._put(key, value)
 
     def get_integer(self, key: str, default_value: int) -> int:
-        text = self._values.get(key)
+        text = self._text(key)
         return default_value if text is None else _convert(key, text, int)
 
     def set_integer(self, key: str, value: int) -> Configuration:
         return self._put(key, value)
 
     def get_float(self, key: str, default_value: float) -> float:
-        text = self._values.get(key)
+        text = self._text(key)
         return default_value if text is None else _convert(key, text, float)
 
     def set_float(self, key: str, value: float) -> Configuration:
         return self._put(key, value)
 
     def get_boolean(self, key: str, default_value: bool) -> bool:
-        text = self._values.get(key)
+        text = self._text(key)
         return default_value if text is None else _to_bool(key, text)
 
     def set_boolean(self, key: str, value: bool) -> Configuration:
         return self._put(key, value)
 
     def get_bytearray(self, key: str, default_value: bytearray) -> bytearray:
-        text = self._values.get(key)
+        text = self._text(key)
         if text is None:
             return default_value
         try:
@@ -119,46 +122,63 @@ class Configuration:
         return self
 
     def add_all_to_dict(self, target_dict: dict[str, Any]) -> None:
+        """Add all settings to a dict, as they were set: a number is a number."""
         target_dict.update(self._values)
 
     def to_dict(self) -> dict[str, str]:
-        return dict(self._values)
+        """All settings as texts."""
+        return {key: _text_of(value) for key, value in self._values.items()}
 
     @staticmethod
-    def parse_list_value(value: str) -> list[str]:
-        """The elements of a list, written ``a;b`` or ``[a, b]``.
+    def parse_list_value(value: str | None) -> list[str]:
+        r"""The elements of a list, written ``a;b`` or as YAML writes lists: in brackets, or each behind a dash.
 
         >>> Configuration.parse_list_value("a;b"), Configuration.parse_list_value("['a', b]")
         (['a', 'b'], ['a', 'b'])
+        >>> Configuration.parse_list_value("- a\n- b"), Configuration.parse_list_value(None)
+        (['a', 'b'], [])
         """
-        text = value.strip()
-        in_brackets = text.startswith("[") and text.endswith("]")
-        parts = text[1:-1].split(",") if in_brackets else text.split(";")
+        text = (value or "").strip()
+        lines = [line.strip() for line in text.splitlines()]
+        if text.startswith("[") and text.endswith("]"):
+            parts = text[1:-1].split(",")
+        elif lines and all(line.startswith("- ") for line in lines):
+            parts = [line.removeprefix("- ") for line in lines]
+        else:
+            parts = text.split(";")
         elements = (part.strip() for part in parts)
         return [element.strip("'\"") for element in elements if element]
+
+    def _text(self, key: str) -> str | None:
+        return _text_of(self._values[key]) if key in self._values else None
 
     def _put(self, key: str, value: Any) -> Configuration:
         require_name(key, "a configuration key")
         if value is None:
             raise InvalidProgramError(f"the value of configuration {key!r} must not be None; use remove_config")
-        if isinstance(value, bool):
-            value = "true" if value else "false"
-        elif isinstance(value, (bytes, bytearray)):
-            value = base64.b64encode(value).decode("ascii")
-        self._values[key] = str(value)
+        if isinstance(value, bytes):
+            value = bytearray(value)
+        self._values[key] = value if isinstance(value, (str, int, float, bytearray)) else str(value)
         return self
 
     def __eq__(self, other: object) -> bool:
-        return self._values == other._values if isinstance(other, Configuration) else NotImplemented
+        return self.to_dict() == other.to_dict() if isinstance(other, Configuration) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(frozenset(self._values.items()))
+        return hash(frozenset(self.to_dict().items()))
 
     def __str__(self) -> str:
-        return str(self._values)
+        return "{" + ", ".join(f"{key}={text}" for key, text in self.to_dict().items()) + "}"
 
     def __repr__(self) -> str:
-        return f"Configuration({self._values!r})"
+        return f"Configuration({self.to_dict()!r})"
+
+
+def _text_of(value: str | float | bytearray) -> str:
+    """A value as configuration files write it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return base64.b64encode(value).decode("ascii") if isinstance(value, bytearray) else str(value)
 
 
 _TRUE = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}

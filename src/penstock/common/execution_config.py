@@ -212,7 +212,10 @@ class ExecutionConfig:
     def __eq__(self, other: object) -> bool:
         return vars(self) == vars(other) if isinstance(other, ExecutionConfig) else NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        """Equal settings have equal hashes. Do not change one that is a key."""
+        plain = {key: value for key, value in vars(self).items() if isinstance(value, (int, str, type(None)))}
+        return hash(frozenset(plain.items()))
 
 
 def _interval(value: int, what: str) -> int:

@@ -121,7 +121,9 @@ class DataStream(StreamSettings):
         return self._env.get_config()
 
     def get_name(self) -> str:
-        return self._transformation.name
+        """The operator's name; of a source, without the prefix that plans show."""
+        name = self._transformation.name
+        return name.removeprefix("Source: ") if isinstance(self._transformation, SourceTransformation) else name
 
     def get_id(self) -> int:
         """The number of the node in the graph."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, Self
 
 from penstock.common.checks import is_int, require_name
 from penstock.common.configuration import Configuration
+from penstock.common.cpus import usable_cpus
 from penstock.common.errors import EnvironmentStoppedError, InvalidProgramError
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
@@ -81,7 +81,7 @@ class EnvironmentSettings:
 
     def get_default_local_parallelism(self) -> int:
         default = EnvironmentSettings._default_local_parallelism
-        return default if default is not None else len(os.sched_getaffinity(0))
+        return default if default is not None else usable_cpus()
 
     def set_default_local_parallelism(self, parallelism: int) -> None:
         """The parallelism of all environments of this process that set none."""

@@ -159,4 +159,15 @@ class SlotSharingGroup:
             return self
 
         def build(self) -> SlotSharingGroup:
-            return SlotSharingGroup(self._name, self._cpu_cores, external_resources=self._external, **self._memory)
+            """The group. If it has any resource, it needs CPU cores and task heap memory."""
+            heap = self._memory.get("task_heap_memory")
+            if self._cpu_cores is not None and heap is not None and heap.get_bytes() > 0:
+                none = MemorySize(0)
+                memory = {"task_off_heap_memory": none, "managed_memory": none, **self._memory}
+                return SlotSharingGroup(self._name, self._cpu_cores, external_resources=self._external, **memory)
+            if self._cpu_cores is not None or self._memory or self._external:
+                raise InvalidProgramError(
+                    f"the slot sharing group {self._name!r} names resources: it needs CPU cores and task heap memory, "
+                    "both more than nothing"
+                )
+            return SlotSharingGroup(self._name)

@@ -28,7 +28,7 @@ class SourceStream(DataStream):
         return [self._source] if self._source is self._transformation else [self._source, self._transformation]
 
     def get_name(self) -> str:
-        return self._source.name
+        return self._source.name.removeprefix("Source: ")
 
     def name(self, name: str) -> Self:
         """The source's name."""

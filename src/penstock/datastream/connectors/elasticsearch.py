@@ -221,11 +221,8 @@ class ElasticsearchSinkBuilderBase:
         return self
 
     def set_hosts(self, hosts: str | list[str]) -> Self:
-        """Addresses such as ``http://localhost:9200``."""
-        self._hosts = [hosts] if isinstance(hosts, str) else list(hosts)
-        for host in self._hosts:
-            if not host.startswith(("http://", "https://")):
-                raise InvalidProgramError(f"a host is an address such as http://localhost:9200, got {host!r}")
+        """Addresses such as ``localhost:9200`` or ``https://search.example:9200``; without a scheme, HTTP."""
+        self._hosts = [_address(host) for host in ([hosts] if isinstance(hosts, str) else hosts)]
         return self
 
     def set_emitter(self, emitter: ElasticsearchEmitter) -> Self:
@@ -295,3 +292,17 @@ class Elasticsearch7SinkBuilder(ElasticsearchSinkBuilderBase):
 
 class OpenSearchSinkBuilder(ElasticsearchSinkBuilderBase):
     """The name for OpenSearch."""
+
+
+def _address(host: str) -> str:
+    """A host as an HTTP address.
+
+    >>> _address("localhost:9200"), _address("https://search.example")
+    ('http://localhost:9200', 'https://search.example')
+    """
+    scheme, separator, rest = host.partition("://")
+    if not separator:
+        scheme, rest = "http", host
+    if scheme not in {"http", "https"} or not rest.strip("/"):
+        raise InvalidProgramError(f"a host must be an address such as http://localhost:9200, got {host!r}")
+    return f"{scheme}://{rest}"
