@@ -24,6 +24,8 @@ SCENARIOS = [
     ("a range that has passed an event over is unguarded", "k -> m{1,2} !-> r -> q", "k m1 z r m2 q", ["k m1 m2 q"]),
     ("an optional pattern that took an event ends the guard", "a !-> n -> b? -> c", "a b n c", ["a b c"]),
     ("the guard reaches beyond an optional pattern", "a !-> n -> b? -> c", "a n c", []),
+    ("an event that not_next forbids ends a loop", "k -> m+ !> n[m] -> q", "k m1 m2 q", []),
+    ("an event that a greedy loop takes is not forbidden", "k -> m+ greedy !> n[m] -> q", "k m1 m2 q", ["k m1 m2 q"]),
     ("not_next at the end without another event", "a !> n", "a", []),
     ("not_next at the end with the forbidden event", "a !> n", "a n z", []),
     ("a trailing not_followed_by limited by an earlier pattern is ignored", "a within:5 -> b !-> n", "a b n", ["a b"]),

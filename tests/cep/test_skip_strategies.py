@@ -11,16 +11,28 @@ ANY_EVENTS = "a1 a2 b1 b2"
 SCENARIOS = [
     ("no_skip keeps everything", ["none"], GREEDY, GREEDY_EVENTS, ["b1 b2 b3 c", "b2 b3 c", "b3 c"]),
     ("past the last event nothing overlaps", ["past"], GREEDY, GREEDY_EVENTS, ["b1 b2 b3 c"]),
-    ("to the first event of the match keeps later starts", ["first", "b"], "b+ strict greedy -> c", GREEDY_EVENTS, ["b1 b2 b3 c", "b2 b3 c", "b3 c"]),
+    (
+        "to the first event of the match",
+        ["first", "b"],
+        "b+ strict greedy -> c",
+        GREEDY_EVENTS,
+        ["b1 b2 b3 c", "b2 b3 c", "b3 c"],
+    ),
     ("to the last event of a pattern", ["last", "b"], GREEDY, GREEDY_EVENTS, ["b1 b2 b3 c", "b3 c"]),
     ("to the first event of a later pattern", ["first", "c"], GREEDY, GREEDY_EVENTS, ["b1 b2 b3 c"]),
     ("no_skip keeps every match of a start", ["none"], ANY, ANY_EVENTS, ["a1 b1", "a1 b2", "a2 b1", "a2 b2"]),
     ("to the next start: one match for each start", ["next"], ANY, ANY_EVENTS, ["a1 b1", "a2 b1"]),
     ("past the last event: one match for both", ["past"], ANY, ANY_EVENTS, ["a1 b1"]),
     ("after a match the search begins again", ["past"], "a -> b", "a1 b1 a2 b2", ["a1 b1", "a2 b2"]),
-    ("a pattern without an event drops nothing", ["first", "m"], "a{1,2} strict > m? > c", "a1 a2 c", ["a1 a2 c", "a2 c"]),
+    (
+        "a pattern without an event drops nothing",
+        ["first", "m"],
+        "a{1,2} strict > m? > c",
+        "a1 a2 c",
+        ["a1 a2 c", "a2 c"],
+    ),
     ("a live earlier run holds back later matches", ["first", "a"], ANY, ANY_EVENTS, ["a1 b1", "a1 b2"]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("rule", "skip", "pattern", "text", "expected"), SCENARIOS, ids=[one[0] for one in SCENARIOS])
