@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-for directory in (EXAMPLES, EXAMPLES / "book", EXAMPLES / "taxi"):
+for directory in (EXAMPLES, EXAMPLES / "book", EXAMPLES / "taxi", EXAMPLES / "cep"):
     sys.path.insert(0, str(directory))
 
 from showcase import Example, collect, first_field  # noqa: E402

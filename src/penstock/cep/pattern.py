@@ -257,6 +257,12 @@ class Pattern(Generic[T]):
     def get_after_match_skip_strategy(self) -> AfterMatchSkipStrategy:
         return self._after_match_skip_strategy
 
+    def to_svg(self) -> str:
+        """A picture of the states that the sequence up to here is compiled to."""
+        from penstock.cep.picture import draw
+
+        return draw(self)
+
     def __str__(self) -> str:
         from penstock.cep.description import describe
 

@@ -106,7 +106,7 @@ class RowFieldExtractorSchema(SerializationSchema):
 
     def __init__(self, field_index: int) -> None:
         if field_index < 0:
-            raise InvalidProgramError(f"the field index must not be negative, got {field_index}")
+            raise InvalidProgramError(f"Field index must be non-negative, got {field_index}")
         self._field_index = field_index
 
     def serialize(self, value: Any) -> bytes:

@@ -112,3 +112,11 @@ def test_a_header_that_names_some_columns_in_other_places_is_refused(tmp_path):
     (tmp_path / "f").write_text("years,name\n36,Ada\n")
     with pytest.raises(RecordFormatError, match="the header has the columns years, name, expected name, age"):
         read(NAMES.build(), tmp_path / "f")
+
+
+def test_columns_take_sqls_data_types():
+    from penstock.table import DataTypes
+
+    builder = CsvSchema.builder().add_number_column("n", number_type=DataTypes.TINYINT())
+    schema = builder.add_array_column("many", element_type=DataTypes.INT()).build()
+    assert schema.row_type == Types.ROW_NAMED(["n", "many"], [Types.BYTE(), Types.BASIC_ARRAY(Types.INT())])

@@ -77,6 +77,10 @@ class DataType:
         """PyFlink's name of the class of types, such as ``BIGINT``."""
         return cls.root
 
+    def bridged_to(self, conversion_cls: str) -> Self:
+        """The same type: which Java class represents a value means nothing here."""
+        return self
+
     def same_type(self, other: DataType) -> bool:
         """Whether the types are equal, whatever they say about NULL."""
         return self.nullable() == other.nullable()

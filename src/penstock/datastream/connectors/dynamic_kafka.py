@@ -34,13 +34,23 @@ class SingleClusterTopicMetadataService(KafkaMetadataService):
     """Every stream is the topic of the same name in one cluster.
 
     :param properties: of the cluster: ``bootstrap.servers``, and whatever else a connection to it needs
+    :param starting_offsets_initializer: where to begin in this cluster; wins over the source
+    :param stopping_offsets_initializer: where to stop in this cluster; wins over the source
     """
 
-    def __init__(self, kafka_cluster_id: str, properties: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        kafka_cluster_id: str,
+        properties: Mapping[str, str],
+        starting_offsets_initializer: KafkaOffsetsInitializer | None = None,
+        stopping_offsets_initializer: KafkaOffsetsInitializer | None = None,
+    ) -> None:
         if "bootstrap.servers" not in properties:
             raise InvalidProgramError(f"the properties of the cluster {kafka_cluster_id!r} need bootstrap.servers")
         self.kafka_cluster_id = kafka_cluster_id
         self.properties = dict(properties)
+        self.starting_offsets_initializer = starting_offsets_initializer
+        self.stopping_offsets_initializer = stopping_offsets_initializer
 
 
 class KafkaStreamSubscriber:
@@ -111,6 +121,11 @@ class DynamicKafkaSourceBuilder:
             )
         self._builder.set_properties({**self._properties, **self._service.properties})  # the cluster's own win
         self._subscriber.subscribe(self._builder)
+        start, stop = self._service.starting_offsets_initializer, self._service.stopping_offsets_initializer
+        if start is not None:  # the cluster's own win over the source's, as in Flink
+            self._builder.set_starting_offsets(start)
+        if stop is not None:
+            self._builder.set_bounded(stop)
         plain = self._builder.build()
         source = DynamicKafkaSource.__new__(DynamicKafkaSource)
         source.__dict__.update(plain.__dict__)

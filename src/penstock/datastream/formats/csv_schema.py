@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from penstock.common.errors import InvalidProgramError
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
+from penstock.core.table.type_information import as_type_information
 
 __all__ = ["CsvSchema", "CsvSchemaBuilder"]
 
@@ -79,14 +80,14 @@ class CsvSchemaBuilder:
 
     def add_number_column(self, name: str, number_type: TypeInformation | None = None) -> CsvSchemaBuilder:
         """A column of numbers: whole or not is what the type says, ``Types.BIG_INT()`` unless given."""
-        return self._add(name, number_type or Types.BIG_INT())
+        return self._add(name, as_type_information(number_type) or Types.BIG_INT())
 
     def add_array_column(
         self, name: str, separator: str = ";", element_type: TypeInformation | None = None
     ) -> CsvSchemaBuilder:
         """A column of several values with a separator between them."""
         self._with(column_array_separators={**self._dialect.column_array_separators, name: separator})
-        return self._add(name, Types.BASIC_ARRAY(element_type or Types.STRING()))
+        return self._add(name, Types.BASIC_ARRAY(as_type_information(element_type) or Types.STRING()))
 
     def add_columns_from(self, schema: CsvSchema) -> CsvSchemaBuilder:
         """The columns of another schema, with the separators of their arrays."""

@@ -10,9 +10,10 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 from pyarrow import orc
 
-from penstock.common.errors import InvalidProgramError, RecordFormatError, shorten
+from penstock.common.errors import RecordFormatError
 from penstock.common.serialization import BulkWriter, BulkWriterFactory, RowDataBulkWriterFactory
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
+from penstock.core.table.type_information import as_row_type
 from penstock.datastream.connectors.file_system.formats import BulkFormat
 from penstock.datastream.formats.arrow import arrow_schema, rows_from_arrow, to_arrow
 
@@ -31,9 +32,7 @@ class OrcColumnarRowInputFormat(BulkFormat):
     """Rows of ORC files, for a FileSource; with a row type, only its columns. Units are stripes."""
 
     def __init__(self, row_type: RowTypeInfo | None = None) -> None:
-        if row_type is not None and not isinstance(row_type, RowTypeInfo):
-            raise InvalidProgramError(f"expected Types.ROW_NAMED(...), got {shorten(row_type)}")
-        self._row_type = row_type
+        self._row_type = None if row_type is None else as_row_type(row_type)
 
     def _stripes_and_rows(self, path: str) -> tuple[int, int]:
         status = Path(path).stat()
@@ -72,9 +71,7 @@ class OrcBulkWriters:
         row_type: RowTypeInfo, writer_properties: Any = None, hadoop_config: Any = None
     ) -> BulkWriterFactory:
         """Writers of rows of the type."""
-        if not isinstance(row_type, RowTypeInfo):
-            raise InvalidProgramError(f"expected Types.ROW_NAMED(...), got {shorten(row_type)}")
-        return _OrcWriterFactory(row_type)
+        return _OrcWriterFactory(as_row_type(row_type))
 
 
 class _OrcWriterFactory(RowDataBulkWriterFactory):

@@ -11,9 +11,10 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.common.errors import InvalidProgramError, RecordFormatError, shorten
+from penstock.common.errors import RecordFormatError
 from penstock.common.serialization import BulkWriter, BulkWriterFactory, RowDataBulkWriterFactory
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
+from penstock.core.table.type_information import as_row_type
 from penstock.datastream.connectors.file_system.formats import BulkFormat, StreamFormat
 from penstock.datastream.formats.arrow import arrow_schema, rows_from_arrow, to_arrow
 from penstock.datastream.formats.avro import AvroSchema, arrow_schema_of, row_type_of_avro
@@ -96,10 +97,8 @@ class ParquetColumnarRowInputFormat(_ParquetReading, BulkFormat):
         is_utc_timestamp: bool = False,
         is_case_sensitive: bool = True,
     ) -> None:
-        if row_type is not None and not isinstance(row_type, RowTypeInfo):
-            raise InvalidProgramError(f"expected Types.ROW_NAMED(...), got {shorten(row_type)}")
-        self._row_type = row_type
-        self.columns = None if row_type is None else row_type.get_field_names()
+        self._row_type = None if row_type is None else as_row_type(row_type)
+        self.columns = None if self._row_type is None else self._row_type.get_field_names()
 
     def read(self, path: str, start: int, end: int) -> Iterator[list[Any]]:
         for batch in self.batches(path, start, end):
@@ -135,8 +134,7 @@ class ParquetBulkWriters:
         row_type: RowTypeInfo, hadoop_config: Any = None, utc_timestamp: bool = False, compression: str = "snappy"
     ) -> BulkWriterFactory:
         """Writers of rows of the type."""
-        if not isinstance(row_type, RowTypeInfo):
-            raise InvalidProgramError(f"expected Types.ROW_NAMED(...), got {shorten(row_type)}")
+        row_type = as_row_type(row_type)
         return _ParquetWriterFactory(row_type, arrow_schema(row_type), compression)
 
 
