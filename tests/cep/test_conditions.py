@@ -104,3 +104,11 @@ def test_a_rich_condition_is_opened_once():
 def test_an_exception_in_a_condition_fails_the_job_and_names_the_pattern():
     with pytest.raises(UserFunctionError, match=r"filter of .*'x'"):
         matches(Pattern.begin("x").where(lambda value: 1 // value), [0])
+
+
+def test_optional_before_the_quantifier_is_forgotten():
+    def last(quantified):
+        return matches(quantified.where(above(5)).next("end").where(lambda value: value < 0), [-1])
+
+    assert last(Pattern.begin("x").one_or_more().optional()) == [{"end": [-1]}]
+    assert last(Pattern.begin("x").optional().one_or_more()) == []
