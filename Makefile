@@ -48,8 +48,8 @@ test: test-fast test-windows test-spark ## what CI runs: first without, then wit
 test-fast: setup ## tests, and examples in docstrings, that need no JVM
 	@$(PYTEST) -m "not spark and not slow and not kafka and not server" -q -n logical --maxprocesses $(WORKERS) $(ARGS)
 
-test-windows: setup ## twelve thousand random streams through the window operators; no JVM
-	@$(PYTEST) tests/runtime/windows -m "slow and not spark" -q -n logical --maxprocesses $(WORKERS) $(ARGS)
+test-windows: setup ## random streams through window operators and CEP patterns, beside slow models; no JVM
+	@$(PYTEST) tests/runtime/windows tests/cep -m "slow and not spark" -q -n logical --maxprocesses $(WORKERS) $(ARGS)
 
 test-spark: fast-start ## tests on a local Spark, and with servers that take long to start (Kafka, ...)
 	@$(PYTEST) -m "(spark or kafka or server) and not slow" -q -rs -n $(SPARK_WORKERS) --dist loadfile -o timeout=300 $(ARGS)
