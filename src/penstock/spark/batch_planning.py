@@ -31,7 +31,7 @@ SealedOffset = dict[str, Any]
 _SMALL_BATCH = 4_000
 _POLL_SECONDS = 0.005
 _LONG_POLL_SECONDS = 0.25
-_SEAL = "crc"
+_SEAL, _EPOCH = "crc", "epoch"
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ class StreamingPlanning:
         while not (checkpoints.stopping or start.is_last):
             end = checkpoints.plan(start)
             if end is not None:
-                return seal(end)
+                return seal(end, checkpoints.fence.epoch)
             if time.monotonic() >= deadline:
                 return sealed_start
             checkpoints.sources.wait_for_change(_POLL_SECONDS)
@@ -145,13 +145,15 @@ def _size(work: SourceWork) -> float:
     return total
 
 
-def seal(offset: Offset) -> SealedOffset:
+def seal(offset: Offset, epoch: int = 0) -> SealedOffset:
     """An offset as Spark logs it, with a checksum: a changed digit would still be a valid position.
 
-    >>> unseal(seal(Offset(7))) == Offset(7)
+    The epoch says which driver planned it.
+
+    >>> unseal(seal(Offset(7), epoch=3)) == Offset(7)
     True
     """
-    content = offset.to_json()
+    content = {**offset.to_json(), _EPOCH: epoch} if epoch else offset.to_json()
     return {**content, _SEAL: _checksum(content)}
 
 

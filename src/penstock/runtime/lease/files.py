@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from penstock.common.errors import CheckpointError
+from penstock.common.storage import directory_trouble
 from penstock.runtime.checked_file import sync_directory
 
 __all__ = ["LeaseFiles", "LocalLeaseFiles"]
@@ -139,4 +140,5 @@ class LocalLeaseFiles:
         return self._directory / f".{name}.{uuid.uuid4().hex[:8]}.tmp"
 
     def _unusable(self, error: OSError) -> CheckpointError:
-        return CheckpointError(f"cannot use the lease of the checkpoint directory {self.location}: {error}")
+        reason = directory_trouble(self._directory) or error
+        return CheckpointError(f"cannot use the lease of the checkpoint directory {self.location}: {reason}")

@@ -245,7 +245,7 @@ def test_partitions_of_an_alignment_group_stay_together(kafka):
     largest = 0
     while not job.finished:
         job.run_batch()
-        known = [watermark for source in job.offset.get("w", {}).values() for watermark, _ in source.values()]
+        known = [watermark for source in job.offset.alignment.values() for watermark, _ in source.values()]
         if len(known) == 2:
             largest = max(largest, max(known) - min(known))
     job.close()
