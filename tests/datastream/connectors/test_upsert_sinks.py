@@ -308,7 +308,7 @@ def test_another_host_is_asked_if_one_is_away(server):
 def test_wrong_settings_of_document_sinks_are_refused():
     for wrong in (
         lambda: Elasticsearch7SinkBuilder().build(),
-        lambda: Elasticsearch7SinkBuilder().set_hosts("localhost:9200"),
+        lambda: Elasticsearch7SinkBuilder().set_hosts("ftp://localhost:9200"),
         lambda: Elasticsearch7SinkBuilder().set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE),
     ):
         with pytest.raises(InvalidProgramError):
