@@ -65,5 +65,15 @@ def test_a_job_whose_process_was_killed_has_failed(gateway, records):
     assert job["state"] == "FAILED"
 
 
+def test_a_job_that_is_listed_can_be_asked_about_after_its_driver_has_ended(gateway, records):
+    ended = JobRecord("cd" * 16, "done", "FAILED", "job.py", 1, 1.0, "/nowhere", ended=3.0, error="bad record")
+    records.write(ended)
+    details = gateway.get(f"/jobs/{ended.job_id}").json()
+    assert (details["state"], details["duration"], details["vertices"]) == ("FAILED", 2000, [])
+    (entry,) = gateway.get(f"/jobs/{ended.job_id}/exceptions").json()["exceptionHistory"]["entries"]
+    assert entry["stacktrace"] == "bad record"
+    assert gateway.patch(f"/jobs/{ended.job_id}?mode=cancel").status_code == 409
+
+
 def test_an_unknown_job_is_404(gateway):
     assert gateway.get("/jobs/" + "0" * 32).status_code == 404

@@ -21,6 +21,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from penstock.cluster.driver_link import DriverAnswer, DriverGoneError, ask_driver
+from penstock.cluster.monitored_job import now_ms
+from penstock.cluster.redaction import redact_text
 from penstock.cluster.rest import overview
 from penstock.cluster.rest.app import http_error
 from penstock.cluster.rest.jobs import TASK_STATES, Json
@@ -82,14 +84,12 @@ class _Gateway:
                         return overview_of_job
         return _recorded_overview(record)
 
-    def driver_of(self, job_id: str) -> str:
-        """The socket of the driver that runs a job."""
+    def record_of(self, job_id: str) -> DriverRecord:
+        """What a job's driver has left."""
         for record in self.records.all():
             if record.job_id == job_id:
-                if record.is_over or record.rest is None:
-                    break
-                address: str = record.rest
-                return address
+                found: DriverRecord = record
+                return found
         raise RestError(404, f"Job {job_id} not found")
 
 
@@ -169,12 +169,45 @@ def _forward(gateway: _Gateway, request: Request, body: bytes) -> Response:
     job_id = parse_id(request.path_params["job_id"], "jobid")
     target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     passed = {name: value for name, value in request.headers.items() if name in {"content-type", "sec-fetch-site"}}
+    record = gateway.record_of(job_id)
+    if record.is_over or record.rest is None:
+        return _answer_from_record(record, request)
     try:
-        answer: DriverAnswer = ask_driver(gateway.driver_of(job_id), request.method, target, body=body, headers=passed)
+        answer: DriverAnswer = ask_driver(record.rest, request.method, target, body=body, headers=passed)
     except DriverGoneError as error:
         raise RestError(503, f"The driver of job {job_id} does not answer: {error}") from error
     media_type = {name.lower(): value for name, value in answer.headers.items()}.get("content-type")
     return Response(answer.body, answer.status, media_type=media_type)
+
+
+def _answer_from_record(record: DriverRecord, request: Request) -> Response:
+    """A job whose driver has ended: what its record says. The tasks and their numbers ended with the driver."""
+    known = _recorded_overview(record)
+    match request.method, request.path_params.get("rest", ""):
+        case "GET", "":
+            details = {key: known[key] for key in ("jid", "name", "state", "start-time", "end-time", "duration")}
+            job_type = {"job-type": known["jobType"], "isStoppable": False, "maxParallelism": -1, "now": now_ms()}
+            plan = {"jid": record.job_id, "name": record.name, "type": known["jobType"], "nodes": []}
+            empty = {"timestamps": {known["state"]: known["end-time"]}, "vertices": [], "status-counts": {}}
+            return json_response({**details, **job_type, **empty, "pending-operators": 0, "plan": plan})
+        case "GET", "status":
+            return json_response({"status": known["state"]})
+        case "GET", "exceptions":
+            entries = [] if record.error is None else [_recorded_exception(record.error, known["end-time"])]
+            return json_response({"exceptionHistory": {"entries": entries, "truncated": False}})
+        case "GET", _:
+            raise RestError(404, f"Job {record.job_id} has ended, and nothing is kept about this")
+    raise RestError(409, f"Job {record.job_id} has ended: it is {known['state']}")
+
+
+def _recorded_exception(message: str, time_ms: int) -> Json:
+    return {
+        "exceptionName": "penstock.common.errors.PenstockError",
+        "stacktrace": redact_text(message),
+        "timestamp": time_ms,
+        "failureLabels": {},
+        "concurrentExceptions": [],
+    }
 
 
 def _overview(gateway: _Gateway) -> Json:
