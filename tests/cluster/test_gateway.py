@@ -62,7 +62,7 @@ def test_a_job_whose_process_was_killed_has_failed(gateway, records):
     gone = JobRecord("ab" * 16, "lost", "RUNNING", "job.py", 2**22 + 1, 1.0, "/nowhere")
     records.write(gone)
     (job,) = gateway.get("/jobs/overview").json()["jobs"]
-    assert job["state"] == "FAILED"
+    assert (job["state"], job["end-time"]) == ("FAILED", 1000)
 
 
 def test_a_job_that_is_listed_can_be_asked_about_after_its_driver_has_ended(gateway, records):

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -82,8 +83,12 @@ def stop(options: argparse.Namespace) -> int:
     if jobs and not options.keep_jobs:
         _ask(options, jobs)
         for job in jobs:
-            _send("PATCH", f"{running.url}/jobs/{job['jid']}?mode=cancel")
-            print(f"Cancelled job {job['jid']} ({job['name']}).")
+            try:
+                _send("PATCH", f"{running.url}/jobs/{job['jid']}?mode=cancel")
+            except urllib.error.HTTPError as error:  # it has ended meanwhile, or its driver does not answer
+                print(f"Job {job['jid']} ({job['name']}) was not cancelled: {error}", file=sys.stderr)
+            else:
+                print(f"Cancelled job {job['jid']} ({job['name']}).")
     os.kill(running.process, signal.SIGTERM)
     limit = time.monotonic() + _STOP_SECONDS
     while service.running_service(directory) is not None:

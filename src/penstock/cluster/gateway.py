@@ -96,7 +96,8 @@ class _Gateway:
 def _recorded_overview(record: DriverRecord) -> Json:
     """A job whose driver does not answer, as its record has it; a job that was lost has failed."""
     started = int(record.started * 1000)
-    ended = -1 if record.ended is None else int(record.ended * 1000)
+    # A process that was killed could not write down when: a job that is over must have an end all the same.
+    ended = int(record.ended * 1000) if record.ended is not None else started if record.is_over else -1
     state = "FAILED" if record.status == "LOST" else record.status
     return {
         "jid": record.job_id,
