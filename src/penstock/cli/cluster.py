@@ -49,7 +49,7 @@ def start(options: argparse.Namespace) -> int:
     url = _wait_until_it_answers(service, directory, process, log)
     if options.host not in {"127.0.0.1", "localhost", "::1"}:
         print(
-            f"warning: {options.host} can be reached from other machines, and nobody is asked for a password: anyone "
+            f"warning: {options.host} can be reached from other machines, and there is no password: anyone "
             "there can see, stop and start jobs",
             file=sys.stderr,
         )
