@@ -5,6 +5,7 @@ and runtime mode. Executors without a JVM:
 
 * ``warm``: tasks stay alive, the whole input in one batch;
 * ``one``: a commit between any two records of a split;
+* ``continuous``: the continuous mode with threads as tasks, steps of two records, every third of them a checkpoint;
 * ``cold``: batches of three records, and all tasks forgotten after each of them: everything comes from the pages.
 
 ``@pytest.mark.variants(...)`` narrows the variants of a test. ``@pytest.mark.on_spark`` adds those on a real Spark,
@@ -23,6 +24,7 @@ from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.runtime.job_life import JobLife
 from penstock.runtime.stored_classes import unregistered
 from penstock.testing import MiniCluster
+from penstock.testing.continuous_cluster import ContinuousCluster
 
 # A shell makes programs in the background ignore Ctrl-C, and with them all that they start: some tests press it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -77,7 +79,7 @@ def _stored_classes_are_registered():
     assert not found, f"register these in runtime/stored_classes.py: {found}"
 
 
-EXECUTORS = ("warm", "one", "cold")
+EXECUTORS = ("warm", "one", "cold", "continuous")
 MODES = ("STREAMING", "BATCH")
 PARALLELISMS = (1, 4)
 
@@ -197,5 +199,7 @@ def env_factory(variant, request):
 
 def mini_cluster(name, clock=None):
     """The in-process executor of that name."""
+    if name == "continuous":
+        return ContinuousCluster(clock=clock, max_records=2)
     records = {"warm": None, "one": 1, "cold": 3}[name]
     return MiniCluster(clock=clock, max_records=records, cold=name == "cold")

@@ -245,6 +245,10 @@ class Sink(ABC):
 
     stateful: bool = False
     """Whether writers have state: see :meth:`SinkWriter.snapshot_state` and :meth:`restore_writer`."""
+    publishes_at_once: bool = False
+    """Whether the committer need not wait for a checkpoint in the continuous mode. After a failure it may get records
+    again. The numbers it is called with then count calls instead of checkpoints.
+    """
 
     @abstractmethod
     def create_writer(self, context: WriterInitContext) -> SinkWriter:

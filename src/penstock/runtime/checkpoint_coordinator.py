@@ -65,6 +65,7 @@ class CheckpointCoordinator:
     """The checkpoints of a job at one parallelism, across all attempts.
 
     :param on_first_checkpoint: called once, when a checkpoint of this job is complete in its storage
+    :param stepped: the engine takes several steps from one checkpoint to the next (`penstock.spark.continuous`)
     """
 
     def __init__(
@@ -75,11 +76,12 @@ class CheckpointCoordinator:
         *,
         fence: Fence | None = None,
         on_first_checkpoint: Callable[[], None] | None = None,
+        stepped: bool = False,
     ) -> None:
         self.life = life
         self.progress = progress
         self.fence = fence or Fence()
-        self.committers = SinkCommitters(vertices, fence=self.fence)
+        self.committers = SinkCommitters(vertices, fence=self.fence, stepped=stepped)
         self.stopped_with: SavepointTicket | None = None
         """The savepoint that the job has stopped with."""
         self.ended = False
@@ -167,19 +169,37 @@ class CheckpointCoordinator:
 
     # -- the life of one checkpoint -----------------------------------------------------------------------------
 
-    def plan(self, start: Offset) -> Offset | None:
-        """Step 1: the offset that the next batch leads to; None if there is nothing to do."""
+    @property
+    def requested(self) -> bool:
+        """Whether a savepoint or a state query waits for a checkpoint."""
+        return (not self._loading_only and self.life.savepoints.pending) or self.life.queries.pending
+
+    def plan(
+        self,
+        start: Offset,
+        *,
+        checkpoint_id: int | None = None,
+        requested: bool | None = None,
+        durable: Offset | None = None,
+    ) -> Offset | None:
+        """Step 1: the offset that the next batch leads to; None if there is nothing to do.
+
+        :param checkpoint_id: of the checkpoint that the batch belongs to; the one after `start` if None
+        :param requested: whether a batch is needed even without input; if something waits for a checkpoint if None
+        :param durable: the offset of the last complete checkpoint, if batches are steps on the way to the next one
+        """
         savepoints = None if self._loading_only else self.life.savepoints
         end = self.sources.plan(
             start,
-            checkpoint_id=max(start.checkpoint_id, self._unplanned) + 1,
+            checkpoint_id=checkpoint_id or max(start.checkpoint_id, self._unplanned) + 1,
             drain=savepoints is not None and savepoints.draining,
-            requested=(savepoints is not None and savepoints.pending) or self.life.queries.pending,
+            requested=self.requested if requested is None else requested,
+            durable=durable,
         )
         if self._notify_again is not None:
             self.sources.commit(self._notify_again)
             self._notify_again = None
-        if end is not None:
+        if end is not None and durable is None:
             self.fence.check()
         return end
 
@@ -196,9 +216,31 @@ class CheckpointCoordinator:
         self._batch = Batch(start, end, header, self.sources.assignments(start, end))
         return self._batch
 
-    def commit(self, checkpoint_id: int, reports: list[TaskReport]) -> None:
+    def begin_step(self, start: Offset, end: Offset, step: int, completed: int, *, checkpoint: bool) -> Batch:
+        """Step 2 for one of several batches that lead to a checkpoint.
+
+        :param step: counts the batches of an attempt from 1
+        :param completed: the checkpoint that has become complete since the last step; 0 if none
+        :param checkpoint: whether this is the batch at whose end tasks write their state
+        """
+        if checkpoint:
+            self.fence.check()
+            batch = self.begin(start, end)
+        else:
+            self._began = time.monotonic()
+            batch = Batch(start, end, self.sources.header(end), self.sources.assignments(start, end))
+        batch.header.checkpoint, batch.header.step, batch.header.completed = checkpoint, step, completed
+        return batch
+
+    def end_step(self, checkpoint_id: int, reports: list[TaskReport], step: int) -> None:
+        """A batch without a checkpoint was run: commit the sinks that publish at once, and learn from the reports."""
+        self.committers.publish(reports, step)
+        self._learn(checkpoint_id, reports, checkpoint=False)
+
+    def commit(self, checkpoint_id: int, reports: list[TaskReport], *, step: int = 0) -> None:
         """Step 4: publish what the tasks have done. If this raises an error, the batch must not become durable."""
         self.storage.check()
+        self.committers.publish(reports, step)
         self._unions.batch(reports, checkpoint_id)
         self.committers.commit(reports, checkpoint_id)
         if self.sources.has_external:
@@ -211,11 +253,11 @@ class CheckpointCoordinator:
         self.fence.check()
         self._awaited = checkpoint_id
 
-    def _learn(self, checkpoint_id: int, reports: list[TaskReport]) -> None:
+    def _learn(self, checkpoint_id: int, reports: list[TaskReport], *, checkpoint: bool = True) -> None:
         """Note the progress, and plan the next batch by what this one took."""
         seconds = time.monotonic() - self._began
         self.sources.observe(reports)
-        self.progress.batch(reports, checkpoint_id, seconds)
+        self.progress.batch(reports, checkpoint_id, seconds, checkpoint=checkpoint)
         self.sources.sizer.observe(self.progress.last_source_records, seconds)
 
     def _complete_savepoint(self, checkpoint_id: int, reports: list[TaskReport]) -> None:

@@ -87,6 +87,7 @@ class SourceCoordinator:
                 enumerator = source.create_enumerator(vertex.source_parallelism)
             self.sources.append(CoordinatedSource(vertex, source, enumerator, idle_timeout_of(vertex)))
         self._wakeup: int | None = 0  # tasks that are restored may wait for a time that has passed: ask them
+        self._durable = self.initial_offset
         self._draining = False
         self._closed = False
         self._lock = threading.Lock()
@@ -160,15 +161,23 @@ class SourceCoordinator:
     # -- planning -----------------------------------------------------------------------------------------------
 
     def plan(
-        self, start: Offset, *, checkpoint_id: int | None = None, drain: bool = False, requested: bool = False
+        self,
+        start: Offset,
+        *,
+        checkpoint_id: int | None = None,
+        drain: bool = False,
+        requested: bool = False,
+        durable: Offset | None = None,
     ) -> Offset | None:
-        """The next offset, or None if there is nothing to do now. Everything up to `start` is durable.
+        """The next offset, or None if there is nothing to do now.
 
         :param checkpoint_id: of the next batch; one more than that of `start` if None
         :param drain: the next batch is the last one
         :param requested: a batch is needed even without input
+        :param durable: the offset of the last complete checkpoint; `start` if None
         """
         with self._lock:
+            self._durable = durable or start
             return self._plan(start, checkpoint_id or start.checkpoint_id + 1, drain=drain, requested=requested)
 
     def plan_to_end(self, start: Offset) -> Offset:
@@ -314,13 +323,15 @@ class SourceCoordinator:
         self, source: CoordinatedSource, before: dict[str, SplitPosition]
     ) -> dict[str, SplitPosition]:
         """Leave out splits that an earlier batch finished, if the source remembers them durably."""
-        done = [split_id for split_id, at in before.items() if at.state.is_finished]
+        durable = self._durable.of_source(source.key)
+        done = [split_id for split_id, at in before.items() if at.state.is_finished and split_id in durable]
+        done = [split_id for split_id in done if durable[split_id].state.is_finished]
         if not done or not source.enumerator.forget(done):
             return before
         for split_id in done:
             source.splits.pop(split_id, None)
             source.last_active.pop(split_id, None)
-        return {split_id: at for split_id, at in before.items() if not at.state.is_finished}
+        return {split_id: at for split_id, at in before.items() if split_id not in done}
 
     def _advance_split(
         self, source: CoordinatedSource, split: SourceSplit, position: SplitPosition, budget: int, now: int

@@ -84,6 +84,20 @@ class BatchHeader:
     savepoint: Any = None  # a SavepointRequest: write all state at the end of this batch
     queries: list[Any] = field(default_factory=list)  # StateQuery: to be answered at the end of this batch
     secondary: bool = False  # from a partition of a DataFrame: counts only if the coordinator planned nothing
+    # In an engine that takes several steps from one checkpoint to the next:
+    checkpoint: bool = True  # state is written at the end of this batch
+    step: int = 0  # counts the steps of an attempt; 0 if every batch is a checkpoint
+    completed: int = 0  # the checkpoint that has become complete since the last step
+
+    @property
+    def number(self) -> int:
+        """Counts the batches."""
+        return self.step or self.checkpoint_id
+
+    @property
+    def completed_checkpoint(self) -> int:
+        """The checkpoint to tell operators of; 0 if there is none."""
+        return self.completed if self.step else self.checkpoint_id - 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from penstock.runtime.exception_history import ExceptionHistory
 from penstock.runtime.frames import Level, TaskReport
 from penstock.runtime.rates import Rate
 
+_SHORTEST_BATCH = 0.1  # seconds
 _GAP = 0.1  # of a batch's duration: a shorter pause before it means that there was more to read
 
 
@@ -127,9 +128,8 @@ class JobProgress:
         self.checkpoints = CheckpointHistory()
         self.exceptions = ExceptionHistory()
 
-    def batch(self, reports: list[TaskReport], checkpoint_id: int, seconds: float) -> None:
-        """A batch was committed."""
-        self.checkpoint_id = checkpoint_id
+    def batch(self, reports: list[TaskReport], checkpoint_id: int, seconds: float, *, checkpoint: bool = True) -> None:
+        """A batch was run; with `checkpoint` it was committed, too."""
         self.last_source_records = 0
         now = time.time()
         times = self._times(now, seconds)
@@ -145,8 +145,19 @@ class JobProgress:
                 else:
                     self.metrics[name] = self.metrics.get(name, 0) + value
         self.source_records += self.last_source_records
-        self.recent.append((now, self.last_source_records, seconds))
-        self.checkpoints.add(self._statistics(reports, checkpoint_id, now, seconds))
+        self._note_recent(now, seconds, checkpoint=checkpoint)
+        if checkpoint:
+            self.checkpoint_id = checkpoint_id
+            self.checkpoints.add(self._statistics(reports, checkpoint_id, now, seconds))
+
+    def _note_recent(self, now: float, seconds: float, *, checkpoint: bool) -> None:
+        records = self.last_source_records
+        if not checkpoint and self.recent:
+            when, before, took = self.recent[-1]
+            if now - when + took < _SHORTEST_BATCH:  # there may be hundreds of steps a second: note them together
+                self.recent[-1] = (now, before + records, now - when + took)
+                return
+        self.recent.append((now, records, seconds))
 
     def _times(self, now: float, seconds: float) -> BatchTimes:
         start = now - seconds

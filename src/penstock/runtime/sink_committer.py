@@ -27,6 +27,9 @@ class SinkCommitters:
 
     Most commit within the batch. Those with `after_checkpoint` go through the commit log: `commit` writes it,
     `checkpoint_complete` empties it. Before the first commit of either, the fence is checked.
+
+    :param stepped: a batch that is run again may have other records than before. So all sinks commit after the
+        checkpoint, except those that publish at once.
     """
 
     def __init__(
@@ -35,8 +38,11 @@ class SinkCommitters:
         sleep: Callable[[float], None] = time.sleep,
         *,
         fence: Fence | None = None,
+        stepped: bool = False,
     ) -> None:
         self._fence = fence or Fence()
+        self._stepped = stepped
+        self._at_once: set[str] = set()
         self._committers: dict[str, Committer] = {}
         self._names: dict[str, str] = {}
         self._logs: dict[str, CommitLog] = {}
@@ -49,6 +55,8 @@ class SinkCommitters:
                     create = chained.operator.sink.create_committer
                     committer = self._guarded(chained.operator_id, "create its committer", create)
                     if committer is not None:
+                        if stepped and chained.operator.sink.publishes_at_once:
+                            self._at_once.add(chained.operator_id)
                         committer.fence = self._fence
                         self._committers[chained.operator_id] = committer
 
@@ -56,15 +64,21 @@ class SinkCommitters:
         """Called before the first batch: the job's lasting id, and a directory that survives a crash of the driver."""
         for sink_id, committer in self._committers.items():
             self._guarded(sink_id, "open its committer", partial(committer.open, job_id, sink_id))
-            if committer.after_checkpoint and sink_id not in self._early:
+            if self._waits(sink_id, committer):
                 self._logs[sink_id] = CommitLog(None if directory is None else str(Path(directory) / sink_id))
+
+    def _waits(self, sink_id: str, committer: Committer) -> bool:
+        """Whether a sink commits when the checkpoint is complete."""
+        if self._stepped:
+            return sink_id not in self._at_once
+        return committer.after_checkpoint and sink_id not in self._early
 
     def check_durable(self, checkpoint: str) -> None:
         """There is no place for logs: sinks that can do without one commit early, others are refused."""
         for sink_id, committer in self._committers.items():
-            if committer.after_checkpoint and committer.may_commit_early:
+            if committer.after_checkpoint and committer.may_commit_early and not self._stepped:
                 self._early.add(sink_id)
-            elif committer.after_checkpoint:
+            elif self._waits(sink_id, committer):
                 raise InvalidProgramError(
                     f"sink '{self._names[sink_id]}' commits after the checkpoint from a log that must be on a local "
                     f"(or mounted) file system, but the checkpoint directory is {checkpoint}: use a file: address"
@@ -79,15 +93,30 @@ class SinkCommitters:
         self._fence.check()
         for sink_id, committer in self._committers.items():
             log = self._logs.get(sink_id)
+            if sink_id in self._at_once:
+                continue
             if sink_id not in prepared:
                 if log is not None:
                     log.set_aside(checkpoint_id)  # of a run of this batch that does not count
             elif log is not None:
                 log.put(checkpoint_id, prepared[sink_id])
-            elif committer.after_checkpoint and sink_id not in self._early:
+            elif self._waits(sink_id, committer):
                 raise RuntimeError("SinkCommitters.start() was not called")
             else:
                 self._commit(sink_id, committer, committer.commit, prepared[sink_id], checkpoint_id)
+
+    def publish(self, reports: list[TaskReport], number: int) -> None:
+        """Commit what tasks prepared for sinks that publish at once; each call has a higher number."""
+        if not self._at_once:
+            return
+        prepared: dict[str, list[Any]] = {}
+        for report in sorted(reports, key=lambda report: (report.vertex, report.subtask)):
+            for sink_id, committables in report.committables:
+                if sink_id in self._at_once:
+                    prepared.setdefault(sink_id, []).extend(committables)
+        for sink_id, committables in prepared.items():
+            committer = self._committers[sink_id]
+            self._commit(sink_id, committer, committer.commit, committables, number)
 
     def checkpoint_complete(self, up_to: int | None = None, *, final: bool = False) -> None:
         """The batches whose committables are in the logs, or those up to an id, are durable: commit them, oldest first

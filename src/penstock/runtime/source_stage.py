@@ -106,7 +106,7 @@ class SourceTask:
                 operator.end_input()
             self.chain.flush()
             yield from self._drain()
-        yield 0, encode_reports([self._report(records, started)], f"0:{self.vertex.id}:{self.subtask}")
+        yield 0, encode_reports([self._report(records, started, header)], f"0:{self.vertex.id}:{self.subtask}")
 
     def run_frame(self, batches: Iterator[Any], partition: int, header: BatchHeader) -> Iterator[Row]:
         """One partition of a DataFrame. Its watermark waits behind the records of all partitions of the batch."""
@@ -132,7 +132,7 @@ class SourceTask:
             operator.end_batch()
         self.chain.flush()
         yield from self._drain()
-        yield 0, encode_reports([self._report(records, started)], f"0:{self.vertex.id}:{partition}")
+        yield 0, encode_reports([self._report(records, started, header)], f"0:{self.vertex.id}:{partition}")
 
     def _note_progress(self, split_id: str) -> None:
         """For the driver, which aligns the source with others; of other sources it need not know."""
@@ -141,7 +141,7 @@ class SourceTask:
 
     def _begin_batch(self, header: BatchHeader) -> None:
         for exchange in self.chain.exchanges:
-            exchange.begin_batch(header.checkpoint_id)
+            exchange.begin_batch(header.number)
 
     def _drain(self) -> Iterator[Row]:
         rows, self.outbox[:] = list(self.outbox), []
@@ -171,7 +171,7 @@ class SourceTask:
             reader.open(self.chain.source_runtime_context())
         return reader
 
-    def _report(self, records: int, started: float) -> TaskReport:
+    def _report(self, records: int, started: float, header: BatchHeader) -> TaskReport:
         exchanges = self.chain.exchanges
         sent, sent_bytes = (
             sum(exchange.records for exchange in exchanges),
@@ -186,7 +186,7 @@ class SourceTask:
             name=self.vertex.name,
             watermark=-(2**63),
             next_wakeup=None,
-            committables=collect_committables(self.chain),
+            committables=collect_committables(self.chain, at_once=not header.checkpoint),
             metrics=self._deltas.take(),
             records_in=records,
             records_out=sent,

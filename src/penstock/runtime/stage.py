@@ -115,16 +115,10 @@ class StageChannel:
                 task.end_batch(header)
         reports: list[TaskReport] = []
         for task in self._tasks.values():
-            snapshot, report = task.finish(header)
-            self.snapshot.tasks[task.vertex.id] = snapshot
-            if header.queries:
-                report.answers = answer_queries(task, header.queries)
-            if header.savepoint is not None:
-                report.savepoint = write_task(task, header.savepoint, self._spec.vertices, header.now)
-            reports.append(report)
+            reports.append(self._finish(task, header))
             yield from task.outbox
             task.outbox.clear()
-        if not any(backend.wary for backend in self._backends()):
+        if header.checkpoint and not any(backend.wary for backend in self._backends()):
             self.snapshot.code_fingerprint = self._spec.code_fingerprint
         for frame in passing:
             yield self._channel, frame
@@ -132,9 +126,20 @@ class StageChannel:
             yield self._channel, encode_header(header)
         if reports:
             yield self._channel, encode_reports(reports, f"{self._level}:{self._channel}")
-        self.snapshot.checkpoint_id = header.checkpoint_id
+        if header.checkpoint:
+            self.snapshot.checkpoint_id = header.checkpoint_id
         if header.closing:
             self.close()
+
+    def _finish(self, task: StreamTask, header: BatchHeader) -> TaskReport:
+        if not header.checkpoint:
+            return task.finish_step()
+        self.snapshot.tasks[task.vertex.id], report = task.finish(header)
+        if header.queries:
+            report.answers = answer_queries(task, header.queries)
+        if header.savepoint is not None:
+            report.savepoint = write_task(task, header.savepoint, self._spec.vertices, header.now)
+        return report
 
     def _check_age(self, header: BatchHeader) -> None:
         """The state must be that of the batch before: a file of another checkpoint would have a valid checksum, too."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from penstock.common.watermark_strategy import MAX_WATERMARK
 from penstock.runtime.chain import OperatorChain, TaskEnvironment
@@ -58,10 +59,10 @@ class StreamTask:
         self._apply(self.clocks.begin_batch(header))
         self._expect_splits(header)
         for exchange in self.chain.exchanges:
-            exchange.begin_batch(header.checkpoint_id)
+            exchange.begin_batch(header.number)
         for operator in self.chain.operators:
-            if header.checkpoint_id > 1:  # that this batch runs means that the one before was committed
-                operator.notify_checkpoint_complete(header.checkpoint_id - 1)
+            if header.completed_checkpoint > 0:  # a batch runs when the one before was committed
+                operator.notify_checkpoint_complete(header.completed_checkpoint)
             operator.advance_processing_time(header.now)
 
     def process_frames(self, frames: Iterable[Frame]) -> None:
@@ -127,6 +128,15 @@ class StreamTask:
         operators = self.chain.snapshot(header.checkpoint_id)
         if self._records_in:
             self.chain.trust_keys()
+        return TaskSnapshot(self.clocks.snapshot(), operators), self._report(committables, started)
+
+    def finish_step(self) -> TaskReport:
+        """The end of a batch without a checkpoint: what to tell the driver. State stays in memory as it is."""
+        if self._records_in:
+            self.chain.trust_keys()
+        return self._report(collect_committables(self.chain, at_once=True), time.perf_counter())
+
+    def _report(self, committables: list[tuple[str, list[Any]]], started: float) -> TaskReport:
         wakeups = [operator.next_wakeup() for operator in self.chain.operators]
         report = TaskReport(
             vertex=self.vertex.id,
@@ -157,7 +167,7 @@ class StreamTask:
         self._bytes_in = 0
         for exchange in self.chain.exchanges:
             exchange.records = exchange.bytes = 0
-        return TaskSnapshot(self.clocks.snapshot(), operators), report
+        return report
 
     def close(self) -> None:
         """The job ends."""

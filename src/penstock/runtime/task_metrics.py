@@ -30,10 +30,12 @@ class MetricDeltas:
         }
 
 
-def collect_committables(chain: OperatorChain) -> list[tuple[str, list[Any]]]:
-    """What the sinks of a chain want committed with this batch."""
+def collect_committables(chain: OperatorChain, *, at_once: bool = False) -> list[tuple[str, list[Any]]]:
+    """What the sinks of a chain want committed with this batch; with `at_once` only those that need no checkpoint."""
     return [
         (operator.context.operator_id, committables)
         for operator in chain.operators
-        if isinstance(operator, SinkOperator) and (committables := operator.prepare_commit())
+        if isinstance(operator, SinkOperator)
+        and (operator.sink.publishes_at_once or not at_once)
+        and (committables := operator.prepare_commit())
     ]

@@ -87,6 +87,9 @@ class MiniClusterJob:
     :param fence: the lease on that directory, if another driver may take it over
     """
 
+    stepped = False
+    """Whether there are several steps from one checkpoint to the next."""
+
     def __init__(
         self,
         graph: JobGraph,
@@ -111,14 +114,21 @@ class MiniClusterJob:
                 vertex.split_parallelism = before.splits.get(vertex.operators[0].operator_id)
         elif savepoint is not None:
             restore = plan_restore(savepoint, graph.vertices, graph.edges, ignore_unclaimed=allow_non_restored_state)
+        resumed = None if before is None else before.offset
+        if self.stepped:
+            resumed = self._last_complete(directory, fence, graph)
+        if resumed is not None:
+            restore = None
         self.graph = graph
         self.job_id = job_id or (str(JobID()) if before is None else before.job_id)
         self.life = life or JobLife(self.job_id, graph.name)
         self.progress = progress or JobProgress(graph)
-        self.checkpoints = CheckpointCoordinator(graph.vertices, self.life, self.progress, fence=fence)
+        self.checkpoints = CheckpointCoordinator(
+            graph.vertices, self.life, self.progress, fence=fence, stepped=self.stepped
+        )
         storage = MemoryCheckpointStorage(
             directory,
-            last_checkpoint=0 if before is None else before.offset.checkpoint_id,
+            last_checkpoint=0 if resumed is None else resumed.checkpoint_id,
             unions=None if before is None else before.unions,
             keeps_received=not graph.runs_as_batch,
             epoch=fence.epoch,
@@ -136,13 +146,25 @@ class MiniClusterJob:
             skip_key_check=allow_non_restored_state,
             epoch=fence.epoch,
         )
+        offset = resumed or self.coordinator.initial_offset
+        if self.stepped:
+            self._start_tasks(pack_job(spec), offset, storage)
+            return
         self.engine = MiniEngine(
             pack_job(spec),
-            self.coordinator.initial_offset if before is None else before.offset,
+            offset,
             storage,
             {} if before is None else {key: ChannelState(*state) for key, state in before.channels.items()},
             cold=cold or graph.runs_as_batch,
         )
+
+    def _last_complete(self, directory: str | None, fence: Fence, graph: JobGraph) -> Offset | None:
+        """For an engine with steps: where the last complete checkpoint is, if there is one."""
+        raise NotImplementedError
+
+    def _start_tasks(self, job: bytes, offset: Offset, storage: MemoryCheckpointStorage) -> None:
+        """For an engine with steps: start it."""
+        raise NotImplementedError
 
     def _new_sources(
         self, clock: Callable[[], int], max_records: int | None, restore: RestorePlan | None
@@ -289,7 +311,7 @@ class MiniCluster:
         `job_id` is the id of a job that failed before its first snapshot.
         """
         graph = translate(sinks, settings)
-        return MiniClusterJob(
+        return self._job_class(graph)(
             graph,
             self.clock,
             max_records=self._max_records,
@@ -303,6 +325,9 @@ class MiniCluster:
             progress=progress,
             fence=fence,
         )
+
+    def _job_class(self, graph: JobGraph) -> type[MiniClusterJob]:
+        return MiniClusterJob
 
     def submit(self, sinks: list[Transformation], settings: JobSettings) -> JobClient:
         """Run a job to its end, in a thread of its own."""

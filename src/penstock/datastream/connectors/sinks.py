@@ -41,6 +41,8 @@ class PrintSink(Sink):
     out:2> ('b', 1)
     """
 
+    publishes_at_once = True
+
     def __init__(
         self,
         sink_identifier: str | None = None,

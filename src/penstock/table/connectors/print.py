@@ -16,6 +16,8 @@ KINDS = ("+I", "-U", "+U", "-D")
 class ColumnPrintSink(Sink):
     """Prints column batches."""
 
+    publishes_at_once = True
+
     def __init__(self, table: ResolvedTable, identifier: str | None, *, to_std_err: bool) -> None:
         self._types = [field.type for field in table.fields]
         self._inner = PrintSink(identifier, to_std_err)

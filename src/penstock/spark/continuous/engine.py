@@ -1,0 +1,130 @@
+"""The driver's side of a step: one message to every task, one answer from each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from penstock.common.errors import JobExecutionError
+from penstock.runtime.checkpoint_coordinator import Batch
+from penstock.runtime.frames import TaskReport
+from penstock.runtime.source_stage import SourceWork
+from penstock.runtime.stage import decode_all_reports
+from penstock.spark.continuous.checkpoint_files import CheckpointFiles, Manifest, StateFile
+from penstock.spark.continuous.messages import Closed, Done, DriverLinks, Failed, Message, Start, Step, Stop, Written
+
+__all__ = ["ContinuousEngine"]
+
+_LOOK_SECONDS = 0.1
+_CLOSING_SECONDS = 10.0
+
+
+class ContinuousEngine:
+    """Runs the steps of one attempt.
+
+    :param look: called now and then while the driver waits for tasks; raises an error to give up
+    """
+
+    def __init__(self, links: DriverLinks, files: CheckpointFiles, look: Callable[[], None] = lambda: None) -> None:
+        self._links = links
+        self._files = files
+        self._look = look
+        self._written: dict[int, dict[int, StateFile]] = {}  # by checkpoint and task
+        self._active: set[tuple[int, int]] = set()  # source tasks that have read something since the last checkpoint
+        self._failed = False
+
+    def start(self, job: bytes, attempt: str, last: Manifest | None) -> None:
+        """Give every task the job and its state."""
+        for task in range(self._links.count):
+            files = [] if last is None else last.tasks.get(task, [])
+            self._links.send(task, Start(job, self._files.location, attempt, files))
+
+    def run(self, batch: Batch) -> list[TaskReport]:
+        """Take a step."""
+        works = self._works(batch)
+        count = self._links.count
+        by_task: list[list[SourceWork]] = [[] for _ in range(count)]
+        for work in works:
+            by_task[work.subtask % count].append(work)
+        senders = sum(map(bool, by_task))
+        for task, own in enumerate(by_task):
+            self._links.send(task, Step(batch.header, own, senders))
+        frames: list[bytes] = []
+        waiting = set(range(count))
+        while waiting:
+            message = self._next()
+            if isinstance(message, Done) and message.step == batch.header.step:
+                waiting.discard(message.task)
+                frames += message.reports
+        return decode_all_reports(frames)
+
+    def _works(self, batch: Batch) -> list[SourceWork]:
+        """At a checkpoint, source tasks that have worked since the last one hand over what their sinks commit."""
+        works = list(batch.assignments)
+        present = {(work.vertex, work.subtask) for work in works}
+        self._active |= present
+        if batch.header.checkpoint:
+            works += [SourceWork(vertex, subtask, []) for vertex, subtask in sorted(self._active - present)]
+            self._active.clear()
+        return works
+
+    def is_written(self, batch: Batch) -> bool:
+        """Whether all tasks have written their state at a checkpoint."""
+        while True:
+            message = self._links.receive(0)
+            if message is None:
+                break
+            self._note(message)
+        return len(self._written.get(batch.end.checkpoint_id, ())) == self._links.count
+
+    def make_durable(self, batch: Batch) -> None:
+        """Wait until all tasks have written their state, then complete the checkpoint."""
+        checkpoint_id = batch.end.checkpoint_id
+        while len(self._written.get(checkpoint_id, ())) < self._links.count:
+            self._next()
+        self._files.complete(checkpoint_id, batch.end, self._written.pop(checkpoint_id))
+
+    def close(self) -> None:
+        """Close the user's functions in all tasks; raises the first error of these, unless something failed before."""
+        count = self._links.count
+        try:
+            for task in range(count):
+                self._links.send(task, Stop())
+            closed, end = 0, time.monotonic() + _CLOSING_SECONDS
+            failure: BaseException | None = None
+            while closed < count and time.monotonic() < end:
+                message = self._links.receive(_LOOK_SECONDS)
+                if isinstance(message, (Closed, Failed)):
+                    closed += 1
+                if isinstance(message, Failed):
+                    failure = failure or message.error
+            if failure is not None and not self._failed:
+                raise failure
+        except (OSError, JobExecutionError):
+            if not self._failed:
+                raise
+        finally:
+            self._links.close()
+
+    def abandon(self) -> None:
+        """End all tasks as they are."""
+        self._links.close()
+
+    def _next(self) -> Message:
+        while True:
+            message = self._links.receive(_LOOK_SECONDS)
+            if message is not None:
+                self._note(message)
+                return message
+            try:
+                self._look()
+            except BaseException:
+                self._failed = True
+                raise
+
+    def _note(self, message: Message) -> None:
+        if isinstance(message, Written):
+            self._written.setdefault(message.checkpoint_id, {})[message.task] = message.file
+        elif isinstance(message, Failed):
+            self._failed = True
+            raise message.error

@@ -1,0 +1,33 @@
+"""How many tasks a job has in the continuous mode, and what cannot run in it."""
+
+from __future__ import annotations
+
+from penstock.common.errors import InvalidProgramError
+from penstock.graph.job_graph import JobGraph
+
+__all__ = ["check_can_run_continuously", "slots_needed"]
+
+
+def slots_needed(graph: JobGraph) -> int:
+    """Every task takes one subtask of each operator, as a slot of Flink's does."""
+    return max((vertex.parallelism for vertex in graph.vertices), default=1)
+
+
+def check_can_run_continuously(graph: JobGraph, slots: int | None = None) -> None:
+    """Reject a job that cannot run in the continuous mode.
+
+    :param slots: how many tasks Spark can run at the same time, if that is known
+    """
+    name = graph.settings.job_name
+    if graph.frames:
+        raise InvalidProgramError(
+            f"job '{name}' reads DataFrames, which Spark can only bring in batches: the continuous mode cannot run it. "
+            "Run it with penstock.execution.mode: micro-batch"
+        )
+    needed = slots_needed(graph)
+    if slots is not None and needed > slots:
+        raise InvalidProgramError(
+            f"job '{name}' has parallelism {needed}, but Spark has {slots} slots: in the continuous mode all tasks run "
+            f"at the same time. Lower the parallelism, give Spark more cores (spark.master: local[{needed}], or more "
+            "executors), or use penstock.execution.mode: micro-batch"
+        )

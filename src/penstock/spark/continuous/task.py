@@ -1,0 +1,184 @@
+"""One long-lived task: a subtask of every source, and the stages of one channel.
+
+In a step the task reads its part of the sources, then runs its stages one after the other. Before each of them it
+exchanges frames with all other tasks. A stage starts when every sender was heard, so a step is complete everywhere
+before the next one begins. That bounds what is on its way: one step.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from concurrent.futures import ThreadPoolExecutor
+
+from penstock.common.errors import PenstockError
+from penstock.runtime.job_blob import unpack_job
+from penstock.runtime.snapshots import StageSnapshot
+from penstock.runtime.source_stage import SourceStage
+from penstock.runtime.stage import Row, StageChannel, encode_header
+from penstock.runtime.state.pages import MemoryPageStore
+from penstock.spark.continuous.changed_pages import ChangedPages
+from penstock.spark.continuous.checkpoint_files import CheckpointFiles, LevelState, write_state
+from penstock.spark.continuous.messages import Closed, Data, Done, Failed, Start, Step, Stop, TaskLinks, Written
+
+__all__ = ["ContinuousTask"]
+
+_LONGEST_CHAIN = 16
+_SMALL = 1 << 20  # bytes of changes that are always worth keeping
+
+
+class ContinuousTask:
+    """Runs until the driver says stop, or something fails."""
+
+    def __init__(self, index: int, links: TaskLinks) -> None:
+        self._index = index
+        self._levels = self._channels = 0
+        self._location = self._attempt = ""
+        self._links = links
+        self._early: dict[tuple[int, int], list[list[bytes]]] = {}  # data of stages that are not reached yet
+        self._next: Step | Stop | None = None
+        self._writer = ThreadPoolExecutor(1, f"checkpoint-{index}")
+        self._stages: dict[int, StageChannel] = {}
+        self._stores: dict[int, ChangedPages] = {}
+        self._sources: SourceStage | None = None
+        self._chain: list[int] = []  # sizes of the files that the state is in
+
+    def run(self) -> None:
+        """The life of the task. Errors go to the driver, and are raised here, too."""
+        try:
+            start = self._links.receive()
+            if not isinstance(start, Start):
+                return
+            self._open(start)
+            while True:
+                message = self._next_order()
+                if isinstance(message, Stop):
+                    break
+                self._step(message)
+            self._close()
+        except BaseException as error:
+            with contextlib.suppress(OSError):
+                self._links.tell_driver(Failed(self._index, error))
+            with contextlib.suppress(Exception):
+                self._close()
+            raise
+        finally:
+            self._writer.shutdown()
+        with contextlib.suppress(OSError):
+            self._links.tell_driver(Closed(self._index))
+
+    # -- opening and closing ------------------------------------------------------------------------------------
+
+    def _open(self, start: Start) -> None:
+        self._location, self._attempt = start.location, start.attempt
+        states = CheckpointFiles(start.location).load(self._index, start.files)
+        self._chain = [file.size for file in start.files]
+        spec = unpack_job(start.job)
+        self._levels, self._channels = spec.levels, spec.channels
+        self._sources = SourceStage(spec, spec.environment(MemoryPageStore()))
+        if self._index >= spec.channels:
+            return
+        for level in range(1, spec.levels + 1):
+            own = unpack_job(start.job)  # stages share no objects
+            state = states.get(level, LevelState())
+            store = self._stores[level] = ChangedPages(state.pages)
+            snapshot = StageSnapshot.decode(state.snapshot) if state.snapshot else StageSnapshot()
+            self._stages[level] = StageChannel(own, level, self._index, own.environment(store), snapshot)
+
+    def _close(self) -> None:
+        with contextlib.ExitStack() as stack:
+            stages, self._stages = self._stages, {}
+            for stage in stages.values():
+                stack.callback(stage.close)
+            if self._sources is not None:
+                stack.callback(self._sources.close)
+
+    # -- one step -----------------------------------------------------------------------------------------------
+
+    def _next_order(self) -> Step | Stop:
+        order, self._next = self._next, None
+        while order is None:
+            message = self._links.receive()
+            if isinstance(message, Data):
+                self._keep(message)
+            elif isinstance(message, (Step, Stop)):
+                order = message
+        return order
+
+    def _keep(self, data: Data) -> None:
+        self._early.setdefault((data.step, data.level), []).append(data.frames)
+
+    def _step(self, step: Step) -> None:
+        header = step.header
+        assert self._sources is not None
+        rows: list[Row] = list(self._sources.run(step.works, header, first=False)) if step.works else []
+        for level in range(1, self._levels + 1):
+            sends = bool(step.works) if level == 1 else level - 1 in self._stages
+            if sends:
+                self._send(header.step, level, rows)
+            if level not in self._stages:
+                rows = []
+                continue
+            senders = step.senders if level == 1 else self._channels
+            frames = self._receive(header.step, level, senders - sends)
+            frames += [frame for channel, frame in rows if channel == self._index]
+            if level == 1:
+                frames.append(encode_header(header))
+            rows = list(self._stages[level].run(frames))
+        if header.checkpoint:
+            self._write(header.checkpoint_id)
+        self._links.tell_driver(Done(self._index, header.step, [frame for _, frame in rows]))
+
+    def _send(self, step: int, level: int, rows: list[Row]) -> None:
+        """Send the rows for the next stage to the other tasks."""
+        outgoing: list[list[bytes]] = [[] for _ in range(self._channels)]
+        for channel, frame in rows:
+            outgoing[channel].append(frame)
+        for other, frames in enumerate(outgoing):
+            if other != self._index:
+                self._links.send(other, Data(step, level, frames))
+
+    def _receive(self, step: int, level: int, waiting: int) -> list[bytes]:
+        """The frames that so many other tasks have for this one."""
+        incoming: list[bytes] = []
+        for frames in self._early.pop((step, level), ()):
+            incoming += frames
+            waiting -= 1
+        while waiting:
+            message = self._links.receive()
+            if isinstance(message, Data) and (message.step, message.level) == (step, level):
+                incoming += message.frames
+                waiting -= 1
+            elif isinstance(message, Data):
+                self._keep(message)
+            elif isinstance(message, Stop):
+                raise TaskStoppedError
+            elif isinstance(message, Step):
+                self._next = message
+        return incoming
+
+    # -- a checkpoint -------------------------------------------------------------------------------------------
+
+    def _write(self, checkpoint_id: int) -> None:
+        """Take what has changed; another thread writes it while the next steps run."""
+        whole = not self._chain or len(self._chain) >= _LONGEST_CHAIN or sum(self._chain[1:]) > self._chain[0] + _SMALL
+        levels: dict[int, LevelState] = {}
+        for level, stage in self._stages.items():
+            pages, removed = self._stores[level].take()
+            snapshot = stage.snapshot.encode()
+            levels[level] = LevelState(dict(self._stores[level].blobs) if whole else pages, removed, snapshot)
+        size = sum(len(blob) for state in levels.values() for blob in state.pages.values())
+        self._chain = [size] if whole else [*self._chain, size]
+        self._writer.submit(self._write_file, checkpoint_id, levels, whole=whole)
+
+    def _write_file(self, checkpoint_id: int, levels: dict[int, LevelState], *, whole: bool) -> None:
+        name = f"{checkpoint_id}-{self._attempt}-{self._index}.state"
+        try:
+            file = write_state(self._location, name, checkpoint_id, self._index, levels, whole=whole)
+            self._links.tell_driver(Written(self._index, checkpoint_id, file))
+        except BaseException as error:
+            with contextlib.suppress(OSError):
+                self._links.tell_driver(Failed(self._index, error))
+
+
+class TaskStoppedError(PenstockError):
+    """The driver has stopped the task in the middle of a step, because another task has failed."""
