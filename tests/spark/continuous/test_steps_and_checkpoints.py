@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.common.errors import CheckpointError, JobExecutionError
+from penstock.common.errors import CheckpointError, UserFunctionError
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors import CollectSink, PrintSink
 from penstock.testing import MiniCluster
@@ -159,5 +159,5 @@ def test_an_error_of_a_task_names_its_operator_and_ends_the_others():
     env.from_collection(list(range(9))).key_by(lambda n: n).map(lambda n: 1 // (n - 4)).name("divide").sink_to(
         CollectSink()
     )
-    with pytest.raises(JobExecutionError, match="divide"):
+    with pytest.raises(UserFunctionError, match="divide"):
         env.execute("fails")

@@ -32,6 +32,7 @@ class ContinuousEngine:
         self._written: dict[int, dict[int, StateFile]] = {}  # by checkpoint and task
         self._active: set[tuple[int, int]] = set()  # source tasks that have read something since the last checkpoint
         self._failed = False
+        self._ended: set[int] = set()
 
     def start(self, job: bytes, attempt: str, last: Manifest | None) -> None:
         """Give every task the job and its state."""
@@ -90,12 +91,12 @@ class ContinuousEngine:
         try:
             for task in range(count):
                 self._links.send(task, Stop())
-            closed, end = 0, time.monotonic() + _CLOSING_SECONDS
+            end = time.monotonic() + _CLOSING_SECONDS
             failure: BaseException | None = None
-            while closed < count and time.monotonic() < end:
+            while len(self._ended) < count and time.monotonic() < end:
                 message = self._links.receive(_LOOK_SECONDS)
                 if isinstance(message, (Closed, Failed)):
-                    closed += 1
+                    self._ended.add(message.task)
                 if isinstance(message, Failed):
                     failure = failure or message.error
             if failure is not None and not self._failed:
@@ -127,4 +128,5 @@ class ContinuousEngine:
             self._written.setdefault(message.checkpoint_id, {})[message.task] = message.file
         elif isinstance(message, Failed):
             self._failed = True
+            self._ended.add(message.task)
             raise message.error
