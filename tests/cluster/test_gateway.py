@@ -77,3 +77,46 @@ def test_a_job_that_is_listed_can_be_asked_about_after_its_driver_has_ended(gate
 
 def test_an_unknown_job_is_404(gateway):
     assert gateway.get("/jobs/" + "0" * 32).status_code == 404
+
+
+def test_o138_an_ended_job_keeps_its_vertices_and_numbers(gateway, records):
+    server = JobServer(RunCommand("job.py", [], [], "/"), records)
+    env = StreamExecutionEnvironment(executor=MiniCluster(max_records=10))
+    env.set_parallelism(2)
+    env.from_sequence(1, 100).key_by(lambda n: n % 3).sum().name("total").sink_to(DiscardingSink())
+    server.submitting("summing")
+    client = env.execute_async("summing")
+    server.follow(client)
+    client.get_job_execution_result().result()
+    server.close()
+    path = f"/jobs/{client.get_job_id()}"
+    details = gateway.get(f"/v1{path}").json()
+    assert details["state"] == "FINISHED"
+    assert details["vertices"][0]["metrics"]["write-records"] == 100
+    vertex = f"{path}/vertices/{details['vertices'][1]['id']}"
+    assert len(gateway.get(vertex).json()["subtasks"]) == 2
+    assert gateway.get(f"{vertex}/subtasks/1/attempts/0").json()["subtask"] == 1
+    assert {"id": "0.numRecordsIn"} in gateway.get(f"{vertex}/metrics").json()
+    values = gateway.get(f"{vertex}/metrics?get=0.numRecordsIn,1.numRecordsIn").json()
+    assert sum(int(metric["value"]) for metric in values) == 100
+    last = gateway.get(f"{path}/checkpoints").json()["latest"]["completed"]["id"]
+    assert gateway.get(f"{path}/checkpoints/details/{last}").json()["status"] == "COMPLETED"
+    assert gateway.patch(f"{path}?mode=cancel").status_code == 409
+
+
+def test_o85_health_and_o105_the_dashboard_page(gateway):
+    assert gateway.get("/health/live").status_code == 200
+    assert gateway.get("/").status_code == 200
+
+
+def test_o48_a_worker_is_found_through_its_driver(gateway, running_job):
+    (worker,) = gateway.get("/taskmanagers").json()["taskmanagers"]
+    assert gateway.get(f"/taskmanagers/{worker['id']}").json()["id"] == worker["id"]
+    assert gateway.get(f"/taskmanagers/{worker['id']}/logs").json() == {"logs": []}
+    assert gateway.get("/taskmanagers/unknown").status_code == 404
+
+
+def test_o63_metrics_over_jobs_of_several_drivers(gateway, running_job):
+    assert {"id": "numRestarts"} in gateway.get("/jobs/metrics").json()
+    (found,) = gateway.get("/jobs/metrics?get=numRestarts&agg=max").json()
+    assert found == {"id": "numRestarts", "max": 0.0}

@@ -1,12 +1,16 @@
 """The endpoints over jobs of the mini cluster."""
 
+import time
+
 import pytest
 from starlette.testclient import TestClient
 
 from penstock.cluster.job_registry import JobRegistry
 from penstock.cluster.rest.app import ClusterContext, create_app
+from penstock.cluster.rest.process_files import LogFiles
 from penstock.cluster.workers import Workers
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors import DiscardingSink
 from penstock.testing import MiniCluster
 
 
@@ -71,11 +75,111 @@ def test_another_host_name_is_refused(api):
 def test_every_reading_endpoint_answers(api, finished_job):
     job_id, vertex_id = finished_job.job_id, finished_job.graph.vertices[1].operators[0].operator_id
     worker_id = api.get("/taskmanagers").json()["taskmanagers"][0]["id"]
-    from penstock.cluster.rest.app import _READING
+    from penstock.cluster.rest.app import READING
 
     last = finished_job.progress.checkpoints.latest_completed.checkpoint_id
-    for path in _READING:
+    for path in READING:
+        if "{rescale_id}" in path:
+            continue
         filled = path.format(
             job_id=job_id, vertex_id=vertex_id, subtask=0, attempt=0, checkpoint_id=last, worker_id=worker_id
         )
         assert api.get(filled).status_code == 200, filled
+
+
+@pytest.fixture
+def endless_job(registry):
+    env = StreamExecutionEnvironment(executor=MiniCluster(max_records=10))
+    env.set_parallelism(1)
+    env.from_sequence(1, 2**60).key_by(lambda n: n % 3).sum().name("total").uid("total").sink_to(DiscardingSink())
+    client = env.execute_async("endless")
+    yield registry.add(client)
+    client.cancel().result()
+
+
+def poll(api, path):
+    for _ in range(200):
+        answer = api.get(path).json()
+        if answer["status"]["id"] == "COMPLETED":
+            return answer["operation"]
+        time.sleep(0.05)
+    raise AssertionError(answer)
+
+
+def test_o69_a_checkpoint_on_demand_is_the_next_batch_that_commits(api, endless_job):
+    path = f"/jobs/{endless_job.job_id}/checkpoints"
+    answer = api.post(path, json={"checkpointType": "FULL"})
+    assert answer.status_code == 202
+    assert poll(api, f"{path}/{answer.json()['request-id']}")["checkpointId"] > 0
+    assert api.post(path, json={"checkpointType": "LARGE"}).status_code == 400
+
+
+def test_o73_the_same_trigger_id_is_the_same_operation(api, endless_job, tmp_path):
+    path = f"/jobs/{endless_job.job_id}/savepoints"
+    body = {"target-directory": str(tmp_path), "triggerId": "ab" * 16}
+    assert {api.post(path, json=body).json()["request-id"] for _ in range(3)} == {"ab" * 16}
+    location = poll(api, f"{path}/{'ab' * 16}")["location"]
+    assert [f"file:{found}" for found in tmp_path.iterdir()] == [location]
+
+
+def test_o77_a_job_whose_client_is_gone_is_cancelled(api, endless_job):
+    path = f"/jobs/{endless_job.job_id}/clientHeartbeat"
+    assert api.patch(path, json={"expiredTimestamp": 0}).status_code == 202
+    with pytest.raises(Exception, match="was cancelled"):
+        endless_job.client.get_job_execution_result().result(30)
+
+
+def test_o78_a_savepoint_is_disposed_of_and_other_directories_are_not(api, endless_job, tmp_path):
+    path = f"/jobs/{endless_job.job_id}/savepoints"
+    trigger = api.post(path, json={"target-directory": str(tmp_path)}).json()["request-id"]
+    location = poll(api, f"{path}/{trigger}")["location"]
+    contents = api.get("/penstock/savepoint", params={"path": location}).json()
+    assert "total" in [operator["uid"] for operator in contents["operators"]]
+    trigger = api.post("/savepoint-disposal", json={"savepoint-path": location}).json()["request-id"]
+    assert poll(api, f"/savepoint-disposal/{trigger}") == {}
+    assert list(tmp_path.iterdir()) == []
+    trigger = api.post("/savepoint-disposal", json={"savepoint-path": str(tmp_path)}).json()["request-id"]
+    assert "failure-cause" in poll(api, f"/savepoint-disposal/{trigger}")
+    assert tmp_path.exists()
+
+
+def test_o79_resource_requirements_that_make_no_sense_are_400(api, endless_job):
+    path = f"/jobs/{endless_job.job_id}/resource-requirements"
+    now = api.get(path).json()
+    assert api.put(path, json={}).status_code == 400
+    for lower, upper in ((2, 1), (1, 2**20)):
+        wrong = {vertex: {"parallelism": {"lowerBound": lower, "upperBound": upper}} for vertex in now}
+        assert api.put(path, json=wrong).status_code == 400
+
+
+def test_o79_a_rescaling_is_in_the_history(api, endless_job):
+    path = f"/jobs/{endless_job.job_id}"
+    trigger = api.patch(f"{path}/rescaling?parallelism=2").json()["request-id"]
+    assert poll(api, f"{path}/rescaling/{trigger}") == {}
+    (entry,) = api.get(f"{path}/rescales/history").json()
+    assert (entry["terminalState"], entry["terminatedReason"]) == ("COMPLETED", "SUCCEEDED")
+    assert api.get(f"{path}/rescales/overview").json()["rescalesCounts"]["completed"] == 1
+    assert api.get(f"{path}/rescales/details/{entry['rescaleUuid']}").json() == entry
+
+
+def test_o85_the_state_of_one_key_of_a_running_job(api, endless_job):
+    state = "sum"
+    path = f"/penstock/jobs/{endless_job.job_id}"
+    assert api.get(f"{path}/state/nonsense/{state}?key=1").status_code == 404
+    assert api.get(f"{path}/state/total/nonsense?key=1").status_code == 404
+    assert api.get(f"{path}/state/total/{state}").status_code == 400
+    assert api.get(f"{path}/batches").json()["batches"][0]["id"] == 1
+
+
+def test_o46_logs_are_opened_by_the_names_of_the_list_only(tmp_path):
+    (tmp_path / "job.log").write_text("connected to jdbc:postgresql://ann:s3cret@db/orders")
+    (tmp_path / "other.txt").write_text("private")
+    context = ClusterContext(JobRegistry(), Workers.local(2, started=0))
+    context.logs = LogFiles(lambda: list(tmp_path.glob("*.log")))
+    with TestClient(create_app(context), base_url="http://localhost") as api:
+        assert [log["name"] for log in api.get("/jobmanager/logs").json()["logs"]] == ["job.log"]
+        text = api.get("/jobmanager/logs/job.log").text
+        assert "connected" in text
+        assert "s3cret" not in text
+        for name in ("other.txt", "..%2Fother.txt", "%2Fetc%2Fpasswd"):
+            assert api.get(f"/jobmanager/logs/{name}").status_code == 404

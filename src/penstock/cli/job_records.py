@@ -71,6 +71,11 @@ class JobRecords:
     def __init__(self, directory: Path | None = None) -> None:
         self._directory = directory or default_directory()
 
+    @property
+    def archive(self) -> Path:
+        """The directory of what is kept of jobs that have ended."""
+        return self._directory / "archive"
+
     def write(self, record: JobRecord) -> None:
         """Keep the record; readers see the old one or the new one."""
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -114,6 +119,7 @@ class JobRecords:
         ended = [record for record in self.all() if record.is_over]
         for record in ended[:-_KEPT_ENDED]:
             (self._directory / f"{record.job_id}.json").unlink(missing_ok=True)
+            (self.archive / record.job_id).unlink(missing_ok=True)
 
     def ended(self, record: JobRecord, status: str, error: str | None = None) -> None:
         """The job is over."""

@@ -49,7 +49,7 @@ class JobServer:
         self._directory: str | None = None
         self._socket: socket.socket | None = None
         self._answering: list[threading.Thread] = []
-        self._rest = _rest_of_driver(command.program)
+        self._rest = _rest_of_driver(command.program, log)
 
     def submitting(self, job_name: str) -> None:
         """A job of this name is about to start."""
@@ -65,7 +65,7 @@ class JobServer:
             print(f"This job cannot be reached by other commands: {error}", file=sys.stderr)
             return
         status = client.get_job_status().result().name
-        rest = None if self._rest is None else self._rest.follow(client, Path(address).parent)
+        rest = None if self._rest is None else self._rest.follow(client, Path(address).parent, self._records.archive)
         record = JobRecord(
             *(job_id, self._name, status, self._command.program, os.getpid(), time.time(), address),
             log=self._log,
@@ -135,13 +135,13 @@ class JobServer:
             return {"error": f"{type(error).__name__}: {error}"}
 
 
-def _rest_of_driver(program: str) -> Any:
+def _rest_of_driver(program: str, log: str | None) -> Any:
     """The REST API for the jobs of this process, if the extra ``service`` is installed."""
     try:
         from penstock.cluster.driver_rest import DriverRest
     except ImportError:
         return None
-    return DriverRest(program)
+    return DriverRest(program, None if log is None else Path(log))
 
 
 def ask(record: JobRecord, do: str, *, within: float | None = None, **details: Any) -> Any:

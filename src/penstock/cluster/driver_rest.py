@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.cluster.archive import write_archive
 from penstock.cluster.job_registry import JobRegistry
-from penstock.cluster.monitored_job import now_ms
+from penstock.cluster.monitored_job import MonitoredJob, now_ms
 from penstock.cluster.rest.app import ClusterContext, create_app
+from penstock.cluster.rest.process_files import LogFiles
 from penstock.cluster.rest_server import RestServer
 from penstock.cluster.workers import Workers
 from penstock.runtime.job_client import ThreadJobClient
@@ -18,28 +21,46 @@ if TYPE_CHECKING:
 
 __all__ = ["DriverRest"]
 
+_LOG = logging.getLogger(__name__)
+
 
 class DriverRest:
     """Starts with the first job of the process."""
 
-    def __init__(self, program: str | None = None) -> None:
+    def __init__(self, program: str | None = None, log: Path | None = None) -> None:
         self._program = program
+        self._log = log
         self._registry = JobRegistry()
+        self._context: ClusterContext | None = None
         self._server: RestServer | None = None
 
-    def follow(self, client: JobClient, directory: Path) -> str | None:
-        """Serve a job; returns the path of the socket, which is in a directory of this user's own."""
+    def follow(self, client: JobClient, directory: Path, archive: Path) -> str | None:
+        """Serve a job; returns the path of the socket, which is in a directory of this user's own.
+
+        :param archive: the directory for what is kept of the job when it has ended
+        """
         if not isinstance(client, ThreadJobClient):
             return None
-        self._registry.add(client, self._program)
-        if self._server is None:
+        job = self._registry.add(client, self._program)
+        if self._context is None:
             workers = Workers.local(os.cpu_count() or 1, now_ms(), port=os.getpid())
-            app = create_app(ClusterContext(self._registry, workers, dict(client.job.graph.settings.configuration)))
-            self._server = RestServer.on_unix_socket(app, directory / "rest")
-        return self._server.address
+            settings = dict(client.job.graph.settings.configuration)
+            logs = LogFiles(lambda: [] if self._log is None else [self._log])
+            self._context = ClusterContext(self._registry, workers, settings, logs=logs)
+            self._server = RestServer.on_unix_socket(create_app(self._context), directory / "rest")
+        context = self._context
+        client.get_job_execution_result().add_done_callback(lambda _: _archive(archive, job, context))
+        return None if self._server is None else self._server.address
 
     def close(self) -> None:
         """Stop serving."""
         if self._server is not None:
             self._server.close()
             self._server = None
+
+
+def _archive(directory: Path, job: MonitoredJob, context: ClusterContext) -> None:
+    try:
+        write_archive(directory, job, context)
+    except Exception:  # the job has ended well or badly: this must not change how
+        _LOG.exception("what job %s has done could not be archived in %s", job.job_id, directory)

@@ -7,9 +7,10 @@ code and no Spark: a driver that is busy or gone costs the others nothing, and t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from starlette.applications import Starlette
@@ -20,18 +21,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from penstock.cluster.archive import archived_answer
+from penstock.cluster.dashboard_files import dashboard_routes
 from penstock.cluster.driver_link import DriverAnswer, DriverGoneError, ask_driver
 from penstock.cluster.monitored_job import now_ms
 from penstock.cluster.redaction import redact_text
-from penstock.cluster.rest import overview
+from penstock.cluster.rest import metrics, overview, state_browser
 from penstock.cluster.rest.app import http_error
 from penstock.cluster.rest.jobs import TASK_STATES, Json
+from penstock.cluster.rest.process_files import LogFiles, process_metrics
 from penstock.cluster.rest.responses import RestError, error_response, json_response, parse_id, server_error
 from penstock.cluster.rest.security import BrowserGuard
 
 __all__ = ["DriverRecord", "DriverRecords", "create_gateway"]
 
 _LIST_SECONDS = 2.0
+_FORWARD_SECONDS = 40.0  # a driver may wait for a batch to be committed before it answers
 _THREADS = 8
 _METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE"]
 _TERMINAL = {"FINISHED", "CANCELED", "FAILED"}
@@ -55,6 +60,10 @@ class DriverRecord(Protocol):
 
 class DriverRecords(Protocol):
     """Where drivers leave their records."""
+
+    @property
+    def archive(self) -> Path:
+        """The directory of what is kept of ended jobs."""
 
     def all(self) -> list[Any]:
         """Every job that is known, the newest last."""
@@ -83,6 +92,10 @@ class _Gateway:
                         overview_of_job: Json = job
                         return overview_of_job
         return _recorded_overview(record)
+
+    def driver_addresses(self) -> set[str]:
+        """The sockets of all drivers that run."""
+        return {record.rest for record in self.records.all() if not record.is_over and record.rest}
 
     def record_of(self, job_id: str) -> DriverRecord:
         """What a job's driver has left."""
@@ -119,6 +132,7 @@ def create_gateway(
     settings: dict[str, str] | None = None,
     *,
     extra_routes: Iterable[BaseRoute] = (),
+    logs: LogFiles | None = None,
     allowed_hosts: frozenset[str] = frozenset({"localhost", "127.0.0.1", "[::1]"}),
 ) -> Starlette:
     """The ASGI application over all drivers of this machine."""
@@ -133,19 +147,21 @@ def create_gateway(
         "/jobmanager/config": lambda g: overview.job_manager_config(g.settings),
         "/jobmanager/environment": lambda _: overview.environment({}),
         "/jobmanager/thread-dump": lambda _: overview.thread_dump(),
-        "/jobmanager/metrics": lambda _: [],
         "/jobmanager/profiler": lambda _: {"profilingList": []},
-        "/jobmanager/logs": lambda _: {"logs": []},
         "/datasets": lambda _: {"dataSets": []},
     }
     routes: list[BaseRoute] = []
     for prefix in ("", "/v1"):
         routes += [Route(prefix + path, _listing(build, gateway)) for path, build in lists.items()]
-        for kind in ("jobs", "applications"):
+        routes += [Route(prefix + path, _own(answer)) for path, answer in _own_answers(gateway, logs or LogFiles())]
+        routes += [Route(f"{prefix}/health/{kind}", _healthy) for kind in ("live", "ready")]
+        for rest in ("", "/{rest:path}"):
+            routes.append(Route(f"{prefix}/taskmanagers/{{worker_id}}{rest}", _asking_worker(gateway)))
+        for kind in ("jobs", "applications", "penstock/jobs"):
             for rest in ("", "/{rest:path}"):
                 routes.append(Route(f"{prefix}/{kind}/{{job_id}}{rest}", _forwarding(gateway), methods=_METHODS))
     return Starlette(
-        routes=[*routes, *extra_routes],
+        routes=[*routes, *extra_routes, *dashboard_routes()],
         middleware=[Middleware(BrowserGuard, allowed_hosts=allowed_hosts)],
         exception_handlers={RestError: error_response, HTTPException: http_error, Exception: server_error},
     )
@@ -166,23 +182,117 @@ def _forwarding(gateway: _Gateway) -> Callable[[Request], Any]:
     return forward
 
 
+_Answer = Callable[[Request], Any]
+
+
+def _own_answers(gateway: _Gateway, logs: LogFiles) -> list[tuple[str, _Answer]]:
+    """About the process of the service."""
+    return [
+        ("/jobmanager/metrics", lambda r: metrics.metric_list(_service_metrics(gateway), r.query_params.get("get"))),
+        ("/jobmanager/logs", lambda _: logs.listing()),
+        ("/jobmanager/logs/{name}", lambda request: logs.read(request.path_params["name"])),
+        ("/jobmanager/log", lambda _: logs.newest()),
+        ("/jobmanager/stdout", lambda _: logs.newest()),
+        ("/jobs/metrics", lambda request: _job_aggregates(gateway, request)),
+        ("/penstock/savepoint", lambda request: state_browser.savepoint_contents(request.query_params.get("path"))),
+    ]
+
+
+def _own(answer: _Answer) -> Callable[[Request], Any]:
+    async def respond(request: Request) -> Response:
+        found = await run_in_threadpool(answer, request)
+        return found if isinstance(found, Response) else json_response(found)
+
+    return respond
+
+
+def _service_metrics(gateway: _Gateway) -> dict[str, Any]:
+    found = _overview(gateway)
+    return {
+        **process_metrics(),
+        "numRegisteredTaskManagers": found["taskmanagers"],
+        "numRunningJobs": found["jobs-running"],
+        "taskSlotsTotal": found["slots-total"],
+        "taskSlotsAvailable": found["slots-available"],
+    }
+
+
+def _job_aggregates(gateway: _Gateway, request: Request) -> list[Json]:
+    """`GET /jobs/metrics`: over the jobs of all drivers."""
+    query = request.query_params
+    chosen = query.get("jobs")
+    members: list[Mapping[str, Any]] = []
+    for record in gateway.records.all():
+        if record.is_over or record.rest is None or (chosen is not None and record.job_id not in chosen.split(",")):
+            continue
+        try:
+            path = f"/jobs/{record.job_id}/metrics"
+            names = [metric["id"] for metric in ask_driver(record.rest, "GET", path, timeout=_LIST_SECONDS).json()]
+            path += f"?get={','.join(names)}"
+            values = ask_driver(record.rest, "GET", path, timeout=_LIST_SECONDS).json()
+        except (DriverGoneError, ValueError, TypeError):
+            continue
+        members.append({metric["id"]: metrics.metric_from_text(metric["value"]) for metric in values})
+    return metrics.aggregated_metrics(members, query.get("get"), query.get("agg"))
+
+
+async def _healthy(request: Request) -> Response:
+    return json_response({"status": "ok"})
+
+
+def _asking_worker(gateway: _Gateway) -> Callable[[Request], Any]:
+    """Workers belong to drivers: the one that knows the worker answers."""
+
+    def ask(request: Request) -> Response:
+        target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        for address in gateway.driver_addresses():
+            try:
+                answer = ask_driver(address, "GET", target, timeout=_LIST_SECONDS)
+            except DriverGoneError:
+                continue
+            if answer.status != 404:
+                return _passed_on(answer)
+        raise RestError(404, f"Could not find TaskExecutor {request.path_params['worker_id']}")
+
+    async def respond(request: Request) -> Response:
+        return await run_in_threadpool(ask, request)
+
+    return respond
+
+
+def _passed_on(answer: DriverAnswer) -> Response:
+    media_type = {name.lower(): value for name, value in answer.headers.items()}.get("content-type")
+    return Response(answer.body, answer.status, media_type=media_type)
+
+
 def _forward(gateway: _Gateway, request: Request, body: bytes) -> Response:
     job_id = parse_id(request.path_params["job_id"], "jobid")
     target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     passed = {name: value for name, value in request.headers.items() if name in {"content-type", "sec-fetch-site"}}
     record = gateway.record_of(job_id)
     if record.is_over or record.rest is None:
-        return _answer_from_record(record, request)
+        return _answer_about_ended(gateway, record, request)
     try:
-        answer: DriverAnswer = ask_driver(record.rest, request.method, target, body=body, headers=passed)
+        answer: DriverAnswer = ask_driver(
+            record.rest, request.method, target, body=body, headers=passed, timeout=_FORWARD_SECONDS
+        )
     except DriverGoneError as error:
         raise RestError(503, f"The driver of job {job_id} does not answer: {error}") from error
-    media_type = {name.lower(): value for name, value in answer.headers.items()}.get("content-type")
-    return Response(answer.body, answer.status, media_type=media_type)
+    return _passed_on(answer)
+
+
+def _answer_about_ended(gateway: _Gateway, record: DriverRecord, request: Request) -> Response:
+    """A job whose driver has ended: what its archive says, or its record if the driver was killed."""
+    if request.method == "GET":
+        path = request.url.path.removeprefix("/v1")
+        found = archived_answer(gateway.records.archive, record.job_id, path, request.query_params.get("get"))
+        if found is not None:
+            return json_response(found)
+    return _answer_from_record(record, request)
 
 
 def _answer_from_record(record: DriverRecord, request: Request) -> Response:
-    """A job whose driver has ended: what its record says. The tasks and their numbers ended with the driver."""
+    """What is known of a job whose driver was killed: the tasks and their numbers ended with it."""
     known = _recorded_overview(record)
     match request.method, request.path_params.get("rest", ""):
         case "GET", "":
@@ -254,7 +364,7 @@ def _application(job: Json) -> Json:
 def _workers(gateway: _Gateway) -> Json:
     """The workers of all drivers."""
     found: dict[str, Json] = {}
-    for address in {record.rest for record in gateway.records.all() if not record.is_over and record.rest}:
+    for address in gateway.driver_addresses():
         try:
             answer = ask_driver(address, "GET", "/taskmanagers", timeout=_LIST_SECONDS).json()
         except (DriverGoneError, ValueError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,15 @@ class MonitoredJob:
         self.client = client
         self.program = program
         self.job_id = str(client.get_job_id())
+        self._heartbeat: threading.Timer | None = None
+
+    def keep_until(self, expires: int) -> None:
+        """Cancel the job at this time unless its client is heard from before."""
+        if self._heartbeat is not None:
+            self._heartbeat.cancel()
+        self._heartbeat = threading.Timer(max(0.0, (expires - now_ms()) / 1000), self.client.cancel)
+        self._heartbeat.daemon = True
+        self._heartbeat.start()
 
     # -- what runs ----------------------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from starlette.routing import BaseRoute, Route
 from penstock.cluster.detached_program import Started, start_program
 from penstock.cluster.gateway import DriverRecords, create_gateway
 from penstock.cluster.program_store import ProgramStore
+from penstock.cluster.rest.process_files import LogFiles
 from penstock.cluster.rest.programs import program_routes
 from penstock.cluster.rest.responses import json_response
 from penstock.cluster.rest_server import RestServer
@@ -111,7 +112,8 @@ class SessionService:
         with _owned(self._directory):
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: self._ended.set())
-            app = create_gateway(self._records, self._settings, extra_routes=self._routes())
+            logs = LogFiles(lambda: [*self._directory.glob("*.log"), *(self._directory / "log").glob("*.log")])
+            app = create_gateway(self._records, self._settings, extra_routes=self._routes(), logs=logs)
             server = RestServer.on_port(app, host, ports)
             self._address = server.address
             self._write_record()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+import uuid
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from penstock.common.completable_future import CompletableFuture
@@ -15,7 +17,24 @@ from penstock.common.job_status import JobStatus
 from penstock.runtime.job_progress import JobProgress
 from penstock.runtime.running_job import RunningJob
 
-__all__ = ["RunnableJob", "ThreadJobClient"]
+__all__ = ["Rescaling", "RunnableJob", "ThreadJobClient"]
+
+
+@dataclass(slots=True)
+class Rescaling:
+    """A change of parallelism that a client asked for; times are epoch milliseconds, `ended` is -1 until it is over."""
+
+    before: int
+    wanted: int
+    started: int = field(default_factory=lambda: int(time.time() * 1000))
+    ended: int = -1
+    error: str | None = None
+    rescaling_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def end(self, error: BaseException | None) -> None:
+        """It is over, perhaps with an error."""
+        self.error = None if error is None else str(error)
+        self.ended = int(time.time() * 1000)
 
 
 class RunnableJob(Protocol):
@@ -48,6 +67,8 @@ class ThreadJobClient(JobClient):
         self.job: Any = job
         self._result: CompletableFuture[JobExecutionResult] = CompletableFuture.computing()
         self._started = time.monotonic()
+        self.rescalings: list[Rescaling] = []
+        """What clients have asked for, the oldest first."""
         self._thread = threading.Thread(target=self._run, name=f"penstock-job-{job_id}", daemon=True)
         self._thread.start()
 
@@ -114,7 +135,11 @@ class ThreadJobClient(JobClient):
 
     def rescale(self, parallelism: int) -> CompletableFuture[None]:
         """Continue with another parallelism; the future is done when the job runs again."""
-        return self._streaming.rescale(parallelism)
+        future = self._streaming.rescale(parallelism)
+        rescaling = Rescaling(self.job.graph.settings.parallelism, parallelism)
+        self.rescalings.append(rescaling)
+        future.add_done_callback(lambda done: rescaling.end(done.exception()))
+        return future
 
     @property
     def _streaming(self) -> RunningJob:

@@ -92,6 +92,17 @@ class QueryBoard:
         self._asked: dict[int, list[StateQuery]] = {}  # by checkpoint id
         self._answered: list[tuple[int, StateQuery, StateAnswer | None]] = []
         self._ended: str | None = None
+        self._awaiting_checkpoint: list[CompletableFuture[int]] = []
+
+    def next_checkpoint(self) -> CompletableFuture[int]:
+        """The id of the next checkpoint to complete; a batch is planned for it though the input may be quiet."""
+        future: CompletableFuture[int] = CompletableFuture()
+        with self._lock:
+            if self._ended is None:
+                self._awaiting_checkpoint.append(future)
+                return future
+        future.complete_exceptionally(StateAccessError(self._ended))
+        return future
 
     def ask(self, name: str, key: Any, uid: str | None = None) -> CompletableFuture[StateAnswer]:
         """Ask; the future is done when a batch that answers is committed."""
@@ -111,7 +122,7 @@ class QueryBoard:
     @property
     def pending(self) -> bool:
         """Whether a batch is needed though no input may have come."""
-        return bool(self._open)
+        return bool(self._open or self._awaiting_checkpoint)
 
     def attach(self, checkpoint_id: int) -> list[StateQuery]:
         """The questions a batch has to answer."""
@@ -137,6 +148,11 @@ class QueryBoard:
 
     def checkpoint_complete(self, checkpoint_id: int) -> None:
         """All checkpoints up to this one are durable: give their answers."""
+        if self._awaiting_checkpoint:
+            with self._lock:
+                awaiting, self._awaiting_checkpoint = self._awaiting_checkpoint, []
+            for future in awaiting:
+                future.complete(checkpoint_id)
         if not self._answered:
             return
         with self._lock:
@@ -152,8 +168,11 @@ class QueryBoard:
         with self._lock:
             self._ended = reason
             entries, self._open = list(self._open.values()), {}
+            awaiting, self._awaiting_checkpoint = self._awaiting_checkpoint, []
         for _, future in entries:
             future.complete_exceptionally(StateAccessError(reason))
+        for checkpoint in awaiting:
+            checkpoint.complete_exceptionally(StateAccessError(reason))
 
 
 def _settle(query: StateQuery, answer: StateAnswer | None, future: CompletableFuture[StateAnswer]) -> None:

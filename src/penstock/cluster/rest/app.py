@@ -17,8 +17,18 @@ from starlette.routing import BaseRoute, Route
 
 from penstock.cluster.job_registry import JobRegistry
 from penstock.cluster.monitored_job import MonitoredJob, now_ms
-from penstock.cluster.rest import checkpoints, job_control, jobs, metrics, overview, vertices
+from penstock.cluster.rest import (
+    checkpoints,
+    job_control,
+    jobs,
+    metrics,
+    overview,
+    rescales,
+    state_browser,
+    vertices,
+)
 from penstock.cluster.rest.operations import OperationStore
+from penstock.cluster.rest.process_files import LogFiles, process_metrics
 from penstock.cluster.rest.responses import (
     RestError,
     bad_parameter,
@@ -28,10 +38,10 @@ from penstock.cluster.rest.responses import (
     server_error,
 )
 from penstock.cluster.rest.security import BrowserGuard
-from penstock.cluster.workers import Workers
+from penstock.cluster.workers import Worker, Workers
 from penstock.runtime.job import JobVertex
 
-__all__ = ["ClusterContext", "create_app", "http_error"]
+__all__ = ["READING", "ClusterContext", "create_app", "http_error"]
 
 _MAX_EXCEPTIONS = 20
 
@@ -45,6 +55,7 @@ class ClusterContext:
     settings: dict[str, str] = field(default_factory=dict)
     operations: OperationStore = field(default_factory=OperationStore)
     java: dict[str, Any] = field(default_factory=dict)
+    logs: LogFiles = field(default_factory=LogFiles)
     allowed_hosts: frozenset[str] = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
     def switch(self, key: str, *, default: bool = True) -> bool:
@@ -59,7 +70,8 @@ def create_app(context: ClusterContext) -> Starlette:
     """The ASGI application over these jobs."""
     routes: list[BaseRoute] = []
     for prefix in ("", "/v1"):
-        routes += [Route(prefix + path, _endpoint(answer, context)) for path, answer in _READING.items()]
+        routes += [Route(prefix + path, _endpoint(answer, context)) for path, answer in READING.items()]
+        routes += [Route(prefix + path, _waiting_endpoint(answer, context)) for path, answer in _WAITING.items()]
         routes += [
             Route(prefix + path, partial(_run_changing, change, context), methods=[method])
             for (method, path), change in job_control.CHANGING.items()
@@ -73,9 +85,22 @@ def create_app(context: ClusterContext) -> Starlette:
 
 def _endpoint(answer: Answer, context: ClusterContext) -> Callable[[Request], Awaitable[Response]]:
     async def respond(request: Request) -> Response:
-        return json_response(answer(request, context))
+        return _as_response(answer(request, context))
 
     return respond
+
+
+def _waiting_endpoint(answer: Answer, context: ClusterContext) -> Callable[[Request], Awaitable[Response]]:
+    """For answers that read files or wait for a batch: in a thread, so that all others are not held up."""
+
+    async def respond(request: Request) -> Response:
+        return _as_response(await run_in_threadpool(answer, request, context))
+
+    return respond
+
+
+def _as_response(answer: Any) -> Response:
+    return answer if isinstance(answer, Response) else json_response(answer)
 
 
 async def _run_changing(change: job_control.Change, context: ClusterContext, request: Request) -> Response:
@@ -158,10 +183,62 @@ def _backpressure(job: MonitoredJob, vertex: JobVertex, workers: Workers) -> Any
 
 
 def _worker(request: Request, context: ClusterContext) -> Any:
+    return overview.task_manager_details(_named_worker(request, context))
+
+
+def _named_worker(request: Request, context: ClusterContext) -> Worker:
     worker = context.workers.find(request.path_params["worker_id"])
     if worker is None:
         raise RestError(404, f"Could not find TaskExecutor {request.path_params['worker_id']}")
-    return overview.task_manager_details(worker)
+    return worker
+
+
+def _of_worker(answer: Answer) -> Answer:
+    """The same for a worker, which is the driver itself in local mode."""
+
+    def checked(request: Request, context: ClusterContext) -> Any:
+        _named_worker(request, context)
+        return answer(request, context)
+
+    return checked
+
+
+def _flamegraph(job: MonitoredJob, vertex: JobVertex, workers: Workers) -> Any:
+    """Flink's word for switched off is -2, for a job that has ended -1."""
+    return {"endTimestamp": -1 if job.status.is_terminal_state() else -2, "data": None}
+
+
+def _batches(request: Request, context: ClusterContext) -> Any:
+    since = request.query_params.get("since", "0")
+    if not since.isdigit():
+        raise bad_parameter("query", "since", since)
+    return state_browser.batches(_job(request, context), int(since))
+
+
+def _state(request: Request, context: ClusterContext) -> Any:
+    if not context.switch("penstock.state-browser.enable"):
+        raise RestError(403, "The state browser is switched off (penstock.state-browser.enable).")
+    path = request.path_params
+    return state_browser.state_of_key(
+        _job(request, context), path["operator"], path["state"], request.query_params.get("key")
+    )
+
+
+def _attempt_accumulators(request: Request, context: ClusterContext) -> Any:
+    job = _job(request, context)
+    vertex = _vertex(request, job)
+    index = vertices.check_subtask(vertex, request.path_params["subtask"])
+    found: dict[str, Any] = vertices.subtask_accumulators(job, vertex, context.workers)["subtasks"][index]
+    return {"subtask": index, "attempt": found["attempt"], "id": f"{found['attempt']}", "user-accumulators": []}
+
+
+def _process_metrics(request: Request, context: ClusterContext) -> Any:
+    return metrics.metric_list(process_metrics(), request.query_params.get("get"))
+
+
+def _aggregated_workers(request: Request, context: ClusterContext) -> Any:
+    members: list[Mapping[str, Any]] = [process_metrics()]
+    return metrics.aggregated_metrics(members, request.query_params.get("get"), request.query_params.get("agg"))
 
 
 def _application(request: Request, context: ClusterContext) -> Any:
@@ -215,7 +292,7 @@ _JOB = "/jobs/{job_id}"
 _VERTEX = _JOB + "/vertices/{vertex_id}"
 
 # More particular paths first: `/jobs/overview` is not the job "overview".
-_READING: dict[str, Answer] = {
+READING: dict[str, Answer] = {
     "/overview": lambda _, context: overview.overview(context.registry.all(), context.workers),
     "/config": lambda _, context: overview.config(
         submit=context.switch("web.submit.enable", default=False),
@@ -235,7 +312,12 @@ _READING: dict[str, Answer] = {
     "/jobmanager/profiler": lambda _, __: {"profilingList": []},
     "/datasets": lambda _, __: {"dataSets": []},
     "/taskmanagers": lambda _, context: overview.task_managers(context.workers),
+    "/taskmanagers/metrics": _aggregated_workers,
     "/taskmanagers/{worker_id}": _worker,
+    "/taskmanagers/{worker_id}/metrics": _of_worker(_process_metrics),
+    "/taskmanagers/{worker_id}/thread-dump": _of_worker(lambda _, __: overview.thread_dump()),
+    "/taskmanagers/{worker_id}/profiler": _of_worker(lambda _, __: {"profilingList": []}),
+    "/jobmanager/metrics": _process_metrics,
     _JOB: _of_job(jobs.job_details),
     _JOB + "/plan": _of_job(jobs.plan),
     _JOB + "/status": _of_job(jobs.job_status),
@@ -252,6 +334,15 @@ _READING: dict[str, Answer] = {
     _JOB + "/checkpoints/config": _of_job(checkpoints.checkpoint_config),
     _JOB + "/checkpoints/details/{checkpoint_id}": _checkpoint_details,
     _JOB + "/checkpoints/details/{checkpoint_id}/subtasks/{vertex_id}": _checkpoint_subtasks,
+    _JOB + "/jobmanager/config": lambda _, context: overview.job_manager_config(context.settings),
+    _JOB + "/jobmanager/environment": lambda _, context: overview.environment(context.java),
+    _JOB + "/rescales/overview": _of_job(rescales.rescales_overview),
+    _JOB + "/rescales/summary": _of_job(rescales.rescales_summary),
+    _JOB + "/rescales/history": _of_job(rescales.rescales_history),
+    _JOB + "/rescales/config": _of_job(rescales.rescales_config),
+    _JOB + "/rescales/details/{rescale_id}": lambda request, context: rescales.rescale_details(
+        _job(request, context), request.path_params["rescale_id"]
+    ),
     _JOB + "/resource-requirements": _of_job(job_control.resource_requirements),
     _VERTEX: _of_vertex(vertices.vertex_details),
     _VERTEX + "/subtasktimes": _of_vertex(vertices.subtask_times),
@@ -259,6 +350,7 @@ _READING: dict[str, Answer] = {
     _VERTEX + "/watermarks": _of_vertex(lambda job, vertex, _: vertices.watermarks(job, vertex)),
     _VERTEX + "/accumulators": _of_vertex(lambda _, vertex, __: vertices.accumulators(vertex)),
     _VERTEX + "/backpressure": _of_vertex(_backpressure),
+    _VERTEX + "/flamegraph": _of_vertex(_flamegraph),
     _VERTEX + "/jm-operator-metrics": _of_vertex(lambda _, __, ___: []),
     _VERTEX + "/metrics": _vertex_metrics,
     _VERTEX + "/subtasks/accumulators": _of_vertex(vertices.subtask_accumulators),
@@ -266,4 +358,21 @@ _READING: dict[str, Answer] = {
     _VERTEX + "/subtasks/{subtask}": _subtask,
     _VERTEX + "/subtasks/{subtask}/metrics": _subtask_metrics,
     _VERTEX + "/subtasks/{subtask}/attempts/{attempt}": _subtask,
+    _VERTEX + "/subtasks/{subtask}/attempts/{attempt}/accumulators": _attempt_accumulators,
+    "/penstock/jobs/{job_id}/batches": _batches,
+}
+
+_WAITING: dict[str, Answer] = {
+    "/jobmanager/logs": lambda _, context: context.logs.listing(),
+    "/jobmanager/logs/{name}": lambda request, context: context.logs.read(request.path_params["name"]),
+    "/jobmanager/log": lambda _, context: context.logs.newest(),
+    "/jobmanager/stdout": lambda _, context: context.logs.newest(),
+    "/taskmanagers/{worker_id}/logs": _of_worker(lambda _, context: context.logs.listing()),
+    "/taskmanagers/{worker_id}/logs/{name}": _of_worker(
+        lambda request, context: context.logs.read(request.path_params["name"])
+    ),
+    "/taskmanagers/{worker_id}/log": _of_worker(lambda _, context: context.logs.newest()),
+    "/taskmanagers/{worker_id}/stdout": _of_worker(lambda _, context: context.logs.newest()),
+    "/penstock/jobs/{job_id}/state/{operator}/{state}": _state,
+    "/penstock/savepoint": lambda request, _: state_browser.savepoint_contents(request.query_params.get("path")),
 }

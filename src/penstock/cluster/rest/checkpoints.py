@@ -27,12 +27,12 @@ def checkpoints(job: MonitoredJob, *, everything: bool = False) -> Json:
             "failed": history.failed,
         },
         "summary": {
-            "checkpointed_size": _summary(history.written_size),
-            "state_size": _summary(history.state_size),
-            "end_to_end_duration": _summary(history.duration),
-            "alignment_buffered": _summary(_NOTHING),
-            "processed_data": _summary(_NOTHING),
-            "persisted_data": _summary(_NOTHING),
+            "checkpointed_size": summary_of(history.written_size),
+            "state_size": summary_of(history.state_size),
+            "end_to_end_duration": summary_of(history.duration),
+            "alignment_buffered": summary_of(_NOTHING),
+            "processed_data": summary_of(_NOTHING),
+            "persisted_data": summary_of(_NOTHING),
         },
         "latest": {
             "completed": _statistics(job, history.latest_completed),
@@ -51,7 +51,8 @@ def checkpoints(job: MonitoredJob, *, everything: bool = False) -> Json:
     }
 
 
-def _summary(summary: Summary) -> Json:
+def summary_of(summary: Summary) -> Json:
+    """Smallest, largest, mean and percentiles."""
     percentiles = {name: not_a_number(summary.percentile(percent)) for name, percent in _PERCENTILES.items()}
     return {"min": summary.minimum, "max": summary.maximum, "avg": summary.average, **percentiles}
 
@@ -131,13 +132,13 @@ def checkpoint_subtasks(job: MonitoredJob, checkpoint_id: str, vertex: JobVertex
     for size in sizes:
         state.add(size)
         duration.add(checkpoint.duration)
-    nothing = _summary(_NOTHING)
+    nothing = summary_of(_NOTHING)
     return {
         **_task_statistics(job, vertex, checkpoint),
         "summary": {
             "checkpointed_size": nothing,
-            "state_size": _summary(state),
-            "end_to_end_duration": _summary(duration),
+            "state_size": summary_of(state),
+            "end_to_end_duration": summary_of(duration),
             "checkpoint_duration": {"sync": nothing, "async": nothing},
             "alignment": {"buffered": nothing, "processed": nothing, "persisted": nothing, "duration": nothing},
             "start_delay": nothing,

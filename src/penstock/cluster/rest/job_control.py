@@ -14,7 +14,10 @@ from penstock.cluster.monitored_job import MonitoredJob, vertex_hex
 from penstock.cluster.rest.jobs import Json
 from penstock.cluster.rest.operations import OperationStore
 from penstock.cluster.rest.responses import RestError, bad_parameter, json_response
+from penstock.common.completable_future import CompletableFuture
 from penstock.common.errors import PenstockError
+from penstock.runtime.savepoint.manifest import read_manifest
+from penstock.runtime.savepoint.storage import directory_at
 
 __all__ = ["CHANGING", "Call", "Change", "read_body", "resource_requirements"]
 
@@ -165,6 +168,80 @@ def resource_requirements(job: MonitoredJob) -> Json:
     }
 
 
+def require_resources(call: Call) -> Response:
+    """`PUT /jobs/:jobid/resource-requirements`: the upper bounds, which must agree, become the parallelism."""
+    job = call.the_job
+    missing = {vertex_hex(vertex) for vertex in job.graph.vertices} - call.body.keys()
+    if missing:
+        raise RestError(400, f"The request must name every vertex of the job; missing: {', '.join(sorted(missing))}.")
+    wanted = set()
+    for vertex in job.graph.vertices:
+        bounds = call.body[vertex_hex(vertex)]
+        try:
+            lower, upper = (int(bounds["parallelism"][name]) for name in ("lowerBound", "upperBound"))
+        except (KeyError, TypeError, ValueError):
+            raise RestError(400, "Each vertex needs parallelism.lowerBound and parallelism.upperBound.") from None
+        if not 1 <= lower <= upper <= vertex.max_parallelism:
+            raise RestError(
+                400, f"The bounds {lower} to {upper} of '{vertex.name}' must be within 1 to {vertex.max_parallelism}."
+            )
+        wanted.add(upper)
+    if len(wanted) > 1:
+        raise RestError(400, "All vertices must have the same upper bound: a job is rescaled as a whole here.")
+    _start(call, "rescaling", lambda: job.client.rescale(wanted.pop()), lambda _: {})
+    return json_response({})
+
+
+# -- checkpoints, heartbeats, savepoints that are no longer wanted ----------------------------------------------------
+
+
+def trigger_checkpoint(call: Call) -> Response:
+    """`POST /jobs/:jobid/checkpoints`: the next batch that commits."""
+    kind = call.body.get("checkpointType", "CONFIGURED")
+    if kind not in {"CONFIGURED", "FULL", "INCREMENTAL"}:
+        raise RestError(400, f"checkpointType must be CONFIGURED, FULL or INCREMENTAL, not {kind!r}.")
+    return _start(call, "checkpoints", call.the_job.life.queries.next_checkpoint, lambda done: {"checkpointId": done})
+
+
+def poll_checkpoint(call: Call) -> Response:
+    """`GET /jobs/:jobid/checkpoints/:triggerid`."""
+    return _poll(call, "checkpoints")
+
+
+def heartbeat(call: Call) -> Response:
+    """`PATCH /jobs/:jobid/clientHeartbeat`: the job is cancelled unless another one comes before this expires."""
+    expires = call.body.get("expiredTimestamp")
+    if not isinstance(expires, int):
+        raise RestError(400, "expiredTimestamp must be a time in epoch milliseconds.")
+    call.the_job.keep_until(expires)
+    return json_response({}, 202)
+
+
+def dispose_savepoint(call: Call) -> Response:
+    """`POST /savepoint-disposal`."""
+    path = call.body.get("savepoint-path")
+    if not path:
+        raise RestError(400, "savepoint-path is missing.")
+    trigger = call.operations.start(
+        "savepoint-disposal", call.body.get("triggerId"), lambda: _disposed(str(path)), lambda _: {}
+    )
+    return json_response({"request-id": trigger})
+
+
+def _disposed(path: str) -> CompletableFuture[None]:
+    try:
+        read_manifest(path)  # raises if it is something else
+        directory_at(path).dispose()
+    except (PenstockError, OSError) as error:
+        return CompletableFuture.failed(error)
+    return CompletableFuture.completed(None)
+
+
+def poll_disposal(call: Call) -> Response:
+    """`GET /savepoint-disposal/:triggerid`."""
+    return json_response(call.operations.poll("savepoint-disposal", call.request.path_params["trigger_id"]))
+
+
 CHANGING: dict[tuple[str, str], Change] = {
     ("POST", "/jobs/{job_id}/savepoints"): trigger_savepoint,
     ("GET", "/jobs/{job_id}/savepoints/{trigger_id}"): poll_savepoint,
@@ -174,4 +251,11 @@ CHANGING: dict[tuple[str, str], Change] = {
     ("GET", "/jobs/{job_id}/yarn-stop"): cancel_from_dashboard,
     ("PATCH", "/jobs/{job_id}/rescaling"): rescale,
     ("GET", "/jobs/{job_id}/rescaling/{trigger_id}"): poll_rescaling,
+    ("PUT", "/jobs/{job_id}/resource-requirements"): require_resources,
+    ("POST", "/jobs/{job_id}/checkpoints"): trigger_checkpoint,
+    ("GET", "/jobs/{job_id}/checkpoints/{trigger_id}"): poll_checkpoint,
+    ("PATCH", "/jobs/{job_id}/clientHeartbeat"): heartbeat,
+    ("POST", "/applications/{job_id}/cancel"): _cancel,
+    ("POST", "/savepoint-disposal"): dispose_savepoint,
+    ("GET", "/savepoint-disposal/{trigger_id}"): poll_disposal,
 }

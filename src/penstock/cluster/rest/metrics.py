@@ -139,6 +139,18 @@ def metric_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def metric_from_text(text: str) -> Any:
+    """A number as such, everything else as text.
+
+    >>> metric_from_text("28.5"), metric_from_text("-1"), metric_from_text("n/a")
+    (28.5, -1.0, 'n/a')
+    """
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def aggregated_metrics(members: list[Mapping[str, Any]], wanted: str | None, aggregates: str | None) -> list[Json]:
     """Names over all members; or minimum, maximum, average, sum and skew of those asked for."""
     if wanted is None:

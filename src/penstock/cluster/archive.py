@@ -1,0 +1,100 @@
+"""What is kept of a job that has ended: the last answers of all its endpoints, in the form of Flink's history server.
+
+An archive is one JSON file: `{"archive": [{"path": "/jobs/<id>", "json": "<text>"}, ...]}`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+
+from penstock.cluster.monitored_job import MonitoredJob, vertex_hex
+from penstock.cluster.rest.app import READING, ClusterContext
+from penstock.cluster.rest.responses import RestError
+
+__all__ = ["archived_answer", "write_archive"]
+
+_METRICS = "/metrics"
+
+
+def write_archive(directory: Path, job: MonitoredJob, context: ClusterContext) -> Path:
+    """Write down everything there is to know about a job; readers see the whole file or none."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    entries = [{"path": path, "json": json.dumps(answer)} for path, answer in _answers(job, context)]
+    path = directory / job.job_id
+    hidden = directory / f".{job.job_id}.{os.getpid()}.tmp"
+    hidden.touch(mode=0o600)
+    hidden.write_text(json.dumps({"archive": entries}), encoding="utf-8")
+    hidden.replace(path)
+    return path
+
+
+def archived_answer(directory: Path, job_id: str, path: str, wanted: str | None) -> Any:
+    """The answer to a path of an ended job; None if it has no archive, or the archive no such path.
+
+    :param wanted: the names of the metrics whose values are asked for
+    """
+    try:
+        entries = json.loads((directory / job_id).read_text(encoding="utf-8"))["archive"]
+        found = next((json.loads(entry["json"]) for entry in entries if entry["path"] == path), None)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # a damaged archive is none
+    if found is not None and path.endswith(_METRICS):
+        if wanted is None:
+            return [{"id": metric["id"]} for metric in found]
+        names = wanted.split(",")
+        return [metric for metric in found if metric["id"] in names]
+    return found
+
+
+def _answers(job: MonitoredJob, context: ClusterContext) -> Iterator[tuple[str, Any]]:
+    for template, answer in READING.items():
+        if not template.startswith(("/jobs/{job_id}", "/applications/{job_id}")) or "metrics" in template:
+            continue
+        for parameters in _parameters(job, template):
+            path = template.format(**parameters)
+            try:
+                yield path, answer(_request(path, parameters), context)
+            except RestError:  # nothing to say about this one
+                continue
+    for template in ("/jobs/{job_id}/metrics", "/jobs/{job_id}/vertices/{vertex_id}/metrics"):
+        for parameters in _parameters(job, template):
+            path = template.format(**parameters)
+            names = ",".join(metric["id"] for metric in READING[template](_request(path, parameters), context))
+            yield path, READING[template](_request(path, parameters, f"get={names}"), context)
+
+
+def _parameters(job: MonitoredJob, template: str) -> Iterator[dict[str, str]]:
+    """Every way to fill a path: all vertices, subtasks and checkpoints."""
+    vertices = job.graph.vertices if "{vertex_id}" in template else [None]
+    checkpoints = job.progress.checkpoints.latest() if "{checkpoint_id}" in template else [None]
+    for vertex in vertices:
+        subtasks = range(vertex.parallelism) if vertex is not None and "{subtask}" in template else [0]
+        for checkpoint in checkpoints:
+            for subtask in subtasks:
+                yield {
+                    "job_id": job.job_id,
+                    "vertex_id": "" if vertex is None else vertex_hex(vertex),
+                    "checkpoint_id": "" if checkpoint is None else str(checkpoint.checkpoint_id),
+                    "subtask": str(subtask),
+                    "attempt": str(job.progress.restarts),
+                    "rescale_id": "",
+                }
+
+
+def _request(path: str, parameters: dict[str, str], query: str = "") -> Request:
+    return Request(
+        {
+            "type": "http",
+            "method": "GET",
+            "path": path,
+            "path_params": parameters,
+            "query_string": query.encode(),
+            "headers": [],
+        }
+    )
