@@ -21,8 +21,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
-from penstock.runtime.job_life import JobLife
-from penstock.runtime.stored_classes import unregistered
+from penstock.runtime.job.job_life import JobLife
+from penstock.runtime.records.stored_classes import unregistered
 from penstock.testing import MiniCluster
 from penstock.testing.continuous_cluster import ContinuousCluster
 

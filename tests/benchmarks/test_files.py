@@ -13,9 +13,9 @@ from benchmarks.harness.program import load_builder
 from benchmarks.harness.report import digest
 from benchmarks.jobs.catalogue import JOBS
 
+from penstock.connectors.file_system import FileSink
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors.file_system import FileSink
-from penstock.datastream.formats.parquet import ParquetBulkWriters
+from penstock.formats.parquet import ParquetBulkWriters
 from penstock.testing import MiniCluster
 
 

@@ -10,9 +10,9 @@ from benchmarks.harness.report import digest
 from benchmarks.jobs import changing_dimension, deduplicate, rolling_features
 from benchmarks.jobs.catalogue import JOBS
 
+from penstock.connectors.file_system import FileSink
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors.file_system import FileSink
-from penstock.datastream.formats.parquet import ParquetBulkWriters
+from penstock.formats.parquet import ParquetBulkWriters
 from penstock.testing import MiniCluster
 
 RECORDS = 6_000

@@ -8,8 +8,8 @@ import pytest
 
 from penstock.cep import CEP, AfterMatchSkipStrategy, Pattern
 from penstock.common import WatermarkStrategy
+from penstock.connectors import DataGeneratorSource, DiscardingSink
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors import DataGeneratorSource, DiscardingSink
 from penstock.testing import ManualClock, MiniCluster
 
 BATCH = 50

@@ -12,8 +12,8 @@ from support import At, Script, Wm, collected
 from penstock.cep import CEP, AfterMatchSkipStrategy, Pattern
 from penstock.common import WatermarkStrategy
 from penstock.common.errors import InvalidProgramError
+from penstock.connectors.sinks import CollectSink
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
-from penstock.datastream.connectors.sinks import CollectSink
 from penstock.testing import MiniCluster
 from penstock.testing.harness import KeyedOneInputOperatorHarness
 

@@ -31,9 +31,9 @@ def test_a_missing_java_is_an_error_with_a_remedy(capsys, monkeypatch):
 
 def test_a_missing_package_and_a_missing_client_of_a_connector(monkeypatch):
     assert doctor._package("no-such-package").state == "missing"
-    found = doctor._connector("Kafka", "penstock.datastream.connectors.datagen", "no_such_client", "kafka")
+    found = doctor._connector("Kafka", "penstock.connectors.datagen", "no_such_client", "kafka")
     assert (found.state, found.remedy) == ("note", "pip install 'penstock[kafka]'")
-    for module in ("penstock.no.such.module", "penstock.datastream.connectors.pulsar"):
+    for module in ("penstock.no.such.module", "penstock.connectors.pulsar"):
         assert "not in this version" in doctor._connector("X", module, None, None).text
 
 

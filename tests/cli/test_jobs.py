@@ -19,7 +19,7 @@ from penstock.common.errors import JobCancelledError, JobExecutionError, Savepoi
 from penstock.common.job_client import JobClient
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
-from penstock.runtime.job_progress import JobProgress
+from penstock.runtime.job.job_progress import JobProgress
 
 
 class Client(JobClient):

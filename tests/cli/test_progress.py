@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from penstock.cli.progress import ProgressLine, describe
 from penstock.common.completable_future import CompletableFuture
 from penstock.common.watermark import MAX_WATERMARK
-from penstock.runtime.frames import TaskReport
-from penstock.runtime.job_progress import JobProgress
+from penstock.runtime.exchange.frames import TaskReport
+from penstock.runtime.job.job_progress import JobProgress
 
 NOW = 1_800_000_000.0
 

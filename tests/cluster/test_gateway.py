@@ -8,8 +8,8 @@ from penstock.cli.job_records import JobRecord, JobRecords
 from penstock.cli.job_server import JobServer
 from penstock.cluster.gateway import create_gateway
 from penstock.common import JobStatus
+from penstock.connectors import DiscardingSink
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors import DiscardingSink
 from penstock.testing import MiniCluster
 
 

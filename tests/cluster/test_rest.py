@@ -9,8 +9,8 @@ from penstock.cluster.job_registry import JobRegistry
 from penstock.cluster.rest.app import ClusterContext, create_app
 from penstock.cluster.rest.process_files import LogFiles
 from penstock.cluster.workers import Workers
+from penstock.connectors import DiscardingSink
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors import DiscardingSink
 from penstock.testing import MiniCluster
 
 

@@ -6,8 +6,7 @@ import pytest
 
 from penstock.common.errors import CheckpointError, InvalidProgramError
 from penstock.common.typeinfo import Types
-from penstock.core.sink import WriterInitContext
-from penstock.datastream.connectors import (
+from penstock.connectors import (
     CollectionSource,
     CollectSink,
     DataGeneratorSource,
@@ -18,6 +17,7 @@ from penstock.datastream.connectors import (
     RateLimiterStrategy,
     TextFileSource,
 )
+from penstock.core.sink import WriterInitContext
 
 
 def read_all(source, parallelism=1, step=1_000_000):
@@ -68,7 +68,7 @@ def test_records_of_a_collection_are_new_objects_at_every_read():
 
 @pytest.mark.parametrize("step", [1, 2, 5, 1000])
 def test_lines_are_complete_whatever_the_byte_ranges(tmp_path, step, monkeypatch):
-    from penstock.datastream.connectors.file_system import formats
+    from penstock.formats import file_format as formats
 
     monkeypatch.setattr(formats, "_BYTES_PER_LINE", 1)
     monkeypatch.setattr(formats.LineFormat, "split_units", 7)
@@ -208,7 +208,7 @@ class Clock:
 @pytest.fixture
 def paced_clock(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr("penstock.datastream.connectors.datagen.time", clock)
+    monkeypatch.setattr("penstock.connectors.datagen.time", clock)
     return clock
 
 

@@ -2,6 +2,8 @@ import pytest
 
 from penstock.common import Row, Types, WatermarkStrategy
 from penstock.common.errors import InvalidProgramError, UserFunctionError
+from penstock.connectors import DiscardingSink
+from penstock.connectors.base import StreamTransformer, SupportsPreprocessing
 from penstock.datastream import (
     CachedDataStream,
     DataStream,
@@ -14,11 +16,9 @@ from penstock.datastream import (
     SinkFunction,
     StreamExecutionEnvironment,
 )
-from penstock.datastream.connectors import DiscardingSink
-from penstock.datastream.connectors.base import StreamTransformer, SupportsPreprocessing
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from penstock.datastream.utils import ResultTypeQueryable
-from penstock.runtime.operator import ChainingStrategy
+from penstock.runtime.operators.operator import ChainingStrategy
 
 
 class Identity(MapFunction):

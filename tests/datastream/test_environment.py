@@ -13,8 +13,8 @@ from penstock.common.errors import (
     TypeMismatchError,
     UserFunctionError,
 )
+from penstock.connectors import NumberSequenceSource
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors import NumberSequenceSource
 
 
 def test_nothing_runs_before_execute_and_a_job_is_executed_once(env, executor):

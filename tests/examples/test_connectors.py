@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from penstock.connectors.jdbc import JdbcConnectionOptions
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors.jdbc import JdbcConnectionOptions
 from penstock.testing import MiniCluster
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples" / "connectors"))
@@ -59,7 +59,7 @@ def test_rows_are_in_the_database(env, tmp_path):
 
 def test_words_are_counted_into_redis(env):
     redis = pytest.importorskip("redis")
-    from tests.datastream.connectors.servers import redis_server
+    from tests.connectors.servers import redis_server
 
     with redis_server() as url, redis.Redis.from_url(url, decode_responses=True) as client:
         store_upserts.define(env, url, None)

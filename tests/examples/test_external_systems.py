@@ -3,8 +3,8 @@
 import external_systems as program
 import pytest
 
+from penstock.connectors.base import WriterInitContext
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors.base import WriterInitContext
 
 pytestmark = pytest.mark.variants(modes=("STREAMING",))
 # Not on "cold": forgetting a task without closing it, as after a crash, leaves connections and event loops open.

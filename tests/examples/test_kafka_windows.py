@@ -5,8 +5,8 @@ import json
 import pytest
 
 import kafka_windows as program
+from penstock.connectors.kafka import KafkaOffsetsInitializer
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors.kafka import KafkaOffsetsInitializer
 from penstock.testing import MiniCluster
 
 pytestmark = pytest.mark.kafka

@@ -3,8 +3,8 @@
 import pytest
 from support import collected
 
+from penstock.connectors.sinks import CollectSink
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors.sinks import CollectSink
 from penstock.testing import ManualClock, MiniCluster
 
 

@@ -4,6 +4,7 @@ import pytest
 from support import BY_SECOND_FIELD, by_key, script
 
 from penstock.common import Time, WatermarkStrategy
+from penstock.connectors import DataGeneratorSource
 from penstock.datastream import (
     KeyedCoProcessFunction,
     KeyedProcessFunction,
@@ -12,7 +13,6 @@ from penstock.datastream import (
     RuntimeContext,
     RuntimeExecutionMode,
 )
-from penstock.datastream.connectors import DataGeneratorSource
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.datastream.window import (
     ContinuousEventTimeTrigger,

@@ -3,8 +3,8 @@
 import pytest
 from crashing import Crashing
 
+from penstock.connectors import DiscardingSink
 from penstock.datastream import CheckpointedFunction, MapFunction
-from penstock.datastream.connectors import DiscardingSink
 from penstock.datastream.functions import CheckpointListener
 from penstock.datastream.state import ListStateDescriptor
 

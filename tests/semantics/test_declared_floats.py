@@ -4,8 +4,8 @@ import pytest
 
 from penstock.common import Row, Types
 from penstock.datastream import OutputTag, ProcessFunction
-from penstock.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
-from penstock.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
+from penstock.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
+from penstock.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 
 pytestmark = pytest.mark.variants(executors=("warm",), parallelism=(1,))
 

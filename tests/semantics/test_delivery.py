@@ -10,8 +10,8 @@ from support import script
 from penstock.common import Watermark
 from penstock.common.errors import PenstockError
 from penstock.common.watermark import MIN_WATERMARK
+from penstock.connectors.upsert import UpsertClient, UpsertSink
 from penstock.core.functions import TwoPhaseCommitSinkFunction
-from penstock.datastream.connectors.upsert import UpsertClient, UpsertSink
 from penstock.datastream.functions import (
     KeyedProcessFunction,
     ParallelSourceFunction,

@@ -115,7 +115,7 @@ def test_parallelism_of_single_operators(env, run):
 
 
 def test_key_groups_decide_where_a_key_lives(env, run):
-    from penstock.runtime.key_groups import key_group_for, subtask_for_key_group
+    from penstock.runtime.records.key_groups import key_group_for, subtask_for_key_group
 
     env.set_max_parallelism(16)
     records = run(env.from_collection([f"key {n}" for n in range(50)]).key_by(lambda k: k).map(WithSubtask()))

@@ -11,6 +11,8 @@ from inspect import isfunction
 import pytest
 
 from penstock.common import Duration, Time, Types, WatermarkStrategy
+from penstock.connectors.datagen import DataGeneratorSource
+from penstock.connectors.number_seq import NumberSequenceSource
 from penstock.datastream import (
     AggregateFunction,
     AsyncDataStream,
@@ -35,8 +37,6 @@ from penstock.datastream import (
     ProcessWindowFunction,
 )
 from penstock.datastream.broadcast import BroadcastConnectedStream
-from penstock.datastream.connectors.datagen import DataGeneratorSource
-from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,

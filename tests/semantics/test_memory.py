@@ -8,6 +8,7 @@ import pytest
 
 from penstock.common import Duration, Time, Watermark, WatermarkStrategy
 from penstock.common.watermark_strategy import WatermarkGenerator
+from penstock.connectors import DataGeneratorSource, DiscardingSink
 from penstock.datastream import (
     CoMapFunction,
     KeyedProcessFunction,
@@ -15,7 +16,6 @@ from penstock.datastream import (
     ProcessWindowFunction,
     StreamExecutionEnvironment,
 )
-from penstock.datastream.connectors import DataGeneratorSource, DiscardingSink
 from penstock.datastream.state import ListStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from penstock.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from penstock.testing import ManualClock, MiniCluster

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from support import IDLE, At, Script, Wm, by_key, collected
 
 from penstock.common import Types, WatermarkStrategy
+from penstock.connectors.sinks import CollectSink
 from penstock.datastream import (
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
@@ -14,7 +15,6 @@ from penstock.datastream import (
     RuntimeContext,
     StreamExecutionEnvironment,
 )
-from penstock.datastream.connectors.sinks import CollectSink
 from penstock.datastream.state import (
     ListStateDescriptor,
     MapStateDescriptor,

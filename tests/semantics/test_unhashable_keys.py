@@ -10,9 +10,9 @@ from penstock.common import Row, Time, Types, WatermarkStrategy
 from penstock.datastream import CoMapFunction, KeyedProcessFunction, MapFunction
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
-from penstock.runtime.key_groups import stable_code
 from penstock.runtime.operators.keyed_process import KeyedProcessOperator
-from penstock.runtime.unhashable_keys import hashable
+from penstock.runtime.records.key_groups import stable_code
+from penstock.runtime.records.unhashable_keys import hashable
 from penstock.testing import KeyedOneInputOperatorHarness
 
 KEYS = [[1], [2], ["a", [1]], {"a": 1}, {"b": [1]}, {1, 2}, bytearray(b"x"), (1, [2]), Row(k=[1])]

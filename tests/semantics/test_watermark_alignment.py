@@ -5,10 +5,10 @@ from support import BY_SECOND_FIELD, Script, collected
 
 from penstock.common import Duration, Time, Watermark, WatermarkStrategy
 from penstock.common.watermark_strategy import WatermarkGenerator
+from penstock.connectors import DataGeneratorSource, NumberSequenceSource
+from penstock.connectors.file_system import FileSource, StreamFormat
+from penstock.connectors.sinks import CollectSink
 from penstock.datastream import ProcessJoinFunction, RuntimeExecutionMode, StreamExecutionEnvironment
-from penstock.datastream.connectors import DataGeneratorSource, NumberSequenceSource
-from penstock.datastream.connectors.file_system import FileSource, StreamFormat
-from penstock.datastream.connectors.sinks import CollectSink
 from penstock.runtime.operators.interval_join import IntervalJoinOperator
 from penstock.runtime.operators.split_watermarks import SplitWatermarksOperator
 from penstock.testing import ManualClock, MiniCluster

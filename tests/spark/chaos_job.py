@@ -25,10 +25,10 @@ from processes import descendants
 from penstock.common import Configuration, Time, WatermarkStrategy
 from penstock.common.errors import PenstockError, SavepointError
 from penstock.common.restart_strategy import RestartStrategies
+from penstock.connectors.number_seq import NumberSequenceSource
+from penstock.connectors.ranges import RangeEnumerator, even_splits
 from penstock.core.source import Boundedness
 from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
-from penstock.datastream.connectors.number_seq import NumberSequenceSource
-from penstock.datastream.connectors.ranges import RangeEnumerator, even_splits
 from penstock.datastream.state import MapStateDescriptor, ReducingStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.state_processor import SavepointReader

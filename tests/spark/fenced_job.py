@@ -11,12 +11,12 @@ import uuid
 from pathlib import Path
 
 from penstock.common import Configuration, Encoder, SimpleStringSchema, Types
+from penstock.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
+from penstock.connectors.jdbc import JdbcConnectionOptions, JdbcSink
+from penstock.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
 from penstock.core.functions import TwoPhaseCommitSinkFunction
 from penstock.core.sink import DeliveryGuarantee
 from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
-from penstock.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
-from penstock.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
-from penstock.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
 from penstock.datastream.state import ValueStateDescriptor
 
 KEYS = 7

@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 
 from penstock.common import Configuration, Time, Types, WatermarkStrategy
-from penstock.datastream import ProcessWindowFunction, StreamExecutionEnvironment
-from penstock.datastream.connectors.file_system import (
+from penstock.connectors.file_system import (
     BucketAssigner,
     FileCompactor,
     FileCompactStrategy,
@@ -16,9 +15,10 @@ from penstock.datastream.connectors.file_system import (
     FileSource,
     OutputFileConfig,
 )
-from penstock.datastream.formats.csv import CsvReaderFormat, CsvSchema
-from penstock.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
+from penstock.datastream import ProcessWindowFunction, StreamExecutionEnvironment
 from penstock.datastream.window import TumblingEventTimeWindows
+from penstock.formats.csv import CsvReaderFormat, CsvSchema
+from penstock.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
 
 READING = CsvSchema.builder().add_string_column("sensor").add_number_column("at", Types.LONG()).build()
 COUNT = Types.ROW_NAMED(["sensor", "start", "count"], [Types.STRING(), Types.LONG(), Types.LONG()])

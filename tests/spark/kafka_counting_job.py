@@ -10,15 +10,15 @@ import threading
 from pathlib import Path
 
 from penstock.common import Configuration, SimpleStringSchema, WatermarkStrategy
-from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
-from penstock.datastream.connectors.kafka import (
+from penstock.connectors.kafka import (
     DeliveryGuarantee,
     KafkaOffsetsInitializer,
     KafkaRecordSerializationSchema,
     KafkaSink,
     KafkaSource,
 )
-from penstock.datastream.connectors.kafka.committer import CheckpointTransaction
+from penstock.connectors.kafka.committer import CheckpointTransaction
+from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
 
 KEYS = 7

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 from penstock.common import Configuration, Encoder, SimpleStringSchema
+from penstock.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
+from penstock.connectors.kinesis import FlinkKinesisConsumer
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
-from penstock.datastream.connectors.kinesis import FlinkKinesisConsumer
 
 
 def main(checkpoint, endpoint, stream, output):

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from penstock.common import Configuration, Duration, Time, WatermarkStrategy
+from penstock.connectors import NumberSequenceSource
 from penstock.datastream import ProcessJoinFunction, StreamExecutionEnvironment
-from penstock.datastream.connectors import NumberSequenceSource
 
 pytestmark = pytest.mark.spark
 

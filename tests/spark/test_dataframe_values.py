@@ -9,7 +9,7 @@ import pytest
 from penstock.common import Row
 from penstock.common.errors import TypeMismatchError
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
-from penstock.runtime.frame_source import rows_of
+from penstock.runtime.source.frame_source import rows_of
 from penstock.spark.interop import to_record_batch
 
 SCHEMA = (

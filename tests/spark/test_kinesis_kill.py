@@ -7,7 +7,7 @@ import time
 
 import pytest
 from processes import alive, descendants, start, wait_until
-from tests.datastream.connectors.kinesis_server import kinesis_server
+from tests.connectors.kinesis_server import kinesis_server
 
 pytestmark = [
     pytest.mark.spark,

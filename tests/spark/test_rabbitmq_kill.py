@@ -7,7 +7,7 @@ import time
 
 import pytest
 from processes import alive, descendants, start, wait_until
-from tests.datastream.connectors.servers import rabbitmq
+from tests.connectors.servers import rabbitmq
 
 pytestmark = [
     pytest.mark.spark,

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from penstock.core.source import SourceSplit
-from penstock.runtime.source_stage import SourceWork, SplitRange
+from penstock.runtime.source.source_stage import SourceWork, SplitRange
 from penstock.spark.batch_planning import _SMALL_BATCH, split_works
 from penstock.spark.source_server import SourceClient, SourceServer
 

@@ -15,11 +15,11 @@ from processes import wait_until
 
 from penstock.common import Types
 from penstock.common.errors import UserFunctionError
+from penstock.connectors.sinks import CollectSink
 from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from penstock.datastream.connectors.sinks import CollectSink
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.graph.job_graph import translate
-from penstock.runtime.offset import SplitPosition
+from penstock.runtime.plan.offset import SplitPosition
 from penstock.runtime.state.pages import MemoryPageStore
 from penstock.spark import stage_host, worker
 from penstock.spark.failures import TaskFailureError, decode_failure

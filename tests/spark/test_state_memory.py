@@ -7,9 +7,9 @@ import pytest
 from benchmarks.jobs.keyed_values import SPLITS, Gate, GatedSource
 
 from penstock.common import Configuration, Time, Types, WatermarkStrategy
+from penstock.connectors import DiscardingSink
 from penstock.core.state_ttl import StateTtlConfig
 from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from penstock.datastream.connectors import DiscardingSink
 from penstock.datastream.state import ValueStateDescriptor
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]

@@ -11,9 +11,9 @@ from tests.semantics.support import assert_no_engine_in
 from penstock.common import Configuration, WatermarkStrategy
 from penstock.common.errors import CheckpointError, StorageError
 from penstock.common.serialization import Encoder
+from penstock.connectors import DataGeneratorSource
+from penstock.connectors.file_system import FileSink
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors import DataGeneratorSource
-from penstock.datastream.connectors.file_system import FileSink
 
 pytestmark = pytest.mark.spark
 

@@ -1,6 +1,6 @@
 """Two drivers of one job on Spark: the second one is refused, or takes over; the output is right in either case.
 
-What happens behind each single check of the lease: tests/datastream/connectors/test_two_drivers.py.
+What happens behind each single check of the lease: tests/connectors/test_two_drivers.py.
 """
 
 import os
@@ -10,8 +10,8 @@ import signal
 
 import pytest
 from processes import alive, descendants, wait_until
-from tests.datastream.connectors.servers import postgresql
-from tests.datastream.connectors.test_jdbc import execute
+from tests.connectors.servers import postgresql
+from tests.connectors.test_jdbc import execute
 from two_drivers import Job, Outside, expected, lines_in
 
 pytestmark = [

@@ -8,6 +8,7 @@ from support import At, Script, Wm, collected
 
 from penstock.common import Row, Time, WatermarkStrategy
 from penstock.common.errors import InvalidProgramError, PenstockError, SavepointError, UserFunctionError
+from penstock.connectors.sinks import CollectSink
 from penstock.core.window import CountTrigger, GlobalWindow, GlobalWindows, TimeEvictor, TimeWindow
 from penstock.datastream import (
     AggregateFunction,
@@ -15,7 +16,6 @@ from penstock.datastream import (
     ProcessWindowFunction,
     StreamExecutionEnvironment,
 )
-from penstock.datastream.connectors.sinks import CollectSink
 from penstock.datastream.functions import BroadcastProcessFunction, KeySelector
 from penstock.datastream.state import (
     AggregatingStateDescriptor,

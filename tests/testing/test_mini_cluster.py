@@ -5,6 +5,8 @@ from support import script
 
 from penstock.common import JobStatus, WatermarkStrategy
 from penstock.common.errors import JobCancelledError, UnsupportedFeatureError, UserFunctionError
+from penstock.connectors.datagen import DataGeneratorSource
+from penstock.connectors.sinks import DiscardingSink
 from penstock.core.sink import Committer, HandOverWriter, Sink
 from penstock.datastream import (
     KeyedProcessFunction,
@@ -13,8 +15,6 @@ from penstock.datastream import (
     SourceFunction,
     StreamExecutionEnvironment,
 )
-from penstock.datastream.connectors.datagen import DataGeneratorSource
-from penstock.datastream.connectors.sinks import DiscardingSink
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.testing import ManualClock, MiniCluster
 

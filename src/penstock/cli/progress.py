@@ -12,7 +12,7 @@ from typing import Any, Self, TextIO
 
 from penstock.common.job_client import JobClient
 from penstock.common.watermark import MAX_WATERMARK, MIN_WATERMARK
-from penstock.runtime.job_progress import JobProgress
+from penstock.runtime.job.job_progress import JobProgress
 
 __all__ = ["ProgressLine", "describe"]
 

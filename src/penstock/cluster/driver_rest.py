@@ -14,7 +14,7 @@ from penstock.cluster.rest.app import ClusterContext, create_app
 from penstock.cluster.rest.process_files import LogFiles
 from penstock.cluster.rest_server import RestServer
 from penstock.cluster.workers import Workers
-from penstock.runtime.job_client import ThreadJobClient
+from penstock.runtime.job.job_client import ThreadJobClient
 
 if TYPE_CHECKING:
     from penstock.common.job_client import JobClient

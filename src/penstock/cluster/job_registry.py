@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.cluster.monitored_job import MonitoredJob, now_ms
 
 if TYPE_CHECKING:
-    from penstock.runtime.job_client import ThreadJobClient
+    from penstock.runtime.job.job_client import ThreadJobClient
 
 __all__ = ["JobRegistry"]
 

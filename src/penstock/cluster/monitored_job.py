@@ -11,10 +11,10 @@ from penstock.common.job_status import JobStatus
 if TYPE_CHECKING:
     from penstock.graph.job_graph import JobGraph
     from penstock.graph.settings import JobSettings
-    from penstock.runtime.job import JobVertex
-    from penstock.runtime.job_client import ThreadJobClient
-    from penstock.runtime.job_life import JobLife
-    from penstock.runtime.job_progress import JobProgress, SubtaskProgress
+    from penstock.runtime.job.job_client import ThreadJobClient
+    from penstock.runtime.job.job_life import JobLife
+    from penstock.runtime.job.job_progress import JobProgress, SubtaskProgress
+    from penstock.runtime.plan.job_vertex import JobVertex
 
 __all__ = ["MonitoredJob", "now_ms", "vertex_hex"]
 

@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock.connectors.ranges import RangeEnumerator, RangeSplit
 from penstock.core.sink import Committer, Sink, SinkWriter, WriterInitContext
 from penstock.core.source import Source, SourceReader, SourceSplit, SplitEnumerator
-from penstock.datastream.connectors.ranges import RangeEnumerator, RangeSplit
 from penstock.datastream.data_stream import DataStream
 from penstock.graph.job_graph import translate
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import SinkTransformation, SourceTransformation, Transformation
 from penstock.runtime.operators.sink import SinkOperator
-from penstock.runtime.serialization import dumps
+from penstock.runtime.records.serialization import dumps
 
 if TYPE_CHECKING:
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from penstock.common.job_client import JobClient
-from penstock.datastream.connectors.sinks import END, CollectSink
+from penstock.connectors.sinks import END, CollectSink
 from penstock.datastream.data_stream import DataStream, check_limit
 from penstock.graph.transformation import PartitionTransformation, SideOutputTransformation, UnionTransformation
 

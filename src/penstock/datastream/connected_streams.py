@@ -17,7 +17,6 @@ from penstock.core.functions import (
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.keyed_stream import KeyedStream
 from penstock.graph.transformation import TwoInputTransformation
-from penstock.runtime.operator import KeySelect, StreamOperator
 from penstock.runtime.operators.co_map import (
     CoFlatMapOperator,
     CoMapOperator,
@@ -26,7 +25,9 @@ from penstock.runtime.operators.co_map import (
 )
 from penstock.runtime.operators.co_process import CoProcessOperator
 from penstock.runtime.operators.keyed_co_process import KeyedCoProcessOperator
+from penstock.runtime.operators.operator import StreamOperator
 from penstock.runtime.operators.type_check import declare_output_type
+from penstock.runtime.records.batch import KeySelect
 
 __all__ = ["ConnectedStreams"]
 

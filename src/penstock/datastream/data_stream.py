@@ -15,6 +15,8 @@ from penstock.common.errors import InvalidProgramError, shorten
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.typeinfo.base import checked_type
 from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.connectors.base import SupportsPreprocessing
+from penstock.connectors.sinks import PrintSink
 from penstock.core.functions import (
     FilterFunction,
     FlatMapFunction,
@@ -30,8 +32,6 @@ from penstock.core.output_tag import OutputTag
 from penstock.core.return_values import check_returns
 from penstock.core.sink import Sink
 from penstock.core.state import MapStateDescriptor
-from penstock.datastream.connectors.base import SupportsPreprocessing
-from penstock.datastream.connectors.sinks import PrintSink
 from penstock.datastream.key_selector import key_function
 from penstock.datastream.projection import Projection
 from penstock.datastream.pyflink_imports import imported_names
@@ -47,9 +47,9 @@ from penstock.graph.transformation import (
     TwoInputTransformation,
     UnionTransformation,
 )
-from penstock.runtime import partitioner as partitioners
-from penstock.runtime.operator import StreamOperator
+from penstock.runtime.exchange import partitioner as partitioners
 from penstock.runtime.operators.function_operator import FunctionOperator
+from penstock.runtime.operators.operator import StreamOperator
 from penstock.runtime.operators.process import ProcessOperator
 from penstock.runtime.operators.sink import SinkOperator
 from penstock.runtime.operators.sink_function import SinkFunctionOperator

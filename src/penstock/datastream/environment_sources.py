@@ -11,11 +11,11 @@ from penstock.common.io import InputFormat
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.typeinfo.base import checked_type
 from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.connectors.collection import CollectionSource
+from penstock.connectors.number_seq import NumberSequenceSource
+from penstock.connectors.text_file import TextFileSource
 from penstock.core.functions import ParallelSourceFunction, SourceFunction
 from penstock.core.source import Source
-from penstock.datastream.connectors.collection import CollectionSource
-from penstock.datastream.connectors.number_seq import NumberSequenceSource
-from penstock.datastream.connectors.text_file import TextFileSource
 from penstock.datastream.environment_settings import EnvironmentSettings
 from penstock.datastream.source_stream import source_stream
 from penstock.graph.transformation import DataFrameSourceTransformation, SourceTransformation
@@ -85,7 +85,7 @@ class EnvironmentSources(EnvironmentSettings):
 
     def socket_text_stream(self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0) -> DataStream:
         """Lines from a socket, read by one task."""
-        from penstock.datastream.connectors.socket import SocketTextSource
+        from penstock.connectors.socket import SocketTextSource
 
         source = SocketTextSource(hostname, port, delimiter, max_retry)
         return self._source(source, "Socket Stream", Types.STRING(), parallel=False)
@@ -102,7 +102,7 @@ class EnvironmentSources(EnvironmentSettings):
             return self._source(source_func, source_name, type_info, strategy)
         if not isinstance(source_func, SourceFunction):
             raise InvalidProgramError(f"add_source() takes a SourceFunction, got {shorten(source_func)}")
-        from penstock.datastream.connectors.source_function import SourceFunctionSource
+        from penstock.connectors.source_function import SourceFunctionSource
 
         parallel = isinstance(source_func, ParallelSourceFunction)
         return self._source(SourceFunctionSource(source_func, source_name), source_name, type_info, parallel=parallel)

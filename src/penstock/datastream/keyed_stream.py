@@ -20,7 +20,7 @@ from penstock.core.functions import (
 )
 from penstock.datastream.data_stream import DataStream, checked_function
 from penstock.graph.transformation import PartitionTransformation, Transformation
-from penstock.runtime.operator import KeySelect
+from penstock.runtime.exchange.partitioner import KeyGroupPartitioner
 from penstock.runtime.operators.keyed_process import KeyedProcessOperator
 from penstock.runtime.operators.keyed_stateless import KeyedFilterOperator, KeyedFlatMapOperator, KeyedMapOperator
 from penstock.runtime.operators.process import ProcessOperator
@@ -34,7 +34,7 @@ from penstock.runtime.operators.rolling import (
     RollingSum,
 )
 from penstock.runtime.operators.type_check import declare_kept_type, declare_output_type
-from penstock.runtime.partitioner import KeyGroupPartitioner
+from penstock.runtime.records.batch import KeySelect
 from penstock.runtime.state.state_types import describe
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class KeyedStream(DataStream):
 
     def as_queryable_state(self, queryable_state_name: str) -> DataStreamSink:
         """Keep the latest record of each key for other processes to ask; see ``QueryableStateClient``."""
-        from penstock.datastream.connectors.sinks import DiscardingSink
+        from penstock.connectors.sinks import DiscardingSink
         from penstock.datastream.queryable_state import LatestValue
 
         kept = self.process(LatestValue(require_name(queryable_state_name, "the name of a queryable state")))

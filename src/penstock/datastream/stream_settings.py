@@ -12,8 +12,8 @@ from penstock.graph.transformation import (
     Transformation,
     UnionTransformation,
 )
-from penstock.runtime.key_groups import UPPER_BOUND_MAX_PARALLELISM
-from penstock.runtime.operator import ChainingStrategy
+from penstock.runtime.operators.operator import ChainingStrategy
+from penstock.runtime.records.key_groups import UPPER_BOUND_MAX_PARALLELISM
 
 if TYPE_CHECKING:
     from penstock.datastream.slot_sharing_group import SlotSharingGroup

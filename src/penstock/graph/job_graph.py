@@ -16,15 +16,15 @@ from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.graph.settings import JobSettings
 from penstock.graph.stream_graph import StreamEdge, StreamGraph, StreamGraphGenerator, StreamNode
 from penstock.graph.transformation import Transformation
-from penstock.runtime.frame_source import FrameSource
-from penstock.runtime.job import ChainedOperator, ChainLink, JobEdge, JobVertex
-from penstock.runtime.job_spec import JobSpec
-from penstock.runtime.log_settings import LogSettings
-from penstock.runtime.operator import ChainingStrategy, JobInfo
-from penstock.runtime.partitioner import ForwardPartitioner
-from penstock.runtime.program_code import fingerprint
+from penstock.runtime.exchange.partitioner import ForwardPartitioner
+from penstock.runtime.operators.operator import ChainingStrategy, JobInfo
+from penstock.runtime.plan.code_fingerprint import fingerprint
+from penstock.runtime.plan.job_vertex import ChainedOperator, ChainLink, JobEdge, JobVertex
 from penstock.runtime.savepoint.restore import RestorePlan
-from penstock.runtime.union_states import UnionStart
+from penstock.runtime.source.frame_source import FrameSource
+from penstock.runtime.task.job_spec import JobSpec
+from penstock.runtime.task.log_settings import LogSettings
+from penstock.runtime.task.union_states import UnionStart
 
 # A chain is calls within calls, two for each operator, and Python allows some hundred of them.
 _LONGEST_CHAIN = 150

@@ -17,7 +17,7 @@ from penstock.graph.plan_layout import (
     stage_title,
     vertices_at,
 )
-from penstock.runtime.job import JobVertex
+from penstock.runtime.plan.job_vertex import JobVertex
 
 __all__ = ["dot", "mermaid", "svg"]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from penstock.graph.job_graph import JobGraph
-from penstock.runtime.job import JobEdge, JobVertex
+from penstock.runtime.plan.job_vertex import JobEdge, JobVertex
 
 __all__ = ["Arrow", "Box", "Column", "PlanLayout", "arrow_label", "box_texts", "stage_title", "vertices_at"]
 

@@ -19,9 +19,9 @@ from penstock.graph.transformation import (
     TwoInputTransformation,
     UnionTransformation,
 )
-from penstock.runtime.key_groups import check_parallelism, default_max_parallelism
-from penstock.runtime.operator import ChainingStrategy, StreamOperator
-from penstock.runtime.partitioner import ForwardPartitioner, Partitioner, RebalancePartitioner
+from penstock.runtime.exchange.partitioner import ForwardPartitioner, Partitioner, RebalancePartitioner
+from penstock.runtime.operators.operator import ChainingStrategy, StreamOperator
+from penstock.runtime.records.key_groups import check_parallelism, default_max_parallelism
 
 
 @dataclass(eq=False, slots=True)

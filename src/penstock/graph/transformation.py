@@ -8,8 +8,8 @@ from typing import Any
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.core.source import Source
-from penstock.runtime.operator import ChainingStrategy, StreamOperator
-from penstock.runtime.partitioner import Partitioner
+from penstock.runtime.exchange.partitioner import Partitioner
+from penstock.runtime.operators.operator import ChainingStrategy, StreamOperator
 
 _ids = count(1)
 

@@ -11,14 +11,14 @@ from pyspark.sql import SparkSession
 from penstock.common.errors import PenstockError
 from penstock.common.job_status import JobStatus
 from penstock.graph.job_graph import JobGraph, job_spec
-from penstock.runtime.batch_sizer import BatchSizer
-from penstock.runtime.checkpoint_coordinator import Batch, CheckpointCoordinator
-from penstock.runtime.checkpoint_storage import MemoryCheckpointStorage
-from penstock.runtime.coordinator import SourceCoordinator
-from penstock.runtime.frames import TaskReport
-from penstock.runtime.job_life import JobLife
-from penstock.runtime.job_progress import JobProgress
-from penstock.runtime.stage import decode_all_reports
+from penstock.runtime.checkpoint.checkpoint_coordinator import Batch, CheckpointCoordinator
+from penstock.runtime.checkpoint.checkpoint_storage import MemoryCheckpointStorage
+from penstock.runtime.exchange.frames import TaskReport
+from penstock.runtime.job.job_life import JobLife
+from penstock.runtime.job.job_progress import JobProgress
+from penstock.runtime.source.batch_sizer import BatchSizer
+from penstock.runtime.source.source_coordinator import SourceCoordinator
+from penstock.runtime.task.stage import decode_all_reports
 from penstock.spark.batch_planning import WholeInput
 from penstock.spark.compiler import compile_batch
 from penstock.spark.dependencies import working_directory

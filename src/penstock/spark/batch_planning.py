@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.errors import CheckpointError
-from penstock.runtime.checkpoint_coordinator import Batch, CheckpointCoordinator
-from penstock.runtime.frames import BatchHeader
-from penstock.runtime.offset import Offset
-from penstock.runtime.serialization import dumps
-from penstock.runtime.source_stage import SourceWork
-from penstock.runtime.stage import encode_header
+from penstock.runtime.checkpoint.checkpoint_coordinator import Batch, CheckpointCoordinator
+from penstock.runtime.exchange.frames import BatchHeader
+from penstock.runtime.plan.offset import Offset
+from penstock.runtime.records.serialization import dumps
+from penstock.runtime.source.source_stage import SourceWork
+from penstock.runtime.task.stage import encode_header
 
 __all__ = ["Portion", "StreamingPlanning", "WholeInput"]
 

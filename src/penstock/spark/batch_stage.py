@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from penstock.runtime.snapshots import StageSnapshot
-from penstock.runtime.stage import Row
 from penstock.runtime.state.pages import MemoryPageStore
+from penstock.runtime.state.snapshots import StageSnapshot
+from penstock.runtime.task.stage import Row
 from penstock.spark import worker
 from penstock.spark.data_source import to_arrow
 from penstock.spark.failures import raise_encoded

@@ -17,7 +17,7 @@ from penstock.common.errors import CheckpointError, InvalidProgramError
 from penstock.core.fence import Fence
 from penstock.graph.job_graph import JobGraph
 from penstock.runtime.savepoint.restore import adopt_max_parallelism
-from penstock.runtime.union_states import UnionFiles
+from penstock.runtime.task.union_states import UnionFiles
 from penstock.spark.hadoop_directory import HadoopDirectory
 from penstock.spark.moved_checkpoint import put_right
 from penstock.spark.storage_failures import checkpoint_gone

@@ -7,7 +7,7 @@ from penstock.runtime.lease.epoch_directory import adopt_directory
 from penstock.runtime.savepoint.manifest import Json
 from penstock.runtime.savepoint.restore import RestorePlan, plan_restore
 from penstock.runtime.savepoint.storage import Directory, absolute
-from penstock.runtime.union_states import UnionFiles
+from penstock.runtime.task.union_states import UnionFiles
 from penstock.spark.checkpoint_metadata import CheckpointDirectory, CheckpointRecord
 from penstock.spark.frame_positions import FramePositions
 from penstock.spark.local_directory import local_directory

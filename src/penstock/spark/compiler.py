@@ -11,8 +11,8 @@ from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.runtime.job_blob import pack_job
-from penstock.runtime.job_spec import JobSpec
+from penstock.runtime.task.job_blob import pack_job
+from penstock.runtime.task.job_spec import JobSpec
 from penstock.spark.batch_stage import BatchStage
 from penstock.spark.data_source import FORMAT, PenstockSource
 from penstock.spark.frame_stage import FrameStage

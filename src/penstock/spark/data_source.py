@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from penstock.runtime.stage import Row
+from penstock.runtime.task.stage import Row
 from penstock.spark import worker
 from penstock.spark.batch_planning import Portion
 from penstock.spark.failures import TaskFailureError, raise_encoded

@@ -11,7 +11,7 @@ from penstock.common.job_id import JobID
 from penstock.graph.job_graph import translate
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import Transformation
-from penstock.runtime.job_client import ThreadJobClient
+from penstock.runtime.job.job_client import ThreadJobClient
 from penstock.spark.batch_job import BatchJob
 from penstock.spark.checkpoint_lease import refuse_if_in_use
 from penstock.spark.dependencies import ship_dependencies

@@ -8,7 +8,7 @@ import re
 from typing import NoReturn
 
 from penstock.common.errors import CheckpointError, JobExecutionError, PenstockError
-from penstock.runtime.user_errors import user_traceback
+from penstock.runtime.operators.user_errors import user_traceback
 from penstock.spark.start_failures import WorkerStartError
 from penstock.spark.storage_failures import full_disk_in
 

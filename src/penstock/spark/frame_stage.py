@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyspark import TaskContext
 
-from penstock.runtime.frames import BatchHeader, SplitStatus
-from penstock.runtime.source_stage import FRAME_SPLIT
+from penstock.runtime.exchange.frames import BatchHeader, SplitStatus
+from penstock.runtime.source.source_stage import FRAME_SPLIT
 from penstock.spark import worker
 from penstock.spark.data_source import to_arrow
 from penstock.spark.failures import raise_encoded

@@ -24,15 +24,15 @@ from penstock.core.sink import HandOverWriter, Sink, SinkWriter, WriterInitConte
 from penstock.graph.job_graph import job_spec, translate
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import SinkTransformation, Transformation
-from penstock.runtime.batch_sizer import BatchSizer
-from penstock.runtime.checkpoint_coordinator import CheckpointCoordinator
-from penstock.runtime.checkpoint_storage import MemoryCheckpointStorage
-from penstock.runtime.coordinator import SourceCoordinator
-from penstock.runtime.frames import REPORT_EDGE, decode_frame
-from penstock.runtime.job_life import JobLife
-from penstock.runtime.job_progress import JobProgress
+from penstock.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
+from penstock.runtime.checkpoint.checkpoint_storage import MemoryCheckpointStorage
+from penstock.runtime.exchange.frames import REPORT_EDGE, decode_frame
+from penstock.runtime.job.job_life import JobLife
+from penstock.runtime.job.job_progress import JobProgress
 from penstock.runtime.operators.sink import SinkOperator
-from penstock.runtime.stage import decode_reports
+from penstock.runtime.source.batch_sizer import BatchSizer
+from penstock.runtime.source.source_coordinator import SourceCoordinator
+from penstock.runtime.task.stage import decode_reports
 from penstock.spark.batch_planning import StreamingPlanning, WholeInput
 from penstock.spark.compiler import compile_batch, compile_streaming
 from penstock.spark.plan_nodes import map_in_arrow

@@ -14,15 +14,15 @@ from penstock.common.errors import CheckpointError, InvalidProgramError, Penstoc
 from penstock.common.job_status import JobStatus
 from penstock.core.fence import Fence
 from penstock.graph.job_graph import JobGraph, job_spec
-from penstock.runtime.alignment import WatermarkAligner
-from penstock.runtime.batch_sizer import BatchSizer
-from penstock.runtime.checkpoint_coordinator import CheckpointCoordinator
-from penstock.runtime.checkpoint_storage import COMMITTABLES
-from penstock.runtime.coordinator import SourceCoordinator
-from penstock.runtime.job_life import JobLife
-from penstock.runtime.job_progress import JobProgress
+from penstock.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
+from penstock.runtime.checkpoint.checkpoint_storage import COMMITTABLES
+from penstock.runtime.job.job_life import JobLife
+from penstock.runtime.job.job_progress import JobProgress
 from penstock.runtime.savepoint.manifest import read_manifest
-from penstock.runtime.savepoint.tickets import SavepointTicket
+from penstock.runtime.savepoint.savepoint_queue import SavepointTicket
+from penstock.runtime.source.alignment import WatermarkAligner
+from penstock.runtime.source.batch_sizer import BatchSizer
+from penstock.runtime.source.source_coordinator import SourceCoordinator
 from penstock.spark.checkpoint_metadata import CheckpointDirectory
 from penstock.spark.checkpoint_storage import SparkCheckpointStorage
 from penstock.spark.compiler import compile_streaming, snapshot

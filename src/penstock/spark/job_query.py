@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.common.errors import CheckpointError, JobExecutionError, PenstockError
-from penstock.runtime.checkpoint_coordinator import CheckpointCoordinator
-from penstock.runtime.stage import decode_all_reports
+from penstock.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
+from penstock.runtime.task.stage import decode_all_reports
 from penstock.spark.batch_planning import StreamingPlanning
 from penstock.spark.checkpoint_storage import SparkCheckpointStorage
 from penstock.spark.failures import decode_failure

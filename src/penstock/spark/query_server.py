@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.common.errors import InvalidProgramError
-from penstock.runtime.queries import QueryBoard
+from penstock.runtime.task.queries import QueryBoard
 
 _ANSWER_SECONDS = 60.0
 _servers: dict[int, QueryServer] = {}

@@ -29,9 +29,9 @@ from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
 from typing import Any, Protocol
 
-from penstock.runtime.snapshots import StageSnapshot
-from penstock.runtime.source_stage import SourceStage
-from penstock.runtime.stage import Row
+from penstock.runtime.source.source_stage import SourceStage
+from penstock.runtime.state.snapshots import StageSnapshot
+from penstock.runtime.task.stage import Row
 from penstock.spark import worker
 from penstock.spark.failures import TaskFailureError, raise_encoded
 

@@ -13,9 +13,9 @@ from penstock.common.job_status import JobStatus
 from penstock.graph.job_graph import JobGraph, translate
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import Transformation
-from penstock.runtime.job_life import JobLife
-from penstock.runtime.job_progress import JobProgress
-from penstock.runtime.running_job import RunningJob, carried_progress, dispose_of_rescaling
+from penstock.runtime.job.job_life import JobLife
+from penstock.runtime.job.job_progress import JobProgress
+from penstock.runtime.job.running_job import RunningJob, carried_progress, dispose_of_rescaling
 from penstock.runtime.savepoint.restore import check_key_groups
 from penstock.spark.checkpoint_lease import acquire_lease
 from penstock.spark.checkpoint_metadata import CheckpointDirectory

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from pyspark import SparkFiles
 
-from penstock.runtime.job_blob import unpack_job
-from penstock.runtime.job_spec import JobSpec
-from penstock.runtime.snapshots import StageSnapshot
-from penstock.runtime.source_stage import SourceStage
-from penstock.runtime.stage import StageChannel
+from penstock.runtime.source.source_stage import SourceStage
 from penstock.runtime.state.pages import MemoryPageStore, PageStore
+from penstock.runtime.state.snapshots import StageSnapshot
+from penstock.runtime.task.job_blob import unpack_job
+from penstock.runtime.task.job_spec import JobSpec
+from penstock.runtime.task.stage import StageChannel
 
 _MAX_JOBS = 4
 _FULL_COLLECTION_EVERY = 500

@@ -20,18 +20,19 @@ from penstock.core.state import BroadcastState, MapStateDescriptor
 from penstock.core.window import Evictor, Trigger, WindowAssigner
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.key_selector import key_function
-from penstock.runtime.chain import OperatorChain, TaskEnvironment
-from penstock.runtime.job import ChainedOperator, JobVertex
-from penstock.runtime.job_spec import BatchClock
-from penstock.runtime.key_groups import key_group_for, subtask_for_key_group
-from penstock.runtime.operator import JobInfo, KeySelect, OperatorContext, StreamOperator, Timestamps, Values
 from penstock.runtime.operators.function_operator import FunctionOperator
 from penstock.runtime.operators.keyed_process import KeyedProcessOperator
+from penstock.runtime.operators.operator import JobInfo, OperatorContext, StreamOperator
 from penstock.runtime.operators.udf import open_function
+from penstock.runtime.operators.user_errors import user_error
+from penstock.runtime.plan.job_vertex import ChainedOperator, JobVertex
+from penstock.runtime.records.batch import KeySelect, Timestamps, Values
+from penstock.runtime.records.key_groups import key_group_for, subtask_for_key_group
+from penstock.runtime.records.unhashable_keys import HashableKeys
 from penstock.runtime.savepoint.capture import SavepointRequest, write_operator
 from penstock.runtime.savepoint.manifest import Json
-from penstock.runtime.unhashable_keys import HashableKeys
-from penstock.runtime.user_errors import user_error
+from penstock.runtime.task.chain import OperatorChain, TaskEnvironment
+from penstock.runtime.task.job_spec import BatchClock
 from penstock.state_processor.functions import (
     BroadcastStateBootstrapFunction,
     KeyedStateBootstrapFunction,

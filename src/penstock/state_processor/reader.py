@@ -8,8 +8,8 @@ from typing import Any
 from penstock.common.errors import SavepointError
 from penstock.common.typeinfo import TypeInformation
 from penstock.metrics import MetricGroup
-from penstock.runtime.operator import JobInfo
-from penstock.runtime.runtime_context import StreamingRuntimeContext
+from penstock.runtime.operators.operator import JobInfo
+from penstock.runtime.operators.runtime_context import StreamingRuntimeContext
 from penstock.runtime.savepoint.blocks import BlockFile
 from penstock.runtime.savepoint.manifest import Json, Manifest, OperatorManifest, read_manifest, verify
 from penstock.runtime.savepoint.restore import keyed_entries, read_operator_state

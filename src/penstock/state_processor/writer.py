@@ -9,7 +9,7 @@ from dataclasses import replace
 from penstock.common.checks import is_int, require_name
 from penstock.common.errors import InvalidProgramError, SavepointError, shorten
 from penstock.graph.job_graph import operator_id_of
-from penstock.runtime.key_groups import UPPER_BOUND_MAX_PARALLELISM
+from penstock.runtime.records.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from penstock.runtime.savepoint.capture import SavepointRequest, add_part
 from penstock.runtime.savepoint.manifest import METADATA, Manifest, OperatorManifest, read_manifest
 from penstock.runtime.savepoint.storage import Directory, absolute, directory_at

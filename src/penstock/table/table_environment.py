@@ -9,10 +9,10 @@ from typing import Any
 from penstock.common.configuration import Configuration
 from penstock.common.errors import InvalidProgramError
 from penstock.common.types import Row
+from penstock.connectors.sinks import CollectSink
 from penstock.core.table.types import DataType, DataTypes
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.datastream.collect import CloseableIterator as JobRows
-from penstock.datastream.connectors.sinks import CollectSink
 from penstock.graph.transformation import SinkTransformation
 from penstock.table.catalog_manager import CatalogManager, TableEntry, ViewEntry
 from penstock.table.connectors.base import ResolvedTable, TableSink

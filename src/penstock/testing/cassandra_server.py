@@ -17,8 +17,8 @@ import subprocess
 import time
 from typing import Any
 
-from penstock.datastream.connectors.cassandra.connection import Connection
-from penstock.datastream.connectors.cassandra.options import ClusterBuilder
+from penstock.connectors.cassandra.connection import Connection
+from penstock.connectors.cassandra.options import ClusterBuilder
 from penstock.spark.java import find_java
 from penstock.testing.maven import maven_jars
 from penstock.testing.server import ServerUnavailableError, TemporaryServer, end, free_ports

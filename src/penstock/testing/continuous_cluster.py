@@ -12,9 +12,9 @@ from pathlib import Path
 
 from penstock.core.fence import Fence
 from penstock.graph.job_graph import JobGraph
-from penstock.runtime.checkpoint_coordinator import Batch
-from penstock.runtime.checkpoint_storage import MemoryCheckpointStorage
-from penstock.runtime.offset import Offset
+from penstock.runtime.checkpoint.checkpoint_coordinator import Batch
+from penstock.runtime.checkpoint.checkpoint_storage import MemoryCheckpointStorage
+from penstock.runtime.plan.offset import Offset
 from penstock.spark.continuous.checkpoint_files import CheckpointFiles, Manifest
 from penstock.spark.continuous.engine import ContinuousEngine
 from penstock.spark.continuous.slots import check_can_run_continuously, slots_needed

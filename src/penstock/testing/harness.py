@@ -15,13 +15,14 @@ from typing import Any
 
 from penstock.common.watermark_strategy import MIN_WATERMARK
 from penstock.metrics import MetricGroup
-from penstock.runtime.job_spec import BatchClock
-from penstock.runtime.operator import JobInfo, OperatorContext, StreamOperator, Timestamps, Values
-from penstock.runtime.runtime_context import StreamingRuntimeContext
+from penstock.runtime.operators.operator import JobInfo, OperatorContext, StreamOperator
+from penstock.runtime.operators.runtime_context import StreamingRuntimeContext
+from penstock.runtime.records.batch import Timestamps, Values
+from penstock.runtime.records.unhashable_keys import make_keys_hashable
 from penstock.runtime.state.keyed_store import KeyedStateFactory
 from penstock.runtime.state.operator_state import OperatorStateBackend
 from penstock.runtime.state.pages import MemoryPageStore
-from penstock.runtime.unhashable_keys import make_keys_hashable
+from penstock.runtime.task.job_spec import BatchClock
 
 
 class RecordingOutput:

@@ -17,20 +17,20 @@ from penstock.core.fence import Fence
 from penstock.graph.job_graph import JobGraph, job_spec, translate
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import Transformation
-from penstock.runtime.alignment import WatermarkAligner
-from penstock.runtime.batch_sizer import BatchSizer
-from penstock.runtime.checkpoint_coordinator import CheckpointCoordinator
-from penstock.runtime.checkpoint_storage import MemoryCheckpointStorage
-from penstock.runtime.coordinator import SourceCoordinator
-from penstock.runtime.job_blob import pack_job
-from penstock.runtime.job_client import ThreadJobClient
-from penstock.runtime.job_life import JobLife
-from penstock.runtime.job_progress import JobProgress
-from penstock.runtime.offset import Offset
-from penstock.runtime.queries import QueryBoard
+from penstock.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
+from penstock.runtime.checkpoint.checkpoint_storage import MemoryCheckpointStorage
+from penstock.runtime.checkpoint.sink_committer import SinkCommitters
+from penstock.runtime.job.job_client import ThreadJobClient
+from penstock.runtime.job.job_life import JobLife
+from penstock.runtime.job.job_progress import JobProgress
+from penstock.runtime.plan.offset import Offset
 from penstock.runtime.savepoint.restore import RestorePlan, plan_restore
-from penstock.runtime.savepoint.tickets import SavepointTicket
-from penstock.runtime.sink_committer import SinkCommitters
+from penstock.runtime.savepoint.savepoint_queue import SavepointTicket
+from penstock.runtime.source.alignment import WatermarkAligner
+from penstock.runtime.source.batch_sizer import BatchSizer
+from penstock.runtime.source.source_coordinator import SourceCoordinator
+from penstock.runtime.task.job_blob import pack_job
+from penstock.runtime.task.queries import QueryBoard
 from penstock.testing.mini_engine import ChannelState, MiniEngine
 from penstock.testing.mini_running_job import MiniBatchJob, MiniRunningJob
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 import json
 
-from penstock.runtime.checkpoint_coordinator import Batch
-from penstock.runtime.checkpoint_storage import MemoryCheckpointStorage
-from penstock.runtime.frames import TaskReport
-from penstock.runtime.job_blob import unpack_job
-from penstock.runtime.job_spec import JobSpec
-from penstock.runtime.offset import Offset
-from penstock.runtime.snapshots import StageSnapshot
-from penstock.runtime.source_stage import SourceStage
-from penstock.runtime.stage import Row, StageChannel, decode_all_reports
+from penstock.runtime.checkpoint.checkpoint_coordinator import Batch
+from penstock.runtime.checkpoint.checkpoint_storage import MemoryCheckpointStorage
+from penstock.runtime.exchange.frames import TaskReport
+from penstock.runtime.plan.offset import Offset
+from penstock.runtime.source.source_stage import SourceStage
 from penstock.runtime.state.pages import MemoryPageStore
+from penstock.runtime.state.snapshots import StageSnapshot
+from penstock.runtime.task.job_blob import unpack_job
+from penstock.runtime.task.job_spec import JobSpec
+from penstock.runtime.task.stage import Row, StageChannel, decode_all_reports
 
 __all__ = ["ChannelState", "MiniEngine"]
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.job_status import JobStatus
-from penstock.runtime.running_job import RunningJob, carried_progress, dispose_of_rescaling
+from penstock.runtime.job.running_job import RunningJob, carried_progress, dispose_of_rescaling
 from penstock.runtime.savepoint.restore import check_key_groups
 
 if TYPE_CHECKING:
-    from penstock.runtime.job_progress import JobProgress
-    from penstock.runtime.savepoint.tickets import SavepointTicket
+    from penstock.runtime.job.job_progress import JobProgress
+    from penstock.runtime.savepoint.savepoint_queue import SavepointTicket
     from penstock.testing.mini_cluster import MiniClusterJob
 
 __all__ = ["MiniBatchJob", "MiniRunningJob"]

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.runtime.operator import StreamOperator
+from penstock.runtime.operators.operator import StreamOperator
 from penstock.runtime.table.batch import ColumnBatch
 from penstock.testing.harness import TwoInputOperatorHarness
 

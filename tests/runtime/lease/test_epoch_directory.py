@@ -3,9 +3,9 @@
 import pytest
 
 from penstock.common.errors import StorageError
-from penstock.runtime.commit_log import CommitLog
+from penstock.runtime.checkpoint.commit_log import CommitLog
 from penstock.runtime.lease.epoch_directory import adopt_directory
-from penstock.runtime.receive_log import ReceiveLog
+from penstock.runtime.source.receive_log import ReceiveLog
 
 
 def logs_of(path, epoch):

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from penstock.metrics import MetricGroup
-from penstock.runtime.operator import JobInfo, OperatorContext
-from penstock.runtime.runtime_context import StreamingRuntimeContext
+from penstock.runtime.operators.operator import JobInfo, OperatorContext
+from penstock.runtime.operators.runtime_context import StreamingRuntimeContext
 from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.state.keyed_store import KeyedStateFactory
 from penstock.runtime.state.operator_state import OperatorStateBackend

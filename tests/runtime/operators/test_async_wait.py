@@ -10,10 +10,10 @@ from support import collected
 from penstock.common import WatermarkStrategy
 from penstock.common.errors import JobExecutionError, TypeMismatchError, UserFunctionError
 from penstock.common.time import Time
+from penstock.connectors import CollectSink
 from penstock.core.functions import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy
 from penstock.core.functions.async_io import empty_result_predicate, exception_type_predicate
 from penstock.datastream import AsyncDataStream, KeyedProcessFunction
-from penstock.datastream.connectors import CollectSink
 from penstock.runtime.operators import async_wait
 from penstock.runtime.operators.async_wait import AsyncWaitOperator
 

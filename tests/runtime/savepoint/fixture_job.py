@@ -11,9 +11,9 @@ from pathlib import Path
 from support import At, Script, Wm
 
 from penstock.common import Row, Time, Types, WatermarkStrategy
+from penstock.connectors.sinks import CollectSink
 from penstock.core.window import CountTrigger, GlobalWindows
 from penstock.datastream import AggregateFunction, KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
-from penstock.datastream.connectors.sinks import CollectSink
 from penstock.datastream.functions import CheckpointedFunction
 from penstock.datastream.state import (
     AggregatingStateDescriptor,

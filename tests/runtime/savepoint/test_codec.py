@@ -13,7 +13,7 @@ from penstock.common import Row, RowKind
 from penstock.common.errors import SavepointError, SerializationError
 from penstock.core.window import CountWindow, GlobalWindow, TaggedUnion, TimeWindow
 from penstock.runtime.savepoint.codec import decode, encode
-from penstock.runtime.windows.slices import KeySlices
+from penstock.runtime.state.key_slices import KeySlices
 
 
 class Colour(Enum):

@@ -11,9 +11,9 @@ from penstock.common import Row, Time, Types, WatermarkStrategy
 from penstock.common.errors import InvalidProgramError, PenstockError, SavepointError
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream import CheckpointedFunction, MapFunction, WindowFunction
-from penstock.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
+from penstock.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
 from penstock.state_processor import SavepointReader
 
 

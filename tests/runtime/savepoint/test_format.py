@@ -11,7 +11,7 @@ from penstock.common import WatermarkStrategy
 from penstock.common.errors import PenstockError, SavepointError
 from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
-from penstock.runtime.key_groups import key_group_for
+from penstock.runtime.records.key_groups import key_group_for
 from penstock.runtime.savepoint import capture
 from penstock.runtime.savepoint.blocks import BlockFile, BlockWriter
 from penstock.runtime.savepoint.manifest import read_manifest, verify

@@ -4,6 +4,7 @@ import pytest
 from support import At, Script, Wm, collected
 
 from penstock.common import Time, Types, WatermarkStrategy
+from penstock.connectors.sinks import CollectSink
 from penstock.core.window import CountTrigger, GlobalWindows
 from penstock.datastream import (
     AggregateFunction,
@@ -11,7 +12,6 @@ from penstock.datastream import (
     ProcessWindowFunction,
     StreamExecutionEnvironment,
 )
-from penstock.datastream.connectors.sinks import CollectSink
 from penstock.datastream.functions import ProcessJoinFunction
 from penstock.datastream.state import (
     AggregatingStateDescriptor,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from support import Script
 
 from penstock.common import Types, WatermarkStrategy
+from penstock.connectors.sinks import CollectSink
 from penstock.datastream import CheckpointedFunction, KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
-from penstock.datastream.connectors.sinks import CollectSink
 from penstock.datastream.state import (
     ListStateDescriptor,
     MapStateDescriptor,

@@ -2,9 +2,9 @@
 
 import pyarrow as pa
 
+from penstock.connectors.ranges import RangeEnumerator, range_split
+from penstock.connectors.sinks import CollectSink
 from penstock.core.source import Source, SourceReader
-from penstock.datastream.connectors.ranges import RangeEnumerator, range_split
-from penstock.datastream.connectors.sinks import CollectSink
 from penstock.graph.transformation import (
     OneInputTransformation,
     PartitionTransformation,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.runtime.key_groups import key_group_for, key_hash, subtask_for_key_group
+from penstock.runtime.records.key_groups import key_group_for, key_hash, subtask_for_key_group
 from penstock.runtime.table.batch import ColumnBatch
 from penstock.runtime.table.key_hash import channels_of, key_hashes
 from penstock.runtime.table.keys import group_rows, key_columns_of

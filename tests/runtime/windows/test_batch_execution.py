@@ -12,7 +12,7 @@ from penstock.core.window import (
     TumblingProcessingTimeWindows,
 )
 from penstock.runtime.operators.interval_join import IntervalJoinOperator
-from penstock.runtime.sorted_input import SortedKeyedInput
+from penstock.runtime.task.sorted_input import SortedKeyedInput
 from penstock.runtime.windows.builder import build_window_operator
 
 RECORDS = [(("b", 1), 15), (("a", 2), 25), (("b", 4), 3), (("a", 8), 1)]

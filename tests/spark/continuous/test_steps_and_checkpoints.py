@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from penstock.common.errors import CheckpointError, UserFunctionError
+from penstock.connectors import CollectSink, PrintSink
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors import CollectSink, PrintSink
 from penstock.testing import MiniCluster
 from penstock.testing.continuous_cluster import ContinuousCluster
 

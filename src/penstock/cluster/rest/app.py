@@ -39,7 +39,7 @@ from penstock.cluster.rest.responses import (
 )
 from penstock.cluster.rest.security import BrowserGuard
 from penstock.cluster.workers import Worker, Workers
-from penstock.runtime.job import JobVertex
+from penstock.runtime.plan.job_vertex import JobVertex
 
 __all__ = ["READING", "ClusterContext", "create_app", "http_error"]
 

@@ -7,8 +7,8 @@ from typing import Any
 from penstock.cluster.monitored_job import MonitoredJob, vertex_hex
 from penstock.cluster.rest.jobs import Json
 from penstock.cluster.rest.responses import RestError, not_a_number
-from penstock.runtime.checkpoint_statistics import CheckpointStatistics, Summary
-from penstock.runtime.job import JobVertex
+from penstock.runtime.job.checkpoint_statistics import CheckpointStatistics, Summary
+from penstock.runtime.plan.job_vertex import JobVertex
 
 _PERCENTILES = {"p50": 50, "p90": 90, "p95": 95, "p99": 99, "p999": 99.9}
 _NOTHING = Summary()

@@ -11,7 +11,7 @@ from penstock.cluster.redaction import redact_settings, redact_text
 from penstock.common.job_status import JobStatus
 
 if TYPE_CHECKING:
-    from penstock.runtime.job import JobVertex
+    from penstock.runtime.plan.job_vertex import JobVertex
 
 Json = dict[str, Any]
 

@@ -13,8 +13,8 @@ from penstock.cluster.monitored_job import MonitoredJob
 from penstock.cluster.rest.jobs import Json
 from penstock.cluster.rest.responses import bad_parameter
 from penstock.common.watermark_strategy import MIN_WATERMARK
-from penstock.runtime.job import JobVertex
-from penstock.runtime.job_progress import SubtaskProgress
+from penstock.runtime.job.job_progress import SubtaskProgress
+from penstock.runtime.plan.job_vertex import JobVertex
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]")
 _AGGREGATES = ("min", "max", "sum", "avg", "skew")

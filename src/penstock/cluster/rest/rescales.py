@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from penstock.cluster.monitored_job import vertex_hex
 from penstock.cluster.rest.checkpoints import summary_of
 from penstock.cluster.rest.responses import RestError
-from penstock.runtime.checkpoint_statistics import Summary
+from penstock.runtime.job.checkpoint_statistics import Summary
 
 if TYPE_CHECKING:
     from penstock.cluster.monitored_job import MonitoredJob
     from penstock.cluster.rest.jobs import Json
-    from penstock.runtime.job_client import Rescaling
+    from penstock.runtime.job.job_client import Rescaling
 
 __all__ = ["rescale_details", "rescales_config", "rescales_history", "rescales_overview", "rescales_summary"]
 

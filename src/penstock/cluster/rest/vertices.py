@@ -11,7 +11,7 @@ from penstock.cluster.rest.metrics import time_shares
 from penstock.cluster.rest.responses import RestError
 from penstock.cluster.workers import Workers
 from penstock.common.watermark_strategy import MIN_WATERMARK
-from penstock.runtime.job import JobVertex
+from penstock.runtime.plan.job_vertex import JobVertex
 
 _AGGREGATED = (
     "read-bytes", "write-bytes", "read-records", "write-records",

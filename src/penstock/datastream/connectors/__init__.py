@@ -6,19 +6,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.unsupported import refuse_missing_names
-from penstock.datastream.connectors.base import (
+from penstock.connectors.base import (
     DeliveryGuarantee,
     Sink,
     Source,
     StreamTransformer,
     SupportsPreprocessing,
 )
-from penstock.datastream.connectors.collection import CollectionSource
-from penstock.datastream.connectors.datagen import DataGeneratorSource, GeneratorFunction
-from penstock.datastream.connectors.number_seq import NumberSequenceSource
-from penstock.datastream.connectors.rate_limit import RateLimitedSource, RateLimiterStrategy
-from penstock.datastream.connectors.sinks import CollectSink, DiscardingSink, PrintSink
-from penstock.datastream.connectors.text_file import TextFileSource
+from penstock.connectors.collection import CollectionSource
+from penstock.connectors.datagen import DataGeneratorSource, GeneratorFunction
+from penstock.connectors.number_seq import NumberSequenceSource
+from penstock.connectors.rate_limit import RateLimitedSource, RateLimiterStrategy
+from penstock.connectors.sinks import CollectSink, DiscardingSink, PrintSink
+from penstock.connectors.text_file import TextFileSource
 
 __all__ = [
     "CollectSink",
@@ -52,7 +52,7 @@ _MODULES = {
     "kafka": "FlinkKafkaConsumer FlinkKafkaProducer KafkaSink KafkaSource Semantic",
     "rabbitmq": "RMQConnectionConfig RMQSink RMQSource",
 }
-_HOME = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}
+_HOME = {name: f"penstock.connectors.{module}" for module, names in _MODULES.items() for name in names.split()}
 _refuse = refuse_missing_names(__name__)
 
 if not TYPE_CHECKING:

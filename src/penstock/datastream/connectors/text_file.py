@@ -1,20 +1,4 @@
-"""Lines of text files."""
+"""PyFlink's path to `penstock.connectors.text_file`."""
 
-from __future__ import annotations
-
-import os
-
-from penstock.common.errors import InvalidProgramError
-from penstock.datastream.connectors.file_system.formats import StreamFormat
-from penstock.datastream.connectors.file_system.source import FileSource, existing_paths
-
-__all__ = ["TextFileSource"]
-
-
-class TextFileSource(FileSource):
-    """The lines of a file, or of all files below a directory, as they are when the job starts."""
-
-    def __init__(self, *paths: str | os.PathLike[str], encoding: str = "UTF-8") -> None:
-        if not paths:
-            raise InvalidProgramError("a text file source needs the path of a file or a directory")
-        super().__init__(StreamFormat.text_line_format(encoding), existing_paths(paths))
+from penstock.connectors.text_file import *
+from penstock.connectors.text_file import __all__ as __all__

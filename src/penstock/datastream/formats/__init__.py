@@ -1,11 +1,5 @@
-"""Formats: how records look in messages and files.
+"""PyFlink's path to `penstock.formats`."""
 
-Every schema fails on a message it cannot read, unless it is told to skip such messages; :func:`decode` can also put
-them aside, into a side output.
-"""
-
-from __future__ import annotations
-
-from penstock.datastream.formats.decoding import DeadLetter, decode
+from penstock.formats import DeadLetter, decode
 
 __all__ = ["DeadLetter", "decode"]

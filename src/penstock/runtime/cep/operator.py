@@ -25,18 +25,19 @@ from penstock.runtime.cep.runs_in_order import RunsInOrderNFA
 from penstock.runtime.cep.runtime_context import CepRuntimeContext
 from penstock.runtime.cep.state import Automaton
 from penstock.runtime.cep.waiting_events import Arrivals, Waiting, add_waiting, merge_in_order, take_due
-from penstock.runtime.collector import Collector
-from penstock.runtime.operator import KeySelect, OperatorContext, Output, StreamOperator, Timestamps, Values
+from penstock.runtime.operators.collector import Collector
 from penstock.runtime.operators.emission import collect_results
 from penstock.runtime.operators.failures import keyed_error
 from penstock.runtime.operators.function_operator import FunctionOperator
+from penstock.runtime.operators.operator import OperatorContext, Output, StreamOperator
+from penstock.runtime.operators.user_errors import user_error
+from penstock.runtime.records.batch import KeySelect, Timestamps, Values
+from penstock.runtime.records.isolation import copied
 from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.state.page_chunks import Path as GrowingPath
 from penstock.runtime.state.page_chunks import by_namespace, itself
 from penstock.runtime.state.pages import EVENT_TIMERS, PROCESSING_TIMERS, Entry
-from penstock.runtime.user_errors import user_error
-from penstock.runtime.windows.copies import copied
-from penstock.runtime.windows.due_index import DueTimerService
+from penstock.runtime.timers.due_index import DueTimerService
 
 __all__ = ["CepOperator"]
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from penstock.common.errors import CheckpointError
 from penstock.common.storage import directory_trouble
-from penstock.runtime.checked_file import sync_directory
+from penstock.runtime.storage.checked_file import sync_directory
 
 __all__ = ["LeaseFiles", "LocalLeaseFiles"]
 

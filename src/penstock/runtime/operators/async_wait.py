@@ -13,11 +13,12 @@ from typing import Any
 from penstock.common.errors import TypeMismatchError, shorten
 from penstock.core.functions import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy, ResultFuture
 from penstock.core.return_values import check_verdict, describe, milliseconds
-from penstock.runtime.collector import Collector
-from penstock.runtime.operator import OperatorContext, Output, Timestamps, Values
+from penstock.runtime.operators.collector import Collector
 from penstock.runtime.operators.emission import collect_results
 from penstock.runtime.operators.function_operator import FunctionOperator
-from penstock.runtime.user_errors import exits_are_errors, user_error
+from penstock.runtime.operators.operator import OperatorContext, Output
+from penstock.runtime.operators.user_errors import exits_are_errors, user_error
+from penstock.runtime.records.batch import Timestamps, Values
 
 Results = Iterable[Any]
 

@@ -13,11 +13,12 @@ from penstock.common.errors import InvalidProgramError, StateAccessError
 from penstock.core.functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
 from penstock.core.output_tag import OutputTag
 from penstock.core.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState, StateDescriptor
-from penstock.runtime.collector import Collector
-from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
+from penstock.runtime.operators.collector import Collector
 from penstock.runtime.operators.function_operator import FunctionOperator
 from penstock.runtime.operators.keyed_timers import KeyedContextBase, KeyedTimerOperator
+from penstock.runtime.operators.operator import OperatorContext, Output
 from penstock.runtime.operators.process import process_records
+from penstock.runtime.records.batch import KeySelect, Timestamps, Values
 from penstock.runtime.state.keyed_store import KeyedStateFactory
 
 States = dict[str, BroadcastState[Any, Any]]

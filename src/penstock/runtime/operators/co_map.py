@@ -11,12 +11,13 @@ from operator import is_
 from typing import Any
 
 from penstock.core.functions import CoFlatMapFunction, CoMapFunction
-from penstock.runtime.collector import Collector
-from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
+from penstock.runtime.operators.collector import Collector
 from penstock.runtime.operators.failures import batch_error
 from penstock.runtime.operators.function_operator import FunctionOperator
 from penstock.runtime.operators.keyed_stateless import call_keyed, flat_map_keyed
+from penstock.runtime.operators.operator import OperatorContext, Output
 from penstock.runtime.operators.stateless import flat_map_records, map_records
+from penstock.runtime.records.batch import KeySelect, Timestamps, Values
 from penstock.runtime.state.backend import KeyedStateBackend
 
 _is_none = partial(is_, None)

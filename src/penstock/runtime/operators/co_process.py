@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock.core.functions import CoProcessFunction
-from penstock.runtime.operator import Timestamps, Values
 from penstock.runtime.operators.process import UnkeyedContext, UnkeyedProcessOperator, process_records
+from penstock.runtime.records.batch import Timestamps, Values
 
 
 class CoProcessContext(UnkeyedContext, CoProcessFunction.Context):

@@ -1,4 +1,4 @@
-"""From what a user function returned or yielded to a collector, as snapshots (see `penstock.runtime.isolation`)."""
+"""Pass what a user function returned or yielded to a collector, as snapshots (see `records/isolation.py`)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from sys import getrefcount
 from typing import Any
 
 from penstock.core.output_tag import OutputTag
-from penstock.runtime.collector import Collector
-from penstock.runtime.isolation import IMMUTABLE, UNSHARED, copy_of, protect
+from penstock.runtime.operators.collector import Collector
+from penstock.runtime.records.isolation import IMMUTABLE, UNSHARED, copy_of, protect
 
 
 def _references_of_a_local() -> int:

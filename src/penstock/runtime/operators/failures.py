@@ -7,9 +7,10 @@ from operator import length_hint
 from typing import Any
 
 from penstock.common.errors import KeySelectorError, PenstockError, UserFunctionError, shorten
-from penstock.runtime.operator import KeySelect, OperatorContext, Values
-from penstock.runtime.partitioner import key_error
-from penstock.runtime.user_errors import user_error, user_traceback
+from penstock.runtime.exchange.partitioner import key_error
+from penstock.runtime.operators.operator import OperatorContext
+from penstock.runtime.operators.user_errors import user_error, user_traceback
+from penstock.runtime.records.batch import KeySelect, Values
 
 
 def batch_error(

@@ -16,9 +16,9 @@ from penstock.core.functions import (
     ListCheckpointed,
 )
 from penstock.core.state import ListState, ListStateDescriptor, OperatorStateStore
-from penstock.runtime.operator import OperatorContext, StreamOperator
+from penstock.runtime.operators.operator import OperatorContext, StreamOperator
 from penstock.runtime.operators.udf import close_function, method_of, open_function
-from penstock.runtime.user_errors import user_error
+from penstock.runtime.operators.user_errors import user_error
 
 
 class InitializationContext(FunctionInitializationContext):

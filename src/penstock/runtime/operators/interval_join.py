@@ -14,14 +14,15 @@ from typing import Any
 from penstock.common.errors import InvalidProgramError, MissingTimestampError, PenstockError, shorten
 from penstock.core.functions import Function, ProcessJoinFunction
 from penstock.core.output_tag import OutputTag
-from penstock.runtime.collector import Collector
-from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
+from penstock.runtime.operators.collector import Collector
 from penstock.runtime.operators.emission import collect_results
 from penstock.runtime.operators.failures import keyed_error
 from penstock.runtime.operators.function_operator import FunctionOperator
+from penstock.runtime.operators.operator import OperatorContext, Output
+from penstock.runtime.records.batch import KeySelect, Timestamps, Values
 from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.state.pages import EVENT_TIMERS, Entry
-from penstock.runtime.windows.due_index import DueTimerService
+from penstock.runtime.timers.due_index import DueTimerService
 
 Side = tuple[list[int], list[Any]]
 

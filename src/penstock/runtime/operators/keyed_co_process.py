@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock.core.functions import KeyedCoProcessFunction
-from penstock.runtime.operator import KeySelect, Timestamps, Values
 from penstock.runtime.operators.keyed_timers import KeyedContextBase, KeyedTimerOperator
+from penstock.runtime.records.batch import KeySelect, Timestamps, Values
 
 
 class KeyedCoProcessContext(KeyedContextBase, KeyedCoProcessFunction.OnTimerContext):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from penstock.core.functions import KeyedProcessFunction
 from penstock.core.output_tag import OutputTag
-from penstock.runtime.isolation import IMMUTABLE, protect
-from penstock.runtime.operator import KeySelect, Timestamps, Values
 from penstock.runtime.operators.failures import keyed_error
 from penstock.runtime.operators.keyed_timers import KeyedContextBase, KeyedTimerOperator
+from penstock.runtime.records.batch import KeySelect, Timestamps, Values
+from penstock.runtime.records.isolation import IMMUTABLE, protect
 
 _HOLDERS_OF_INPUT = 3  # a record that is passed on: the batch, the loop's variable, the function's parameter or result
 

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from itertools import compress
 from typing import Any
 
-from penstock.runtime.collector import Collector
-from penstock.runtime.isolation import IMMUTABLE, protect
-from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
+from penstock.runtime.operators.collector import Collector
 from penstock.runtime.operators.emission import collect_results
 from penstock.runtime.operators.failures import keyed_error
 from penstock.runtime.operators.function_operator import FunctionOperator
+from penstock.runtime.operators.operator import OperatorContext, Output
 from penstock.runtime.operators.stateless import check_first_verdict
+from penstock.runtime.records.batch import KeySelect, Timestamps, Values
+from penstock.runtime.records.isolation import IMMUTABLE, protect
 from penstock.runtime.state.backend import KeyedStateBackend
 
 

@@ -8,15 +8,16 @@ from penstock.common.errors import shorten
 from penstock.core.output_tag import OutputTag
 from penstock.core.time_domain import TimeDomain
 from penstock.core.timerservice import TimerService
-from penstock.runtime.collector import Collector
-from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
+from penstock.runtime.operators.collector import Collector
 from penstock.runtime.operators.emission import collect_results
 from penstock.runtime.operators.failures import keyed_error
 from penstock.runtime.operators.function_operator import FunctionOperator
+from penstock.runtime.operators.operator import OperatorContext, Output
+from penstock.runtime.operators.user_errors import user_error
+from penstock.runtime.records.batch import KeySelect, Timestamps, Values
 from penstock.runtime.state.backend import KeyedStateBackend
-from penstock.runtime.timer_service import KeyedTimerService
-from penstock.runtime.timers import InternalTimerService
-from penstock.runtime.user_errors import user_error
+from penstock.runtime.timers.internal_timer_service import InternalTimerService
+from penstock.runtime.timers.timer_service import KeyedTimerService
 
 
 class KeyedContextBase:

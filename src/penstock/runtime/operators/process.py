@@ -8,12 +8,13 @@ from penstock.common.watermark import MIN_WATERMARK
 from penstock.core.functions import ProcessFunction
 from penstock.core.output_tag import OutputTag
 from penstock.core.timerservice import TimerService
-from penstock.runtime.collector import Collector
-from penstock.runtime.operator import OperatorContext, Output, Timestamps, Values
+from penstock.runtime.operators.collector import Collector
 from penstock.runtime.operators.emission import collect_results
 from penstock.runtime.operators.function_operator import FunctionOperator
-from penstock.runtime.timer_service import UnkeyedTimerService
-from penstock.runtime.user_errors import user_error
+from penstock.runtime.operators.operator import OperatorContext, Output
+from penstock.runtime.operators.user_errors import user_error
+from penstock.runtime.records.batch import Timestamps, Values
+from penstock.runtime.timers.timer_service import UnkeyedTimerService
 
 
 class UnkeyedContext:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.common.watermark import MAX_WATERMARK
-from penstock.runtime.isolation import IMMUTABLE, protect
-from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
 from penstock.runtime.operators.failures import keyed_error
 from penstock.runtime.operators.function_operator import FunctionOperator
+from penstock.runtime.operators.operator import OperatorContext, Output
+from penstock.runtime.records.batch import KeySelect, Timestamps, Values
+from penstock.runtime.records.isolation import IMMUTABLE, protect
 from penstock.runtime.state.backend import KeyedStateBackend
 
 

@@ -7,8 +7,9 @@ from typing import Any
 from penstock.common.watermark import MIN_WATERMARK
 from penstock.core.sink import Sink, SinkWriter, WriterInitContext
 from penstock.core.state import ListStateDescriptor
-from penstock.runtime.operator import StreamOperator, Timestamps, Values
-from penstock.runtime.user_errors import user_error
+from penstock.runtime.operators.operator import StreamOperator
+from penstock.runtime.operators.user_errors import user_error
+from penstock.runtime.records.batch import Timestamps, Values
 
 _WRITER_STATE = ListStateDescriptor("sink-writer")
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.core.functions import Function, SinkFunction
-from penstock.runtime.operator import OperatorContext, Output, Timestamps, Values
 from penstock.runtime.operators.function_operator import FunctionOperator
-from penstock.runtime.user_errors import user_error
+from penstock.runtime.operators.operator import OperatorContext, Output
+from penstock.runtime.operators.user_errors import user_error
+from penstock.runtime.records.batch import Timestamps, Values
 
 
 class SinkContext(SinkFunction.Context):

@@ -11,10 +11,11 @@ import copy
 from typing import Any
 
 from penstock.common.watermark import MAX_WATERMARK
-from penstock.runtime.combined_watermark import CombinedWatermark, PartialWatermark
-from penstock.runtime.frames import SplitProgress
-from penstock.runtime.operator import OperatorContext, Output, StreamOperator, Timestamps, Values
+from penstock.runtime.exchange.combined_watermark import CombinedWatermark, PartialWatermark
+from penstock.runtime.exchange.frames import SplitProgress
+from penstock.runtime.operators.operator import OperatorContext, Output, StreamOperator
 from penstock.runtime.operators.timestamps import TimestampsAndWatermarksOperator, WatermarkEmitter
+from penstock.runtime.records.batch import Timestamps, Values
 
 _STATE = "splits"
 

@@ -13,13 +13,14 @@ from typing import Any
 from penstock.core.functions import Function
 from penstock.core.output_tag import OutputTag
 from penstock.core.return_values import check_verdict
-from penstock.runtime.collector import Collector
-from penstock.runtime.isolation import IMMUTABLE, protect
-from penstock.runtime.operator import OperatorContext, Output, Timestamps, Values
+from penstock.runtime.operators.collector import Collector
 from penstock.runtime.operators.emission import collect_results
 from penstock.runtime.operators.failures import batch_error
 from penstock.runtime.operators.function_operator import FunctionOperator
-from penstock.runtime.user_errors import user_error
+from penstock.runtime.operators.operator import OperatorContext, Output
+from penstock.runtime.operators.user_errors import user_error
+from penstock.runtime.records.batch import Timestamps, Values
+from penstock.runtime.records.isolation import IMMUTABLE, protect
 
 
 class MapOperator(FunctionOperator):

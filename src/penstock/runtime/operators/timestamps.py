@@ -29,9 +29,10 @@ from penstock.common.watermark_strategy import (
     WatermarkStrategy,
 )
 from penstock.core.return_values import describe
-from penstock.runtime.operator import OperatorContext, Output, StreamOperator, Timestamps, Values
 from penstock.runtime.operators.failures import batch_error
-from penstock.runtime.user_errors import user_error
+from penstock.runtime.operators.operator import OperatorContext, Output, StreamOperator
+from penstock.runtime.operators.user_errors import user_error
+from penstock.runtime.records.batch import Timestamps, Values
 
 _BUILT_IN = (BoundedOutOfOrdernessWatermarks, AscendingTimestampsWatermarks, NoWatermarksGenerator)
 _MAX_BACKOFF = 64

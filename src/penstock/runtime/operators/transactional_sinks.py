@@ -10,8 +10,8 @@ from penstock.core.functions import CheckpointCommitter, GenericWriteAheadSink, 
 from penstock.core.functions.base import Function
 from penstock.core.sink import Committer, Sink, SinkWriter, WriterInitContext
 from penstock.metrics import MetricGroup
-from penstock.runtime.operator import JobInfo
-from penstock.runtime.runtime_context import StreamingRuntimeContext
+from penstock.runtime.operators.operator import JobInfo
+from penstock.runtime.operators.runtime_context import StreamingRuntimeContext
 
 
 def transactional_sink(function: Any) -> Sink | None:

@@ -14,9 +14,10 @@ from penstock.common.errors import TypeMismatchError
 from penstock.common.typeinfo import BasicTypeInfo, PickledBytesTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
 from penstock.common.typeinfo.base import checked_type
 from penstock.common.types import Row
-from penstock.runtime.operator import OperatorContext, Output, StreamOperator, Timestamps, Values
+from penstock.runtime.operators.operator import OperatorContext, Output, StreamOperator
 from penstock.runtime.operators.record_form import compile_form, compile_serialized, holds_floats
 from penstock.runtime.operators.row_check import NameRows, compile_row_loop
+from penstock.runtime.records.batch import Timestamps, Values
 
 Predicate = Callable[[Any], bool]
 

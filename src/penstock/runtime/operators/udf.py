@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.core.functions import Function
-from penstock.runtime.operator import OperatorContext
-from penstock.runtime.user_errors import user_error
+from penstock.runtime.operators.operator import OperatorContext
+from penstock.runtime.operators.user_errors import user_error
 
 
 def open_function(function: Any, context: OperatorContext) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 
 from penstock.common.errors import SavepointError
 from penstock.common.watermark_strategy import MIN_WATERMARK
-from penstock.runtime.job import ChainedOperator, JobVertex
-from penstock.runtime.key_groups import key_group_for
-from penstock.runtime.offset import Offset
+from penstock.runtime.plan.job_vertex import ChainedOperator, JobVertex
+from penstock.runtime.plan.offset import Offset
+from penstock.runtime.records.key_groups import key_group_for
 from penstock.runtime.savepoint.blocks import BlockWriter
 from penstock.runtime.savepoint.codec import encode
 from penstock.runtime.savepoint.manifest import Json, Manifest, OperatorManifest

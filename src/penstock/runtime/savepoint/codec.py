@@ -18,11 +18,11 @@ import cloudpickle
 from penstock.common.errors import SavepointError, SerializationError, shorten
 from penstock.common.types import Row
 from penstock.core.window import CountWindow, GlobalWindow, TaggedUnion, TimeWindow
-from penstock.runtime.savepoint import values
+from penstock.runtime.records.stored_classes import StoredUnpickler
+from penstock.runtime.state import stored_values as values
 from penstock.runtime.state.field_types import field_types
+from penstock.runtime.state.key_slices import KeySlices
 from penstock.runtime.state.record_types import is_named_tuple, pickles_plainly
-from penstock.runtime.stored_classes import StoredUnpickler
-from penstock.runtime.windows.slices import KeySlices
 
 _PROTOCOL = 5
 

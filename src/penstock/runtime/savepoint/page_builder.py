@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from typing import IO, Any
 
-from penstock.runtime.key_groups import key_hash
-from penstock.runtime.serialization import dumps
+from penstock.runtime.records.key_groups import key_hash
+from penstock.runtime.records.serialization import dumps
 from penstock.runtime.state.page_table import TARGET_PAGE_BYTES
 from penstock.runtime.state.pages import (
     EVENT_TIMERS,

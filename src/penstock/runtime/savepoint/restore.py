@@ -12,19 +12,19 @@ from typing import Any
 
 from penstock.common.errors import SavepointError, shorten
 from penstock.common.watermark_strategy import MIN_WATERMARK
-from penstock.runtime.job import ChainedOperator, JobEdge, JobVertex, key_types_of
-from penstock.runtime.key_groups import key_group_for, key_group_range, never_changes
-from penstock.runtime.offset import Offset, SplitPosition, SplitState
+from penstock.runtime.plan.job_vertex import ChainedOperator, JobEdge, JobVertex, key_types_of
+from penstock.runtime.plan.offset import Offset, SplitPosition, SplitState
+from penstock.runtime.records.key_groups import key_group_for, key_group_range, never_changes
+from penstock.runtime.records.serialization import dumps
 from penstock.runtime.savepoint.blocks import BlockFile
 from penstock.runtime.savepoint.codec import decode
 from penstock.runtime.savepoint.manifest import Manifest, OperatorManifest, read_manifest
 from penstock.runtime.savepoint.page_builder import PageBuilder
 from penstock.runtime.savepoint.storage import Directory, absolute, directory_at
-from penstock.runtime.serialization import dumps
-from penstock.runtime.snapshots import OperatorSnapshot, TaskSnapshot
 from penstock.runtime.state.operator_state import BROADCAST, RAW, SPLIT, operator_state_page
 from penstock.runtime.state.pages import PageDirectory, PageStore
 from penstock.runtime.state.record_types import RecordNotes
+from penstock.runtime.state.snapshots import OperatorSnapshot, TaskSnapshot
 from penstock.runtime.state.state_types import key_types_mismatch
 
 

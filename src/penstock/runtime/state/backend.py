@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator
 from typing import Any, NoReturn, cast
 
 from penstock.common.errors import InvalidProgramError, KeySelectorError, StateAccessError, shorten
-from penstock.runtime.key_groups import key_group_for, key_hash
+from penstock.runtime.records.key_groups import key_group_for, key_hash
 from penstock.runtime.state.key_forms import forms_of, other_form
 from penstock.runtime.state.page_chunks import Growing
 from penstock.runtime.state.page_table import TARGET_PAGE_BYTES, PageTable

@@ -14,14 +14,14 @@ from zlib import crc32
 
 from penstock.common.errors import InvalidProgramError, SavepointError, shorten
 from penstock.common.types import Row
-from penstock.runtime.savepoint.values import class_by_name, dataclass_value, named_tuple
-from penstock.runtime.serialization import dumps
+from penstock.runtime.records.serialization import dumps
+from penstock.runtime.records.stored_classes import StoredUnpickler
 from penstock.runtime.state.chunks import Chunk
 from penstock.runtime.state.field_types import changed_field, is_given
 from penstock.runtime.state.operator_state import UnionPart
 from penstock.runtime.state.pages import PageStore, chunk_page
 from penstock.runtime.state.record_types import DATACLASS, RecordNotes, RecordTypes, record_type
-from penstock.runtime.stored_classes import StoredUnpickler
+from penstock.runtime.state.stored_values import class_by_name, dataclass_value, named_tuple
 
 Fields = dict[str, Any]
 

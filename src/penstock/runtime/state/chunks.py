@@ -13,8 +13,8 @@ from operator import is_
 from typing import Any, Self, SupportsIndex
 from zlib import crc32
 
-from penstock.runtime.isolation import IMMUTABLE, deeply_immutable
-from penstock.runtime.serialization import dumps
+from penstock.runtime.records.isolation import IMMUTABLE, deeply_immutable
+from penstock.runtime.records.serialization import dumps
 from penstock.runtime.state.pages import PageDirectory, PageStore, chunk_page
 
 _SAMPLE = 16

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from penstock.core.state import AggregatingState, ListState, MapState, ReducingState, ValueState
-from penstock.runtime.isolation import copy_of, deeply_immutable
+from penstock.runtime.records.isolation import copy_of, deeply_immutable
 from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.state.cells import Cell
 from penstock.runtime.state.list_elements import checked_element, checked_elements

@@ -14,7 +14,7 @@ from penstock.core.state import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from penstock.runtime.isolation import deeply_immutable
+from penstock.runtime.records.isolation import deeply_immutable
 from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.state.cells import Cell, NamespaceCell, SlotCell
 from penstock.runtime.state.keyed_states import (

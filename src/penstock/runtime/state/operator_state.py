@@ -19,13 +19,13 @@ from penstock.core.state import (
     OperatorStateStore,
     StateDescriptor,
 )
-from penstock.runtime.isolation import IMMUTABLE, deeply_immutable
-from penstock.runtime.serialization import MISSING_OR_CHANGED, dumps, unreadable
+from penstock.runtime.records.isolation import IMMUTABLE, deeply_immutable
+from penstock.runtime.records.serialization import MISSING_OR_CHANGED, dumps, unreadable
+from penstock.runtime.records.stored_classes import load_stored
 from penstock.runtime.state.list_elements import checked_element, checked_elements
 from penstock.runtime.state.pages import PageStore
 from penstock.runtime.state.record_types import RecordNotes, RecordTypes
 from penstock.runtime.state.state_types import TypeDescription, describe, is_complete, mismatch, seen_in, slot_adapter
-from penstock.runtime.stored_classes import load_stored
 
 SPLIT, UNION, BROADCAST, RAW = "split", "union", "broadcast", "raw"
 MODES = {SPLIT: "list state", UNION: "union list state", BROADCAST: "broadcast state", RAW: "an operator's own state"}

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from penstock.runtime.records.stored_classes import load_stored
 from penstock.runtime.state.chunked_map import ChunkedMap, MapChunk
 from penstock.runtime.state.chunks import Chunk, ChunkedList, ChunkStore
 from penstock.runtime.state.pages import Entry, Page
-from penstock.runtime.stored_classes import load_stored
 
 Path = tuple[Any, ...]
 """How to get from a slot's value to a collection in it, index by index; empty if it is the value itself."""

@@ -13,8 +13,8 @@ from typing import Any
 from zlib import crc32
 
 from penstock.common.errors import InvalidProgramError, shorten
-from penstock.runtime.key_groups import key_hash, never_changes
-from penstock.runtime.serialization import MISSING_OR_CHANGED, dumps, unreadable
+from penstock.runtime.records.key_groups import key_hash, never_changes
+from penstock.runtime.records.serialization import MISSING_OR_CHANGED, dumps, unreadable
 from penstock.runtime.state.chunks import ChunkStore
 from penstock.runtime.state.page_chunks import PageChunks
 from penstock.runtime.state.pages import (

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import Any, Protocol
 
-from penstock.runtime.isolation import IMMUTABLE
-from penstock.runtime.stored_classes import load_stored
+from penstock.runtime.records.isolation import IMMUTABLE
+from penstock.runtime.records.stored_classes import load_stored
 
 
 class PageStore(Protocol):

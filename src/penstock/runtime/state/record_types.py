@@ -12,8 +12,8 @@ import dataclasses
 import io
 from typing import Any
 
+from penstock.runtime.records.stored_classes import StoredUnpickler
 from penstock.runtime.state.field_types import field_types
-from penstock.runtime.stored_classes import StoredUnpickler
 
 RecordTypes = dict[str, dict[str, Any]]
 """``module:name`` -> how the class is made up."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pickle
 from collections.abc import Mapping
 
+from penstock.runtime.records.stored_classes import load_stored
 from penstock.runtime.state.pages import PageStore
-from penstock.runtime.stored_classes import load_stored
 
 SEGMENT = 256  # pages whose earliest timers are kept in one blob
 

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.common.errors import StateAccessError
-from penstock.runtime.key_groups import key_hash
-from penstock.runtime.serialization import dumps
+from penstock.runtime.records.key_groups import key_hash
+from penstock.runtime.records.serialization import dumps
 from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.state.pages import FIRST_SLOT, Entry, Page, PageDirectory, decode_page
 from penstock.runtime.table.batch import int64_column

@@ -1,4 +1,4 @@
-"""Key hashes of whole columns: the numbers that :func:`penstock.runtime.key_groups.key_hash` gives for the same keys.
+"""Hash whole columns of keys: the same numbers as `records/key_groups.py` gives for single keys.
 
 The exchange decides by columns where a row goes; pages, savepoints and rescaling decide by single keys where its state
 is. Both must agree for ever, so this module computes the same function. Integers are hashed column-wise, CRC-32 step by
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from penstock.runtime.key_groups import stable_code
+from penstock.runtime.records.key_groups import stable_code
 from penstock.runtime.table.keys import encode_column, key_values
 
 _U32, _U64, _I64 = pa.uint32(), pa.uint64(), pa.int64()
@@ -41,7 +41,7 @@ _TABLE = _crc_table()
 def key_hashes(columns: Sequence[pa.Array], rows: int) -> pa.UInt64Array:
     """The 32-bit hash of every row's key, as unsigned 64-bit numbers.
 
-    >>> from penstock.runtime.key_groups import key_hash
+    >>> from penstock.runtime.records.key_groups import key_hash
     >>> numbers = pa.array([7, -1, None])
     >>> key_hashes([numbers], 3).to_pylist() == [key_hash(7), key_hash(-1), key_hash(None)]
     True

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from penstock.runtime.operator import StreamOperator, Values
+from penstock.runtime.operators.operator import StreamOperator
+from penstock.runtime.records.batch import Values
 from penstock.runtime.table.batch import ColumnBatch
 
 

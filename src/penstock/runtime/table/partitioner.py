@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.runtime.operator import Timestamps
-from penstock.runtime.partitioner import KeyGroupPartitioner, Routed
+from penstock.runtime.exchange.partitioner import KeyGroupPartitioner, Routed
+from penstock.runtime.records.batch import Timestamps
 from penstock.runtime.table.batch import ColumnBatch
 from penstock.runtime.table.key_hash import channels_of, key_hashes
 

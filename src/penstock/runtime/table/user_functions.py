@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from penstock.core.table.arrow import arrow_type, python_values, to_column
 from penstock.core.table.functions import FunctionContext
-from penstock.runtime.operator import OperatorContext
+from penstock.runtime.operators.operator import OperatorContext
+from penstock.runtime.operators.user_errors import user_error
 from penstock.runtime.table.expressions import Evaluate, Rows, UserCall, Value, as_column, evaluator
-from penstock.runtime.user_errors import user_error
 
 
 def compile_user_call(call: UserCall) -> Evaluate:

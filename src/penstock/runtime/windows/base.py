@@ -7,15 +7,16 @@ from typing import Any
 from penstock.common.errors import KeySelectorError, MissingTimestampError, PenstockError
 from penstock.common.watermark import MAX_WATERMARK
 from penstock.core.window import TaggedUnion
-from penstock.runtime.collector import Collector
-from penstock.runtime.operator import KeySelect, OperatorContext, Output, StreamOperator, Timestamps, Values
+from penstock.runtime.exchange.partitioner import key_error
+from penstock.runtime.operators.collector import Collector
 from penstock.runtime.operators.emission import collect_results
 from penstock.runtime.operators.function_operator import FunctionOperator
-from penstock.runtime.partitioner import key_error
+from penstock.runtime.operators.operator import OperatorContext, Output, StreamOperator
+from penstock.runtime.operators.user_errors import _UNKNOWN, _record_in_flight, user_error
+from penstock.runtime.records.batch import KeySelect, Timestamps, Values
 from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.state.page_chunks import Growing, by_namespace
-from penstock.runtime.timers import InternalTimerService
-from penstock.runtime.user_errors import _UNKNOWN, _record_in_flight, user_error
+from penstock.runtime.timers.internal_timer_service import InternalTimerService
 from penstock.runtime.windows.contents import ListContents
 from penstock.runtime.windows.definition import WindowDefinition
 from penstock.runtime.windows.emission import collect_list
@@ -25,8 +26,6 @@ from penstock.runtime.windows.states import WindowStates
 CONTENTS_STATE = "window-contents"
 """Every window operator keeps its windows under this name. The kind tells the representations apart, so that state
 of another one is refused and not misread."""
-
-MISSING: Any = type("Missing", (), {"__repr__": lambda self: "MISSING"})()
 
 
 class WindowedOperator(StreamOperator):

@@ -48,7 +48,7 @@ from penstock.core.window import (
     WindowAssigner,
 )
 from penstock.core.window.session import SessionWindows
-from penstock.runtime.operator import KeySelect
+from penstock.runtime.records.batch import KeySelect
 from penstock.runtime.state.state_types import describe
 from penstock.runtime.windows.base import WindowedOperator
 from penstock.runtime.windows.contents import AggregateContents, Contents, ListContents, ReduceContents

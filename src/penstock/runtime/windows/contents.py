@@ -9,7 +9,7 @@ from typing import Any
 from penstock.common.errors import InvalidProgramError
 from penstock.core.functions import AggregateFunction, FunctionWrapper, ReduceFunction
 from penstock.core.return_values import can_return_something
-from penstock.runtime.windows.copies import copied
+from penstock.runtime.records.isolation import copied
 
 
 class Contents(ABC):

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.core.window import GlobalWindow
-from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
+from penstock.runtime.operators.operator import OperatorContext, Output
+from penstock.runtime.records.batch import KeySelect, Timestamps, Values
 from penstock.runtime.state.page_chunks import Path
 from penstock.runtime.windows.base import WindowedOperator
 from penstock.runtime.windows.contents import ReduceContents

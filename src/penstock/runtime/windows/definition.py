@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.core.output_tag import OutputTag
 from penstock.core.window import Evictor, MergingWindowAssigner, Trigger, WindowAssigner
-from penstock.runtime.operator import KeySelect
+from penstock.runtime.records.batch import KeySelect
 from penstock.runtime.state.state_types import TypeDescription
 from penstock.runtime.windows.contents import Contents
 from penstock.runtime.windows.functions import FiredFunction

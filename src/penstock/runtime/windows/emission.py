@@ -6,9 +6,9 @@ from itertools import chain
 from typing import Any
 
 from penstock.common.watermark import MAX_WATERMARK
-from penstock.runtime.collector import Collector
-from penstock.runtime.isolation import IMMUTABLE
+from penstock.runtime.operators.collector import Collector
 from penstock.runtime.operators.emission import collect_results
+from penstock.runtime.records.isolation import IMMUTABLE
 
 
 def collect_list(collector: Collector, results: list[Any], timestamp: int) -> None:

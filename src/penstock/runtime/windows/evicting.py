@@ -6,7 +6,7 @@ from typing import Any
 
 from penstock.common.errors import TypeMismatchError, shorten
 from penstock.core.window import TimestampedValue
-from penstock.runtime.operator import OperatorContext, Output
+from penstock.runtime.operators.operator import OperatorContext, Output
 from penstock.runtime.windows.contents import fold_elements
 from penstock.runtime.windows.merging import MergingWindowOperator
 from penstock.runtime.windows.trigger_context import WindowEvictorContext

@@ -17,9 +17,9 @@ from penstock.core.functions import (
     WindowFunction,
 )
 from penstock.core.output_tag import OutputTag
-from penstock.runtime.collector import Collector
-from penstock.runtime.operator import OperatorContext
-from penstock.runtime.timers import InternalTimerService
+from penstock.runtime.operators.collector import Collector
+from penstock.runtime.operators.operator import OperatorContext
+from penstock.runtime.timers.internal_timer_service import InternalTimerService
 from penstock.runtime.windows.states import NoWindowStore, PerKeyStore, PerWindowStore, WindowStates
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from penstock.common.errors import InvalidProgramError
 from penstock.common.watermark import MIN_WATERMARK
 from penstock.core.window import MergingWindowAssigner, TriggerResult
-from penstock.runtime.operator import OperatorContext, Output
-from penstock.runtime.windows.base import MISSING
+from penstock.runtime.operators.operator import OperatorContext, Output
+from penstock.runtime.state.key_slices import MISSING
 from penstock.runtime.windows.window_operator import WindowOperator
 
 

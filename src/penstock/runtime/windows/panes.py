@@ -10,12 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.common.watermark import MAX_WATERMARK
-from penstock.runtime.operator import KeySelect, OperatorContext, Timestamps, Values
+from penstock.runtime.operators.operator import OperatorContext
+from penstock.runtime.records.batch import KeySelect, Timestamps, Values
+from penstock.runtime.state.key_slices import MISSING
 from penstock.runtime.state.pages import EVENT_TIMERS, Entry
-from penstock.runtime.windows.base import MISSING, WindowedOperator
+from penstock.runtime.timers.due_index import DueTimerService
+from penstock.runtime.windows.base import WindowedOperator
 from penstock.runtime.windows.contents import AggregateContents, ReduceContents
 from penstock.runtime.windows.definition import WindowDefinition
-from penstock.runtime.windows.due_index import DueTimerService
 
 
 class TimedOperator(WindowedOperator):

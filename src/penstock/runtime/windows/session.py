@@ -12,7 +12,8 @@ from typing import Any
 from penstock.common.watermark import MIN_WATERMARK
 from penstock.core.window import TimeWindow
 from penstock.core.window.session import SessionWindows
-from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
+from penstock.runtime.operators.operator import OperatorContext, Output
+from penstock.runtime.records.batch import KeySelect, Timestamps, Values
 from penstock.runtime.state.page_chunks import Path
 from penstock.runtime.state.pages import Entry
 from penstock.runtime.windows.contents import ReduceContents

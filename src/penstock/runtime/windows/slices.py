@@ -16,40 +16,9 @@ from bisect import bisect_left
 from operator import itemgetter
 from typing import Any
 
-from penstock.runtime.windows.base import MISSING
+from penstock.runtime.records.isolation import copied
+from penstock.runtime.state.key_slices import MISSING, KeySlices
 from penstock.runtime.windows.contents import Contents
-from penstock.runtime.windows.copies import copied
-
-
-class KeySlices(dict[int, Any]):
-    """The slices of one key by their start. Only these and the count of arrivals are stored."""
-
-    __slots__ = ("arrivals", "head", "head_block", "head_to", "tail", "tail_block", "tail_from", "tail_starts")
-
-    def __init__(self, slices: dict[int, Any] | None = None, arrivals: int = 0) -> None:
-        super().__init__(slices or {})
-        self.arrivals = arrivals
-        self.forget()
-
-    def forget(self) -> None:
-        """Drop what was computed from slices: one of them changed."""
-        self.head_block: int | None = None
-        self.head_to = 0
-        self.head: Any = MISSING
-        self.tail_block: int | None = None
-        self.tail_from = 0
-        self.tail_starts: list[int] = []
-        self.tail: list[Any] = []
-
-    def any_between(self, start: int, end: int) -> bool:
-        """Whether a slice begins in [start, end); nearly always the first one tells."""
-        for at in self:  # noqa: SIM110 - any() with a generator takes several times as long
-            if start <= at < end:
-                return True
-        return False
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return KeySlices, (dict(self), self.arrivals)
 
 
 class SliceGrid:

@@ -10,16 +10,17 @@ from typing import Any
 
 from penstock.common.watermark import MIN_WATERMARK
 from penstock.core.window import TimeWindow
-from penstock.runtime.operator import KeySelect, OperatorContext, Output, Values
+from penstock.runtime.operators.operator import OperatorContext, Output
+from penstock.runtime.records.batch import KeySelect, Values
+from penstock.runtime.records.isolation import copied
+from penstock.runtime.state.key_slices import MISSING, KeySlices
 from penstock.runtime.state.pages import EVENT_TIMERS, Entry
-from penstock.runtime.windows.base import MISSING
 from penstock.runtime.windows.contents import ListContents
-from penstock.runtime.windows.copies import copied
 from penstock.runtime.windows.definition import WindowDefinition
 from penstock.runtime.windows.emission import append_results
 from penstock.runtime.windows.functions import EmitCall
 from penstock.runtime.windows.panes import PaneOperator
-from penstock.runtime.windows.slices import FoldedSlices, KeySlices, NumberedSlices, SliceGrid, Slices
+from penstock.runtime.windows.slices import FoldedSlices, NumberedSlices, SliceGrid, Slices
 
 
 class SlidingWindowOperator(PaneOperator):

@@ -9,14 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.core.window import GlobalWindow
-from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
-from penstock.runtime.windows.base import MISSING, WindowedOperator
+from penstock.runtime.operators.operator import OperatorContext, Output
+from penstock.runtime.records.batch import KeySelect, Timestamps, Values
+from penstock.runtime.state.key_slices import MISSING, KeySlices
+from penstock.runtime.windows.base import WindowedOperator
 from penstock.runtime.windows.contents import fold_elements
 from penstock.runtime.windows.counted import counted_elements
 from penstock.runtime.windows.definition import WindowDefinition
 from penstock.runtime.windows.emission import append_results
 from penstock.runtime.windows.functions import EmitCall
-from penstock.runtime.windows.slices import FoldedSlices, KeySlices, SliceGrid
+from penstock.runtime.windows.slices import FoldedSlices, SliceGrid
 
 _END = GlobalWindow.get().max_timestamp()
 

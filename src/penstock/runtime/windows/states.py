@@ -20,7 +20,7 @@ from penstock.core.state import (
     ValueState,
     ValueStateDescriptor,
 )
-from penstock.runtime.operator import OperatorContext
+from penstock.runtime.operators.operator import OperatorContext
 from penstock.runtime.state.keyed_store import KeyedStateFactory
 from penstock.runtime.windows import ttl_merging
 

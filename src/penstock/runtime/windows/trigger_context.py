@@ -8,9 +8,9 @@ from penstock.common.watermark import MAX_WATERMARK
 from penstock.core.state import StateDescriptor
 from penstock.core.window import Evictor, Trigger, WindowAssigner
 from penstock.metrics import MetricGroup
-from penstock.runtime.operator import OperatorContext
-from penstock.runtime.timer_service import timer_timestamp
-from penstock.runtime.timers import InternalTimerService
+from penstock.runtime.operators.operator import OperatorContext
+from penstock.runtime.timers.internal_timer_service import InternalTimerService
+from penstock.runtime.timers.timer_service import timer_timestamp
 from penstock.runtime.windows.states import WindowStates
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from penstock.common.watermark import MIN_WATERMARK
 from penstock.core.window import TimeWindow
-from penstock.runtime.operator import OperatorContext, Output
+from penstock.runtime.operators.operator import OperatorContext, Output
+from penstock.runtime.state.key_slices import MISSING
 from penstock.runtime.state.page_chunks import Growing, by_namespace
 from penstock.runtime.state.pages import EVENT_TIMERS, Entry
-from penstock.runtime.windows.base import MISSING
 from penstock.runtime.windows.contents import AggregateContents, ReduceContents
 from penstock.runtime.windows.definition import WindowDefinition
 from penstock.runtime.windows.emission import append_results

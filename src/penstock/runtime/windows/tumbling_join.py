@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.core.window import TimeWindow
-from penstock.runtime.operator import Timestamps, Values
+from penstock.runtime.records.batch import Timestamps, Values
 from penstock.runtime.state.page_chunks import Path
 from penstock.runtime.state.pages import EVENT_TIMERS, Entry
 from penstock.runtime.windows.emission import collect_list

@@ -12,10 +12,12 @@ from typing import Any
 from penstock.common.errors import TypeMismatchError, shorten
 from penstock.common.watermark import MAX_WATERMARK, MIN_WATERMARK
 from penstock.core.window import TaggedUnion, TriggerResult, Window
-from penstock.runtime.operator import KeySelect, OperatorContext, Output, Timestamps, Values
-from penstock.runtime.windows.base import MISSING, WindowedOperator
+from penstock.runtime.operators.operator import OperatorContext, Output
+from penstock.runtime.records.batch import KeySelect, Timestamps, Values
+from penstock.runtime.records.isolation import copied
+from penstock.runtime.state.key_slices import MISSING
+from penstock.runtime.windows.base import WindowedOperator
 from penstock.runtime.windows.contents import ReduceContents
-from penstock.runtime.windows.copies import copied
 from penstock.runtime.windows.trigger_context import AssignerContext, WindowTriggerContext
 
 Windows = dict[Any, Any]

@@ -18,9 +18,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from penstock.common.errors import CheckpointError, SavepointError
-from penstock.runtime.checked_file import seal, unseal
-from penstock.runtime.offset import Offset
+from penstock.runtime.plan.offset import Offset
 from penstock.runtime.savepoint.storage import Directory, directory_at
+from penstock.runtime.storage.checked_file import seal, unseal
 
 __all__ = ["CheckpointFiles", "LevelState", "Manifest", "StateFile", "write_state"]
 

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable
 
 from penstock.common.errors import JobExecutionError
-from penstock.runtime.checkpoint_coordinator import Batch
-from penstock.runtime.frames import TaskReport
-from penstock.runtime.source_stage import SourceWork
-from penstock.runtime.stage import decode_all_reports
+from penstock.runtime.checkpoint.checkpoint_coordinator import Batch
+from penstock.runtime.exchange.frames import TaskReport
+from penstock.runtime.source.source_stage import SourceWork
+from penstock.runtime.task.stage import decode_all_reports
 from penstock.spark.continuous.checkpoint_files import CheckpointFiles, Manifest, StateFile
 from penstock.spark.continuous.messages import Closed, Done, DriverLinks, Failed, Message, Start, Step, Stop, Written
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from penstock.runtime.frames import BatchHeader
-from penstock.runtime.source_stage import SourceWork
+from penstock.runtime.exchange.frames import BatchHeader
+from penstock.runtime.source.source_stage import SourceWork
 from penstock.spark.continuous.checkpoint_files import StateFile
 
 __all__ = [

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from penstock.runtime.checkpoint_coordinator import Batch, BatchEngine, CheckpointCoordinator
-from penstock.runtime.offset import Offset
+from penstock.runtime.checkpoint.checkpoint_coordinator import Batch, BatchEngine, CheckpointCoordinator
+from penstock.runtime.plan.offset import Offset
 
 __all__ = ["DEFAULT_INTERVAL_MS", "StepEngine", "Stepper"]
 

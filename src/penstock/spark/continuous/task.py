@@ -11,11 +11,11 @@ import contextlib
 from concurrent.futures import ThreadPoolExecutor
 
 from penstock.common.errors import PenstockError
-from penstock.runtime.job_blob import unpack_job
-from penstock.runtime.snapshots import StageSnapshot
-from penstock.runtime.source_stage import SourceStage
-from penstock.runtime.stage import Row, StageChannel, encode_header
+from penstock.runtime.source.source_stage import SourceStage
 from penstock.runtime.state.pages import MemoryPageStore
+from penstock.runtime.state.snapshots import StageSnapshot
+from penstock.runtime.task.job_blob import unpack_job
+from penstock.runtime.task.stage import Row, StageChannel, encode_header
 from penstock.spark.continuous.changed_pages import ChangedPages
 from penstock.spark.continuous.checkpoint_files import CheckpointFiles, LevelState, write_state
 from penstock.spark.continuous.messages import Closed, Data, Done, Failed, Start, Step, Stop, TaskLinks, Written

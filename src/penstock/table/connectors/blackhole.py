@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from penstock.connectors.sinks import DiscardingSink
 from penstock.core.sink import Sink
-from penstock.datastream.connectors.sinks import DiscardingSink
 from penstock.table.connectors.base import ConnectorFactory, ResolvedTable, TableSink, connector
 
 

@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from penstock.connectors.ranges import RangeEnumerator, RangeSplit, even_splits
+from penstock.connectors.rate_limit import RateLimitedEnumerator, RateLimiterStrategy
 from penstock.core.source import Boundedness, Source, SourceReader, SourceSplit, SplitEnumerator
 from penstock.core.table.arrow import to_column
 from penstock.core.table.type_rules import is_approximate, is_character, is_integer
@@ -30,8 +32,6 @@ from penstock.core.table.types import (
     TimeType,
     VarBinaryType,
 )
-from penstock.datastream.connectors.ranges import RangeEnumerator, RangeSplit, even_splits
-from penstock.datastream.connectors.rate_limit import RateLimitedEnumerator, RateLimiterStrategy
 from penstock.runtime.table.batch import ColumnBatch
 from penstock.table.connectors.base import ConnectorFactory, ResolvedTable, TableSource, connector
 from penstock.table.plan.nodes.base import schema_of

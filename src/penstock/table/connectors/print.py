@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from penstock.connectors.sinks import PrintSink
 from penstock.core.sink import Committer, Sink, SinkWriter, WriterInitContext
 from penstock.core.table.arrow import python_values
-from penstock.datastream.connectors.sinks import PrintSink
 from penstock.runtime.table.text import text_of
 from penstock.table.connectors.base import ConnectorFactory, ResolvedTable, TableSink, connector, is_true
 

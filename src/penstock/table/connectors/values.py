@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.connectors.ranges import RangeEnumerator, RangeSplit
 from penstock.core.source import Source, SourceReader, SourceSplit, SplitEnumerator
-from penstock.datastream.connectors.ranges import RangeEnumerator, RangeSplit
 from penstock.runtime.table.batch import ColumnBatch
 
 _CHUNK = 16_384

@@ -14,8 +14,8 @@ from penstock.graph.transformation import (
     TwoInputTransformation,
     UnionTransformation,
 )
-from penstock.runtime.operator import StreamOperator
-from penstock.runtime.partitioner import GlobalPartitioner
+from penstock.runtime.exchange.partitioner import GlobalPartitioner
+from penstock.runtime.operators.operator import StreamOperator
 from penstock.runtime.table.expressions import EvaluationContext
 from penstock.runtime.table.partitioner import ColumnHashPartitioner
 from penstock.table.plan.exec.registry import translation_of

@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.runtime.operator import OperatorContext, Output
+from penstock.runtime.operators.operator import OperatorContext, Output
+from penstock.runtime.operators.user_errors import user_error
 from penstock.runtime.table.batch import ColumnBatch
 from penstock.runtime.table.expressions import (
     Call,
@@ -25,7 +26,6 @@ from penstock.runtime.table.expressions import (
 )
 from penstock.runtime.table.operator import TableOperator
 from penstock.runtime.table.user_functions import close_functions, open_functions
-from penstock.runtime.user_errors import user_error
 
 
 class Calc(TableOperator):

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.common.watermark import MAX_WATERMARK
-from penstock.runtime.operator import OperatorContext, Output
+from penstock.runtime.operators.operator import OperatorContext, Output
 from penstock.runtime.table.aggregates.base import Aggregate, AggregateInput, AggregateScan
 from penstock.runtime.table.batch import (
     DELETE,

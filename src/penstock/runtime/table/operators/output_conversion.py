@@ -8,7 +8,7 @@ from typing import Any
 from penstock.common.types import Row, RowKind
 from penstock.core.table.arrow import python_values
 from penstock.core.table.types import DataType
-from penstock.runtime.operator import StreamOperator
+from penstock.runtime.operators.operator import StreamOperator
 from penstock.runtime.table.batch import ColumnBatch
 from penstock.runtime.table.operators.watermark_assigner import milliseconds
 

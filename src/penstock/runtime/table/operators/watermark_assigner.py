@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.common.watermark import MAX_WATERMARK, MIN_WATERMARK
-from penstock.runtime.operator import OperatorContext, Output
+from penstock.runtime.operators.operator import OperatorContext, Output
+from penstock.runtime.operators.user_errors import user_error
 from penstock.runtime.table.batch import ColumnBatch
 from penstock.runtime.table.expressions import EvaluationContext, Expr, Rows, column_evaluator
 from penstock.runtime.table.operator import TableOperator
-from penstock.runtime.user_errors import user_error
 
 
 class WatermarkAssignerOperator(TableOperator):

@@ -1,0 +1,198 @@
+"""Kafka by the names of streams: a metadata service says which topics of which cluster a stream is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Self
+
+from penstock.common.errors import InvalidProgramError, UnsupportedFeatureError, shorten
+from penstock.common.serialization import DeserializationSchema
+from penstock.connectors.kafka import (
+    KafkaOffsetsInitializer,
+    KafkaRecordDeserializationSchema,
+    KafkaSource,
+    KafkaSourceBuilder,
+)
+
+__all__ = [
+    "DynamicKafkaSource",
+    "DynamicKafkaSourceBuilder",
+    "KafkaMetadataService",
+    "KafkaRecordDeserializationSchema",
+    "KafkaStreamSetSubscriber",
+    "KafkaStreamSubscriber",
+    "SingleClusterTopicMetadataService",
+    "StreamPatternSubscriber",
+]
+
+
+class KafkaMetadataService:
+    """Knows where streams are. There is one kind: :class:`SingleClusterTopicMetadataService`."""
+
+
+class SingleClusterTopicMetadataService(KafkaMetadataService):
+    """Every stream is the topic of the same name in one cluster.
+
+    :param properties: of the cluster: ``bootstrap.servers``, and whatever else a connection to it needs
+    :param starting_offsets_initializer: where to begin in this cluster; wins over the source
+    :param stopping_offsets_initializer: where to stop in this cluster; wins over the source
+    """
+
+    def __init__(
+        self,
+        kafka_cluster_id: str,
+        properties: Mapping[str, str],
+        starting_offsets_initializer: KafkaOffsetsInitializer | None = None,
+        stopping_offsets_initializer: KafkaOffsetsInitializer | None = None,
+    ) -> None:
+        if "bootstrap.servers" not in properties:
+            raise InvalidProgramError(f"the properties of the cluster {kafka_cluster_id!r} need bootstrap.servers")
+        self.kafka_cluster_id = kafka_cluster_id
+        self.properties = dict(properties)
+        self.starting_offsets_initializer = starting_offsets_initializer
+        self.stopping_offsets_initializer = stopping_offsets_initializer
+
+
+class KafkaStreamSubscriber:
+    """Says which streams are read."""
+
+    def subscribe(self, builder: KafkaSourceBuilder) -> None:
+        """Have the source read them."""
+        raise UnsupportedFeatureError(
+            f"{type(self).__name__} is no subscriber: use KafkaStreamSetSubscriber or StreamPatternSubscriber"
+        )
+
+
+class KafkaStreamSetSubscriber(KafkaStreamSubscriber):
+    """Streams by their ids."""
+
+    def __init__(self, stream_ids: Iterable[str]) -> None:
+        if isinstance(stream_ids, str):
+            raise InvalidProgramError(f"the ids of streams are a set, got the string {stream_ids!r}")
+        self.stream_ids = sorted(set(stream_ids))
+
+    def subscribe(self, builder: KafkaSourceBuilder) -> None:
+        builder.set_topics(*self.stream_ids)
+
+
+class StreamPatternSubscriber(KafkaStreamSubscriber):
+    """Streams whose whole id matches a regular expression, those created later included."""
+
+    def __init__(self, stream_pattern: str) -> None:
+        self.stream_pattern = stream_pattern
+
+    def subscribe(self, builder: KafkaSourceBuilder) -> None:
+        builder.set_topic_pattern(self.stream_pattern)
+
+
+class DynamicKafkaSource(KafkaSource):
+    """Reads streams of Kafka; topics and partitions that are added while the job runs are found.
+
+    >>> from penstock.common import SimpleStringSchema
+    >>> service = SingleClusterTopicMetadataService("main", {"bootstrap.servers": "localhost:9092"})
+    >>> builder = DynamicKafkaSource.builder().set_stream_ids({"readings"}).set_kafka_metadata_service(service)
+    >>> source = builder.set_value_only_deserializer(SimpleStringSchema()).build()
+    >>> source.is_bounded
+    False
+    """
+
+    @staticmethod
+    def builder() -> DynamicKafkaSourceBuilder:  # type: ignore[override]
+        """Says what to read."""
+        return DynamicKafkaSourceBuilder()
+
+
+class DynamicKafkaSourceBuilder:
+    """Says what a :class:`DynamicKafkaSource` reads."""
+
+    def __init__(self) -> None:
+        self._builder = KafkaSourceBuilder()
+        self._service: SingleClusterTopicMetadataService | None = None
+        self._subscriber: KafkaStreamSubscriber | None = None
+        self._properties: dict[str, str] = {}
+
+    def build(self) -> DynamicKafkaSource:
+        """The source, or an error that says what is missing."""
+        if self._service is None:
+            raise InvalidProgramError("a dynamic Kafka source needs set_kafka_metadata_service()")
+        if self._subscriber is None:
+            raise InvalidProgramError(
+                "a dynamic Kafka source needs set_stream_ids(), set_stream_pattern() or set_kafka_stream_subscriber()"
+            )
+        self._builder.set_properties({**self._properties, **self._service.properties})  # the cluster's own win
+        self._subscriber.subscribe(self._builder)
+        start, stop = self._service.starting_offsets_initializer, self._service.stopping_offsets_initializer
+        if start is not None:  # the cluster's own win over the source's, as in Flink
+            self._builder.set_starting_offsets(start)
+        if stop is not None:
+            self._builder.set_bounded(stop)
+        plain = self._builder.build()
+        source = DynamicKafkaSource.__new__(DynamicKafkaSource)
+        source.__dict__.update(plain.__dict__)
+        return source
+
+    def set_kafka_metadata_service(self, kafka_metadata_service: KafkaMetadataService) -> Self:
+        """Who knows where the streams are."""
+        if not isinstance(kafka_metadata_service, SingleClusterTopicMetadataService):
+            raise UnsupportedFeatureError(
+                f"{shorten(kafka_metadata_service)} is not supported as a metadata service: use "
+                "SingleClusterTopicMetadataService; for streams in several clusters, union a source for each"
+            )
+        self._service = kafka_metadata_service
+        return self
+
+    def set_stream_ids(self, stream_ids: Iterable[str]) -> Self:
+        """Streams by their ids."""
+        return self.set_kafka_stream_subscriber(KafkaStreamSetSubscriber(stream_ids))
+
+    def set_stream_pattern(self, stream_pattern: str) -> Self:
+        """Streams whose whole id matches."""
+        return self.set_kafka_stream_subscriber(StreamPatternSubscriber(stream_pattern))
+
+    def set_kafka_stream_subscriber(self, kafka_stream_subscriber: KafkaStreamSubscriber) -> Self:
+        """Who says which streams are read."""
+        if not isinstance(kafka_stream_subscriber, KafkaStreamSubscriber):
+            raise InvalidProgramError(f"a KafkaStreamSubscriber is needed, got {shorten(kafka_stream_subscriber)}")
+        if self._subscriber is not None:
+            raise InvalidProgramError("a dynamic Kafka source takes one of ids, pattern and subscriber, and once")
+        self._subscriber = kafka_stream_subscriber
+        return self
+
+    def set_starting_offsets(self, starting_offsets_initializer: KafkaOffsetsInitializer) -> Self:
+        """Where a job without a checkpoint begins; with the earliest record unless told."""
+        self._builder.set_starting_offsets(starting_offsets_initializer)
+        return self
+
+    def set_bounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> Self:
+        """Stop there: the source is a bounded one."""
+        self._builder.set_bounded(stopping_offsets_initializer)
+        return self
+
+    def set_value_only_deserializer(self, deserialization_schema: DeserializationSchema) -> Self:
+        """Records are values, by a schema."""
+        self._builder.set_value_only_deserializer(deserialization_schema)
+        return self
+
+    def set_deserializer(self, record_deserializer: KafkaRecordDeserializationSchema) -> Self:
+        """Records are made of key, value, headers, timestamp and offset."""
+        self._builder.set_deserializer(record_deserializer)
+        return self
+
+    def set_group_id(self, group_id: str) -> Self:
+        """The consumer group that offsets are committed to."""
+        return self.set_property("group.id", group_id)
+
+    def set_client_id_prefix(self, prefix: str) -> Self:
+        """How the source calls itself in the brokers' logs."""
+        return self.set_property("client.id", prefix)
+
+    def set_property(self, key: str, value: str) -> Self:
+        """A property of the client for every cluster."""
+        self._properties[key] = str(value)
+        return self
+
+    def set_properties(self, properties: Mapping[str, str]) -> Self:
+        """Several properties."""
+        for key, value in properties.items():
+            self.set_property(key, value)
+        return self

@@ -1,0 +1,123 @@
+"""What a file source remembers of the files it has taken: durable, beside the checkpoint, so that the checkpoint itself
+need not name every file ever read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from penstock.runtime.storage.checked_file import checkpoint_writes, make_directory
+
+_LISTED = ""  # no path
+_COMPACT_AFTER = 10_000  # lines that say nothing any more
+
+
+@dataclass(slots=True)
+class TakenFile:
+    """A file whose splits were handed out, as it was then."""
+
+    modified: int
+    length: int
+    done: set[str] = field(default_factory=set)  # ids of finished splits
+
+
+class FileLog:
+    """Files taken and splits finished; lines of JSON, written before anybody relies on them.
+
+    >>> log = FileLog(None)
+    >>> log.take("/in/a", 1, 100)
+    >>> log.finish({"/in/a": ["a split"]})
+    >>> log.files["/in/a"].done
+    {'a split'}
+    """
+
+    def __init__(self, directory: str | None) -> None:
+        self.files: dict[str, TakenFile] = {}
+        self.durable = directory is not None
+        self.listed = False
+        self._path = None if directory is None else Path(directory) / "files.log"
+        self._lines = 0
+        if self._path is not None:
+            make_directory(self._path.parent)
+            if self._path.exists():
+                self._load(self._path.read_bytes())
+
+    def _load(self, data: bytes) -> None:
+        good = 0
+        for line in data.splitlines(keepends=True):
+            try:
+                path, *rest = json.loads(line)
+            except ValueError:
+                break
+            if not line.endswith(b"\n"):
+                break
+            good += len(line)
+            self._lines += 1
+            if path == _LISTED:
+                self.listed = True
+            elif rest == []:
+                self.files.pop(path, None)
+            elif isinstance(rest[0], str):
+                self.files[path].done.update(rest)
+            else:
+                self.files[path] = TakenFile(*rest)
+        if good < len(
+            data
+        ):  # a crash cut the last line short: nobody has relied on it, and the next one needs its place
+            assert self._path is not None
+            os.truncate(self._path, good)
+
+    def all_listed(self) -> None:
+        """All files there were when the job was started are taken: those that come later do not concern it."""
+        self.listed = True
+        self._append([[_LISTED]])
+
+    def take(self, path: str, modified: int, length: int) -> None:
+        """A file's splits are about to be handed out."""
+        self.files[path] = TakenFile(modified, length)
+        self._append([[path, modified, length]])
+
+    def finish(self, splits: dict[str, list[str]]) -> None:
+        """Splits were read to their end."""
+        for path, split_ids in splits.items():
+            self.files[path].done.update(split_ids)
+        self._append([path, *split_ids] for path, split_ids in splits.items())
+
+    def drop(self, paths: list[str]) -> None:
+        """Files that are gone."""
+        for path in paths:
+            del self.files[path]
+        self._append([path] for path in paths)
+        live = len(self.files) + sum(1 for file in self.files.values() if file.done)
+        if self._path is not None and self._lines > live + _COMPACT_AFTER:
+            self._compact()
+
+    def _append(self, entries: Iterable[list[object]]) -> None:
+        lines = [json.dumps(entry) + "\n" for entry in entries]
+        if self._path is None or not lines:
+            return
+        self._lines += len(lines)
+        with checkpoint_writes(self._path.parent), self._path.open("a", encoding="utf-8") as file:
+            file.writelines(lines)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _compact(self) -> None:
+        assert self._path is not None
+        entries: list[list[object]] = [[_LISTED]] if self.listed else []
+        for path, file in self.files.items():
+            entries.append([path, file.modified, file.length])
+            if file.done:
+                entries.append([path, *sorted(file.done)])
+        temporary = self._path.with_suffix(".tmp")
+        with checkpoint_writes(self._path.parent):
+            with temporary.open("w", encoding="utf-8") as out:
+                out.writelines(json.dumps(entry) + "\n" for entry in entries)
+                out.flush()
+                os.fsync(out.fileno())
+            temporary.replace(self._path)
+        self._lines = len(entries)

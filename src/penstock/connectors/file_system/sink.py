@@ -1,0 +1,174 @@
+"""FileSink: records into files, exactly once."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, TypeVar
+
+from penstock.common.errors import InvalidProgramError, shorten
+from penstock.common.serialization import BulkWriterFactory, Encoder
+from penstock.connectors.file_system.local_path import local_path
+from penstock.connectors.file_system.sink_committer import FileSinkCommitter
+from penstock.connectors.file_system.sink_options import (
+    BucketAssigner,
+    FileCompactor,
+    FileCompactStrategy,
+    OnCheckpointRollingPolicy,
+    OutputFileConfig,
+    RollingPolicy,
+)
+from penstock.connectors.file_system.sink_writer import FileSinkOptions, FileSinkWriter
+from penstock.core.sink import Committer, Sink, SinkWriter, WriterInitContext
+
+__all__ = ["FileSink", "StreamingFileSink"]
+
+
+class FileSink(Sink):
+    """Writes records into files of buckets, which are subdirectories: by the hour unless told otherwise.
+
+    A file is visible when it is complete and the checkpoint is, with every record in it once. Row formats go on with
+    a file over many checkpoints, until the rolling policy says that it is complete; bulk formats complete a file with
+    each checkpoint, and small files can be compacted.
+
+    >>> sink = FileSink.for_row_format("/tmp/out", Encoder.simple_string_encoder()).build()
+    """
+
+    stateful = True
+
+    def __init__(
+        self,
+        options: FileSinkOptions,
+        strategy: FileCompactStrategy | None = None,
+        compactor: FileCompactor | None = None,
+    ) -> None:
+        self._options = options
+        self._strategy = strategy
+        self._compactor = compactor
+
+    @staticmethod
+    def for_row_format(base_path: str | os.PathLike[str], encoder: Encoder) -> FileSink.RowFormatBuilder:
+        """Records one after the other, such as lines."""
+        if not isinstance(encoder, Encoder):
+            raise InvalidProgramError(f"a row format is an Encoder, got {shorten(encoder)}")
+        return FileSink.RowFormatBuilder(FileSinkSettings(local_path(base_path), encoder=encoder))
+
+    @staticmethod
+    def for_bulk_format(
+        base_path: str | os.PathLike[str], writer_factory: BulkWriterFactory
+    ) -> FileSink.BulkFormatBuilder:
+        """Formats that are complete only at the end of a file, such as Parquet."""
+        if not isinstance(writer_factory, BulkWriterFactory):
+            raise InvalidProgramError(f"a bulk format is a BulkWriterFactory, got {shorten(writer_factory)}")
+        settings = FileSinkSettings(local_path(base_path), bulk=writer_factory, policy=OnCheckpointRollingPolicy())
+        return FileSink.BulkFormatBuilder(settings)
+
+    def create_writer(self, context: WriterInitContext) -> SinkWriter:
+        return FileSinkWriter(self._options, context, None)
+
+    def restore_writer(self, context: WriterInitContext, state: list[Any]) -> SinkWriter:
+        return FileSinkWriter(self._options, context, state)
+
+    def create_committer(self) -> Committer:
+        return FileSinkCommitter(
+            self._options.base_path, self._options.names.part_prefix, self._strategy, self._compactor
+        )
+
+    def get_transformer(self) -> None:
+        """PyFlink's way to compaction; here the committer does it."""
+        return
+
+    class BaseBuilder:
+        """Collects the settings."""
+
+        def __init__(self, settings: FileSinkSettings) -> None:
+            self._settings = settings
+
+        def with_bucket_check_interval(self, interval: int) -> Self:
+            """How often to look for files whose time is over, in milliseconds; at once when it is, unless told."""
+            if interval <= 0:
+                raise InvalidProgramError(f"the interval must be positive, got {interval}")
+            self._settings = replace(self._settings, check_interval=interval)
+            return self
+
+        def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> Self:
+            """Which subdirectory a record belongs to."""
+            if not isinstance(bucket_assigner, BucketAssigner):
+                raise InvalidProgramError(f"expected a BucketAssigner, got {shorten(bucket_assigner)}")
+            self._settings = replace(self._settings, assigner=bucket_assigner)
+            return self
+
+        def with_output_file_config(self, output_file_config: OutputFileConfig) -> Self:
+            """How files are named."""
+            self._settings = replace(self._settings, names=output_file_config)
+            return self
+
+        def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
+            """When a file is complete."""
+            if not isinstance(rolling_policy, RollingPolicy):
+                raise InvalidProgramError(f"expected a RollingPolicy, got {shorten(rolling_policy)}")
+            if self._settings.bulk is not None and not isinstance(rolling_policy, OnCheckpointRollingPolicy):
+                raise InvalidProgramError(
+                    "a bulk format completes its files with every checkpoint: it takes no other rolling policy than "
+                    "RollingPolicy.on_checkpoint_rolling_policy(); use enable_compact() for larger files"
+                )
+            self._settings = replace(self._settings, policy=rolling_policy)
+            return self
+
+        def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> Self:
+            """Make large files of small ones; small ones stay hidden until then."""
+            self._settings = replace(self._settings, strategy=strategy, compactor=compactor)
+            return self
+
+        def disable_compact(self) -> Self:
+            """Show files as they are written."""
+            self._settings = replace(self._settings, strategy=None, compactor=None)
+            return self
+
+        def build(self) -> FileSink:
+            settings = self._settings
+            options = FileSinkOptions(
+                settings.base_path,
+                settings.encoder,
+                settings.bulk,
+                settings.assigner,
+                settings.policy,
+                settings.names,
+                compacted=settings.strategy is not None,
+                check_interval=settings.check_interval,
+            )
+            return FileSink(options, settings.strategy, settings.compactor)
+
+    class RowFormatBuilder(BaseBuilder):
+        """For formats of records one after the other."""
+
+    class BulkFormatBuilder(BaseBuilder):
+        """For formats that are complete only at the end of a file."""
+
+
+@dataclass(frozen=True)
+class FileSinkSettings:
+    """What a builder has collected."""
+
+    base_path: str
+    encoder: Encoder | None = None
+    bulk: BulkWriterFactory | None = None
+    assigner: BucketAssigner = field(default_factory=BucketAssigner.date_time_bucket_assigner)
+    policy: RollingPolicy = field(default_factory=RollingPolicy.default_rolling_policy)
+    names: OutputFileConfig = field(default_factory=OutputFileConfig)
+    strategy: FileCompactStrategy | None = None
+    compactor: FileCompactor | None = None
+    check_interval: int = 1
+
+
+Builder = TypeVar("Builder", bound=FileSink.BaseBuilder)
+
+
+class StreamingFileSink(FileSink):
+    """The older name of FileSink; a job takes it with ``add_sink``."""
+
+    class DefaultRowFormatBuilder(FileSink.RowFormatBuilder):
+        """For formats of records one after the other."""
+
+    class DefaultBulkFormatBuilder(FileSink.BulkFormatBuilder):
+        """For formats that are complete only at the end of a file."""

@@ -1,0 +1,384 @@
+"""JdbcSink: rows into a database, at least once, by upsert, or exactly once.
+
+Exactly once works with any transactional database: the rows a subtask writes in a checkpoint, and a note that it has
+written them, are one transaction. A batch that runs again finds the note and writes nothing. The note has the epoch of
+the driver: once a driver has written one, tasks of a driver before it, which may still be running, write nothing more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.common.errors import FencedError, InvalidProgramError, shorten
+from penstock.common.typeinfo import RowTypeInfo, TypeInformation
+from penstock.connectors.dbapi import Connect, Database, open_database, to_paramstyle
+from penstock.core.sink import DeliveryGuarantee, Sink, SinkWriter, WriterInitContext
+
+__all__ = ["JdbcConnectionOptions", "JdbcExecutionOptions", "JdbcSink"]
+
+_NOTES = "penstock_checkpoints"
+
+
+@dataclass(frozen=True)
+class JdbcConnectionOptions:
+    """Where the database is."""
+
+    url: str = ""
+    driver_name: str = ""
+    user_name: str | None = None
+    password: str | None = None
+    connect: Connect | None = None
+
+    def get_db_url(self) -> str:
+        return self.url
+
+    def get_driver_name(self) -> str:
+        return self.driver_name
+
+    def get_user_name(self) -> str | None:
+        return self.user_name
+
+    def get_password(self) -> str | None:
+        return self.password
+
+    def __repr__(self) -> str:
+        return f"JdbcConnectionOptions({self.url!r})"  # nobody's password in a log
+
+    class JdbcConnectionOptionsBuilder:
+        """Collects the settings."""
+
+        def __init__(self) -> None:
+            self._options = JdbcConnectionOptions()
+
+        def with_url(self, url: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """``jdbc:postgresql://host:port/database`` or ``jdbc:sqlite:/path``."""
+            self._options = replace(self._options, url=url)
+            return self
+
+        def with_driver_name(self, driver_name: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """Accepted for compatibility: there are no Java drivers here."""
+            self._options = replace(self._options, driver_name=driver_name)
+            return self
+
+        def with_user_name(self, user_name: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            self._options = replace(self._options, user_name=user_name)
+            return self
+
+        def with_password(self, password: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            self._options = replace(self._options, password=password)
+            return self
+
+        def with_connection_provider(self, connect: Connect) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """A function that returns a new connection of any DB-API driver; it runs in the tasks."""
+            self._options = replace(self._options, connect=connect)
+            return self
+
+        def build(self) -> JdbcConnectionOptions:
+            if not self._options.url and self._options.connect is None:
+                raise InvalidProgramError("a database needs with_url() or with_connection_provider()")
+            return self._options
+
+
+@dataclass(frozen=True)
+class JdbcExecutionOptions:
+    """How rows are grouped, and how often writing them is tried again."""
+
+    batch_interval_ms: int = 0
+    batch_size: int = 5_000
+    max_retries: int = 3
+
+    def get_batch_interval_ms(self) -> int:
+        return self.batch_interval_ms
+
+    def get_batch_size(self) -> int:
+        return self.batch_size
+
+    def get_max_retries(self) -> int:
+        return self.max_retries
+
+    @staticmethod
+    def defaults() -> JdbcExecutionOptions:
+        return JdbcExecutionOptions()
+
+    @staticmethod
+    def builder() -> JdbcExecutionOptions.Builder:
+        return JdbcExecutionOptions.Builder()
+
+    class Builder:
+        """Collects the settings."""
+
+        def __init__(self) -> None:
+            self._options = JdbcExecutionOptions()
+
+        def with_batch_interval_ms(self, batch_interval_ms: int) -> JdbcExecutionOptions.Builder:
+            """Write rows that have waited so long, 0 for no limit; all of them at the end of a micro-batch in any case.
+
+            An exactly-once sink writes once for each micro-batch.
+            """
+            self._options = replace(self._options, batch_interval_ms=_at_least(0, batch_interval_ms, "batch interval"))
+            return self
+
+        def with_batch_size(self, size: int) -> JdbcExecutionOptions.Builder:
+            """Rows of one round trip."""
+            self._options = replace(self._options, batch_size=_at_least(1, size, "batch size"))
+            return self
+
+        def with_max_retries(self, max_retries: int) -> JdbcExecutionOptions.Builder:
+            """How often rows are written again on a new connection before the job fails."""
+            self._options = replace(self._options, max_retries=_at_least(0, max_retries, "number of retries"))
+            return self
+
+        def build(self) -> JdbcExecutionOptions:
+            return self._options
+
+
+def _at_least(least: int, value: int, what: str) -> int:
+    if value < least:
+        raise InvalidProgramError(f"the {what} must be at least {least}, got {value}")
+    return value
+
+
+class JdbcSink(Sink):
+    """Executes a statement for every record, which is a row of the given type: a field for each question mark.
+
+    >>> from penstock.common import Types
+    >>> connection = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url("jdbc:sqlite:/tmp/t.db").build()
+    >>> kind = Types.ROW_NAMED(["sensor", "temp"], [Types.STRING(), Types.DOUBLE()])
+    >>> sink = JdbcSink.upsert_sink("temperatures", kind, ["sensor"], connection)
+    >>> print(sink.sql)
+    INSERT INTO temperatures (sensor, temp) VALUES (?, ?) ON CONFLICT (sensor) DO UPDATE SET temp = excluded.temp
+    """
+
+    def __init__(
+        self,
+        sql: str,
+        type_info: TypeInformation,
+        connection: JdbcConnectionOptions,
+        execution: JdbcExecutionOptions | None = None,
+        guarantee: DeliveryGuarantee = DeliveryGuarantee.AT_LEAST_ONCE,
+    ) -> None:
+        if not isinstance(type_info, RowTypeInfo):
+            raise InvalidProgramError(f"a JDBC sink takes rows: expected Types.ROW(...), got {shorten(type_info)}")
+        self.sql = sql
+        self._row_type = type_info
+        self._connection = connection
+        self._execution = execution or JdbcExecutionOptions.defaults()
+        self._guarantee = guarantee
+
+    @staticmethod
+    def sink(
+        sql: str,
+        type_info: TypeInformation,
+        jdbc_connection_options: JdbcConnectionOptions,
+        jdbc_execution_options: JdbcExecutionOptions | None = None,
+    ) -> JdbcSink:
+        """At least once: after a failure rows can be written again. Exactly once if the statement is an upsert."""
+        return JdbcSink(sql, type_info, jdbc_connection_options, jdbc_execution_options)
+
+    @staticmethod
+    def exactly_once_sink(
+        sql: str,
+        type_info: TypeInformation,
+        jdbc_connection_options: JdbcConnectionOptions,
+        jdbc_execution_options: JdbcExecutionOptions | None = None,
+    ) -> JdbcSink:
+        """Exactly once, for any statement. Keeps a table ``penstock_checkpoints`` in the same database."""
+        return JdbcSink(sql, type_info, jdbc_connection_options, jdbc_execution_options, DeliveryGuarantee.EXACTLY_ONCE)
+
+    @staticmethod
+    def upsert_sink(
+        table: str,
+        type_info: TypeInformation,
+        key_fields: Sequence[str],
+        jdbc_connection_options: JdbcConnectionOptions,
+        jdbc_execution_options: JdbcExecutionOptions | None = None,
+    ) -> JdbcSink:
+        """The last row of each key stays: a table with a unique key, PostgreSQL or SQLite."""
+        if not isinstance(type_info, RowTypeInfo):
+            raise InvalidProgramError(f"an upsert needs named fields: Types.ROW_NAMED(...), got {shorten(type_info)}")
+        names = type_info.get_field_names()
+        unknown = [name for name in key_fields if name not in names]
+        if unknown or not key_fields:
+            raise InvalidProgramError(f"the key fields must be some of {', '.join(names)}, got {list(key_fields)}")
+        others = [name for name in names if name not in key_fields]
+        action = "UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name in others) if others else "NOTHING"
+        sql = (
+            f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))}) "  # noqa: S608 - the user's own names
+            f"ON CONFLICT ({', '.join(key_fields)}) DO {action}"
+        )
+        return JdbcSink(sql, type_info, jdbc_connection_options, jdbc_execution_options)
+
+    def create_writer(self, context: WriterInitContext) -> SinkWriter:
+        options = self._connection
+        database = open_database(options.url, options.user_name, options.password, options.connect)
+        if self._guarantee is DeliveryGuarantee.EXACTLY_ONCE:
+            return _ExactlyOnceWriter(self, database, context)
+        return _JdbcWriter(self, database)
+
+
+class _JdbcWriter(SinkWriter):
+    """Rows in groups, each a transaction."""
+
+    def __init__(self, sink: JdbcSink, database: Database) -> None:
+        self._database = database
+        self._sql = to_paramstyle(sink.sql, database.paramstyle)
+        self._fields = sink._row_type._fields
+        self._row_type = sink._row_type
+        self._size = sink._execution.batch_size
+        self._retries = sink._execution.max_retries
+        self._interval = sink._execution.batch_interval_ms / 1000
+        self._rows: list[Sequence[Any]] = []
+        self._since = 0.0
+        self._connected: Any = None
+
+    def write_batch(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
+        if not self._rows:
+            self._since = time.monotonic()
+        for value in values:
+            fields = self._fields(value)
+            if fields is None:
+                raise InvalidProgramError(str(self._row_type.validate(value)))
+            self._rows.append(fields)
+        self._rows_added()
+
+    def _rows_added(self) -> None:
+        overdue = self._interval > 0 and time.monotonic() - self._since >= self._interval
+        if overdue or len(self._rows) >= self._size:
+            self._write_out()
+
+    def flush(self, end_of_input: bool) -> None:
+        if self._rows:
+            self._write_out()
+
+    def _write_out(self) -> None:
+        rows, self._rows = self._rows, []
+        self._with_retries(lambda connection: self._execute(connection, rows))
+
+    def _execute(self, connection: Any, rows: list[Sequence[Any]]) -> None:
+        cursor = connection.cursor()
+        for low in range(0, len(rows), self._size):
+            cursor.executemany(self._sql, [tuple(row) for row in rows[low : low + self._size]])
+        connection.commit()
+
+    def _with_retries(self, work: Any) -> None:
+        """Do something in a transaction; on a new connection if the old one was lost."""
+        failures = 0
+        while True:
+            try:
+                if self._connected is None:
+                    self._connected = self._database.connect()
+                work(self._connected)
+            except self._database.errors:
+                self._disconnect()
+                failures += 1
+                if failures > self._retries:
+                    raise
+                time.sleep(min(0.1 * 2**failures, 5.0))
+            except BaseException:
+                self._disconnect()
+                raise
+            else:
+                return
+
+    def _disconnect(self) -> None:
+        connection, self._connected = self._connected, None
+        if connection is not None:
+            with suppress(Exception):  # it is gone either way
+                connection.close()
+
+    def close(self) -> None:
+        self._disconnect()
+
+    def __del__(self) -> None:
+        self._disconnect()
+
+
+class _ExactlyOnceWriter(_JdbcWriter):
+    """All rows of a checkpoint and the note of it in one transaction."""
+
+    def __init__(self, sink: JdbcSink, database: Database, context: WriterInitContext) -> None:
+        super().__init__(sink, database)
+        self._who = (context.job_id, context.sink_id, context.subtask_id)
+        self._epoch = context.epoch
+        self._checkpoint_id = context.checkpoint_id
+        self._prepared = False
+
+    def begin(self, checkpoint_id: int) -> None:
+        self._checkpoint_id = checkpoint_id
+
+    def _rows_added(self) -> None:
+        """They wait for the end of the batch."""
+
+    def _execute(self, connection: Any, rows: list[Sequence[Any]]) -> None:
+        if not self._prepared:
+            self._prepare(connection)
+        cursor = connection.cursor()
+        # The row is locked first: of two attempts at the same batch, the second one waits here and then finds the note.
+        cursor.execute(
+            self._statement(
+                f"UPDATE {_NOTES} SET checkpoint_id = ?, epoch = ? "  # noqa: S608 - a constant
+                "WHERE job_id = ? AND sink_id = ? AND subtask = ? AND checkpoint_id < ? AND epoch <= ?"
+            ),
+            (self._checkpoint_id, self._epoch, *self._who, self._checkpoint_id, self._epoch),
+        )
+        if cursor.rowcount == 0:
+            connection.rollback()
+            self._check_epoch(connection)
+            return
+        super()._execute(connection, rows)
+
+    def _check_epoch(self, connection: Any) -> None:
+        cursor = connection.cursor()
+        cursor.execute(
+            self._statement(f"SELECT epoch FROM {_NOTES} WHERE job_id = ? AND sink_id = ? AND subtask = ?"),  # noqa: S608 - same
+            self._who,
+        )
+        (epoch,) = cursor.fetchone()
+        connection.rollback()
+        if epoch > self._epoch:
+            raise FencedError(
+                f"another driver has taken over the job: the table {_NOTES} has epoch {epoch}, and this task's driver "
+                f"{self._epoch}. Nothing was written"
+            )
+
+    def _prepare(self, connection: Any) -> None:
+        self._change_schema(
+            connection,
+            f"CREATE TABLE IF NOT EXISTS {_NOTES} (job_id VARCHAR(64), sink_id VARCHAR(64), subtask INTEGER, "
+            "checkpoint_id BIGINT, epoch BIGINT DEFAULT 0 NOT NULL, PRIMARY KEY (job_id, sink_id, subtask))",
+        )
+        if not self._has_epochs(connection):  # of a version that had none
+            self._change_schema(connection, f"ALTER TABLE {_NOTES} ADD COLUMN epoch BIGINT DEFAULT 0 NOT NULL")
+        cursor = connection.cursor()
+        cursor.execute(
+            self._statement(
+                f"INSERT INTO {_NOTES} (job_id, sink_id, subtask, checkpoint_id) "  # noqa: S608 - same
+                "VALUES (?, ?, ?, 0) ON CONFLICT DO NOTHING"
+            ),
+            self._who,
+        )
+        connection.commit()
+        self._prepared = True
+
+    def _has_epochs(self, connection: Any) -> bool:
+        try:
+            connection.cursor().execute(f"SELECT epoch FROM {_NOTES} WHERE 1 = 0")  # noqa: S608 - same
+        except Exception:  # which one depends on the database
+            return False
+        finally:
+            connection.rollback()
+        return True
+
+    def _change_schema(self, connection: Any, statement: str) -> None:
+        try:
+            connection.cursor().execute(statement)
+            connection.commit()
+        except Exception:
+            connection.rollback()  # another subtask was doing the same at the same time
+
+    def _statement(self, sql: str) -> str:
+        return to_paramstyle(sql, self._database.paramstyle)

@@ -1,0 +1,274 @@
+"""Exactly once: all records of a checkpoint, of all tasks, in one Kafka transaction, written by the driver.
+
+Flink's tasks write into transactions of their own, which stay open until the checkpoint is complete and are then
+committed by whoever is alive, under the producer's id and epoch. confluent-kafka cannot take over another producer's
+transaction, and a transaction that outlives its producer is lost when it times out. Here a checkpoint is a
+micro-batch, and its end is known at once, so there is a simpler way without these limits:
+
+* Tasks serialize records and return them with their report; they do not talk to Kafka.
+* When all tasks of the micro-batch have succeeded, the driver writes everything in **one** transaction, together with
+  the number of the checkpoint, as the offset of a consumer group made for this purpose
+  (``send_offsets_to_transaction``). Kafka makes records and number visible in the same instant.
+* A checkpoint whose number is already there is not written again.
+
+After a crash at any moment, the next driver first takes over the transactional id. That ends the transaction of its
+predecessor, one way or the other, and fences it off if it should still be alive. Then it reads the number: if the
+crash came between the commit to Kafka and Spark's own, the replayed batch is recognised and skipped.
+
+A driver that was replaced without being dead can take over the id again before it notices. So the epoch of the driver
+stands beside the number, too: whoever finds a higher one than its own writes nothing. The driver it has disturbed knows
+by its lease that it is the right one, and takes the id over once more.
+
+Numbers count within one line of checkpoints and belong to one sink, so the group is named after both: a job that starts
+anew in an empty checkpoint directory is not taken for the one before. It is not named after the transactional id, which
+the user may change while the job is down. The id that wrote a number stands beside it, so that a job with another id
+can first take over the one before.
+
+What follows from this: readers see all tasks' output of a checkpoint or nothing; a job may be down for longer than any
+transaction timeout; the number of tasks may change. The price: output passes through the driver. One producer writes
+about a million small records a second, and a micro-batch's output has to fit into the driver's memory
+(``penstock.batch.max-records`` bounds it).
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.common.errors import FencedError
+from penstock.connectors.kafka.client import (
+    LOG,
+    KafkaError,
+    confluent_kafka,
+    connection_settings,
+    new_consumer,
+    reason,
+)
+from penstock.connectors.kafka.producer import RecordProducer
+from penstock.connectors.kafka.serialization import RecordChunk
+from penstock.core.sink import Committer
+from penstock.runtime.records.stored_classes import load_stored
+
+_ATTEMPTS = 3
+_ANSWER_SECONDS = 60.0
+_RETRY_SECONDS = 0.1
+_TOPIC_SECONDS = 2.0
+_MARKER_PARTITION = 0
+_INTERNAL = ("__consumer_offsets", "__transaction_state")
+
+
+@dataclass(slots=True)
+class KafkaCommittable:
+    """What one task wrote in a micro-batch.
+
+    >>> KafkaCommittable.of("job-sink", [RecordChunk("t", [b"a", None]), RecordChunk("t", [])]).chunks
+    [RecordChunk(topics='t', values=[b'a', None], keys=None, timestamps=None, partitions=None, headers=None)]
+
+    :param line: the sink and its line of checkpoints
+    """
+
+    line: str
+    data: bytes
+
+    @classmethod
+    def of(cls, line: str, chunks: list[RecordChunk]) -> KafkaCommittable:
+        """Pack chunks."""
+        packed = io.BytesIO()
+        pickler = pickle.Pickler(packed, 5)
+        pickler.fast = True  # no record refers to another, and looking for it would take two thirds of the time
+        pickler.dump([chunk for chunk in chunks if chunk.values])
+        return cls(line, packed.getvalue())
+
+    @property
+    def chunks(self) -> list[RecordChunk]:
+        """The chunks, unpacked."""
+        chunks: list[RecordChunk] = load_stored(self.data)
+        return chunks
+
+
+class KafkaCommitter(Committer):
+    """Writes and commits on the driver."""
+
+    def __init__(self, settings: Mapping[str, Any], transactional_id: str) -> None:
+        self._settings = settings
+        self._transactional_id = transactional_id
+        self._transaction: CheckpointTransaction | None = None
+
+    def commit(self, committables: list[Any], checkpoint_id: int) -> None:
+        chunks = [chunk for committable in committables for chunk in committable.chunks]
+        if not chunks:
+            return
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                self.fence.check()
+                self._open(committables[0].line).write(chunks, checkpoint_id)
+            except confluent_kafka().KafkaException as error:
+                # Whatever happened, a new producer with the same id brings clarity: the transaction is over, and
+                # the checkpoint's number says which way.
+                self._transaction = None
+                if attempt == _ATTEMPTS or not self.fence.epoch:
+                    self._check_fenced(error)
+                if attempt == _ATTEMPTS:
+                    raise KafkaError(
+                        f"checkpoint {checkpoint_id} could not be written to Kafka: {reason(error)}"
+                    ) from None
+                LOG.warning("writing checkpoint %d again: %s", checkpoint_id, reason(error))
+            except BaseException:
+                self._transaction = None
+                raise
+            else:
+                return
+
+    def close(self) -> None:
+        self._transaction = None
+
+    def _open(self, line: str) -> CheckpointTransaction:
+        if self._transaction is None or self._transaction.line != line:
+            self._transaction = CheckpointTransaction(self._settings, self._transactional_id, line, self.fence.epoch)
+        return self._transaction
+
+    def _check_fenced(self, error: Any) -> None:
+        self.fence.check()
+        codes = confluent_kafka().KafkaError
+        if error.args[0].code() in (codes._FENCED, codes.PRODUCER_FENCED, codes.INVALID_PRODUCER_EPOCH):
+            raise KafkaError(
+                f"another job has taken over the transactional id '{self._transactional_id}', or the transaction timed "
+                "out (transaction.timeout.ms): no two jobs may have the same transactional id prefix at a time"
+            ) from None
+
+
+class CheckpointTransaction:
+    """A transactional producer that knows the last checkpoint it, or one before it, has committed."""
+
+    def __init__(self, settings: Mapping[str, Any], transactional_id: str, line: str, epoch: int = 0) -> None:
+        self.line = line
+        self.transactional_id = transactional_id
+        self._epoch = epoch
+        self.producer = _take_over(settings, transactional_id)
+        self._known_topics: set[str] = set()
+        group = {**connection_settings(settings), "group.id": f"penstock-{line}"}
+        former = _last_marker(group, "read_uncommitted").transactional_id
+        if former not in ("", transactional_id):
+            _take_over(settings, former)
+        # Only now: nobody else can change it from here on.
+        last = self._stable_marker(group)
+        if last.epoch > epoch:
+            raise FencedError(
+                f"another driver has taken over the job: the last transaction of the transactional id "
+                f"'{transactional_id}' is of epoch {last.epoch}, and this driver has {epoch}. Nothing was written"
+            )
+        self._committed = last.checkpoint_id
+        consumer = new_consumer(group)
+        self._group_metadata = consumer.consumer_group_metadata()
+        consumer.close()
+
+    def _stable_marker(self, group: Mapping[str, Any]) -> _Marker:
+        package = confluent_kafka()
+        try:
+            return _last_marker(group, "read_committed")
+        except package.KafkaException as error:
+            if error.args[0].code() not in (package.KafkaError._TIMED_OUT, package.KafkaError.UNSTABLE_OFFSET_COMMIT):
+                raise
+            raise KafkaError(
+                f"Kafka does not tell which checkpoint was written last ({reason(error)}). If the transactional id "
+                f"prefix is '{self.transactional_id}' since a crash only, a transaction of the former one may still be "
+                "open: go back to that prefix, or wait until the transaction has timed out (transaction.timeout.ms)"
+            ) from None
+
+    def write(self, chunks: list[RecordChunk], checkpoint_id: int) -> None:
+        """Write and commit, unless the checkpoint is committed."""
+        if checkpoint_id <= self._committed:
+            return
+        self._check_topics(chunks)
+        client = self.producer.client
+        client.begin_transaction()
+        for chunk in chunks:
+            self.producer.produce(chunk)
+        # Any partition that exists will do; the first topic's exists, or writing to it fails anyway.
+        topics = chunks[0].topics
+        topic = topics if isinstance(topics, str) else topics[0]
+        metadata = _Marker(checkpoint_id, self.transactional_id, self._epoch).metadata
+        marker = confluent_kafka().TopicPartition(topic, _MARKER_PARTITION, checkpoint_id, metadata=metadata)
+        # While the records are under way: the number's two questions to the broker then cost no time of their own.
+        client.send_offsets_to_transaction([marker], self._group_metadata, _ANSWER_SECONDS)
+        client.flush()
+        client.commit_transaction(_ANSWER_SECONDS)  # fails if a record was not delivered
+        self._committed = checkpoint_id
+
+    def _check_topics(self, chunks: list[RecordChunk]) -> None:
+        """A topic that is not there: better found out at once than when the transaction times out."""
+        topics: set[str] = set()
+        for chunk in chunks:
+            topics.update([chunk.topics] if isinstance(chunk.topics, str) else chunk.topics)
+        for topic in sorted(topics - self._known_topics):
+            deadline = time.monotonic() + _TOPIC_SECONDS  # a broker that makes topics on demand makes it meanwhile
+            while self.producer.client.list_topics(topic, timeout=_ANSWER_SECONDS).topics[topic].error is not None:
+                if time.monotonic() > deadline:
+                    raise KafkaError(f"Kafka has no topic {topic}: create it, or mend the name")
+                time.sleep(_RETRY_SECONDS)
+            self._known_topics.add(topic)
+
+
+def _take_over(settings: Mapping[str, Any], transactional_id: str) -> RecordProducer:
+    """A producer with an id: the transaction that another one has left open is over, and the other one fenced off."""
+    producer = RecordProducer({**settings, "transactional.id": transactional_id}, only_commits=True)
+    producer.client.init_transactions(_ANSWER_SECONDS)
+    return producer
+
+
+@dataclass(slots=True)
+class _Marker:
+    """The last checkpoint that was committed, under which id, and by the driver of which epoch.
+
+    >>> _Marker.of(7, _Marker(7, "averages", 3).metadata)
+    _Marker(checkpoint_id=7, transactional_id='averages', epoch=3)
+    >>> _Marker.of(7, "averages")  # as it was before drivers had epochs
+    _Marker(checkpoint_id=7, transactional_id='averages', epoch=0)
+    """
+
+    checkpoint_id: int = 0
+    transactional_id: str = ""
+    epoch: int = 0
+
+    @property
+    def metadata(self) -> str:
+        """What stands beside the number."""
+        return f"{self.transactional_id}\n{self.epoch}"
+
+    @classmethod
+    def of(cls, checkpoint_id: int, metadata: str) -> _Marker:
+        """From what Kafka has."""
+        transactional_id, _, epoch = metadata.partition("\n")
+        return cls(checkpoint_id, transactional_id, int(epoch or 0))
+
+
+def _last_marker(group: Mapping[str, Any], level: str) -> _Marker:
+    """The marker of a group. At the level ``read_committed`` it waits for open transactions that would set it."""
+    package = confluent_kafka()
+    consumer = new_consumer({**group, "isolation.level": level})
+    topics = consumer.list_topics(timeout=_ANSWER_SECONDS).topics
+    asked = [package.TopicPartition(name, _MARKER_PARTITION) for name in topics if name not in _INTERNAL]
+    deadline = time.monotonic() + _ANSWER_SECONDS
+    try:
+        while True:
+            try:
+                found = consumer.committed(asked, timeout=_ANSWER_SECONDS)
+            except package.KafkaException:
+                if time.monotonic() > deadline:
+                    raise
+            else:
+                failed = [partition.error for partition in found if partition.error is not None]
+                if not failed:
+                    last = max(found, key=lambda partition: partition.offset, default=None)
+                    return (
+                        _Marker() if last is None or last.offset < 0 else _Marker.of(last.offset, last.metadata or "")
+                    )
+                if time.monotonic() > deadline:
+                    raise package.KafkaException(failed[0])
+            time.sleep(_RETRY_SECONDS)  # a coordinator that has just started, or an old transaction being ended
+    finally:
+        consumer.close()

@@ -1,0 +1,225 @@
+"""The Kafka sink."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from penstock.common.errors import InvalidProgramError, shorten
+from penstock.connectors.kafka.client import (
+    KafkaError,
+    client_settings,
+    confluent_kafka,
+    connection_settings,
+    new_admin,
+    reason,
+)
+from penstock.connectors.kafka.committer import KafkaCommittable, KafkaCommitter
+from penstock.connectors.kafka.producer import RecordProducer
+from penstock.connectors.kafka.serialization import (
+    KafkaRecordSerializationSchema,
+    KafkaSinkContext,
+    RecordChunk,
+)
+from penstock.core.sink import Committer, DeliveryGuarantee, Sink, SinkWriter, WriterInitContext
+
+__all__ = ["KafkaSink", "KafkaSinkBuilder"]
+
+_ANSWER_SECONDS = 30.0
+
+
+class KafkaSink(Sink):
+    """Writes records to topics of Kafka.
+
+    ``NONE`` does not wait for acknowledgements. ``AT_LEAST_ONCE``, the default, waits at the end of every micro-batch.
+    ``EXACTLY_ONCE`` writes a micro-batch in one transaction, see ``penstock.connectors.kafka.committer``;
+    consumers have to read with ``isolation.level=read_committed``.
+
+    >>> from penstock.common.serialization import SimpleStringSchema
+    >>> schema = (
+    ...     KafkaRecordSerializationSchema.builder()
+    ...     .set_topic("averages")
+    ...     .set_value_serialization_schema(SimpleStringSchema())
+    ...     .build()
+    ... )
+    >>> sink = (
+    ...     KafkaSink.builder()
+    ...     .set_bootstrap_servers("localhost:9092")
+    ...     .set_record_serializer(schema)
+    ...     .set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
+    ...     .set_transactional_id_prefix("averages-job")
+    ...     .build()
+    ... )
+    """
+
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        serializer: KafkaRecordSerializationSchema,
+        guarantee: DeliveryGuarantee,
+        transactional_id_prefix: str | None,
+    ) -> None:
+        self._settings = client_settings(properties)
+        self._serializer = serializer
+        self._guarantee = guarantee
+        self._transactional_id_prefix = transactional_id_prefix
+        self._only_log_failures = False
+
+    @staticmethod
+    def builder() -> KafkaSinkBuilder:
+        """Says where and how to write."""
+        return KafkaSinkBuilder()
+
+    def create_writer(self, context: WriterInitContext) -> SinkWriter:
+        """A writer that produces, or one that leaves it to the committer."""
+        sink_context = KafkaSinkContext(context.subtask_id, context.parallelism, _Partitions(self._settings))
+        self._serializer.open(sink_context)
+        if self._guarantee is DeliveryGuarantee.EXACTLY_ONCE:
+            return _CollectingWriter(self._serializer, sink_context, f"{context.job_id}-{context.sink_id}")
+        wait = self._guarantee is DeliveryGuarantee.AT_LEAST_ONCE
+        return _ProducingWriter(self._serializer, sink_context, self._new_producer(), wait=wait)
+
+    def get_transformer(self) -> None:
+        """The stream is written as it is."""
+        return
+
+    def _new_producer(self) -> RecordProducer:
+        return RecordProducer(self._settings, only_log_failures=self._only_log_failures)
+
+    def create_committer(self) -> Committer | None:
+        """For exactly-once only."""
+        if self._guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
+            return None
+        assert self._transactional_id_prefix is not None
+        return KafkaCommitter(self._settings, self._transactional_id_prefix)
+
+
+class _Partitions:
+    """The partitions of topics, asked for once per task and topic."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._settings = settings
+        self._known: dict[str, list[int]] = {}
+
+    def __call__(self, topic: str) -> list[int]:
+        if topic not in self._known:
+            package = confluent_kafka()
+            try:
+                metadata = new_admin(connection_settings(self._settings)).list_topics(topic, timeout=_ANSWER_SECONDS)
+            except package.KafkaException as error:
+                raise KafkaError(f"no answer from Kafka about topic {topic}: {reason(error)}") from None
+            found = sorted(metadata.topics[topic].partitions)
+            if not found:
+                raise KafkaError(f"Kafka has no topic {topic}: create it, or mend the name")
+            self._known[topic] = found
+        return self._known[topic]
+
+
+class _ProducingWriter(SinkWriter):
+    """Writes at once."""
+
+    def __init__(
+        self,
+        serializer: KafkaRecordSerializationSchema,
+        context: KafkaSinkContext,
+        producer: RecordProducer,
+        *,
+        wait: bool,
+    ) -> None:
+        self._serializer = serializer
+        self._context = context
+        self._producer = producer
+        self._wait = wait
+
+    def write_batch(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
+        self._producer.produce(self._serializer.serialize_batch(values, timestamps, self._context))
+        self._producer.check()
+
+    def flush(self, end_of_input: bool) -> None:
+        if self._wait or end_of_input:
+            self._producer.flush()
+        else:
+            self._producer.client.poll(0)
+            self._producer.check()
+
+    def close(self) -> None:
+        self._producer.client.flush(_ANSWER_SECONDS)
+
+
+class _CollectingWriter(SinkWriter):
+    """Serializes; the committer writes."""
+
+    def __init__(self, serializer: KafkaRecordSerializationSchema, context: KafkaSinkContext, line: str) -> None:
+        self._serializer = serializer
+        self._context = context
+        self._line = line
+        self._chunks: list[RecordChunk] = []
+
+    def begin(self, checkpoint_id: int) -> None:
+        self._chunks = []
+
+    def write_batch(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
+        self._chunks.append(self._serializer.serialize_batch(values, timestamps, self._context))
+
+    def prepare_commit(self) -> list[Any]:
+        chunks, self._chunks = self._chunks, []
+        return [KafkaCommittable.of(self._line, chunks)] if chunks else []
+
+
+class KafkaSinkBuilder:
+    """Says where a :class:`KafkaSink` writes, and how safely."""
+
+    def __init__(self) -> None:
+        self._properties: dict[str, str] = {}
+        self._serializer: KafkaRecordSerializationSchema | None = None
+        self._guarantee = DeliveryGuarantee.AT_LEAST_ONCE
+        self._prefix: str | None = None
+
+    def build(self) -> KafkaSink:
+        """The sink, or an error that says what is missing."""
+        if "bootstrap.servers" not in self._properties:
+            raise InvalidProgramError("a Kafka sink needs set_bootstrap_servers()")
+        if self._serializer is None:
+            raise InvalidProgramError("a Kafka sink needs set_record_serializer()")
+        if self._guarantee is DeliveryGuarantee.EXACTLY_ONCE and not self._prefix:
+            raise InvalidProgramError(
+                "an exactly-once Kafka sink needs set_transactional_id_prefix(): a name that no other sink has, "
+                "and that stays the same when the program is started again"
+            )
+        return KafkaSink(self._properties, self._serializer, self._guarantee, self._prefix)
+
+    def set_bootstrap_servers(self, bootstrap_servers: str) -> Self:
+        """Where the brokers are: ``host:port``, several with commas."""
+        return self.set_property("bootstrap.servers", bootstrap_servers)
+
+    def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> Self:
+        """At least once unless told."""
+        if not isinstance(delivery_guarantee, DeliveryGuarantee):
+            raise InvalidProgramError(f"a DeliveryGuarantee is needed, got {shorten(delivery_guarantee)}")
+        self._guarantee = delivery_guarantee
+        return self
+
+    def set_record_serializer(self, record_serializer: KafkaRecordSerializationSchema) -> Self:
+        """What becomes of a record."""
+        if not isinstance(record_serializer, KafkaRecordSerializationSchema):
+            raise InvalidProgramError(
+                f"set_record_serializer() takes a KafkaRecordSerializationSchema, got {shorten(record_serializer)}"
+            )
+        self._serializer = record_serializer
+        return self
+
+    def set_transactional_id_prefix(self, transactional_id_prefix: str) -> Self:
+        """Names the sink's transactions; needed for exactly-once."""
+        self._prefix = transactional_id_prefix
+        return self
+
+    def set_property(self, key: str, value: str) -> Self:
+        """A property of the producer."""
+        self._properties[key] = str(value)
+        return self
+
+    def set_properties(self, props: Mapping[str, str]) -> Self:
+        """Several properties."""
+        for key, value in props.items():
+            self.set_property(key, value)
+        return self

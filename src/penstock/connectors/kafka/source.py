@@ -1,0 +1,228 @@
+"""The Kafka source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+from penstock.common.errors import InvalidProgramError, shorten
+from penstock.common.serialization import DeserializationSchema
+from penstock.common.typeinfo import TypeInformation
+from penstock.connectors.kafka.client import client_settings
+from penstock.connectors.kafka.deserialization import KafkaRecordDeserializationSchema
+from penstock.connectors.kafka.enumerator import KafkaEnumerator, Subscription
+from penstock.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
+from penstock.connectors.kafka.reader import KafkaReader
+from penstock.core.source import Boundedness, Source, SourceReader, SourceSplit, SplitEnumerator
+
+__all__ = ["KafkaSource", "KafkaSourceBuilder"]
+
+_DISCOVERY_INTERVAL = "partition.discovery.interval.ms"
+_DISCOVERY_DEFAULT_MS = 300_000
+_COMMIT_OFFSETS = "commit.offsets.on.checkpoint"
+
+_DEFAULTS = {
+    "isolation.level": "read_uncommitted",  # as the Java client has it
+    "auto.offset.reset": "error",  # a gap in the data is for the user to decide on
+    "group.id": "penstock",  # the client insists on one; it is used for nothing unless the user gives it
+    "fetch.queue.backoff.ms": 10,  # a full queue is looked at again after a second otherwise
+    # A broker that answers at once answers for every single record: at 1,000 records a second that took it half a
+    # core. It takes longer than this from the plan of a batch to its reading, so nobody waits for the records.
+    "fetch.min.bytes": 65_536,
+    "fetch.wait.max.ms": 20,
+}
+# What the reader relies on.
+_FIXED = {"enable.auto.commit": False, "enable.auto.offset.store": False, "enable.partition.eof": True}
+
+
+class KafkaSource(Source):
+    """Reads topics of Kafka; positions are part of the job's checkpoint.
+
+    Each partition is a split with its own clock. The timestamp of a record is Kafka's unless the watermark strategy has
+    an assigner.
+
+    >>> from penstock.common.serialization import SimpleStringSchema
+    >>> source = (
+    ...     KafkaSource.builder()
+    ...     .set_bootstrap_servers("localhost:9092")
+    ...     .set_topics("readings")
+    ...     .set_group_id("averages")
+    ...     .set_starting_offsets(KafkaOffsetsInitializer.earliest())
+    ...     .set_value_only_deserializer(SimpleStringSchema())
+    ...     .build()
+    ... )
+    >>> source.is_bounded
+    False
+    """
+
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        subscription: Subscription,
+        starting: KafkaOffsetsInitializer,
+        stopping: KafkaOffsetsInitializer | None,
+        boundedness: Boundedness,
+        deserializer: KafkaRecordDeserializationSchema,
+    ) -> None:
+        self._properties = dict(properties)
+        self._settings = {**_DEFAULTS, **client_settings(properties), **_FIXED}
+        self._subscription = subscription
+        self._starting = starting
+        self._stopping = stopping
+        self._boundedness = boundedness
+        self._deserializer = deserializer
+        self._keep_restored: bool | None = None
+
+    @staticmethod
+    def builder() -> KafkaSourceBuilder:
+        """Says what to read."""
+        return KafkaSourceBuilder()
+
+    def get_boundedness(self) -> Boundedness:
+        return self._boundedness
+
+    @property
+    def may_end(self) -> bool:
+        return self._stopping is not None
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """What the schema says."""
+        return self._deserializer.get_produced_type()
+
+    def create_enumerator(self, parallelism: int) -> SplitEnumerator:
+        interval = int(self._properties.get(_DISCOVERY_INTERVAL, _DISCOVERY_DEFAULT_MS))
+        wants_commits = str(self._properties.get(_COMMIT_OFFSETS, "true")).lower() != "false"
+        return KafkaEnumerator(
+            self._settings,
+            self._subscription,
+            self._starting,
+            self._stopping,
+            discovery_interval_ms=interval if self._stopping is None else 0,
+            commit_group_offsets=wants_commits and "group.id" in self._properties,
+            keep_restored=self._keep_restored,
+        )
+
+    def create_reader(self) -> SourceReader:
+        return KafkaReader(self._settings, self._deserializer)
+
+    def initial_offset(self, split: SourceSplit) -> Any:
+        raise AssertionError("the enumerator knows where a partition begins")
+
+
+class KafkaSourceBuilder:
+    """Says what a :class:`KafkaSource` reads."""
+
+    def __init__(self) -> None:
+        self._properties: dict[str, str] = {}
+        self._subscription: Subscription | None = None
+        self._starting: KafkaOffsetsInitializer = KafkaOffsetsInitializer.earliest()
+        self._stopping: KafkaOffsetsInitializer | None = None
+        self._boundedness = Boundedness.CONTINUOUS_UNBOUNDED
+        self._deserializer: KafkaRecordDeserializationSchema | None = None
+
+    def build(self) -> KafkaSource:
+        """The source, or an error that says what is missing."""
+        if "bootstrap.servers" not in self._properties:
+            raise InvalidProgramError("a Kafka source needs set_bootstrap_servers()")
+        if self._subscription is None:
+            raise InvalidProgramError("a Kafka source needs set_topics(), set_topic_pattern() or set_partitions()")
+        if self._deserializer is None:
+            raise InvalidProgramError("a Kafka source needs set_value_only_deserializer() or set_deserializer()")
+        for initializer in (self._starting, self._stopping):
+            if initializer is not None and initializer.needs_group and "group.id" not in self._properties:
+                raise InvalidProgramError("committed offsets are those of a consumer group: set_group_id() is missing")
+        return KafkaSource(
+            self._properties,
+            self._subscription,
+            self._starting,
+            self._stopping,
+            self._boundedness,
+            self._deserializer,
+        )
+
+    def set_bootstrap_servers(self, bootstrap_servers: str) -> Self:
+        """Where the brokers are: ``host:port``, several with commas."""
+        return self.set_property("bootstrap.servers", bootstrap_servers)
+
+    def set_group_id(self, group_id: str) -> Self:
+        """The consumer group that offsets are committed to, for tools that show the lag."""
+        return self.set_property("group.id", group_id)
+
+    def set_topics(self, *topics: str) -> Self:
+        """All partitions of these topics."""
+        if not topics or not all(type(topic) is str and topic for topic in topics):
+            raise InvalidProgramError(f"set_topics() takes names of topics, got {shorten(topics)}")
+        return self._subscribe(Subscription(topics=tuple(dict.fromkeys(topics))))
+
+    def set_topic_pattern(self, topic_pattern: str) -> Self:
+        """All topics whose whole name matches a regular expression, those created later included."""
+        try:
+            pattern = re.compile(topic_pattern)
+        except (re.error, TypeError) as error:
+            raise InvalidProgramError(f"the topic pattern {topic_pattern!r} is not one: {error}") from None
+        return self._subscribe(Subscription(pattern=pattern))
+
+    def set_partitions(self, partitions: Iterable[KafkaTopicPartition]) -> Self:
+        """These partitions only."""
+        chosen = tuple(dict.fromkeys(partitions))
+        if not chosen or not all(isinstance(one, KafkaTopicPartition) for one in chosen):
+            raise InvalidProgramError(f"set_partitions() takes KafkaTopicPartitions, got {shorten(chosen)}")
+        return self._subscribe(Subscription(partitions=chosen))
+
+    def set_starting_offsets(self, starting_offsets_initializer: KafkaOffsetsInitializer) -> Self:
+        """Where a job without a checkpoint begins; with the earliest record unless told."""
+        self._starting = _initializer(starting_offsets_initializer)
+        return self
+
+    def set_unbounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> Self:
+        """Stop there, though the job is a streaming job."""
+        self._stopping = _initializer(stopping_offsets_initializer)
+        self._boundedness = Boundedness.CONTINUOUS_UNBOUNDED
+        return self
+
+    def set_bounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> Self:
+        """Stop there: the source is a bounded one, which a batch job can read."""
+        self._stopping = _initializer(stopping_offsets_initializer)
+        self._boundedness = Boundedness.BOUNDED
+        return self
+
+    def set_value_only_deserializer(self, deserialization_schema: DeserializationSchema) -> Self:
+        """Records are values, by a schema."""
+        return self.set_deserializer(KafkaRecordDeserializationSchema.value_only(deserialization_schema))
+
+    def set_deserializer(self, record_deserializer: KafkaRecordDeserializationSchema) -> Self:
+        """Records are made of key, value, headers, timestamp and offset."""
+        if not isinstance(record_deserializer, KafkaRecordDeserializationSchema):
+            raise InvalidProgramError(
+                f"set_deserializer() takes a KafkaRecordDeserializationSchema, got {shorten(record_deserializer)}"
+            )
+        self._deserializer = record_deserializer
+        return self
+
+    def set_client_id_prefix(self, prefix: str) -> Self:
+        """How the source calls itself in the brokers' logs."""
+        return self.set_property("client.id", prefix)
+
+    def set_property(self, key: str, value: str) -> Self:
+        """A property of the client, or Flink's own: partition.discovery.interval.ms, commit.offsets.on.checkpoint."""
+        self._properties[key] = str(value)
+        return self
+
+    def set_properties(self, props: Mapping[str, str]) -> Self:
+        """Several properties."""
+        for key, value in props.items():
+            self.set_property(key, value)
+        return self
+
+    def _subscribe(self, subscription: Subscription) -> Self:
+        if self._subscription is not None:
+            raise InvalidProgramError("a Kafka source takes one of topics, topic pattern and partitions, and once")
+        self._subscription = subscription
+        return self
+
+
+def _initializer(initializer: Any) -> KafkaOffsetsInitializer:
+    if not isinstance(initializer, KafkaOffsetsInitializer):
+        raise InvalidProgramError(f"a KafkaOffsetsInitializer is needed, got {shorten(initializer)}")
+    return initializer

@@ -1,0 +1,153 @@
+"""Shards that advance together in event time: none is read further ahead of the slowest than the lookahead."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from penstock.common.errors import InvalidProgramError, shorten
+from penstock.common.watermark import MIN_WATERMARK
+from penstock.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
+from penstock.connectors.kinesis.client import LOG
+from penstock.connectors.kinesis.deserialization import KinesisDeserializationSchema, decode_records
+from penstock.connectors.kinesis.fetcher import ShardFetcher
+from penstock.connectors.kinesis.shards import Record, ShardSplit
+
+__all__ = ["Alignment", "WatermarkTracker"]
+
+
+@dataclass(frozen=True)
+class WatermarkTracker:
+    """Sources whose trackers have the same name are kept together, shard by shard.
+
+    >>> WatermarkTracker.job_manager_watermark_tracker("readings").aggregate_name
+    'readings'
+    """
+
+    aggregate_name: str
+    log_accumulator_interval_millis: int = -1
+
+    def __post_init__(self) -> None:
+        if type(self.aggregate_name) is not str or not self.aggregate_name:
+            raise InvalidProgramError(f"a watermark tracker has a name, got {shorten(self.aggregate_name)}")
+
+    @staticmethod
+    def job_manager_watermark_tracker(
+        aggregate_name: str, log_accumulator_interval_millis: int = -1
+    ) -> WatermarkTracker:
+        """The driver keeps track; it logs how far each shard is if the interval is above 0."""
+        return WatermarkTracker(aggregate_name, log_accumulator_interval_millis)
+
+
+@dataclass
+class _Shard:
+    """How far a shard is in event time."""
+
+    split: ShardSplit
+    fetcher: ShardFetcher
+    times: dict[str, int] = field(default_factory=dict)
+    """Of the records that wait, by sequence number, as far as they were looked at."""
+    reached: int = MIN_WATERMARK
+
+
+class _Group:
+    """All shards of the sources that share a tracker's name."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.members = 0
+        self.shards: dict[tuple[int, str], tuple[Alignment, _Shard]] = {}
+        self.logged_at = time.monotonic()
+
+
+_GROUPS: dict[str, _Group] = {}
+_GROUPS_LOCK = threading.Lock()
+
+
+class Alignment:
+    """One source's part in a group: says how many of the records that wait may be read now."""
+
+    def __init__(
+        self,
+        tracker: WatermarkTracker,
+        lookahead_ms: int,
+        schema: KinesisDeserializationSchema,
+        strategy: WatermarkStrategy,
+    ) -> None:
+        self._tracker = tracker
+        self._lookahead = lookahead_ms
+        self._schema = schema
+        self._assigner = strategy.timestamp_assigner
+        self._group = _Group()
+
+    def join(self) -> None:
+        """The source starts."""
+        self._schema.open()
+        with _GROUPS_LOCK:
+            self._group = _GROUPS.setdefault(self._tracker.aggregate_name, _Group())
+            self._group.members += 1
+
+    def leave(self) -> None:
+        """The source ends; its shards hold nobody back any more."""
+        with _GROUPS_LOCK, self._group.lock:
+            self._group.members -= 1
+            for key in [key for key in self._group.shards if key[0] == id(self)]:
+                del self._group.shards[key]
+            if self._group.members <= 0 and _GROUPS.get(self._tracker.aggregate_name) is self._group:
+                del _GROUPS[self._tracker.aggregate_name]
+
+    def add(self, split: ShardSplit, fetcher: ShardFetcher) -> None:
+        """A shard is read from now on."""
+        with self._group.lock:
+            self._group.shards[id(self), split.split_id] = (self, _Shard(split, fetcher))
+
+    def remove(self, split_id: str) -> None:
+        """A shard is read to its end."""
+        with self._group.lock:
+            self._group.shards.pop((id(self), split_id), None)
+
+    def allowed(self, split: ShardSplit, fetcher: ShardFetcher, max_records: int) -> int:
+        """How many of the records that wait may be read without leaving the slowest shard behind."""
+        with self._group.lock:
+            _, shard = self._group.shards[id(self), split.split_id]
+            positions = [alignment._position(other) for alignment, other in self._group.shards.values()]
+            known = [position for position in positions if position is not None]
+            limit = min(known, default=MIN_WATERMARK) + self._lookahead
+            self._log(limit)
+            count = 0
+            for record in list(islice(fetcher.waiting, max_records)):
+                at = self._time_of(shard, record)
+                if at > limit:
+                    break
+                shard.reached = max(shard.reached, at)
+                shard.times.pop(record[0], None)
+                count += 1
+            return count
+
+    def _position(self, shard: _Shard) -> int | None:
+        """The time of the next record; None if there is none, so that the shard holds nobody back."""
+        if shard.fetcher.waiting:
+            return self._time_of(shard, shard.fetcher.waiting[0])
+        return None if shard.fetcher.caught_up else shard.reached
+
+    def _time_of(self, shard: _Shard, record: Record) -> int:
+        at = shard.times.get(record[0])
+        if at is None:
+            values, _ = decode_records(self._schema, shard.split.stream, shard.split.shard_id, [record])
+            at = max((self._extract(value, record[1]) for value in values), default=record[1])
+            shard.times[record[0]] = at
+        return at
+
+    def _extract(self, value: Any, arrival: int) -> int:
+        assigner: TimestampAssigner | None = self._assigner
+        return arrival if assigner is None else assigner.extract_timestamp(value, arrival)
+
+    def _log(self, limit: int) -> None:
+        interval = self._tracker.log_accumulator_interval_millis / 1000
+        if interval > 0 and time.monotonic() - self._group.logged_at >= interval:
+            self._group.logged_at = time.monotonic()
+            reached = {split_id: shard.reached for (_, split_id), (_, shard) in self._group.shards.items()}
+            LOG.info("%s: shards may be read up to %d, and are at %s", self._tracker.aggregate_name, limit, reached)

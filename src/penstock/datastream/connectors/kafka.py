@@ -1,0 +1,10 @@
+"""PyFlink's path to `penstock.connectors.kafka`."""
+
+from typing import TYPE_CHECKING
+
+from penstock.connectors.kafka import *
+from penstock.connectors.kafka import __all__ as __all__
+from penstock.datastream.pyflink_imports import imported_names
+
+if not TYPE_CHECKING:
+    __getattr__ = imported_names(__name__)

@@ -1,0 +1,203 @@
+"""Rows and Arrow: the types of columns, records to columns, columns to records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.common.errors import InvalidProgramError, RecordFormatError
+from penstock.common.time import Instant
+from penstock.common.typeinfo import RowTypeInfo, TypeInformation
+from penstock.common.typeinfo.basic import BasicType, BasicTypeInfo
+from penstock.common.typeinfo.collections import MapTypeInfo, _ElementsTypeInfo
+from penstock.common.typeinfo.temporal import DateTypeInfo, LocalTimeTypeInfo, TimestampTypeInfo, TimeTypeInfo
+from penstock.common.types import Row, RowKind, _make_row, _share
+from penstock.formats.conversion import Convert, _optional, is_bytes
+
+_BASIC = {
+    BasicType.STRING: pa.string(),
+    BasicType.CHAR: pa.string(),
+    BasicType.BOOLEAN: pa.bool_(),
+    BasicType.BYTE: pa.int8(),
+    BasicType.SHORT: pa.int16(),
+    BasicType.INT: pa.int32(),
+    BasicType.LONG: pa.int64(),
+    BasicType.FLOAT: pa.float32(),
+    BasicType.DOUBLE: pa.float64(),
+    BasicType.BIG_INT: pa.decimal128(38, 0),
+    BasicType.BIG_DEC: pa.decimal128(38, 18),
+    BasicType.INSTANT: pa.timestamp("us", "UTC"),
+}
+_SCALARS = {str, int, float, bool, bytes}
+_LOCAL = (pa.date32(), pa.time64("us"), pa.timestamp("us"))
+
+
+def arrow_type(kind: TypeInformation) -> Any:
+    """The Arrow type for values of a type.
+
+    >>> from penstock.common import Types
+    >>> arrow_type(Types.INT())
+    DataType(int32)
+    """
+    if isinstance(kind, BasicTypeInfo):
+        return _BASIC[kind.basic_type]
+    if isinstance(kind, RowTypeInfo):
+        return pa.struct(list(arrow_schema(kind)))
+    if isinstance(kind, MapTypeInfo):
+        return pa.map_(arrow_type(kind.key_type), arrow_type(kind.value_type))
+    if is_bytes(kind):
+        return pa.binary()
+    if isinstance(kind, _ElementsTypeInfo):
+        return pa.list_(arrow_type(kind.elem_type))
+    if isinstance(kind, LocalTimeTypeInfo):
+        return _LOCAL[kind.time_type.value]
+    for temporal, found in ((DateTypeInfo, _LOCAL[0]), (TimeTypeInfo, _LOCAL[1]), (TimestampTypeInfo, _LOCAL[2])):
+        if isinstance(kind, temporal):
+            return found
+    raise InvalidProgramError(f"values of type {kind!r} have no columns: use a type with declared fields")
+
+
+def arrow_schema(row_type: RowTypeInfo) -> Any:
+    """The columns of rows."""
+    fields = zip(row_type.get_field_names(), row_type.get_field_types(), strict=True)
+    return pa.schema([pa.field(name, arrow_type(kind)) for name, kind in fields])
+
+
+def _plain(value: Any, kind: Any) -> Any:
+    """A value as Arrow takes it for a type: structs are dicts, whatever a record was given as."""
+    if value is None or type(value) in _SCALARS:
+        return value
+    if isinstance(value, Instant):
+        return value.seconds * 1_000_000 + value.nanos // 1_000
+    if pa.types.is_struct(kind):
+        return _plain_struct(value, kind)
+    if isinstance(value, dict):
+        item = kind.item_type if pa.types.is_map(kind) else None
+        return [(key, _plain(part, item)) for key, part in value.items()]
+    if isinstance(value, (list, tuple)) and pa.types.is_list(kind):
+        return [_plain(part, kind.value_type) for part in value]
+    return value
+
+
+def _plain_struct(value: Any, kind: Any) -> Any:
+    types = {field.name: field.type for field in kind}
+    if isinstance(value, Row):
+        parts: Any = zip(value._fields or types, value._values, strict=True)
+    elif isinstance(value, dict):
+        parts = value.items()
+    elif isinstance(value, (list, tuple)):
+        parts = zip(types, value, strict=True)
+    else:
+        return value
+    return {name: _plain(part, types.get(name)) for name, part in parts}
+
+
+def to_arrow(rows: Sequence[Any], row_type: RowTypeInfo, schema: Any) -> Any:
+    """Rows as a record batch; a row that does not fit is named."""
+    fields_of = row_type._fields
+    columns: list[list[Any]] = [[] for _ in schema]
+    kinds = schema.types
+    for row in rows:
+        fields = fields_of(row)
+        if fields is None:
+            raise RecordFormatError(str(row_type.validate(row)), message=row)
+        try:
+            for column, value, kind in zip(columns, fields, kinds, strict=True):
+                column.append(value if value is None or type(value) in _SCALARS else _plain(value, kind))
+        except ValueError:  # a record in it that has too few fields, or too many
+            why = row_type.validate(row) or f"it has other fields than {schema}"
+            raise RecordFormatError(f"a row does not fit its columns: {why}", message=row) from None
+    try:
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        for row in rows:
+            reason = row_type.validate(row)
+            if reason is not None:
+                raise RecordFormatError(f"a row does not fit its columns: {reason}", message=row) from None
+        raise RecordFormatError(f"rows do not fit their columns: {error}") from None
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def rows_from_arrow(batch: Any, row_type: RowTypeInfo | None = None) -> list[Row]:
+    """The rows of a record batch, with the columns' names; with values as the type has them, if there is one.
+
+    >>> rows_from_arrow(pa.RecordBatch.from_pylist([{"a": 1, "b": "x"}]))
+    [Row(a=1, b='x')]
+    """
+    names = _share(batch.schema.names)
+    columns = [_to_micros(column).to_pylist() for column in batch.columns]
+    if row_type is not None or any(_is_nested(field.type) for field in batch.schema):
+        kinds = [None] * len(names) if row_type is None else row_type.get_field_types()
+        readers = [_reader(field.type, kind) for field, kind in zip(batch.schema, kinds, strict=True)]
+        columns = [
+            column if read is None else [read(value) for value in column]
+            for read, column in zip(readers, columns, strict=True)
+        ]
+    insert = RowKind.INSERT
+    if not columns:
+        return [_make_row(names, [], insert) for _ in range(batch.num_rows)]
+    return [_make_row(names, values, insert) for values in zip(*columns, strict=True)]
+
+
+def _is_nested(kind: Any) -> bool:
+    return bool(pa.types.is_nested(kind))
+
+
+@lru_cache(maxsize=256)
+def _without_nanos(kind: Any) -> Any:
+    """The type with microseconds for nanoseconds, which Python's own classes do not have."""
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_time64(kind) and kind.unit == "ns":
+        return pa.time64("us")
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_nanos(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_without_nanos(kind.key_type), _without_nanos(kind.item_type))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_without_nanos(kind.value_type)))
+    return kind
+
+
+def _to_micros(column: Any) -> Any:
+    wanted = _without_nanos(column.type)
+    return column if wanted == column.type else column.cast(wanted, safe=False)
+
+
+def _reader(kind: Any, declared: TypeInformation | None) -> Convert | None:
+    """From a value as Arrow gives it: structs become rows and maps dicts, at any depth, and the two types that have no
+    column of their own become what they were declared to be. None: it is as it should be.
+    """
+    if isinstance(declared, BasicTypeInfo):
+        return _DECLARED.get(declared.basic_type)
+    if pa.types.is_struct(kind):
+        return _struct_reader(kind, declared)
+    if pa.types.is_map(kind):
+        item = _reader(kind.item_type, declared.value_type if isinstance(declared, MapTypeInfo) else None)
+        return _optional(lambda value: {key: part if item is None else item(part) for key, part in value})
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        element = _reader(kind.value_type, declared.elem_type if isinstance(declared, _ElementsTypeInfo) else None)
+        return None if element is None else _optional(lambda value: [element(part) for part in value])
+    return None
+
+
+def _struct_reader(kind: Any, declared: TypeInformation | None) -> Convert:
+    names = _share(field.name for field in kind)
+    types: dict[str, TypeInformation] = {}
+    if isinstance(declared, RowTypeInfo):
+        types = dict(zip(declared.get_field_names(), declared.get_field_types(), strict=True))
+    readers = [(field.name, _reader(field.type, types.get(field.name))) for field in kind]
+    return _optional(
+        lambda value: _make_row(
+            names, [value[name] if read is None else read(value[name]) for name, read in readers], RowKind.INSERT
+        )
+    )
+
+
+_DECLARED: dict[BasicType, Convert] = {
+    BasicType.INSTANT: _optional(Instant.from_datetime),
+    BasicType.BIG_INT: _optional(int),
+}

@@ -1,0 +1,265 @@
+"""Avro, through the package fastavro (extra ``avro``): messages and files."""
+
+from __future__ import annotations
+
+import importlib
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from penstock.common.errors import InvalidProgramError, RecordFormatError
+from penstock.common.io import InputFormat
+from penstock.common.serialization import BulkWriter, BulkWriterFactory, DeserializationSchema, SerializationSchema
+from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
+from penstock.common.typeinfo.avro import AvroSchema, GenericRecordAvroTypeInfo, fastavro_module
+from penstock.common.types import Row
+from penstock.formats.avro_records import avro_record, avro_row
+from penstock.formats.file_format import StreamFormat
+
+__all__ = [
+    "AvroBulkWriters",
+    "AvroInputFormat",
+    "AvroReaderFormat",
+    "AvroRowDeserializationSchema",
+    "AvroRowSerializationSchema",
+    "AvroSchema",
+    "GenericRecordAvroTypeInfo",
+]
+
+_BYTES_PER_RECORD = 32  # a guess, to turn a number of records into a number of bytes
+_SPLIT_BYTES = 64 << 20
+_RECORDS_PER_BLOCK = 4_096
+_SYNC_BYTES = 16
+
+
+_ARROW = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+    "enum": pa.string(),
+}
+_LOGICAL = {
+    "date": pa.date32(),
+    "time-millis": pa.time32("ms"),
+    "time-micros": pa.time64("us"),
+    "timestamp-millis": pa.timestamp("ms", "UTC"),
+    "timestamp-micros": pa.timestamp("us", "UTC"),
+}
+
+
+def _arrow_type(kind: Any, named: dict[str, Any]) -> Any:
+    if isinstance(kind, list):  # a union: one type and null
+        kinds = [part for part in kind if part != "null"]
+        if len(kinds) == 1:
+            return _arrow_type(kinds[0], named)
+        raise InvalidProgramError(f"a union of {kinds} has no column type")
+    name = kind if isinstance(kind, str) else kind["type"]
+    if isinstance(kind, dict):
+        if kind.get("logicalType") in _LOGICAL:
+            return _LOGICAL[kind["logicalType"]]
+        if kind.get("logicalType") == "decimal":
+            return pa.decimal128(kind["precision"], kind.get("scale", 0))
+        if name == "record":
+            return named.setdefault(kind["name"], pa.struct(_arrow_fields(kind, named)))
+        if name == "array":
+            return pa.list_(_arrow_type(kind["items"], named))
+        if name == "map":
+            return pa.map_(pa.string(), _arrow_type(kind["values"], named))
+        if name == "fixed":
+            return named.setdefault(kind["name"], pa.binary(kind["size"]))
+        if name == "enum":
+            named[kind["name"]] = _ARROW[name]
+    found = named.get(name, _ARROW.get(name))
+    if found is None:
+        raise InvalidProgramError(f"the Avro type {kind!r} has no column type")
+    return found
+
+
+def _arrow_fields(record: dict[str, Any], named: dict[str, Any]) -> list[Any]:
+    return [pa.field(field["name"], _arrow_type(field["type"], named)) for field in record["fields"]]
+
+
+def arrow_schema_of(schema: AvroSchema) -> Any:
+    """The columns of the records of a schema."""
+    return pa.schema(_arrow_fields(schema.parsed, {}))
+
+
+def row_type_of_avro(schema: AvroSchema) -> RowTypeInfo:
+    """The row type with the fields of a schema, of any type."""
+    return Types.ROW_NAMED(schema.names, [Types.PICKLED_BYTE_ARRAY() for _ in schema.names])
+
+
+class AvroRowDeserializationSchema(DeserializationSchema):
+    """Rows of messages that hold one Avro record each, without a header.
+
+    A schema registry is not asked. Messages in Confluent's framing (a zero byte and a schema id) are read if ``framed``
+    is set, with the one schema that is given.
+    """
+
+    def __init__(
+        self, record_class: str | None = None, avro_schema_string: str | None = None, *, framed: bool = False
+    ) -> None:
+        self._schema = _only_by_schema(record_class, avro_schema_string)
+        self._framed = framed
+
+    def deserialize(self, message: bytes) -> Row:
+        body = message
+        if self._framed:
+            if len(message) < 5 or message[0] != 0:
+                raise RecordFormatError("the message lacks the frame of a schema registry", message=message)
+            body = message[5:]
+        stream = io.BytesIO(body)
+        try:
+            record = fastavro_module().schemaless_reader(stream, self._schema.parsed, None)
+        except Exception as error:
+            raise RecordFormatError(
+                f"no Avro record of {self._schema!r}: {type(error).__name__}: {error}", message=message
+            ) from None
+        if stream.tell() != len(body):
+            raise RecordFormatError(f"bytes are left behind a record of {self._schema!r}", message=message)
+        return avro_row(self._schema, record)
+
+    def get_produced_type(self) -> TypeInformation:
+        return Types.PICKLED_BYTE_ARRAY()
+
+
+class AvroRowSerializationSchema(SerializationSchema):
+    """Rows, or dicts, as one Avro record each, without a header."""
+
+    def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:
+        self._schema = _only_by_schema(record_class, avro_schema_string)
+
+    def serialize(self, value: Any) -> bytes:
+        stream = io.BytesIO()
+        try:
+            fastavro_module().schemaless_writer(stream, self._schema.parsed, avro_record(value, self._schema))
+        except Exception as error:
+            raise RecordFormatError(f"no record of {self._schema!r}: {error}", message=value) from None
+        return stream.getvalue()
+
+
+def _only_by_schema(record_class: str | None, avro_schema_string: str | None) -> AvroSchema:
+    if avro_schema_string is None:
+        raise InvalidProgramError("Avro needs avro_schema_string: there are no generated classes in Python")
+    return AvroSchema.parse_string(avro_schema_string)
+
+
+class AvroReaderFormat(StreamFormat):
+    """Avro files, for a FileSource: dicts. Any byte will do as a boundary: a range has the blocks that begin in it.
+
+    :param schema: what the records are read as, by Avro's rules of schema evolution; as they were written if left out
+    """
+
+    split_units = _SPLIT_BYTES
+
+    def __init__(self, schema: AvroSchema | None = None) -> None:
+        fastavro_module()
+        self._schema = schema
+
+    def length(self, path: str) -> int:
+        return Path(path).stat().st_size
+
+    def advance(self, path: str, start: int, end: int, max_records: int) -> int:
+        return min(end, start + max_records * _BYTES_PER_RECORD)
+
+    def record_count(self, path: str, start: int, end: int) -> int:
+        return max(1, (end - start) // _BYTES_PER_RECORD)
+
+    def read(self, path: str, start: int, end: int) -> Iterator[list[Any]]:
+        wanted = None if self._schema is None else self._schema.parsed
+        with Path(path).open("rb") as file:
+            try:
+                blocks = fastavro_module().block_reader(file, reader_schema=wanted)
+            except Exception as error:
+                raise RecordFormatError(f"{path} is no Avro file: {error}") from None
+            begin = file.tell()
+            if start > begin:
+                # A block is found by the mark in front of it. One whose mark ends at `start` begins in this range.
+                file.seek(_behind_mark(file, blocks._header["sync"], start - _SYNC_BYTES))
+            while file.tell() < end:
+                block = next(blocks, None)
+                if block is None:
+                    return
+                yield list(block)
+
+    def get_produced_type(self) -> TypeInformation:
+        return Types.PICKLED_BYTE_ARRAY()
+
+
+def _behind_mark(file: BinaryIO, mark: bytes, position: int) -> int:
+    """The position behind the first mark at or after a position; the end of the file if there is none."""
+    file.seek(position)
+    window = b""
+    while chunk := file.read(1 << 16):
+        window += chunk
+        found = window.find(mark)
+        if found >= 0:
+            return position + found + len(mark)
+        keep = len(mark) - 1
+        position += len(window) - keep
+        window = window[-keep:]
+    return file.seek(0, io.SEEK_END)
+
+
+class AvroInputFormat(InputFormat):
+    """Avro files, for ``env.create_input``."""
+
+    def __init__(self, path: str, schema: AvroSchema) -> None:
+        self._path = path
+        self._schema = schema
+
+    def get_produced_type(self) -> TypeInformation:
+        return GenericRecordAvroTypeInfo(self._schema)
+
+    def as_source(self) -> Any:
+        """The files as a bounded source."""
+        from penstock.connectors.file_system.source import FileSource
+
+        return FileSource.for_record_stream_format(AvroReaderFormat(self._schema), self._path).build()
+
+
+class AvroBulkWriters:
+    """Avro files, for a FileSink."""
+
+    @staticmethod
+    def for_generic_record(schema: AvroSchema, codec: str = "deflate") -> BulkWriterFactory:
+        """Writers of dicts or rows with the fields of the schema."""
+        return _AvroWriterFactory(schema, codec)
+
+
+class _AvroWriterFactory(BulkWriterFactory):
+    def __init__(self, schema: AvroSchema, codec: str) -> None:
+        self._schema = schema
+        self._codec = codec
+
+    def create(self, stream: BinaryIO) -> BulkWriter:
+        return _AvroWriter(stream, self._schema, self._codec)
+
+
+class _AvroWriter(BulkWriter):
+    """Records wait for a block; the first block is written with the header."""
+
+    def __init__(self, stream: BinaryIO, schema: AvroSchema, codec: str) -> None:
+        writers: Any = importlib.import_module("fastavro.write")
+        self._schema = schema
+        self._writer = writers.Writer(stream, schema.parsed, codec)
+        self._records = 0
+
+    def add_element(self, element: Any) -> None:
+        try:
+            self._writer.write(avro_record(element, self._schema))
+        except Exception as error:
+            raise RecordFormatError(f"no record of {self._schema!r}: {error}", message=element) from None
+        self._records += 1
+        if self._records % _RECORDS_PER_BLOCK == 0:
+            self._writer.dump()
+
+    def finish(self) -> None:
+        self._writer.flush()

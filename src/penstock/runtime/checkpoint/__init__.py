@@ -1,0 +1,1 @@
+"""The life of a checkpoint: coordination, storage, and commits of sinks."""

@@ -1,0 +1,202 @@
+"""Commits sinks on the driver: all committables of a batch, sink by sink, under the batch's checkpoint id."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from penstock.common.errors import InvalidProgramError, JobExecutionError, PenstockError, RetryCommitError
+from penstock.core.fence import Fence
+from penstock.core.sink import Committer
+from penstock.runtime.checkpoint.commit_log import CommitLog
+from penstock.runtime.exchange.frames import TaskReport
+from penstock.runtime.operators.sink import SinkOperator
+from penstock.runtime.operators.user_errors import user_traceback
+from penstock.runtime.plan.job_vertex import JobVertex
+
+T = TypeVar("T")
+
+_LONGEST_BACKOFF = 100  # times the first wait
+
+
+class SinkCommitters:
+    """The committers of all sinks of a job.
+
+    Most commit within the batch. Those with `after_checkpoint` go through the commit log: `commit` writes it,
+    `checkpoint_complete` empties it. Before the first commit of either, the fence is checked.
+
+    :param stepped: a batch that is run again may have other records than before. So all sinks commit after the
+        checkpoint, except those that publish at once.
+    """
+
+    def __init__(
+        self,
+        vertices: list[JobVertex],
+        sleep: Callable[[float], None] = time.sleep,
+        *,
+        fence: Fence | None = None,
+        stepped: bool = False,
+    ) -> None:
+        self._fence = fence or Fence()
+        self._stepped = stepped
+        self._at_once: set[str] = set()
+        self._committers: dict[str, Committer] = {}
+        self._names: dict[str, str] = {}
+        self._logs: dict[str, CommitLog] = {}
+        self._early: set[str] = set()
+        self._sleep = sleep
+        for vertex in vertices:
+            for chained in vertex.operators:
+                if isinstance(chained.operator, SinkOperator):
+                    self._names[chained.operator_id] = chained.name
+                    create = chained.operator.sink.create_committer
+                    committer = self._guarded(chained.operator_id, "create its committer", create)
+                    if committer is not None:
+                        if stepped and chained.operator.sink.publishes_at_once:
+                            self._at_once.add(chained.operator_id)
+                        committer.fence = self._fence
+                        self._committers[chained.operator_id] = committer
+
+    def start(self, job_id: str, directory: str | None) -> None:
+        """Called before the first batch: the job's lasting id, and a directory that survives a crash of the driver."""
+        for sink_id, committer in self._committers.items():
+            self._guarded(sink_id, "open its committer", partial(committer.open, job_id, sink_id))
+            if self._waits(sink_id, committer):
+                self._logs[sink_id] = CommitLog(None if directory is None else str(Path(directory) / sink_id))
+
+    def _waits(self, sink_id: str, committer: Committer) -> bool:
+        """Whether a sink commits when the checkpoint is complete."""
+        if self._stepped:
+            return sink_id not in self._at_once
+        return committer.after_checkpoint and sink_id not in self._early
+
+    def check_durable(self, checkpoint: str) -> None:
+        """There is no place for logs: sinks that can do without one commit early, others are refused."""
+        for sink_id, committer in self._committers.items():
+            if committer.after_checkpoint and committer.may_commit_early and not self._stepped:
+                self._early.add(sink_id)
+            elif self._waits(sink_id, committer):
+                raise InvalidProgramError(
+                    f"sink '{self._names[sink_id]}' commits after the checkpoint from a log that must be on a local "
+                    f"(or mounted) file system, but the checkpoint directory is {checkpoint}: use a file: address"
+                )
+
+    def commit(self, reports: list[TaskReport], checkpoint_id: int) -> None:
+        """Commit what the tasks prepared; sinks in the order of the job, tasks in the order of their subtasks."""
+        prepared: dict[str, list[Any]] = {}
+        for report in sorted(reports, key=lambda report: (report.vertex, report.subtask)):
+            for sink_id, committables in report.committables:
+                prepared.setdefault(sink_id, []).extend(committables)
+        self._fence.check()
+        for sink_id, committer in self._committers.items():
+            log = self._logs.get(sink_id)
+            if sink_id in self._at_once:
+                continue
+            if sink_id not in prepared:
+                if log is not None:
+                    log.set_aside(checkpoint_id)  # of a run of this batch that does not count
+            elif log is not None:
+                log.put(checkpoint_id, prepared[sink_id])
+            elif self._waits(sink_id, committer):
+                raise RuntimeError("SinkCommitters.start() was not called")
+            else:
+                self._commit(sink_id, committer, committer.commit, prepared[sink_id], checkpoint_id)
+
+    def publish(self, reports: list[TaskReport], number: int) -> None:
+        """Commit what tasks prepared for sinks that publish at once; each call has a higher number."""
+        if not self._at_once:
+            return
+        prepared: dict[str, list[Any]] = {}
+        for report in sorted(reports, key=lambda report: (report.vertex, report.subtask)):
+            for sink_id, committables in report.committables:
+                if sink_id in self._at_once:
+                    prepared.setdefault(sink_id, []).extend(committables)
+        for sink_id, committables in prepared.items():
+            committer = self._committers[sink_id]
+            self._commit(sink_id, committer, committer.commit, committables, number)
+
+    def checkpoint_complete(self, up_to: int | None = None, *, final: bool = False) -> None:
+        """The batches whose committables are in the logs, or those up to an id, are durable: commit them, oldest first
+        (spec: ch. 8, all transactions of this and earlier checkpoints). What has to wait stays for the next time,
+        unless this is the last.
+        """
+        if any(log.entries() for log in self._logs.values()):
+            self._fence.check()
+        for sink_id, log in self._logs.items():
+            committer = self._committers[sink_id]
+            for checkpoint_id, committables in log.entries():
+                if up_to is not None and checkpoint_id > up_to:
+                    break
+                commit = committer.recommit if checkpoint_id in log.uncertain else committer.commit
+                try:
+                    self._commit(sink_id, committer, commit, committables, checkpoint_id, retry=final)
+                except RetryCommitError:
+                    break  # in order: what is younger waits, too
+                except PenstockError:
+                    log.uncertain.add(checkpoint_id)
+                    raise
+                log.remove(checkpoint_id)
+            log.forget_former()
+        for sink_id, committer in self._committers.items():
+            self._guarded(sink_id, "clean up", partial(committer.checkpoint_complete, final=final))
+
+    def completed_by_the_driver_before(self, checkpoint_id: int) -> None:
+        """This driver has run a batch, but the one before has completed it, since it was paused just before that. What
+        that one has prepared is to be committed. Sinks that commit within the batch have recognized it by its id.
+        """
+        for log in self._logs.values():
+            log.completed_by_the_driver_before(checkpoint_id)
+
+    def _guarded(self, sink_id: str, what: str, call: Callable[[], T]) -> T:
+        try:
+            return call()
+        except PenstockError:
+            raise
+        except Exception as error:
+            raise JobExecutionError(
+                f"sink '{self._names[sink_id]}' failed to {what}: {type(error).__name__}: {error}\n"
+                f"{user_traceback(error)}"
+            ) from error
+
+    def _commit(
+        self,
+        sink_id: str,
+        committer: Committer,
+        commit: Callable[[list[Any], int], None],
+        committables: list[Any],
+        checkpoint_id: int,
+        *,
+        retry: bool = True,
+    ) -> None:
+        failures = 0
+        while True:
+            try:
+                self._guarded(sink_id, f"commit batch {checkpoint_id}", partial(commit, committables, checkpoint_id))
+            except RetryCommitError as error:
+                failures += 1
+                if not retry:
+                    raise
+                if failures > committer.max_retries:
+                    raise JobExecutionError(
+                        f"sink '{self._names[sink_id]}' could not commit batch {checkpoint_id} in {failures} attempts: "
+                        f"{error}; start the job again from its checkpoint when the outer system is back"
+                    ) from error
+                wait = committer.retry_backoff_ms * min(2 ** (failures - 1), _LONGEST_BACKOFF)
+                self._sleep(wait / 1000)
+            else:
+                return
+
+    def close(self, *, failed: bool = False) -> None:
+        """Close all committers, also if one of them fails; that of a job that has failed is the error that counts."""
+        errors: list[PenstockError] = []
+        committers, self._committers = self._committers, {}
+        for sink_id, committer in committers.items():
+            try:
+                self._guarded(sink_id, "close its committer", committer.close)
+            except PenstockError as error:
+                errors.append(error)
+        if errors and not failed:
+            raise errors[0]

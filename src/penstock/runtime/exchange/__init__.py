@@ -1,0 +1,1 @@
+"""What crosses an exchange: frames, partitioners and the watermark valve."""

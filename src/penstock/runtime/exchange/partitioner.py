@@ -1,0 +1,274 @@
+"""Partitioners: which subtasks of the next task get a record (spec: 2.1, 5.5).
+
+A partitioner works on a batch: it returns, for each target channel, the records that go there.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from operator import index
+from typing import Any
+
+from penstock.common.errors import InvalidProgramError, KeySelectorError, PenstockError, shorten
+from penstock.runtime.records.batch import Timestamps, Values
+from penstock.runtime.records.key_groups import key_hash
+from penstock.runtime.records.unhashable_keys import HashableKeys, returns_unhashable
+
+Routed = list[tuple[int, Values, Timestamps]]
+_CACHED_KEYS = 1 << 17
+
+
+class Partitioner:
+    """Base: `setup` once, then `route` for every batch."""
+
+    name = "PARTITION"
+    pointwise = False  # each sender reaches only some receivers
+    broadcast = False
+
+    def __init__(self) -> None:
+        self.channels = 1
+        self.sender = 0
+
+    def setup(self, sender: int, senders: int, channels: int, max_parallelism: int, target: str) -> None:
+        """The sender's subtask index and count, the number of receivers, their key groups and name."""
+        self.sender = sender
+        self.channels = channels
+
+    def begin_batch(self, batch: int) -> None:
+        """A batch begins. Choices in it depend on its number only, so that whoever runs it again chooses the same."""
+
+    def route(self, values: Values, timestamps: Timestamps) -> Routed:
+        """Split a batch by target channel, keeping the order."""
+        raise NotImplementedError
+
+
+def _scatter(values: Values, timestamps: Timestamps, targets: list[int], channels: int) -> Routed:
+    out: list[Values] = [[] for _ in range(channels)]
+    for value, target in zip(values, targets, strict=True):
+        out[target].append(value)
+    if timestamps is None:
+        return [(channel, part, None) for channel, part in enumerate(out) if part]
+    stamps: list[list[Any]] = [[] for _ in range(channels)]
+    for stamp, target in zip(timestamps, targets, strict=True):
+        stamps[target].append(stamp)
+    return [(channel, part, stamps[channel]) for channel, part in enumerate(out) if part]
+
+
+class ForwardPartitioner(Partitioner):
+    """Subtask i to subtask i; both sides have the same parallelism."""
+
+    name = "FORWARD"
+    pointwise = True
+
+    def route(self, values: Values, timestamps: Timestamps) -> Routed:
+        """All to the one receiver."""
+        return [(self.sender, values, timestamps)]
+
+
+class GlobalPartitioner(Partitioner):
+    """Everything to the first subtask."""
+
+    name = "GLOBAL"
+
+    def route(self, values: Values, timestamps: Timestamps) -> Routed:
+        """All to subtask 0."""
+        return [(0, values, timestamps)]
+
+
+class BroadcastPartitioner(Partitioner):
+    """Everything to every subtask."""
+
+    name = "BROADCAST"
+    broadcast = True
+
+    def route(self, values: Values, timestamps: Timestamps) -> Routed:
+        """A copy to each."""
+        return [(channel, values, timestamps) for channel in range(self.channels)]
+
+
+class RebalancePartitioner(Partitioner):
+    """Round robin over all receivers."""
+
+    name = "REBALANCE"
+
+    def setup(self, sender: int, senders: int, channels: int, max_parallelism: int, target: str) -> None:
+        """Senders start at different receivers, so that few records still spread."""
+        super().setup(sender, senders, channels, max_parallelism, target)
+        self._next = sender % channels
+        self._targets = list(range(channels))
+
+    def begin_batch(self, batch: int) -> None:
+        """Each batch starts one receiver further, so that small batches spread too."""
+        self._next = (self.sender + batch - 1) % len(self._targets)  # the first batch is number 1
+
+    def route(self, values: Values, timestamps: Timestamps) -> Routed:
+        """Every n-th record to the same receiver, by slices."""
+        targets, count = self._targets, len(self._targets)
+        routed: Routed = []
+        for offset in range(count):
+            part = values[offset::count]
+            if part:
+                stamps = None if timestamps is None else timestamps[offset::count]
+                routed.append((targets[(self._next + offset) % count], part, stamps))
+        self._next = (self._next + len(values)) % count
+        return routed
+
+
+class RescalePartitioner(RebalancePartitioner):
+    """Round robin over the receivers that belong to this sender only."""
+
+    name = "RESCALE"
+    pointwise = True
+
+    def setup(self, sender: int, senders: int, channels: int, max_parallelism: int, target: str) -> None:
+        """Receivers are dealt out in contiguous, even portions."""
+        super().setup(sender, senders, channels, max_parallelism, target)
+        if channels >= senders:
+            self._targets = list(range(sender * channels // senders, (sender + 1) * channels // senders))
+        else:
+            self._targets = [sender * channels // senders]
+        self._next = 0
+
+
+class ShufflePartitioner(Partitioner):
+    """To a receiver chosen uniformly at random; the same choice when a batch is replayed."""
+
+    name = "SHUFFLE"
+
+    def setup(self, sender: int, senders: int, channels: int, max_parallelism: int, target: str) -> None:
+        """Create the generator."""
+        super().setup(sender, senders, channels, max_parallelism, target)
+        self._random = random.Random(sender)  # noqa: S311 - not for security
+
+    def begin_batch(self, batch: int) -> None:
+        """Seeded by sender and batch, so that a replay repeats itself."""
+        self._random.seed(self.sender * 7919 + batch)
+
+    def route(self, values: Values, timestamps: Timestamps) -> Routed:
+        """One draw a record."""
+        channels = self.channels
+        targets = [int(draw * channels) for draw in map(_draw(self._random), values)]
+        return _scatter(values, timestamps, targets, channels)
+
+
+def _draw(generator: random.Random) -> Callable[[Any], float]:
+    draw = generator.random
+    return lambda _: draw()
+
+
+class KeyGroupPartitioner(Partitioner):
+    """By key: key -> key group -> subtask (spec: ch. 3 section 3.8)."""
+
+    name = "HASH"
+
+    def __init__(self, key_selector: Callable[[Any], Any], key_type: dict[str, Any] | None = None) -> None:
+        super().__init__()
+        self.key_selector = key_selector
+        self.key_type = key_type
+        """The description of the declared type of the keys, if one was declared."""
+
+    def setup(self, sender: int, senders: int, channels: int, max_parallelism: int, target: str) -> None:
+        """Start with an empty cache of key -> channel."""
+        super().setup(sender, senders, channels, max_parallelism, target)
+        self._max_parallelism = max_parallelism
+        self._target = target
+        self._channel_of: dict[Any, int] = {}
+        self._select: Callable[[Any], Any] | None = None
+
+    def route(self, values: Values, timestamps: Timestamps) -> Routed:
+        """One key selector call and one dict lookup a record."""
+        channels = self.channels
+        if channels == 1:
+            return [(0, values, timestamps)]
+        out: list[Values] = [[] for _ in range(channels)]
+        stamps: list[list[Any]] = [[] for _ in range(channels)]
+        if self._select is None:
+            unhashable = returns_unhashable(self.key_selector, values)
+            self._select = HashableKeys(self.key_selector) if unhashable else self.key_selector
+        select, known = self._select, self._channel_of.get
+        try:
+            if timestamps is None:
+                for value in values:
+                    key = select(value)
+                    channel = known(key)
+                    if channel is None:
+                        channel = self._locate(key)
+                    out[channel].append(value)
+                return [(channel, part, None) for channel, part in enumerate(out) if part]
+            for value, stamp in zip(values, timestamps, strict=True):
+                key = select(value)
+                channel = known(key)
+                if channel is None:
+                    channel = self._locate(key)
+                out[channel].append(value)
+                stamps[channel].append(stamp)
+        except Exception as error:
+            raise key_error(error, value, self._target) from error
+        return [(channel, part, stamps[channel]) for channel, part in enumerate(out) if part]
+
+    def _locate(self, key: Any) -> int:
+        groups = self._max_parallelism
+        channel = key_hash(key) % groups * self.channels // groups
+        if len(self._channel_of) >= _CACHED_KEYS:
+            self._channel_of.clear()
+        self._channel_of[key] = channel
+        return channel
+
+
+def key_error(error: Exception, value: Any, target: str) -> PenstockError:
+    """The error for a key selector that raised, or returned something that cannot be a key."""
+    if isinstance(error, KeySelectorError) and error.operator_name is None:
+        return KeySelectorError(str(error), operator_name=target, record=value)
+    if isinstance(error, PenstockError):
+        return error
+    if isinstance(error, TypeError) and "unhashable" in str(error):
+        return KeySelectorError(
+            f"the key selector before '{target}' returned a value that cannot be a key ({error}) for record "
+            f"{shorten(value)}: return a hashable value such as a string, number, tuple or frozen dataclass"
+        )
+    return KeySelectorError(
+        f"the key selector before '{target}' failed for record {shorten(value)}: {type(error).__name__}: {error}"
+    )
+
+
+class CustomPartitioner(Partitioner):
+    """By the user's own function of key and receiver count."""
+
+    name = "CUSTOM"
+
+    def __init__(self, partition: Callable[[Any, int], int], key_selector: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self._partition = partition
+        self._key_selector = key_selector
+
+    def setup(self, sender: int, senders: int, channels: int, max_parallelism: int, target: str) -> None:
+        """Remember the target for messages."""
+        super().setup(sender, senders, channels, max_parallelism, target)
+        self._target = target
+
+    def route(self, values: Values, timestamps: Timestamps) -> Routed:
+        """Ask the user's function for every record."""
+        channels = self.channels
+        targets = []
+        for value in values:
+            try:
+                target = self._partition(self._key_selector(value), channels)
+            except Exception as error:
+                raise InvalidProgramError(
+                    f"the custom partitioner before '{self._target}' failed for record {shorten(value)}: "
+                    f"{type(error).__name__}: {error}"
+                ) from error
+            targets.append(self._checked(target, value))
+        return _scatter(values, timestamps, targets, channels)
+
+    def _checked(self, target: Any, value: Any) -> int:
+        with suppress(TypeError):
+            channel = index(target)
+            if 0 <= channel < self.channels:
+                return channel
+        raise InvalidProgramError(
+            f"the custom partitioner before '{self._target}' returned {shorten(target)} for record {shorten(value)}, "
+            f"but there are channels 0 to {self.channels - 1}"
+        )

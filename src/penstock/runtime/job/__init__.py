@@ -1,0 +1,1 @@
+"""A job on the driver: its status, progress, clients and history."""

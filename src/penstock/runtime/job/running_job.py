@@ -1,0 +1,228 @@
+"""A streaming job from its start to its end: one master for each parallelism, one after the other.
+
+An engine defines what a master is (`Master`) and how one follows another (`RunningJob._successor`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
+
+from penstock.common.completable_future import CompletableFuture
+from penstock.common.errors import JobExecutionError, SavepointError
+from penstock.common.job_status import JobStatus
+from penstock.runtime.job.job_life import JobLife
+from penstock.runtime.job.job_progress import JobProgress
+from penstock.runtime.savepoint.savepoint_queue import SavepointTicket, savepoint_root
+from penstock.runtime.savepoint.storage import directory_at, join
+
+__all__ = ["Master", "RunningJob", "carried_progress", "dispose_of_rescaling"]
+
+
+class Master(Protocol):
+    """Runs a job at one parallelism."""
+
+    @property
+    def graph(self) -> Any:
+        """The job graph."""
+
+    @property
+    def progress(self) -> JobProgress:
+        """What the job has done so far."""
+
+    @property
+    def stopped_with(self) -> SavepointTicket | None:
+        """The savepoint that it has stopped with."""
+
+    def run(self) -> JobStatus:
+        """Run to the end; returns the final status, or RESTARTING if the job is to continue at another parallelism.
+
+        Raises the job's error.
+        """
+
+    def cancel(self) -> None:
+        """The job was cancelled: stop soon."""
+
+
+class RunningJob(ABC):
+    """What the client of a streaming job drives. Requests go to the job's life, which all its masters share."""
+
+    def __init__(self, life: JobLife, savepoint_dir: str | None) -> None:
+        self.life = life
+        self.failure: BaseException | None = None
+        """The error of a job that was cancelled before it failed."""
+        self._savepoint_dir = savepoint_dir
+        self._master: Any = None
+        self._rescaling: CompletableFuture[None] | None = None  # a master has stopped, its successor does not run yet
+
+    @abstractmethod
+    def _successor(self, parallelism: int, savepoint: str, on_running: Callable[[], None]) -> Master:
+        """A master that continues from a savepoint; it calls `on_running` when the job runs again."""
+
+    @abstractmethod
+    def _check_parallelism(self, parallelism: int) -> None:
+        """Reject a parallelism that the job cannot have, before the job stops for it."""
+
+    def _check_savepoint(self) -> None:
+        """Reject a savepoint that the job cannot take."""
+
+    def _release(self, status: JobStatus) -> None:
+        """The job has ended like this: release what all its masters used."""
+
+    @property
+    def _lasting_directory(self) -> str | None:
+        """Where the savepoint of a rescaling goes; None: into a temporary directory."""
+        return self._savepoint_dir
+
+    # -- requests of the client ---------------------------------------------------------------------------------
+
+    @property
+    def status(self) -> JobStatus:
+        """Where the job is in its life."""
+        return self.life.status
+
+    @property
+    def progress(self) -> JobProgress:
+        """Records, watermarks, state."""
+        progress: JobProgress = self._master.progress
+        return progress
+
+    @property
+    def graph(self) -> Any:
+        """The job graph as it runs now."""
+        return self._master.graph
+
+    def cancel(self) -> None:
+        """Stop after the running batch; a job that is being rescaled stops as well."""
+        if self.life.cancel():
+            self._master.cancel()  # a successor that is just starting checks by itself
+
+    def savepoint(
+        self, directory: str | None, *, stop: bool = False, drain: bool = False, cancel: bool = False
+    ) -> CompletableFuture[str]:
+        """Take a savepoint; with `stop` or `cancel` the job ends with it."""
+        root = savepoint_root(directory, self._savepoint_dir)
+        self._check_savepoint()
+        return self.life.savepoints.submit(root, stop=stop, drain=drain, cancel=cancel).future
+
+    def rescale(self, parallelism: int) -> CompletableFuture[None]:
+        """Continue with another parallelism; earlier requests come first."""
+        self._check_parallelism(parallelism)
+        self._check_savepoint()
+        done: CompletableFuture[None] = CompletableFuture()
+        known = self._lasting_directory
+        root = tempfile.mkdtemp(prefix="penstock-rescaled-") if known is None else join(known, "rescaled")
+        ticket = self.life.savepoints.submit(root, parallelism=parallelism)
+        ticket.future.add_done_callback(partial(self._on_savepoint_to_rescale, root, done))
+        return done
+
+    def _on_savepoint_to_rescale(self, root: str, done: CompletableFuture[None], taken: CompletableFuture[str]) -> None:
+        error = taken.exception()
+        if error is None:
+            self._rescaling = done
+            return
+        with contextlib.suppress(OSError):  # it was made for this rescaling, or is in use
+            os.rmdir(root)  # noqa: PTH106 - it may be an address
+        done.complete_exceptionally(error)
+
+    # -- the job's thread ---------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Run to the end, through all rescalings; raises the job's error."""
+        error: BaseException | None = None
+        try:
+            status = self._run_masters()
+            self._release(status)
+        except BaseException as raised:
+            error = raised
+            cancelled = isinstance(raised, Exception) and self.life.cancelled.is_set()
+            status = JobStatus.CANCELED if cancelled else JobStatus.FAILED
+            with contextlib.suppress(Exception):  # report the first error
+                self._release(status)
+        self._end(status, error)
+        if error is not None and status is JobStatus.FAILED:
+            raise error
+        self.failure = error
+
+    def _run_masters(self) -> JobStatus:
+        while True:
+            status: JobStatus = self._master.run()
+            if status is not JobStatus.RESTARTING:
+                return status
+            ticket: SavepointTicket = self._master.stopped_with
+            if self.life.cancelled.is_set():
+                return JobStatus.CANCELED
+            self.life.transition_to(JobStatus.RESTARTING)
+            assert ticket.parallelism is not None
+            try:
+                self._master = self._successor(ticket.parallelism, ticket.request.location, self._on_running_again)
+            except BaseException:
+                if self._lasting_directory is None:  # the job cannot be continued from there
+                    dispose_of_rescaling(ticket.request.location)
+                raise
+            ticket.future.complete(ticket.request.location)
+
+    def _on_running_again(self) -> None:
+        done, self._rescaling = self._rescaling, None
+        if done is not None:
+            done.complete(None)
+
+    def _end(self, status: JobStatus, error: BaseException | None = None) -> None:
+        """Set the final status, and complete everything that callers wait for."""
+        ticket: SavepointTicket | None = self._master.stopped_with
+        stopped = ticket is not None and ticket.parallelism is None
+        location = ticket.request.location if ticket is not None and stopped else None
+        self.life.end(status, location if error is None else None)
+        if ticket is not None:
+            self._resolve(ticket, status, error)
+        done, self._rescaling = self._rescaling, None
+        if done is not None:
+            done.complete_exceptionally(self._not_rescaled(status, error))
+
+    def _resolve(self, ticket: SavepointTicket, status: JobStatus, error: BaseException | None) -> None:
+        """Complete the future of the savepoint that the job has stopped with, if it is still open."""
+        location = ticket.request.location
+        if ticket.parallelism is not None:
+            if error is None:  # the job was cancelled, and does not continue from it
+                with contextlib.suppress(Exception):
+                    dispose_of_rescaling(location)
+            ticket.future.complete_exceptionally(self._not_rescaled(status, error))
+        elif error is not None:
+            ticket.future.complete_exceptionally(
+                SavepointError(
+                    f"the savepoint {location} is complete, but the job ended as {status.name} before it had stopped "
+                    f"({_first_line(error)}). What sinks commit after a checkpoint may not be committed: start the job "
+                    "again from its checkpoint directory if it has one"
+                )
+            )
+        else:
+            ticket.future.complete(location)
+
+    def _not_rescaled(self, status: JobStatus, error: BaseException | None) -> JobExecutionError:
+        how = "was cancelled" if status is JobStatus.CANCELED else "failed"
+        why = "" if error is None else f": {_first_line(error)}"
+        return JobExecutionError(f"job '{self.life.job_name}' {how} while it was rescaled{why}")
+
+
+def _first_line(error: BaseException) -> str:
+    """The first line of an error; the job's result has all of it."""
+    return str(error).partition("\n")[0] or type(error).__name__
+
+
+def carried_progress(progress: JobProgress) -> JobProgress:
+    """The progress of a job that is rescaled: totals continue, tasks report the rest anew."""
+    for vertex in progress.vertices.values():
+        vertex.rescaled()
+    return progress
+
+
+def dispose_of_rescaling(savepoint: str) -> None:
+    """Remove the savepoint that a job without a checkpoint directory was rescaled by."""
+    directory_at(savepoint).dispose()
+    with contextlib.suppress(OSError):  # it was made for this savepoint; by now it may hold another one
+        os.rmdir(savepoint.rpartition("/")[0])  # noqa: PTH106 - it may be an address

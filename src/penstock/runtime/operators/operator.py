@@ -1,0 +1,239 @@
+"""The operator contract: what a task calls, in which order, and what an operator may use.
+
+Life of an operator in one task: `setup` -> `open` -> for every batch: `process_*` calls, `end_batch` -> ... ->
+`end_input` (bounded streams only) -> `close`. Calls never run concurrently. Records come as a list of values and a
+parallel list of timestamps (None when no record of the batch has one).
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from penstock.common.typeinfo import TypeInformation
+from penstock.common.watermark_strategy import MIN_WATERMARK
+from penstock.core.functions import RuntimeContext
+from penstock.metrics import MetricGroup
+from penstock.runtime.exchange.frames import SplitProgress
+from penstock.runtime.records.batch import KeySelect, Timestamps, Values
+from penstock.runtime.state.backend import KeyedStateBackend
+from penstock.runtime.state.operator_state import OperatorStateBackend
+from penstock.runtime.timers.internal_timer_service import InternalTimerService, OnTimer
+
+
+class Output(Protocol):
+    """Where an operator's records go: the next operator of the chain, or an exchange."""
+
+    def emit(self, values: Values, timestamps: Timestamps) -> None:
+        """Pass records on. The lists belong to the receiver from now on."""
+
+    def emit_watermark(self, watermark: int) -> None:
+        """Pass a watermark on, behind all records emitted so far."""
+
+    def emit_status(self, *, idle: bool) -> None:
+        """Pass on that this stream became idle, or active again."""
+
+
+class DiscardingOutput:
+    """Output without a consumer."""
+
+    def emit(self, values: Values, timestamps: Timestamps) -> None:
+        """Drop."""
+
+    def emit_watermark(self, watermark: int) -> None:
+        """Drop."""
+
+    def emit_status(self, *, idle: bool) -> None:
+        """Drop."""
+
+
+DISCARD = DiscardingOutput()
+
+
+class ChainingStrategy(enum.Enum):
+    """Whether an operator may share a task with its predecessor."""
+
+    ALWAYS = "always"
+    HEAD = "head"  # starts a chain, others may follow
+    NEVER = "never"
+
+
+class Clock(Protocol):
+    """Processing time of the running batch in ms."""
+
+    now: int
+
+
+@dataclass(slots=True)
+class OperatorContext:
+    """Everything the task gives an operator."""
+
+    operator_id: str
+    operator_name: str
+    subtask: int
+    parallelism: int
+    max_parallelism: int
+    clock: Clock
+    runtime_context: RuntimeContext
+    metrics: MetricGroup
+    keyed_backend: KeyedStateBackend | None
+    operator_state: OperatorStateBackend
+    side_outputs: dict[str, Output]
+    job: JobInfo
+    timer_services: list[InternalTimerService] = field(default_factory=list)
+    batch_execution: bool = False
+
+    def processing_time(self) -> int:
+        """The processing time of the running batch."""
+        return self.clock.now
+
+    def side_output(self, tag_id: str) -> Output:
+        """The output for a side output tag; discards when nobody reads it."""
+        return self.side_outputs.get(tag_id, DISCARD)
+
+    def create_timer_service(self, on_event: OnTimer, on_processing: OnTimer) -> InternalTimerService:
+        """Timers on the keyed backend; the task advances their clocks."""
+        assert self.keyed_backend is not None
+        service = InternalTimerService(
+            self.keyed_backend, self.processing_time, on_event, on_processing, batch=self.batch_execution
+        )
+        self.timer_services.append(service)
+        return service
+
+
+@dataclass(slots=True)
+class JobInfo:
+    """What tasks know about the running job."""
+
+    job_id: str = "0" * 32
+    job_name: str = "Penstock job"
+    attempt: int = 0
+    checkpoint_id: int = 0
+    epoch: int = 0
+    """That of the driver: see `penstock.runtime.lease.lease`."""
+    parameters: dict[str, str] = field(default_factory=dict)
+    cached_files: dict[str, str] = field(default_factory=dict)
+
+
+class StreamOperator:
+    """Base of all operators.
+
+    Class attributes say what the operator needs: `keyed` (a key selector for each input, keyed state, timers),
+    `stateful` (anything kept between batches: such an operator never runs in the source stage).
+    """
+
+    chaining: ChainingStrategy = ChainingStrategy.ALWAYS
+    keyed: bool = False
+    stateful: bool = False
+    reads_watermarks: bool = False  # shows its event time to user code
+    makes_watermarks: bool = False
+    registers_lazily: bool = False  # may ask for state when the first element needs it, not only in `open`
+    unites_inputs: bool = False  # its two inputs are streams of a union, with one clock for all their channels
+    per_split: bool = False  # behind a source: wants to know which split its records are from
+    columnar: bool = False  # gets column batches (penstock.runtime.table) in the place of lists of values
+    keyed_backend: type[KeyedStateBackend] = KeyedStateBackend
+
+    context: OperatorContext
+    output: Output
+    current_watermark: int = MIN_WATERMARK
+    output_type: TypeInformation | None = None  # declared by the user: emitted records are checked against it
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Called once before `open`."""
+        self.context = context
+        self.output = output
+
+    def open(self) -> None:
+        """Prepare user functions and register state."""
+
+    def process_batch(self, values: Values, timestamps: Timestamps) -> None:
+        """Records of the first (or only) input."""
+        raise NotImplementedError
+
+    def process_batch2(self, values: Values, timestamps: Timestamps) -> None:
+        """Records of the second input (two-input operators)."""
+        raise NotImplementedError
+
+    def process_watermark(self, watermark: int) -> None:
+        """The operator's event time advanced: fire timers, then pass the watermark on (spec: 3.6)."""
+        self.current_watermark = watermark
+        for service in self.context.timer_services:
+            service.advance_watermark(watermark)
+        self._leave_key()
+        self.flush()
+        self.output.emit_watermark(watermark)
+        for side in self.context.side_outputs.values():
+            side.emit_watermark(watermark)
+
+    def restore_watermark(self, watermark: int) -> None:
+        """Continue with the event time the operator had when its state was written."""
+        self.current_watermark = watermark
+
+    def restart(self) -> None:
+        """In the source stage only: the next records come from another split, with a clock of its own."""
+
+    def expect_split(self, split: str) -> None:
+        """`per_split` only: the task reads this split, records of it may come."""
+
+    def select_split(self, split: str) -> None:
+        """`per_split` only: the next elements are of this split."""
+
+    def finish_split(self, split: str) -> None:
+        """`per_split` only: no more will come of this split."""
+
+    def pause_split(self, split: str) -> None:
+        """`per_split` only: the split is not read in this batch, though it may have records."""
+
+    def split_progress(self) -> dict[str, SplitProgress]:
+        """`per_split` only: how far the splits have come, if the driver wants to know."""
+        return {}
+
+    def process_status(self, *, idle: bool) -> None:
+        """The operator's whole input became idle, or active again."""
+        self.output.emit_status(idle=idle)
+        for side in self.context.side_outputs.values():
+            side.emit_status(idle=idle)
+
+    def advance_processing_time(self, now: int) -> None:
+        """Processing time moved on: fire timers."""
+        for service in self.context.timer_services:
+            service.advance_processing_time(now)
+        self._leave_key()
+        self.flush()
+
+    def next_wakeup(self) -> int | None:
+        """The processing time at which this operator needs a batch though no input may come."""
+        times = [service.next_processing_time() for service in self.context.timer_services]
+        return min((time for time in times if time is not None), default=None)
+
+    def flush(self) -> None:
+        """Emit what timer callbacks have collected."""
+
+    def end_batch(self) -> None:
+        """All input of this batch was processed."""
+
+    def end_input(self) -> None:
+        """No input will come any more (behind the final watermark)."""
+
+    def snapshot_state(self, checkpoint_id: int) -> None:
+        """Put non-keyed state into `context.operator_state` before it is written."""
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """The batch with this id was committed."""
+
+    def close(self) -> None:
+        """Release resources; last call."""
+
+    def _leave_key(self) -> None:
+        if self.context.keyed_backend is not None:
+            self.context.keyed_backend.clear_current_key()
+
+    def key_selectors(self) -> list[KeySelect | None]:
+        """The key selector of each input (keyed operators); None for one without keys beside a keyed one."""
+        names = ("key_selector", "key_selector2")
+        return [getattr(self, name) for name in names if hasattr(self, name)]
+
+    def user_functions(self) -> list[Any]:
+        """The user's function objects, for lifecycle and serialization checks."""
+        return []

@@ -1,0 +1,105 @@
+"""Turning an exception in user code into an error that names the operator, the subtask and the record.
+
+The hot loops carry no bookkeeping for this: they name their loop variable `value`, and when something is raised the
+record is read from the frame that was executing.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+from penstock.common.errors import JobExecutionError, PenstockError, UserFunctionError, shorten
+from penstock.runtime.operators.operator import OperatorContext
+
+_PACKAGE = str(Path(__file__).resolve().parents[2])
+_UNKNOWN = object()
+
+
+def user_error(context: OperatorContext, error: Exception, method: str, cause: str | None = None) -> PenstockError:
+    """The error to raise (``raise user_error(...) from None``) for an exception in a user function.
+
+    :param cause: what the function was called for, if it was no record
+    """
+    if isinstance(error, PenstockError):
+        return error
+    if cause is None:
+        record = _record_in_flight(error.__traceback__)
+        cause = "(no record)" if record is _UNKNOWN else shorten(record)
+    return UserFunctionError(
+        operator_name=context.operator_name,
+        subtask=context.subtask,
+        record=cause,
+        user_traceback=user_traceback(error) + _advice(error, method),
+        method=method,
+    )
+
+
+def _advice(error: Exception, method: str) -> str:
+    """Who forgot to yield reads of an object that is not iterable: say what it should have been."""
+    frames = traceback.walk_tb(error.__traceback__)
+    in_our_loop = all(_is_ours(frame.f_code.co_filename) for frame, _ in frames)  # not in what a function has called
+    if in_our_loop and isinstance(error, TypeError) and "object is not iterable" in str(error):
+        return f"{method} emits what it yields, or all that is in the iterable it returns\n"
+    return ""
+
+
+@contextmanager
+def source_errors(name: str, doing: str) -> Iterator[None]:
+    """Around calls of a source: what it raises names the source and says what it was asked to do."""
+    try:
+        yield
+    except PenstockError:
+        raise
+    except Exception as error:
+        raise JobExecutionError(f"'{name}' failed {doing}\n{user_traceback(error)}") from None
+
+
+@contextmanager
+def exits_are_errors(task_name: str) -> Iterator[None]:
+    """Around the work of a task: ``sys.exit()`` in a function fails the job instead of ending a process."""
+    try:
+        yield
+    except SystemExit as error:
+        raise JobExecutionError(
+            f"a function in '{task_name}' called sys.exit({error.code!r}): raise an exception to fail the job\n"
+            + user_traceback(error)
+        ) from None
+
+
+def _is_ours(filename: str) -> bool:
+    return filename.startswith(_PACKAGE)
+
+
+def _record_in_flight(tb: TracebackType | None) -> object:
+    found: object = _UNKNOWN
+    while tb is not None:
+        frame = tb.tb_frame
+        if not _is_ours(frame.f_code.co_filename):
+            if found is not _UNKNOWN:
+                break  # user code: a `value` behind it is an argument of something that it called
+        elif "value" in frame.f_locals:
+            found = frame.f_locals["value"]
+        tb = tb.tb_next
+    return found
+
+
+def user_traceback(error: BaseException) -> str:
+    """The traceback without the runtime's own frames."""
+    summary = traceback.TracebackException.from_exception(error)
+    for part in _chain(summary):
+        kept = [frame for frame in part.stack if not _is_ours(frame.filename)]
+        part.stack = traceback.StackSummary.from_list(kept)
+    return "".join(summary.format())
+
+
+def _chain(summary: traceback.TracebackException) -> list[traceback.TracebackException]:
+    parts: list[traceback.TracebackException] = []
+    current: traceback.TracebackException | None = summary
+    while current is not None:
+        parts.append(current)
+        current = current.__cause__ or current.__context__
+    return parts

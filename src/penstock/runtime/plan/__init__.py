@@ -1,0 +1,1 @@
+"""The physical plan: vertices, edges and offsets."""

@@ -1,0 +1,109 @@
+"""What tasks need to know of the job: vertices, their operator chains, and the exchanges between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.common.watermark_strategy import WatermarkAlignment
+from penstock.runtime.exchange.partitioner import (
+    ForwardPartitioner,
+    KeyGroupPartitioner,
+    Partitioner,
+    RescalePartitioner,
+)
+from penstock.runtime.operators.operator import StreamOperator
+
+
+@dataclass(slots=True)
+class ChainLink:
+    """A chained consumer: position in the vertex, and the side output it reads (None: the main output)."""
+
+    position: int
+    tag_id: str | None
+
+
+@dataclass(slots=True)
+class ChainedOperator:
+    """One operator of a chain; a source has no operator."""
+
+    operator_id: str
+    name: str
+    operator: StreamOperator | None
+    source: Any
+    uid: str | None
+    max_parallelism: int
+    explicit_max_parallelism: bool = False  # set by the user, not derived from the parallelism
+    links: list[ChainLink] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class JobVertex:
+    """A chain of operators that runs as one task, `parallelism` times."""
+
+    id: int
+    name: str
+    parallelism: int
+    max_parallelism: int
+    operators: list[ChainedOperator]
+    source_bounded: bool
+    level: int = 0
+    inputs: list[int] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+    split_parallelism: int | None = None
+    """The parallelism a source was split for when it first started; whatever becomes of it, the splits stay."""
+    spread: bool = False
+    """Whether a source of parallelism 1 is read by all tasks of this vertex, each its part of every range."""
+    alignment: WatermarkAlignment | None = None
+    """Of a source whose watermark strategy has one."""
+    declares_idleness: bool = False
+    """Whether that strategy has an idleness timeout."""
+
+    @property
+    def is_source(self) -> bool:
+        """Whether the chain starts with a source."""
+        return self.operators[0].operator is None
+
+    @property
+    def source_parallelism(self) -> int:
+        """How many tasks the source is split for."""
+        return self.split_parallelism or (1 if self.spread else self.parallelism)
+
+
+@dataclass(slots=True)
+class JobEdge:
+    """An exchange."""
+
+    id: int
+    source: int
+    source_position: int
+    tag_id: str | None
+    target: int
+    input_index: int
+    partitioner: Partitioner
+    senders: int
+    receivers: int
+    max_parallelism: int
+    target_name: str
+    target_level: int = 0
+
+    def reachable(self, sender: int) -> list[int]:
+        """The receivers a sender may send to."""
+        if isinstance(self.partitioner, ForwardPartitioner):
+            return [sender]
+        if isinstance(self.partitioner, RescalePartitioner):
+            if self.receivers >= self.senders:
+                low, high = sender * self.receivers // self.senders, (sender + 1) * self.receivers // self.senders
+                return list(range(low, high))
+            return [sender * self.receivers // self.senders]
+        return list(range(self.receivers))
+
+    def senders_to(self, receiver: int) -> list[int]:
+        """The senders a receiver may hear from: whose clocks it waits for."""
+        return [sender for sender in range(self.senders) if receiver in self.reachable(sender)]
+
+
+def key_types_of(edges: Iterable[JobEdge]) -> list[dict[str, Any] | None]:
+    """What inputs by key declare their keys to be."""
+    return [edge.partitioner.key_type for edge in edges if isinstance(edge.partitioner, KeyGroupPartitioner)]

@@ -1,0 +1,157 @@
+"""Emitted records are snapshots: a function may go on changing an object after it emitted it.
+
+Flink serializes records between tasks, so a later mutation never shows downstream (spec: 3.4). Records here wait in a
+list until the batch is passed on, so an object that somebody still holds (state, a member, a local variable of a
+suspended generator) is copied when it is emitted. Immutable values and objects nobody else holds are not.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import enum
+import pickle
+from collections.abc import Iterator
+from copy import copy
+from decimal import Decimal
+from functools import cache
+from itertools import chain
+from sys import getrefcount
+from typing import Any
+from uuid import UUID
+
+from penstock.common.types import Row
+from penstock.runtime.records.serialization import dumps
+
+IMMUTABLE: frozenset[type] = frozenset(
+    {
+        int, float, str, bool, bytes, complex, type(None),
+        Decimal, dt.date, dt.time, dt.datetime, dt.timedelta, UUID,
+    }
+)  # fmt: skip
+
+_all_immutable = IMMUTABLE.issuperset
+
+_ENOUGH_CALLS = 100  # for the interpreter to have specialised a call by then
+
+
+def _references_when_passed_on() -> int:
+    """To an object that only its receiver holds: in the receiver's variable and in a parameter of ours.
+
+    How many of them are counted depends on the version of Python: some only lend references. The fewest ever seen are
+    taken, so that at worst an object is copied that need not be.
+    """
+
+    def count(value: object) -> int:
+        return getrefcount(value)
+
+    def made() -> Iterator[object]:
+        for _ in range(_ENOUGH_CALLS):
+            yield object()
+
+    return min(count(item) for item in made())
+
+
+def _references_in_a_tuple() -> int:
+    """To a part of a tuple that nobody else holds: in the tuple and in a variable."""
+    parts = tuple(object() for _ in range(_ENOUGH_CALLS))
+    return min(getrefcount(part) for part in parts)
+
+
+UNSHARED = _references_when_passed_on()
+_UNSHARED_IN_TUPLE = _references_in_a_tuple()
+
+
+def protect(value: Any, known_holders: int = 0) -> Any:
+    """`value`, or a copy of it if it can still be changed by whoever emitted it.
+
+    `known_holders` counts references besides the caller's variable that will not be used to change it.
+
+    >>> held = [1]
+    >>> state = {"held": held}
+    >>> protect(held) is held, protect(held) == held
+    (False, True)
+    """
+    kind = type(value)
+    if kind in IMMUTABLE:
+        return value
+    shared = getrefcount(value) > UNSHARED + known_holders
+    if kind is tuple:
+        for part in value:
+            if type(part) not in IMMUTABLE and (
+                shared or type(part) is tuple or getrefcount(part) > _UNSHARED_IN_TUPLE
+            ):
+                return value if deeply_immutable(value) else copy_of(value)
+        return value
+    if shared and not deeply_immutable(value):
+        return copy_of(value)
+    return value
+
+
+def deeply_immutable(value: Any) -> bool:
+    """Whether nothing inside can change: scalars, enums, tuples and frozen dataclasses of such."""
+    if type(value) in IMMUTABLE:
+        return True
+    if isinstance(value, tuple):
+        return all(map(deeply_immutable, value))
+    if isinstance(value, enum.Enum):
+        return True
+    parameters = getattr(type(value), "__dataclass_params__", None)
+    if parameters is not None and parameters.frozen:
+        return all(deeply_immutable(getattr(value, name)) for name in type(value).__dataclass_fields__)
+    return False
+
+
+def copied(value: Any) -> Any:
+    """The value itself if it is immutable, else a copy that shares nothing mutable with it.
+
+    A user's `merge` or `reduce` may change and return what it was given, so state hands out copies.
+
+    >>> pair, counts = (1, 2.0), {"a": 1}
+    >>> copied(pair) is pair, copied(counts) is counts, copied(counts) == counts
+    (True, False, True)
+    """
+    kind = type(value)
+    if kind in IMMUTABLE or (kind is tuple and _all_immutable(map(type, value))):
+        return value
+    return copy_of(value)
+
+
+def copy_of(value: Any) -> Any:
+    """A deep copy, as serialization would make it; flat containers and objects the quick way."""
+    kind: Any = type(value)
+    if kind is list and _all_immutable(map(type, value)):
+        return value[:]
+    if kind is dict and _all_immutable(map(type, value.values())) and _all_immutable(map(type, value)):
+        return dict(value)
+    if kind is Row and _all_immutable(map(type, value)):
+        return copy(value)
+    state = getattr(value, "__dict__", None)
+    if state is not None and _plain_to_pickle(kind) and _all_immutable(map(type, state.values())):
+        twin = kind.__new__(kind)
+        twin.__dict__.update(state)
+        return twin
+    return pickle.loads(dumps(value, "a record"))
+
+
+@cache
+def _plain_to_pickle(kind: Any) -> bool:
+    """Whether an object of this class is nothing but its attributes."""
+    custom = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__")
+    return not hasattr(kind, "__slots__") and not any(
+        name in vars(base) for base in kind.__mro__[:-1] for name in custom
+    )
+
+
+def copy_batch(values: list[Any]) -> list[Any]:
+    """A batch for one more consumer: the same list object is never shared, mutable records are copied.
+
+    A batch that is no list is a column batch, which cannot change.
+    """
+    if type(values) is not list:
+        return values
+    kinds = set(map(type, values))
+    if kinds <= IMMUTABLE:
+        return list(values)
+    if kinds == {tuple} and set(map(type, chain.from_iterable(values))) <= IMMUTABLE:
+        return list(values)
+    return [value if deeply_immutable(value) else copy_of(value) for value in values]

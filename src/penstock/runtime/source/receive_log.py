@@ -1,0 +1,152 @@
+"""The receive log: what a source without memory of its own has received, kept until it is processed for good.
+
+Sockets and hand-written source functions cannot be asked again. What they deliver is appended to files on the driver
+before a batch that reads it is planned; after a crash the batch is read from the files (spec: ch. 8, resettable
+sources). Positions count elements from the beginning of the job.
+
+Neither memory nor disk grow with a job that is slower than its source: a receiver waits while `capacity` elements are
+not yet in a batch, and the files hold the batches that are not yet committed.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+from penstock.common.errors import CheckpointError
+from penstock.runtime.records.serialization import dumps
+from penstock.runtime.records.stored_classes import load_stored
+from penstock.runtime.storage.checked_file import make_directory, read_checked, write_checked
+
+CAPACITY = 50_000
+
+
+class ReceiveLog:
+    """Elements received so far: the tail in memory, everything not yet committed in segment files.
+
+    >>> log = ReceiveLog(None)
+    >>> log.extend(["a", "b"])
+    >>> log.seal(0, 10)
+    2
+    >>> log.read(0, 2)
+    ['a', 'b']
+    >>> log.close()
+    """
+
+    def __init__(self, directory: str | None, capacity: int = CAPACITY) -> None:
+        self._owned = tempfile.TemporaryDirectory(prefix="penstock-received-") if directory is None else None
+        self._directory = Path(self._owned.name if self._owned is not None else directory)  # type: ignore[arg-type]
+        make_directory(self._directory)
+        self._lock = threading.Condition()
+        self._capacity = capacity
+        self._closed = False
+        self._waiting: list[Any] = []
+        self._segments: dict[int, list[Any]] = {}
+        for path in sorted(self._directory.glob("*.log")):
+            start = int(path.stem)
+            self._segments[start] = load_stored(read_checked(path))
+        self._end = max((start + len(part) for start, part in self._segments.items()), default=0)
+
+    @property
+    def capacity(self) -> int:
+        """How many elements may wait for a batch."""
+        return self._capacity
+
+    @capacity.setter
+    def capacity(self, capacity: int) -> None:
+        with self._lock:
+            self._capacity = capacity
+            self._lock.notify_all()
+
+    def append(self, element: Any) -> None:
+        """Receive one element; waits while there is no room."""
+        self.extend([element])
+
+    def extend(self, elements: list[Any], *, wait: bool = True) -> None:
+        """Receive several elements; waits while there is no room, unless told not to."""
+        with self._lock:
+            while wait and not self._closed and len(self._waiting) >= self._capacity:
+                self._lock.wait()
+            if not self._closed:  # a job that has ended receives nothing
+                self._waiting.extend(elements)
+
+    def wait_for_room(self) -> None:
+        """Returns when an element could be appended without waiting, or the log is closed."""
+        self.extend([])
+
+    def seal(self, start: int, limit: int) -> int:
+        """Make up to `limit` elements behind `start` durable; returns the position behind the last of them."""
+        with self._lock:
+            self._end = max(self._end, start)
+            already = self._end - start
+            room = min(limit - already, len(self._waiting))
+            if room > 0:
+                segment, rest = self._waiting[:room], self._waiting[room:]
+                self._write(self._end, segment)
+                self._waiting = rest
+                self._segments[self._end] = segment
+                self._end += room
+                self._lock.notify_all()
+            return min(self._end, start + limit)
+
+    def _write(self, position: int, segment: list[Any]) -> None:
+        write_checked(self._directory / f"{position:020d}.log", dumps(segment, "what a source received"))
+
+    def read(self, start: int, end: int) -> list[Any]:
+        """The elements from one position to another."""
+        with self._lock:
+            elements: list[Any] = []
+            for first in sorted(self._segments):
+                part = self._segments[first]
+                if first < end and first + len(part) > start:
+                    elements += part[max(0, start - first) : end - first]
+            if len(elements) < end - start:
+                raise CheckpointError(
+                    f"the log of what was received in {self._directory} lacks elements between {start} and {end}: a "
+                    "file was removed. Put it back, or start from a savepoint with an empty checkpoint directory"
+                )
+            return elements
+
+    def truncate(self, position: int) -> None:
+        """Everything before this position is processed for good."""
+        with self._lock:
+            for first in [f for f, part in self._segments.items() if f + len(part) <= position]:
+                self._remove(first)
+
+    def discard_after(self, position: int) -> None:
+        """Forget elements that no batch was planned with: their source delivers them again.
+
+        Batches end where segments end in such a source, so a segment is forgotten as a whole.
+        """
+        with self._lock:
+            for first in [first for first in self._segments if first >= position]:
+                self._remove(first)
+            self._end = position
+
+    def _remove(self, first: int) -> None:
+        del self._segments[first]
+        (self._directory / f"{first:020d}.log").unlink(missing_ok=True)
+
+    @property
+    def pending(self) -> int:
+        """Elements received but not yet in a batch."""
+        return len(self._waiting)
+
+    @property
+    def end(self) -> int:
+        """Position behind the last durable element."""
+        return self._end
+
+    def release(self) -> None:
+        """Nothing more is received: who waits for room returns."""
+        with self._lock:
+            self._closed = True
+            self._lock.notify_all()
+
+    def close(self) -> None:
+        """Remove a log nobody asked to keep."""
+        self.release()
+        if self._owned is not None:
+            self._owned.cleanup()

@@ -1,0 +1,57 @@
+"""Sources that are read in order: every task has one split under way, and takes the next one when it has read it.
+
+This is how Flink's tasks read files. A split that no task has taken yet is unknown to the job: it is not in the
+checkpoint, and its clock does not hold back event time. One task therefore reads all splits in their order, and with
+several tasks the job is never further than one split per task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from penstock.core.source import SourceSplit
+from penstock.runtime.plan.offset import SplitPosition
+
+
+class SplitQueue:
+    """Who reads which split in the batch that is planned.
+
+    :param positions: of the splits that were taken in earlier batches
+    """
+
+    def __init__(self, splits: Sequence[SourceSplit], positions: Mapping[str, SplitPosition], parallelism: int) -> None:
+        taken = [split for split in splits if split.split_id in positions]
+        waiting = [split for split in splits if split.split_id not in positions]
+        self.splits = [*taken, *waiting]
+        self.withheld = False
+        self._left = [0] * parallelism
+        self._under_way = [0] * parallelism
+        for split in taken:
+            at = positions[split.split_id]
+            self._under_way[at.subtask or 0] += not at.state.is_finished
+        busy = sum(map(bool, self._under_way))
+        self.tasks_with_work = min(busy + len(waiting), parallelism)
+
+    def begin(self, share: int) -> None:
+        """Give each task the number of records it may read."""
+        self._left = [share] * len(self._left)
+
+    def take(self) -> int | None:
+        """The task that takes the next split; ``None`` if all tasks have one under way."""
+        free = [subtask for subtask, under_way in enumerate(self._under_way) if not under_way]
+        if not free:
+            self.withheld = True
+            return None
+        subtask = max(free, key=lambda free_task: self._left[free_task])
+        self._under_way[subtask] += 1
+        return subtask
+
+    def budget(self, at: SplitPosition) -> int:
+        """How many records the task of a split may still read."""
+        return self._left[at.subtask or 0]
+
+    def planned(self, at: SplitPosition, records: int) -> None:
+        """The task of a split reads this many records up to this position, perhaps to the split's end."""
+        subtask = at.subtask or 0
+        self._left[subtask] = max(0, self._left[subtask] - records)
+        self._under_way[subtask] -= at.state.is_finished

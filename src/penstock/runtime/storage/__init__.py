@@ -1,0 +1,1 @@
+"""Small files that are written atomically and verified when read."""

@@ -1,0 +1,1 @@
+"""Tasks and stages: operator chains, inputs, outputs and the clocks between them."""

@@ -1,0 +1,112 @@
+"""The job as bytes for the workers, and back.
+
+Classes of the user's main program travel by value once, with the job; workers then know them under `__main__`, so that
+records and state pickle by reference, at C speed.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import types
+from typing import Any
+
+import cloudpickle
+
+from penstock.common.errors import SerializationError, shorten
+from penstock.runtime.task.job_spec import JobSpec
+
+_installed: dict[str, tuple[types.ModuleType, str]] = {}
+"""Which job a class of the main program came with: a later version of the same job brings a later one of the class."""
+
+
+def pack_job(spec: JobSpec) -> bytes:
+    """Pickle a job with everything its functions refer to."""
+    try:
+        content = cloudpickle.dumps((_main_classes(), spec), 5)
+    except Exception as error:
+        raise _explain(spec, error) from error
+    return pickle.dumps(([entry for entry in sys.path if entry], content), 5)
+
+
+def unpack_job(blob: bytes) -> JobSpec:
+    """The job in a worker; every call gives new function objects, so that each task has its own."""
+    path, content = pickle.loads(blob)
+    for entry in path:  # first: the functions may come from modules that only this path leads to
+        if entry not in sys.path:
+            sys.path.append(entry)
+    classes, spec = pickle.loads(content)
+    main = sys.modules["__main__"]
+    assert isinstance(spec, JobSpec)
+    job_id = spec.info.job_id
+    for name, cls in classes.items():
+        if not hasattr(main, name) or (main, job_id) == _installed.get(name):
+            setattr(main, name, cls)
+            _installed[name] = (main, job_id)
+    return spec
+
+
+def _main_classes() -> dict[str, type]:
+    main = sys.modules.get("__main__")
+    if main is None:
+        return {}
+    found = {}
+    for name, value in vars(main).items():
+        if isinstance(value, type) and value.__module__ == "__main__" and value.__qualname__ == name:
+            try:
+                cloudpickle.dumps(value)
+            except Exception:  # noqa: S112 - whoever uses it gets the error where it is used
+                continue
+            found[name] = value
+    return found
+
+
+def _explain(spec: JobSpec, error: Exception) -> SerializationError:
+    """Which operator, and which of its members, cannot be sent to the workers."""
+    for vertex in spec.vertices:
+        for chained in vertex.operators:
+            for part in (chained.operator, chained.source):
+                if part is not None and not _pickles(part):
+                    culprit = _culprit(part)
+                    return SerializationError(
+                        f"operator '{chained.name}' cannot be sent to the workers: {culprit} cannot be pickled "
+                        f"({_reason(part) or error}); create such objects in open() instead"
+                    )
+    return SerializationError(f"the job cannot be sent to the workers: {error}")
+
+
+def _pickles(value: Any) -> bool:
+    return _reason(value) is None
+
+
+def _reason(value: Any) -> str | None:
+    try:
+        cloudpickle.dumps(value)
+    except Exception as error:
+        return str(error)
+    return None
+
+
+def _culprit(value: Any, path: str = "", depth: int = 0) -> str:
+    """The innermost member or closure variable that does not pickle, as a readable path."""
+    if depth < 6:
+        for name, member in _members(value):
+            if not _pickles(member):
+                return _culprit(member, f"{path}.{name}" if path else name, depth + 1)
+    where = f"'{path}' = " if path else ""
+    return f"{where}{shorten(value, 80)}"
+
+
+def _members(value: Any) -> list[tuple[str, Any]]:
+    if isinstance(value, types.MethodType):
+        return _members(value.__self__)
+    if isinstance(value, types.FunctionType):
+        closure = value.__closure__ or ()
+        members = list(zip(value.__code__.co_freevars, [cell.cell_contents for cell in closure], strict=False))
+        members += [(name, value.__globals__[name]) for name in value.__code__.co_names if name in value.__globals__]
+        return members
+    if isinstance(value, dict):
+        return [(str(key), member) for key, member in value.items()]
+    if isinstance(value, (list, tuple)):
+        return [(str(position), member) for position, member in enumerate(value)]
+    return list(vars(value).items()) if hasattr(value, "__dict__") and not isinstance(value, type) else []

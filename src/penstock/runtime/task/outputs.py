@@ -1,0 +1,157 @@
+"""Outputs: the connections of an operator to chained operators and to exchanges."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from penstock.runtime.exchange.frames import Element, encode_frame
+from penstock.runtime.operators.operator import DISCARD, Output, StreamOperator
+from penstock.runtime.plan.job_vertex import JobEdge
+from penstock.runtime.records.batch import Timestamps, Values
+from penstock.runtime.records.isolation import copy_batch
+from penstock.runtime.records.row_batches import pack_rows
+
+FRAME_RECORDS = 16_384
+
+
+class ChainOutput:
+    """Calls the next operator of the chain."""
+
+    __slots__ = ("_operator", "_process")
+
+    def __init__(self, operator: StreamOperator) -> None:
+        self._operator = operator
+        self._process = operator.process_batch
+
+    def emit(self, values: Values, timestamps: Timestamps) -> None:
+        """Hand the batch over."""
+        self._process(values, timestamps)
+
+    def emit_watermark(self, watermark: int) -> None:
+        """Hand the watermark over."""
+        self._operator.process_watermark(watermark)
+
+    def emit_status(self, *, idle: bool) -> None:
+        """Hand the status over."""
+        self._operator.process_status(idle=idle)
+
+
+class FanOutOutput:
+    """Several consumers: each gets its own copy of what can be changed."""
+
+    __slots__ = ("_outputs",)
+
+    def __init__(self, outputs: list[Output]) -> None:
+        self._outputs = outputs
+
+    def emit(self, values: Values, timestamps: Timestamps) -> None:
+        """To every consumer."""
+        copies = [copy_batch(values) for _ in self._outputs[1:]]
+        self._outputs[0].emit(values, timestamps)
+        for output, copied in zip(self._outputs[1:], copies, strict=True):
+            output.emit(copied, None if timestamps is None else list(timestamps))
+
+    def emit_watermark(self, watermark: int) -> None:
+        """To every consumer."""
+        for output in self._outputs:
+            output.emit_watermark(watermark)
+
+    def emit_status(self, *, idle: bool) -> None:
+        """To every consumer."""
+        for output in self._outputs:
+            output.emit_status(idle=idle)
+
+
+def combine(outputs: list[Output]) -> Output:
+    """One output for any number of consumers."""
+    if not outputs:
+        return DISCARD
+    return outputs[0] if len(outputs) == 1 else FanOutOutput(outputs)
+
+
+Send = Callable[[int, bytes], None]
+"""(channel, frame)"""
+
+
+class ExchangeOutput:
+    """Partitions records and packs them into frames, one open frame per receiving channel."""
+
+    __slots__ = (
+        "_channels",
+        "_columns",
+        "_counts",
+        "_edge",
+        "_elements",
+        "_partitioner",
+        "_send",
+        "_sequence",
+        "_what",
+        "bytes",
+        "origin",
+        "records",
+    )
+
+    def __init__(self, edge: JobEdge, sender: int, send: Send) -> None:
+        self._edge = edge
+        self._send = send
+        self._partitioner = copy.copy(edge.partitioner)
+        self._partitioner.setup(sender, edge.senders, edge.receivers, edge.max_parallelism, edge.target_name)
+        self._channels = edge.reachable(sender)
+        self._elements: list[list[Element]] = [[] for _ in range(edge.receivers)]
+        self._counts = [0] * edge.receivers
+        self._columns: Any = None  # the type of column batches, if the records are in columns
+        self._sequence = 0
+        self.origin = str(sender)
+        self._what = f"a record on its way to '{edge.target_name}'"
+        self.records = 0
+        self.bytes = 0
+
+    def emit(self, values: Values, timestamps: Timestamps) -> None:
+        """Partition a batch."""
+        self.records += len(values)
+        if type(values) is not list:
+            self._columns = type(values)
+        for channel, part, stamps in self._partitioner.route(values, timestamps):
+            self._elements[channel].append((pack_rows(part), stamps))
+            self._counts[channel] += len(part)
+            if self._counts[channel] >= FRAME_RECORDS:
+                self._ship(channel)
+
+    def emit_watermark(self, watermark: int) -> None:
+        """To every receiver, behind its records."""
+        for channel in self._channels:
+            self._elements[channel].append(watermark)
+
+    def emit_status(self, *, idle: bool) -> None:
+        """To every receiver."""
+        for channel in self._channels:
+            self._elements[channel].append(idle)
+
+    def flush(self) -> None:
+        """Ship what is pending."""
+        for channel in self._channels:
+            if self._elements[channel]:
+                self._ship(channel)
+
+    def begin_batch(self, batch: int) -> None:
+        """A new batch begins: frames are numbered anew."""
+        self._partitioner.begin_batch(batch)
+        self._sequence = 0
+
+    def restart(self, origin: str, first_sequence: int = 0) -> None:
+        """In the source stage, a new split begins: its frames go under its name, and are numbered anew."""
+        self._sequence = first_sequence
+        self.origin = origin
+
+    def _ship(self, channel: int) -> None:
+        elements, self._elements[channel] = self._elements[channel], []
+        self._counts[channel] = 0
+        if self._columns is not None and len(elements) > 1:
+            elements = self._columns.merge_elements(elements)
+        edge = self._edge
+        frame = encode_frame(edge.id, edge.target_level, self.origin, self._sequence, elements, self._what)
+        self._send(channel, frame)
+        self.bytes += len(frame)
+        self._sequence += 1

@@ -1,0 +1,200 @@
+"""Queryable state: questions travel with a batch, tasks answer at its end, answers leave when it is committed.
+
+So an answer is always a value of a completed checkpoint, and asking costs the job no more than an empty batch
+(spec: ch. 7 K).
+"""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.completable_future import CompletableFuture
+from penstock.common.errors import SerializationError, StateAccessError, shorten
+from penstock.runtime.records.key_groups import key_group_for, subtask_for_key_group
+from penstock.runtime.records.serialization import dumps
+from penstock.runtime.records.unhashable_keys import hashable
+from penstock.runtime.state.pages import FIRST_SLOT
+
+if TYPE_CHECKING:
+    from penstock.runtime.exchange.frames import TaskReport
+    from penstock.runtime.task.task import StreamTask
+
+
+_SEVERAL = "several operators"
+
+
+@dataclass(frozen=True, slots=True)
+class StateQuery:
+    """Which state of which key: by its queryable name, or by the operator's uid and the state's own name.
+
+    The key is pickled: what somebody asks for must not fail the tasks that read the batch it travels with.
+    """
+
+    query_id: int
+    name: str
+    key: bytes
+    uid: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StateAnswer:
+    """What the task that owns the key found; `kind` is None if the key has no such state, or cannot be a key."""
+
+    query_id: int
+    kind: str | None
+    value: Any
+    error: str | None = None
+
+
+def answer_queries(task: StreamTask, queries: list[StateQuery]) -> list[StateAnswer]:
+    """The answers of one task, between batches. A question that makes no sense is the asker's error, not the job's."""
+    answers: list[StateAnswer] = []
+    for query in queries:
+        try:
+            answers += _answers(task, query)
+        except Exception as error:
+            answers.append(StateAnswer(query.query_id, None, None, f"{type(error).__name__}: {error}"))
+    return answers
+
+
+def _answers(task: StreamTask, query: StateQuery) -> Iterator[StateAnswer]:
+    for operator, chained in zip(task.chain.operators, task.vertex.operators, strict=True):
+        backend = operator.context.keyed_backend
+        if backend is None:
+            continue
+        if query.uid is not None:
+            name: str | None = query.name if query.uid in (chained.uid, chained.operator_id) else None
+        else:
+            name = backend.queryable.get(query.name)
+        position = next((i for i, (known, _) in enumerate(backend.directory.layout) if known == name), None)
+        if name is None or position is None:
+            continue
+        key = hashable(pickle.loads(query.key))
+        group = key_group_for(key, chained.max_parallelism)
+        if subtask_for_key_group(group, task.vertex.parallelism, chained.max_parallelism) != task.subtask:
+            continue
+        stored = backend.peek(key, FIRST_SLOT + position, operator.context.processing_time())
+        yield StateAnswer(query.query_id, None if stored is None else backend.directory.layout[position][1], stored)
+
+
+class QueryBoard:
+    """The questions of a running job; on the driver."""
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+        self._lock = threading.Lock()
+        self._open: dict[int, tuple[StateQuery, CompletableFuture[StateAnswer]]] = {}
+        self._asked: dict[int, list[StateQuery]] = {}  # by checkpoint id
+        self._answered: list[tuple[int, StateQuery, StateAnswer | None]] = []
+        self._ended: str | None = None
+        self._awaiting_checkpoint: list[CompletableFuture[int]] = []
+
+    def next_checkpoint(self) -> CompletableFuture[int]:
+        """The id of the next checkpoint to complete; a batch is planned for it though the input may be quiet."""
+        future: CompletableFuture[int] = CompletableFuture()
+        with self._lock:
+            if self._ended is None:
+                self._awaiting_checkpoint.append(future)
+                return future
+        future.complete_exceptionally(StateAccessError(self._ended))
+        return future
+
+    def ask(self, name: str, key: Any, uid: str | None = None) -> CompletableFuture[StateAnswer]:
+        """Ask; the future is done when a batch that answers is committed."""
+        future: CompletableFuture[StateAnswer] = CompletableFuture()
+        try:
+            query = StateQuery(next(self._numbers), name, dumps(key, "the key"), uid)
+        except SerializationError as error:
+            future.complete_exceptionally(error)
+            return future
+        with self._lock:
+            if self._ended is not None:
+                future.complete_exceptionally(StateAccessError(self._ended))
+            else:
+                self._open[query.query_id] = (query, future)
+        return future
+
+    @property
+    def pending(self) -> bool:
+        """Whether a batch is needed though no input may have come."""
+        return bool(self._open or self._awaiting_checkpoint)
+
+    def attach(self, checkpoint_id: int) -> list[StateQuery]:
+        """The questions a batch has to answer."""
+        if not self._open:
+            return []
+        with self._lock:
+            queries = [query for query, _ in self._open.values()]
+            self._asked = {checkpoint_id: queries}
+            return queries
+
+    def checkpoint_committed(self, checkpoint_id: int, reports: list[TaskReport]) -> None:
+        """Take the answers of the tasks; they are given when the checkpoint is complete."""
+        queries = self._asked.pop(checkpoint_id, None)
+        if queries is None:
+            return
+        found: dict[int, StateAnswer] = {}
+        for answer in (answer for report in reports for answer in report.answers):
+            known = found.setdefault(answer.query_id, answer)
+            if known is not answer and answer.error is None:  # a key lives in one task of an operator
+                found[answer.query_id] = StateAnswer(answer.query_id, None, None, _SEVERAL)
+        with self._lock:
+            self._answered += [(checkpoint_id, query, found.get(query.query_id)) for query in queries]
+
+    def checkpoint_complete(self, checkpoint_id: int) -> None:
+        """All checkpoints up to this one are durable: give their answers."""
+        if self._awaiting_checkpoint:
+            with self._lock:
+                awaiting, self._awaiting_checkpoint = self._awaiting_checkpoint, []
+            for future in awaiting:
+                future.complete(checkpoint_id)
+        if not self._answered:
+            return
+        with self._lock:
+            ready = [answered for answered in self._answered if answered[0] <= checkpoint_id]
+            self._answered = [answered for answered in self._answered if answered[0] > checkpoint_id]
+            waiting = [(query, answer, self._open.pop(query.query_id, None)) for _, query, answer in ready]
+        for query, answer, entry in waiting:
+            if entry is not None:
+                _settle(query, answer, entry[1])
+
+    def end(self, reason: str) -> None:
+        """The job is over or restarts: nobody can be asked (spec: ch. 7, K02)."""
+        with self._lock:
+            self._ended = reason
+            entries, self._open = list(self._open.values()), {}
+            awaiting, self._awaiting_checkpoint = self._awaiting_checkpoint, []
+        for _, future in entries:
+            future.complete_exceptionally(StateAccessError(reason))
+        for checkpoint in awaiting:
+            checkpoint.complete_exceptionally(StateAccessError(reason))
+
+
+def _settle(query: StateQuery, answer: StateAnswer | None, future: CompletableFuture[StateAnswer]) -> None:
+    if answer is None:
+        whose = f" of operator '{query.uid}'" if query.uid is not None else ""
+        future.complete_exceptionally(
+            StateAccessError(
+                f"the job has no queryable state '{query.name}'{whose}: call set_queryable('{query.name}') on its "
+                "descriptor before the state is asked for, or give the uid of the operator and the name of the state"
+            )
+        )
+    elif answer.error == _SEVERAL:
+        future.complete_exceptionally(
+            StateAccessError(
+                f"several operators of the job have queryable state '{query.name}': give each its own name, or ask "
+                "with the uid of the operator and the name of the state"
+            )
+        )
+    elif answer.error is not None:
+        future.complete_exceptionally(StateAccessError(f"state '{query.name}' has no such key: {answer.error}"))
+    elif answer.kind is None:
+        key = shorten(pickle.loads(query.key))
+        future.complete_exceptionally(StateAccessError(f"there is no value for key {key} in state '{query.name}'"))
+    else:
+        future.complete(answer)

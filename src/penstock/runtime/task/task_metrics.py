@@ -1,0 +1,41 @@
+"""What a task reports at the end of a batch besides its records: metric changes and sink committables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.runtime.exchange.frames import Level
+from penstock.runtime.operators.sink import SinkOperator
+from penstock.runtime.task.chain import OperatorChain
+
+
+class MetricDeltas:
+    """Totals are reported as what was added in the batch, so that a batch that is replayed counts once, and so that
+    they go on where a task was that is gone. Other values (gauges, the largest, a rate) are levels.
+    """
+
+    def __init__(self, chain: OperatorChain) -> None:
+        self._chain = chain
+        self._last: dict[str, Any] = {}
+
+    def take(self) -> dict[str, Any]:
+        """What changed since the last call."""
+        current, totals = self._chain.metric_values()
+        last, self._last = self._last, current
+        changed = {name: value for name, value in current.items() if name not in last or last[name] != value}
+        return {
+            name: value - last.get(name, 0) if name in totals else Level(value)
+            for name, value in changed.items()
+            if name not in totals or value != last.get(name, 0)
+        }
+
+
+def collect_committables(chain: OperatorChain, *, at_once: bool = False) -> list[tuple[str, list[Any]]]:
+    """What the sinks of a chain want committed with this batch; with `at_once` only those that need no checkpoint."""
+    return [
+        (operator.context.operator_id, committables)
+        for operator in chain.operators
+        if isinstance(operator, SinkOperator)
+        and (operator.sink.publishes_at_once or not at_once)
+        and (committables := operator.prepare_commit())
+    ]

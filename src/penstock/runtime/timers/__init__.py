@@ -1,0 +1,1 @@
+"""Timers per key in both time domains."""
