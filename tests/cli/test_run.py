@@ -157,7 +157,7 @@ def test_a_wrong_path_of_a_savepoint_is_said_before_anything_runs(program, tmp_p
 
 
 def test_a_mistake_in_the_program_is_said_with_its_line(program, capsys):
-    path = program("x = 1\nfrom penstock.connectors.pulsar import PulsarSource\n")
+    path = program("x = 1\nfrom penstock.datastream.connectors.pulsar import PulsarSource\n")
     assert main(["run", str(path)]) == 1
     assert capsys.readouterr().err.endswith(f"\nin {path}, line 2\n")
 

@@ -11,7 +11,9 @@ from crashing import TROUBLE, Crashing, troublesome
 
 from penstock.common import Row, Types
 from penstock.common.errors import PenstockError, RetryCommitError
-from penstock.connectors.cassandra import (
+from penstock.core.sink import WriterInitContext
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors.cassandra import (
     CassandraCommitter,
     CassandraFailureHandler,
     CassandraSink,
@@ -21,8 +23,6 @@ from penstock.connectors.cassandra import (
     column,
     table,
 )
-from penstock.core.sink import WriterInitContext
-from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing import MiniCluster
 from penstock.testing.server import ServerUnavailableError
 

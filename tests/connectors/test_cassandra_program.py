@@ -10,7 +10,11 @@ import pytest
 
 from penstock.common import Duration, Instant, Row, Types
 from penstock.common.errors import InvalidProgramError, JobExecutionError
-from penstock.connectors.cassandra import (
+from penstock.connectors.cassandra.executor import ExecutorSettings, WriteExecutor
+from penstock.connectors.cassandra.mapping import insert_statement
+from penstock.connectors.cassandra.statements import MappedStatements, QueryStatements
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors.cassandra import (
     CassandraFailureHandler,
     CassandraSink,
     CassandraWriteError,
@@ -20,10 +24,6 @@ from penstock.connectors.cassandra import (
     column,
     table,
 )
-from penstock.connectors.cassandra.executor import ExecutorSettings, WriteExecutor
-from penstock.connectors.cassandra.mapping import insert_statement
-from penstock.connectors.cassandra.statements import MappedStatements, QueryStatements
-from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing import MiniCluster
 
 pytest.importorskip("cassandra")
@@ -106,7 +106,7 @@ def test_a_missing_driver_is_named_with_the_extra_to_install():
 import sys
 sys.modules["cassandra"] = None
 from penstock.core.sink import WriterInitContext
-from penstock.connectors.cassandra import CassandraSink
+from penstock.datastream.connectors.cassandra import CassandraSink
 sink = CassandraSink.sink({QUERY!r}, host="127.0.0.1")
 sink.create_writer(WriterInitContext(subtask_id=0, parallelism=1, checkpoint_id=1))
 """

@@ -18,8 +18,8 @@ from penstock.connectors.file_system import (
     FileSplitAssignerProvider,
     StreamFormat,
 )
-from penstock.formats import file_format as formats as file_formats
 from penstock.connectors.file_system.file_log import FileLog
+from penstock.formats import file_format as file_formats
 from penstock.formats.csv import CsvReaderFormat, CsvSchema
 from penstock.formats.json import JsonReaderFormat
 from penstock.runtime.savepoint.manifest import read_manifest

@@ -11,8 +11,8 @@ import uuid
 from pathlib import Path
 
 from penstock.common import Configuration
-from penstock.connectors.cassandra import CassandraSink
 from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.cassandra import CassandraSink
 from penstock.datastream.state import ValueStateDescriptor
 
 NUMBERS = 800
