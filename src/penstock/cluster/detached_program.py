@@ -1,4 +1,4 @@
-"""Programs in processes of their own, which stay when whoever started them ends.
+"""Programs in processes of their own, which outlive the process that started them.
 
 User code never runs in the service: a program may call `sys.exit`, block, or change what it likes. Its process tells
 the one that started it the id of its first job, over a pipe.

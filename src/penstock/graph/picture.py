@@ -1,4 +1,4 @@
-"""Pictures of a job graph: Mermaid and Graphviz text, and SVG drawn here, so that nobody needs anything to see one."""
+"""Pictures of a job graph: Mermaid and Graphviz text, and SVG drawn here, so that viewing one needs no other tool."""
 
 from __future__ import annotations
 

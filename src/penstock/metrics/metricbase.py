@@ -77,7 +77,7 @@ class Gauge(Metric):
 class Meter(Metric):
     """Counts events and gives their rate over a span of time.
 
-    Marking is one addition: rates come from samples taken when somebody looks, not from a clock read per event.
+    Marking is one addition: rates come from samples taken when the rate is read, not from a clock read per event.
     """
 
     __slots__ = ("_clock", "_samples", "_span", "count")

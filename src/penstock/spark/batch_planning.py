@@ -40,13 +40,13 @@ class Portion:
 
     header: bytes | None
     """A frame for every channel, in the first portion only."""
-    works: list[tuple[int, int, bytes]]
+    assignments: list[tuple[int, int, bytes]]
     """Vertex, subtask, and a pickled (SourceWork, BatchHeader)."""
 
     @classmethod
-    def of(cls, works: list[SourceWork], header: BatchHeader, *, first: bool) -> Portion:
+    def of(cls, assignments: list[SourceWork], header: BatchHeader, *, first: bool) -> Portion:
         """Pack work."""
-        packed = [(work.vertex, work.subtask, dumps((work, header), "a split")) for work in works]
+        packed = [(work.vertex, work.subtask, dumps((work, header), "a split")) for work in assignments]
         return cls(encode_header(header) if first else None, packed)
 
 
@@ -124,12 +124,12 @@ def portions(batch: Batch, limit: int, *, spread: bool) -> list[bytes]:
     return [pickle.dumps(Portion.of(w, batch.header, first=index == 0), 5) for index, w in enumerate(divided)]
 
 
-def split_works(works: list[SourceWork], limit: int, *, spread: bool) -> list[list[SourceWork]]:
+def split_works(assignments: list[SourceWork], limit: int, *, spread: bool) -> list[list[SourceWork]]:
     """Work for the tasks of one batch: a small batch is not worth more than one task, unless it is to be spread."""
-    if not spread and sum(map(_size, works)) <= _SMALL_BATCH:
-        return [works]
-    divided: list[list[SourceWork]] = [[] for _ in range(max(1, min(limit, len(works))))]
-    for index, work in enumerate(works):
+    if not spread and sum(map(_size, assignments)) <= _SMALL_BATCH:
+        return [assignments]
+    divided: list[list[SourceWork]] = [[] for _ in range(max(1, min(limit, len(assignments))))]
+    for index, work in enumerate(assignments):
         divided[index % len(divided)].append(work)
     return divided
 

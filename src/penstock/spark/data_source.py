@@ -73,7 +73,7 @@ class _Reading:
             if portion.header is not None and self._options["levels"] != "0":
                 header = portion.header
                 yield from to_arrow(((channel, header) for channel in range(len(keys))), keys)
-            rows = (row for work in portion.works for row in run(job_file, *work))
+            rows = (row for work in portion.assignments for row in run(job_file, *work))
             yield from to_arrow(rows, keys)
         except TaskFailureError:
             raise

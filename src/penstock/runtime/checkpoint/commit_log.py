@@ -38,7 +38,7 @@ class CommitLog:
         self._entries: dict[int, list[Any]] = {}
         self._former: dict[int, list[Any]] = {}
         self.uncertain: set[int] = set()
-        """Entries that may be committed: somebody was at it, another process or this one, and did not come back."""
+        """Entries that may be committed: an earlier attempt, of this process or another, did not finish."""
         if self._directory is not None:
             make_directory(self._directory)
             self._entries = self._load("log")

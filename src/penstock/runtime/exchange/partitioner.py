@@ -37,7 +37,7 @@ class Partitioner:
         self.channels = channels
 
     def begin_batch(self, batch: int) -> None:
-        """A batch begins. Choices in it depend on its number only, so that whoever runs it again chooses the same."""
+        """Begin a batch. Choices depend on its number only, so that a retry makes the same ones."""
 
     def route(self, values: Values, timestamps: Timestamps) -> Routed:
         """Split a batch by target channel, keeping the order."""

@@ -78,7 +78,7 @@ class ThreadJobClient(JobClient):
         except BaseException as error:
             self._result.complete_exceptionally(error)
             return
-        if self.job.status is JobStatus.CANCELED:  # whoever waits for the result must not take it for the whole
+        if self.job.status is JobStatus.CANCELED:  # a partial result must not look complete
             cancelled = JobCancelledError(f"job '{self.job.graph.name}' was cancelled", job_id=str(self._job_id))
             cancelled.__cause__ = getattr(self.job, "failure", None)
             self._result.complete_exceptionally(cancelled)

@@ -2,7 +2,7 @@
 
 The driver's logs (what sinks have prepared, what receivers have received) are files that it writes by path. Between
 the check of its lease and the write it may be paused, and another driver may take over. So the name of the directory
-has the epoch in it: whoever takes over renames it, in one step, and a write of the old driver fails.
+contains the epoch: the next driver renames it, in one step, and writes of the old driver fail.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def adopt_directory(parent: Path, name: str, epoch: int) -> Path:
     >>> adopt_directory(parent, "received", 5).name, [path.name for path in parent.iterdir()]
     ('received-000005', ['received-000005'])
     """
-    if epoch == 0:  # nobody else can know of it
+    if epoch == 0:  # no other driver can know about it
         return parent / name
     own = parent / f"{name}-{epoch:06d}"
     found = {_epoch_of(path, name): path for path in parent.glob(f"{name}*") if path.is_dir()}

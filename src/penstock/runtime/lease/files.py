@@ -47,7 +47,7 @@ class LocalLeaseFiles:
     """On a disk of this machine, or on a file system that is mounted here.
 
     Network file systems remember what they have looked up. Opening a file makes them ask the server, so ``read`` does
-    that every time, and whoever takes a lease removes the file of the one before.
+    that every time, and a new owner removes the file of the previous one.
     """
 
     def __init__(self, location: str, directory: Path) -> None:
@@ -120,7 +120,7 @@ class LocalLeaseFiles:
         return (self._directory / name).exists()
 
     def write(self, name: str, content: bytes) -> None:
-        """In one step. Not flushed to disk: after a crash of the machine nobody needs it."""
+        """In one step. It is not flushed to disk: after a machine crash the file is not needed."""
         temporary = self._temporary(name)
         try:
             temporary.write_bytes(content)

@@ -120,10 +120,10 @@ class Lease(Fence):
                 self.renew()
                 failing = False
             except FencedError as error:
-                LOG.error("%s", error)  # noqa: TRY400 - nobody needs the stack
+                LOG.error("%s", error)  # noqa: TRY400 - the stack does not help
                 return
             except Exception as error:
-                if not failing:  # the job goes on: that nobody has taken over is seen where it counts
+                if not failing:  # the job continues: every commit checks for a takeover
                     LOG.warning("cannot renew the lease on %s, trying again: %s", self._files.location, error)
                 failing = True
 

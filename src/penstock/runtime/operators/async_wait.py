@@ -120,7 +120,7 @@ class AsyncWaitOperator(FunctionOperator):
                 under_way[this] = (position, value, now())
                 results = await self._one_call(value)
                 if under_way.pop(this, None) is None:
-                    return  # left behind: somebody else goes on
+                    return  # abandoned: another attempt has taken over
                 if results is _TOO_LATE:  # from here on it is not deaf, however long the function takes for its answer
                     results = await self._timed_out(value)
                 completed.append((position, results))
@@ -153,7 +153,7 @@ class AsyncWaitOperator(FunctionOperator):
                 self._leave_behind(task)
 
     def _leave_behind(self, task: asyncio.Future[None]) -> None:
-        """Whatever becomes of a call, nobody waits for it any more."""
+        """Stop waiting for a call, whatever its outcome."""
         self._left_behind.add(task)  # the event loop itself does not hold on to it
 
         def forget(done: asyncio.Future[None]) -> None:
@@ -179,7 +179,7 @@ class AsyncWaitOperator(FunctionOperator):
         return _TOO_LATE  # whatever a call gives or raises that was cancelled
 
     async def _timed_out(self, value: Any) -> Results:
-        """What the function gives instead; it may have to ask somebody else, too."""
+        """The result of the timeout handler, which may itself be asynchronous."""
         try:
             with exits_are_errors(self.context.operator_name):
                 results: Any = self.function.timeout(value)
@@ -269,7 +269,7 @@ class AsyncWaitOperator(FunctionOperator):
             self._close_loop()
 
     def _close_loop(self) -> None:
-        self._loop.set_exception_handler(lambda loop, context: None)  # calls left behind are nobody's concern
+        self._loop.set_exception_handler(lambda loop, context: None)  # ignore errors of abandoned calls
         self._loop.close()
 
     def __del__(self) -> None:

@@ -21,7 +21,7 @@ _ALONE = _references_of_a_local()  # differs between Python versions
 def collect_results(collector: Collector, results: Any, timestamp: int | None) -> None:
     """Collect every record of `results` as it is now: None is nothing, `(tag, value)` goes to a side output.
 
-    A record that somebody else still holds is copied, since the function may change it before the batch is passed on.
+    A record with other references is copied, since the function may change it before the batch is passed on.
     """
     if results is None:
         return

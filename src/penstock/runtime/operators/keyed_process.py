@@ -62,7 +62,7 @@ class KeyedProcessOperator(KeyedTimerOperator):
                             elif type(first) is OutputTag:
                                 collector.side(first, second, None)
                             else:
-                                del first, second  # two references that protect() would take for somebody else's
+                                del first, second  # two references that protect() would count as other holders
                                 append(protect(item))
                         else:
                             append(protect(item, _HOLDERS_OF_INPUT) if item is value else protect(item))

@@ -89,7 +89,7 @@ class OperatorContext:
         return self.clock.now
 
     def side_output(self, tag_id: str) -> Output:
-        """The output for a side output tag; discards when nobody reads it."""
+        """The output for a side output tag; discards when it has no reader."""
         return self.side_outputs.get(tag_id, DISCARD)
 
     def create_timer_service(self, on_event: OnTimer, on_processing: OnTimer) -> InternalTimerService:

@@ -72,7 +72,7 @@ class SplitWatermarksOperator(StreamOperator):
         self._current = self._splits.parts[split].operator
 
     def finish_split(self, split: str) -> None:
-        """A split that was read to its end holds nobody back."""
+        """A finished split does not hold event time back."""
         if self._splits.parts.pop(split, None) is not None:
             self.combine()
 

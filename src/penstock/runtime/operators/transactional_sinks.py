@@ -57,7 +57,7 @@ def _open_on_driver(function: Function, job_id: str, name: str) -> None:
 
 class TwoPhaseCommitSink(Sink):
     """Runs a TwoPhaseCommitSinkFunction. The state of a writer is the transaction that is open behind the checkpoint:
-    whoever takes over aborts it (spec: ch. 8, 2PC: abort the transaction open at failure).
+    the next attempt aborts it (spec: ch. 8, 2PC: abort the transaction open at failure).
     """
 
     stateful = True

@@ -39,7 +39,7 @@ def user_error(context: OperatorContext, error: Exception, method: str, cause: s
 
 
 def _advice(error: Exception, method: str) -> str:
-    """Who forgot to yield reads of an object that is not iterable: say what it should have been."""
+    """Hint for a missing yield."""
     frames = traceback.walk_tb(error.__traceback__)
     in_our_loop = all(_is_ours(frame.f_code.co_filename) for frame, _ in frames)  # not in what a function has called
     if in_our_loop and isinstance(error, TypeError) and "object is not iterable" in str(error):

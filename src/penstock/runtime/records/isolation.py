@@ -1,8 +1,8 @@
 """Emitted records are snapshots: a function may go on changing an object after it emitted it.
 
 Flink serializes records between tasks, so a later mutation never shows downstream (spec: 3.4). Records here wait in a
-list until the batch is passed on, so an object that somebody still holds (state, a member, a local variable of a
-suspended generator) is copied when it is emitted. Immutable values and objects nobody else holds are not.
+list until the batch is passed on, so an object with other references (state, a member, a local variable of a
+suspended generator) is copied when it is emitted. Immutable values and objects without other references are not.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _references_when_passed_on() -> int:
 
 
 def _references_in_a_tuple() -> int:
-    """To a part of a tuple that nobody else holds: in the tuple and in a variable."""
+    """To a part of an otherwise unshared tuple: one in the tuple and one in a variable."""
     parts = tuple(object() for _ in range(_ENOUGH_CALLS))
     return min(getrefcount(part) for part in parts)
 
@@ -62,7 +62,7 @@ _UNSHARED_IN_TUPLE = _references_in_a_tuple()
 
 
 def protect(value: Any, known_holders: int = 0) -> Any:
-    """`value`, or a copy of it if it can still be changed by whoever emitted it.
+    """`value`, or a copy of it if the function that emitted it can still change it.
 
     `known_holders` counts references besides the caller's variable that will not be used to change it.
 

@@ -149,7 +149,7 @@ def write_operator(
 ) -> Json:
     """The state of one operator in one subtask; returns the description of what was written."""
     directory = directory_at(request.location)
-    unique = os.urandom(4).hex()  # whoever is retried must not disturb whoever was first
+    unique = os.urandom(4).hex()  # a retry must not overwrite the files of the first attempt
     part: Json = {"operator": chained.operator_id, "subtask": subtask, "watermark": watermark}
     if backend is not None and (backend.directory.layout or backend.directory.total_bytes):  # perhaps only timers
         description, seen = write_keyed_file(

@@ -210,7 +210,7 @@ class TaskRestorer:
         """What a subtask gets of an operator state (spec: 3.8)."""
         same = known.parallelism == parallelism
         if mode == RAW:
-            return self._read(known, name, subtask) if same else None  # private to one task: nobody else understands it
+            return self._read(known, name, subtask) if same else None  # private to one task: no other task can read it
         if mode == BROADCAST:
             return self._read(known, name, subtask % known.parallelism)
         if mode == SPLIT and same:

@@ -72,7 +72,7 @@ def _local_path(location: str) -> str | None:
 
 
 def absolute(location: str | os.PathLike[str]) -> str:
-    """The same place for whoever reads it: workers do not run in the directory that the program was started in.
+    """The same place for every process: workers do not run in the directory that the program was started in.
 
     >>> absolute("/tmp/here"), absolute("s3://bucket/there")
     ('/tmp/here', 's3://bucket/there')
@@ -144,7 +144,7 @@ class LocalDirectory:
         (self._root / name).unlink(missing_ok=True)
 
     def dispose(self) -> None:
-        """Only what a savepoint consists of: somebody may have put other things there."""
+        """Only the savepoint's own files: the directory may contain others."""
         for name in self.files():
             if name == "_metadata" or name.endswith((".data", ".tmp")):
                 self.remove(name)

@@ -131,7 +131,7 @@ class _Group:
 class WatermarkAligner:
     """All groups of a job.
 
-    A split counts for its group as long as it is active and has a watermark. One that has never had any holds nobody
+    A split counts for its group as long as it is active and has a watermark. One that never had a watermark does not hold others
     back, nor does one that is idle or read to its end. If no split of the group has anything to read, except those that
     wait, then after an update interval those without records are left out for one batch, unless they will be declared
     idle: there is no waiting without an end.

@@ -146,7 +146,7 @@ class ReceiveLog:
             self._lock.notify_all()
 
     def close(self) -> None:
-        """Remove a log nobody asked to keep."""
+        """Remove a log that does not have to be kept."""
         self.release()
         if self._owned is not None:
             self._owned.cleanup()

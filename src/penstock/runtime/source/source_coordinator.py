@@ -405,7 +405,7 @@ class SourceCoordinator:
 
     def assignments(self, start: Offset, end: Offset) -> list[SourceWork]:
         """What the source tasks have to read to get from one offset to the other."""
-        works: list[SourceWork] = []
+        assignments: list[SourceWork] = []
         for source in self.sources:
             ranges: dict[int, list[SplitRange]] = {}
             for split_id, at in end.of_source(source.key).items():
@@ -413,8 +413,8 @@ class SourceCoordinator:
             if end.is_last:  # the operators behind a source that ended earlier must learn of the end, too
                 for subtask in range(source.vertex.parallelism):
                     ranges.setdefault(subtask, [])
-            works += [SourceWork(source.vertex.id, subtask, parts) for subtask, parts in sorted(ranges.items())]
-        return works
+            assignments += [SourceWork(source.vertex.id, subtask, parts) for subtask, parts in sorted(ranges.items())]
+        return assignments
 
     def _assign(
         self,

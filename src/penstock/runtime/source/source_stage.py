@@ -1,6 +1,6 @@
 """The source stage: readers and the stateless operators chained behind them. It keeps no state between batches.
 
-Every split has a clock of its own: a split's records travel under the split's name, and whoever receives them takes
+Every split has a clock of its own: a split's records travel under the split's name, and the receiver takes
 the minimum over the splits (spec: 3.6, watermarks per partition).
 """
 
@@ -215,7 +215,7 @@ class SourceStage:
         self._tasks: dict[tuple[int, int], SourceTask] = {}
         self._operators: dict[int, bytes] = {}
 
-    def run(self, works: list[SourceWork], header: BatchHeader, *, first: bool) -> Iterator[Row]:
+    def run(self, assignments: list[SourceWork], header: BatchHeader, *, first: bool) -> Iterator[Row]:
         """One portion of a batch; the first portion also sends the header to every channel."""
         self._environment.clock.now = header.now
         self._environment.job.checkpoint_id = header.checkpoint_id
@@ -223,7 +223,7 @@ class SourceStage:
             data = encode_header(header)
             for channel in range(self._spec.channels):
                 yield channel, data
-        for work in works:
+        for work in assignments:
             task = self._task(work)
             try:
                 with exits_are_errors(task.vertex.name):

@@ -61,7 +61,7 @@ class KeyedStateBackend(PageTable):
         "key",
         "queryable",
         "registered",
-        "wary",
+        "verify_key_shape",
     )
 
     def __init__(
@@ -83,7 +83,7 @@ class KeyedStateBackend(PageTable):
         self._savepoint_sweeps: dict[int, Sweep] = {}
         self.registered: set[str] = set()
         self.queryable: dict[str, str] = {}  # name for the outside -> state name
-        self.wary = False
+        self.verify_key_shape = False
         """Whether this program has not shown yet that its keys are those of the state it continues from."""
 
     # -- keys ---------------------------------------------------------------------------------------------------
@@ -289,7 +289,7 @@ class KeyedStateBackend(PageTable):
     def snapshot(self, now: int) -> PageDirectory:
         """Write what changed to the store; the returned directory is kept by the task."""
         self.clear_current_key()
-        if self.wary:
+        if self.verify_key_shape:
             self._compare_fresh_keys()
         self._grow(self._drop_untouched())
         if self._sweeps:
@@ -297,7 +297,7 @@ class KeyedStateBackend(PageTable):
         for page in list(self.pages.values()):
             if page.may_have_changed():
                 self._write(page, now)
-            page.lent = False
+            page.maybe_mutated = False
         self.timer_index.write()
         self._batch += 1
         self._evict()

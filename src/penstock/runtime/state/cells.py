@@ -24,7 +24,7 @@ class SlotCell:
     def get(self) -> Any:
         """What is stored for the current key, None if nothing."""
         entry = self.backend.entry
-        entry[0].lent = True
+        entry[0].maybe_mutated = True
         return entry[self.slot]
 
     def put(self, value: Any) -> None:
@@ -51,7 +51,7 @@ class NamespaceCell:
     def get(self) -> Any:
         """What is stored for the current key and namespace, None if nothing."""
         entry = self.backend.entry
-        entry[0].lent = True
+        entry[0].maybe_mutated = True
         values = entry[self.slot]
         return None if values is None else values.get(self.namespace)
 

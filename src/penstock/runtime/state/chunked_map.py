@@ -108,7 +108,7 @@ class ChunkedMap(MutableMapping[Any, Any]):
         return whole
 
     def unnoted(self) -> Iterator[tuple[Any, Any]]:
-        """The entries, for who does not give them to anybody."""
+        """The entries, for callers that do not pass them on."""
         for part in self._parts:
             yield from part.entries.items()
 
@@ -116,7 +116,7 @@ class ChunkedMap(MutableMapping[Any, Any]):
         return repr(self._whole())
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        """For whoever copies or pickles it, it is a dict like any other."""
+        """Copies and pickles are plain dicts."""
         return dict, (self._whole(),)
 
     # -- storing ------------------------------------------------------------------------------------------------
@@ -171,5 +171,5 @@ class ChunkedMap(MutableMapping[Any, Any]):
 
 
 def unnoted_items(entries: dict[Any, Any] | ChunkedMap) -> Iterable[tuple[Any, Any]]:
-    """The entries of a plain or a chunked map, for who does not give them to anybody."""
+    """The entries of a plain or a chunked map, for callers that do not pass them on."""
     return entries.unnoted() if isinstance(entries, ChunkedMap) else entries.items()

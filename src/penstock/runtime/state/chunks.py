@@ -111,7 +111,7 @@ class ChunkStore:
 class ChunkedList(list[Any]):
     """A list that notes how it is changed: what is appended is stored, what was there before stays as it is.
 
-    Elements that somebody has looked at may have been changed in place. They are compared with what is stored, unless
+    Elements that were read may have been changed in place. They are compared with what is stored, unless
     they are of types that cannot change.
     """
 
@@ -287,7 +287,7 @@ class ChunkedList(list[Any]):
         return self
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
-        """For whoever copies or pickles it, it is a list like any other."""
+        """Copies and pickles are plain lists."""
         return list, (list(self),)
 
 
@@ -301,7 +301,7 @@ def _first(index: Any, length: int) -> int:
 
 
 def _plain(elements: list[Any], start: int) -> list[Any]:
-    """A slice that nobody notes."""
+    """A slice that does not count as a read."""
     return list.__getitem__(elements, slice(start, None))
 
 

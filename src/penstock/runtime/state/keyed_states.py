@@ -30,7 +30,7 @@ class SlotValueState(ValueState[Any]):
     def value(self) -> Any:
         """The value of the current key: the object itself, so that a change in place is kept."""
         entry = self._backend.entry
-        entry[0].lent = True
+        entry[0].maybe_mutated = True
         value = entry[self._slot]
         return self._default if value is None else value
 
@@ -52,7 +52,7 @@ class SlotValueStateWithMutableDefault(SlotValueState):
 
     def value(self) -> Any:
         """The value of the current key, or a default of its own."""
-        self._backend.entry[0].lent = True
+        self._backend.entry[0].maybe_mutated = True
         value = self._backend.entry[self._slot]
         return copy_of(self._default) if value is None else value
 

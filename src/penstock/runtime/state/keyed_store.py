@@ -26,7 +26,7 @@ from penstock.runtime.state.keyed_states import (
     SlotValueState,
     SlotValueStateWithMutableDefault,
 )
-from penstock.runtime.state.page_chunks import Growing, by_namespace, itself
+from penstock.runtime.state.page_chunks import Growing, by_namespace, whole_value
 from penstock.runtime.state.state_types import describe
 from penstock.runtime.state.sweeps import ListSweep, MapSweep, NamespaceSweep, Sweep, ValueSweep
 from penstock.runtime.state.ttl import (
@@ -89,7 +89,7 @@ def _growing(descriptor: StateDescriptor, *, namespaced: bool) -> Growing | None
     """Lists and maps may grow without end; what is inside of a value is the user's own."""
     if not isinstance(descriptor, (ListStateDescriptor, MapStateDescriptor)):
         return None
-    return by_namespace if namespaced else itself
+    return by_namespace if namespaced else whole_value
 
 
 def _sweep(descriptor: StateDescriptor, ttl: Ttl, *, namespaced: bool) -> Sweep:

@@ -53,12 +53,12 @@ class _Slot:
         self.mode = mode
         self.content = content
         self.dirty = False
-        self.lent = False  # somebody holds an element, and may change it without telling
+        self.maybe_mutated = False  # user code holds an element and may change it in place
         self.check = 0  # checksum of what was last read or written
 
     def may_have_changed(self) -> bool:
         """Whether the state must be written: it was changed, or an element that can be changed was given out."""
-        if self.dirty or not self.lent:
+        if self.dirty or not self.maybe_mutated:
             return self.dirty
         held = self.content.values() if self.mode == BROADCAST else self.content
         return not (IMMUTABLE.issuperset(map(type, held)) or all(map(deeply_immutable, held)))
@@ -167,7 +167,7 @@ class OperatorStateBackend(OperatorStateStore):
         return operator_state_page(self._prefix, name)
 
     def contents(self) -> dict[str, tuple[str, Any]]:
-        """All states as {name: (mode, content)}, also those nobody has asked for since they were restored."""
+        """All states as {name: (mode, content)}, including restored ones that were never requested."""
         found = {name: (slot.mode, slot.content) for name, slot in self._slots.items() if name in self._layout}
         for name, mode in self._layout.items():
             if name not in found:
@@ -177,7 +177,7 @@ class OperatorStateBackend(OperatorStateStore):
         return found
 
     def unclaimed(self) -> dict[str, str]:
-        """Name and mode of restored states that nobody has asked for."""
+        """Name and mode of restored states that were never requested."""
         return {name: mode for name, mode in self._layout.items() if name not in self._slots}
 
     def drop(self, names: set[str]) -> None:
@@ -203,7 +203,7 @@ class OperatorStateBackend(OperatorStateStore):
             if slot.may_have_changed():
                 self._write(name, slot)
             if slot.mode == BROADCAST:
-                slot.lent = False
+                slot.maybe_mutated = False
         return self._layout
 
     def _write(self, name: str, slot: _Slot) -> None:
@@ -226,7 +226,7 @@ class OperatorListState(ListState[Any]):
 
     def __init__(self, slot: _Slot) -> None:
         self._slot = slot
-        slot.lent = True
+        slot.maybe_mutated = True
 
     def get(self) -> Iterator[Any]:
         """A stable view of the elements."""
@@ -268,7 +268,7 @@ class OperatorBroadcastState(BroadcastState[Any, Any]):
 
     def get(self, key: Any) -> Any:
         """The value under a key, None if absent."""
-        self._slot.lent |= self._lends
+        self._slot.maybe_mutated |= self._lends
         return self._slot.content.get(key)
 
     def __getitem__(self, key: Any) -> Any:
@@ -296,7 +296,7 @@ class OperatorBroadcastState(BroadcastState[Any, Any]):
 
     def items(self) -> Iterator[tuple[Any, Any]]:
         """Stable view of the entries."""
-        self._slot.lent |= self._lends
+        self._slot.maybe_mutated |= self._lends
         return iter(list(self._slot.content.items()))
 
     def keys(self) -> Iterator[Any]:
@@ -305,7 +305,7 @@ class OperatorBroadcastState(BroadcastState[Any, Any]):
 
     def values(self) -> Iterator[Any]:
         """Stable view of the values."""
-        self._slot.lent |= self._lends
+        self._slot.maybe_mutated |= self._lends
         return iter(list(self._slot.content.values()))
 
     def is_empty(self) -> bool:

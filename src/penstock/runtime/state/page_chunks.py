@@ -28,7 +28,7 @@ Place = tuple[int, Path, bool, list[tuple[Any, ...]]]
 _TAKEN_OUT = 0  # stands where a collection was: anything but None
 
 
-def itself(value: Any) -> Iterable[Path]:
+def whole_value(value: Any) -> Iterable[Path]:
     """For states that are one collection."""
     return ((),)
 
@@ -128,7 +128,7 @@ class PageChunks:
                     for chunk in collection.chunks:
                         page.chunks[chunk.number] = chunk.size
                         stored.pop(chunk.number, None)
-        if stored:  # of values that are gone: whoever is written first removes them
+        if stored:  # chunks of removed values: the first value that is written removes them
             before[0].chunks = {**(before[0].chunks or {}), **stored}
 
     def _collections(self, page: Page) -> Iterator[tuple[Entry, Path, Any]]:

@@ -259,7 +259,7 @@ class PageTable:
         self._resident = resident
 
     def _sweep_next_page(self, now: int) -> None:
-        """One page a batch, in turn: state that expired goes though nobody touches its page any more."""
+        """Sweep one page per batch, in turn, so that expired state is removed from pages that are never touched again."""
         index = self._batch % self.directory.page_count
         page = self._peek(index)
         if self._has_expired(page, now):

@@ -72,14 +72,14 @@ PAGE, EVENT_TIMERS, PROCESSING_TIMERS, FIRST_SLOT = 0, 1, 2, 3
 class Page:
     """Decoded entries of the keys that hash to one page index."""
 
-    __slots__ = ("check", "chunks", "dirty", "entries", "expires", "index", "last_used", "lent", "size")
+    __slots__ = ("check", "chunks", "dirty", "entries", "expires", "index", "last_used", "maybe_mutated", "size")
 
     def __init__(self, index: int) -> None:
         self.index = index
         self.entries: dict[Any, Entry] = {}
         self.dirty = False
         self.expires = 0  # the first processing time at which something in it may have expired
-        self.lent = False  # something was given out in this batch, and may be changed without update()
+        self.maybe_mutated = False  # something was given out in this batch, and may be changed without update()
         self.size = 0  # bytes when last read or written, with all chunks
         self.chunks: dict[int, int] | None = None  # sizes of the stored chunks by number, if collections are divided
         self.check = 0  # checksum of those bytes
@@ -92,7 +92,7 @@ class Page:
 
     def may_have_changed(self) -> bool:
         """Whether the page must be written: something was updated, or an object that can be changed was given out."""
-        return self.dirty or (self.lent and self.can_change_in_place())
+        return self.dirty or (self.maybe_mutated and self.can_change_in_place())
 
     def can_change_in_place(self) -> bool:
         """Whether there are objects that can be changed without update(): by far the most are numbers and strings."""

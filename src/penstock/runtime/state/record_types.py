@@ -93,7 +93,7 @@ class RecordNotes:
 
     def _note_all(self, blob: bytes) -> None:
         reader = _ClassReader(io.BytesIO(blob))
-        with contextlib.suppress(Exception):  # whoever reads it to use it gets the error
+        with contextlib.suppress(Exception):  # reading the value for use raises the error
             reader.load()
         for name, cls in reader.classes.items():
             described = None if name.startswith(_OURS) else record_type(cls)

@@ -166,7 +166,7 @@ def _part_mismatch(known: TypeDescription, wanted: TypeDescription) -> str | Non
 
 
 def key_mismatch(known: TypeDescription | None, wanted: TypeDescription | None) -> str | None:
-    """The same for keys: nobody would find what is under a key of another form."""
+    """The same for keys: state under a key of another form would never be found."""
     if known is not None and known["type"] == PYTHON:
         known = {**known, "seen": sorted(_SCALARS.intersection(known["seen"]))}  # any class may be a kind of string
     reason = mismatch(known, wanted)

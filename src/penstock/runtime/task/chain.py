@@ -185,7 +185,7 @@ class OperatorChain:
         """The keys of this program's first records were those of the state there is, or may be."""
         for operator in self.operators:
             if operator.context.keyed_backend is not None:
-                operator.context.keyed_backend.wary = False
+                operator.context.keyed_backend.verify_key_shape = False
 
     def flush(self) -> None:
         """Ship all open frames."""

@@ -157,7 +157,7 @@ class InputClocks:
         """A finished source none of whose splits comes this way (any more) still ends event time."""
         part = self._input_of[edge.id]
         part.valve.expect((edge.id, _SILENT))
-        woken = self._update(part, None)  # nobody listens to what an idle task says of time
+        woken = self._update(part, None)  # the watermark of an idle task does not count
         return woken + self._channel_watermark((edge.id, _SILENT), MAX_WATERMARK)
 
     # -- from splits to channels to inputs to the task ----------------------------------------------------------

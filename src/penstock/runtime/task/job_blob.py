@@ -55,7 +55,7 @@ def _main_classes() -> dict[str, type]:
         if isinstance(value, type) and value.__module__ == "__main__" and value.__qualname__ == name:
             try:
                 cloudpickle.dumps(value)
-            except Exception:  # noqa: S112 - whoever uses it gets the error where it is used
+            except Exception:  # noqa: S112 - its user gets the error where it is used
                 continue
             found[name] = value
     return found

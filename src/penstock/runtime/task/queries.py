@@ -32,7 +32,7 @@ _SEVERAL = "several operators"
 class StateQuery:
     """Which state of which key: by its queryable name, or by the operator's uid and the state's own name.
 
-    The key is pickled: what somebody asks for must not fail the tasks that read the batch it travels with.
+    The key is pickled, so that a bad key cannot fail the tasks that read the batch it travels with.
     """
 
     query_id: int
@@ -164,7 +164,7 @@ class QueryBoard:
                 _settle(query, answer, entry[1])
 
     def end(self, reason: str) -> None:
-        """The job is over or restarts: nobody can be asked (spec: ch. 7, K02)."""
+        """Reject all pending queries: the job is over or restarts (spec: ch. 7, K02)."""
         with self._lock:
             self._ended = reason
             entries, self._open = list(self._open.values()), {}

@@ -64,7 +64,7 @@ class StageChannel:
                 )
         if opened and not self._spec.skip_key_check and self.snapshot.code_fingerprint != self._spec.code_fingerprint:
             for backend in self._backends():
-                backend.wary = True
+                backend.verify_key_shape = True
         if restored is not None:
             for task in self._tasks.values():
                 check_claimed(task, ignore=restored.ignore_unclaimed)
@@ -126,7 +126,7 @@ class StageChannel:
             reports.append(self._finish(task, header))
             yield from task.outbox
             task.outbox.clear()
-        if header.checkpoint and not any(backend.wary for backend in self._backends()):
+        if header.checkpoint and not any(backend.verify_key_shape for backend in self._backends()):
             self.snapshot.code_fingerprint = self._spec.code_fingerprint
         for frame in passing:
             yield self._channel, frame

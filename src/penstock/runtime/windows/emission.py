@@ -12,7 +12,7 @@ from penstock.runtime.records.isolation import IMMUTABLE
 
 
 def collect_list(collector: Collector, results: list[Any], timestamp: int) -> None:
-    """All results of a window: at once if none of them can be changed by anybody, else each as a snapshot.
+    """All results of a window: at once if all of them are immutable, else each as a snapshot.
 
     In a batch job a window may end after the largest timestamp, its results may not.
     """
@@ -25,7 +25,7 @@ def collect_list(collector: Collector, results: list[Any], timestamp: int) -> No
 
 
 def append_results(collector: Collector, results: list[Any], timestamp: int) -> None:
-    """Results that belong to nobody else and are no side outputs."""
+    """Results without other references and without side outputs."""
     timestamp = min(timestamp, MAX_WATERMARK)
     if collector.timestamps is None:
         collector.timestamps = [None] * len(collector.values)

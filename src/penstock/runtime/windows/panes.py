@@ -39,7 +39,7 @@ class TimedOperator(WindowedOperator):
         return timers
 
     def _schedule(self, key: Any, entry: Entry, timestamp: int) -> None:
-        """Make sure that `_at` is called at this moment."""
+        """Make sure that `_on_timer` is called at this moment."""
         if self.event_time:
             if timestamp > MAX_WATERMARK and not self.context.batch_execution:
                 self._check_end(timestamp)
@@ -63,7 +63,7 @@ class TimedOperator(WindowedOperator):
 
     def _on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
         try:
-            self._at(timestamp, key, self.backend.entry)
+            self._on_timer(timestamp, key, self.backend.entry)
         except Exception as error:
             raise self._error(error) from None
 
@@ -85,9 +85,9 @@ class TimedOperator(WindowedOperator):
                 if not timers:
                     entry[EVENT_TIMERS] = None
                 entry[0].dirty = True
-                self._at(timestamp, key, entry)
+                self._on_timer(timestamp, key, entry)
 
-    def _at(self, timestamp: int, key: Any, entry: Entry) -> None:
+    def _on_timer(self, timestamp: int, key: Any, entry: Entry) -> None:
         """A moment that was scheduled has come for a key."""
         raise NotImplementedError
 
@@ -110,7 +110,7 @@ class PaneOperator(TimedOperator):
         """A pane got its first element."""
         raise NotImplementedError
 
-    def _behind(self, value: Any, timestamp: int, key: Any, entry: Entry, start: int) -> None:
+    def _add_late(self, value: Any, timestamp: int, key: Any, entry: Entry, start: int) -> None:
         """An element of a pane at or before the boundary."""
         raise NotImplementedError
 
@@ -150,7 +150,7 @@ class PaneOperator(TimedOperator):
             if split and position >= split:
                 start += split
             if start <= boundary:
-                self._behind(value, timestamp, key, entry, start)
+                self._add_late(value, timestamp, key, entry, start)
                 continue
             panes = entry[slot]
             if panes is None:
@@ -178,7 +178,7 @@ class PaneOperator(TimedOperator):
             if split and position >= split:
                 start += split
             if start <= boundary:
-                self._behind(value, timestamp, key, entry, start)
+                self._add_late(value, timestamp, key, entry, start)
                 continue
             panes = entry[slot]
             if panes is None:
@@ -204,7 +204,7 @@ class PaneOperator(TimedOperator):
             if split and position >= split:
                 start += split
             if start <= boundary:
-                self._behind(value, timestamp, key, entry, start)
+                self._add_late(value, timestamp, key, entry, start)
                 continue
             panes = entry[slot]
             if panes is None:

@@ -98,7 +98,7 @@ class SessionWindowOperator(TimedOperator):
 
     # -- windows ------------------------------------------------------------------------------------------------
 
-    def _at(self, timestamp: int, key: Any, entry: Entry) -> None:
+    def _on_timer(self, timestamp: int, key: Any, entry: Entry) -> None:
         """Sessions that end now fire; those whose lateness is over go; those that grew get a new timer."""
         for session in list(entry[self.slot] or ()):
             last = session[END] - 1

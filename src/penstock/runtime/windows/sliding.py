@@ -73,7 +73,7 @@ class SlidingWindowOperator(PaneOperator):
             position = (timestamp - offset) % period
             start = timestamp - position + (split if split and position >= split else 0)
             if start <= boundary:
-                self._behind(value, timestamp, key, entry, start)
+                self._add_late(value, timestamp, key, entry, start)
                 continue
             panes = entry[slot]
             if panes is None:
@@ -83,7 +83,7 @@ class SlidingWindowOperator(PaneOperator):
             add(panes, start, value)
             entry[0].dirty = True
 
-    def _behind(self, value: Any, timestamp: int, key: Any, entry: Entry, start: int) -> None:
+    def _add_late(self, value: Any, timestamp: int, key: Any, entry: Entry, start: int) -> None:
         """An element that may be late for some of its windows and in time for others (spec: 6.8)."""
         complete, lateness = self._complete_until(), self.lateness
         last_end = timestamp - (timestamp - self.offset) % self.slide + self.size
@@ -121,7 +121,7 @@ class SlidingWindowOperator(PaneOperator):
             super()._fire(timestamp, keys)
 
     def _fire_folded(self, timestamp: int, keys: list[Any], folded: FoldedSlices) -> None:
-        """What `_at` does, for all keys of a moment: what depends on the moment alone is computed once."""
+        """What `_on_timer` does, for all keys of a moment: what depends on the moment alone is computed once."""
         backend, entries, slot, split = self.backend, self.backend.entries, self.slot, self.split
         end = timestamp + 1
         start, next_start, next_end = end - self.size, end - self.size + self.slide, end + self.slide
@@ -154,7 +154,7 @@ class SlidingWindowOperator(PaneOperator):
         self.timers.index.add_all(next_end - 1, again)
         append_results(self.collector, results, timestamp)
 
-    def _at(self, timestamp: int, key: Any, entry: Entry) -> None:
+    def _on_timer(self, timestamp: int, key: Any, entry: Entry) -> None:
         """The end of one window and, with lateness, the time to forget an earlier one."""
         self._fired_until = max(self._fired_until, timestamp)
         end, gone = timestamp + 1, timestamp + 1 - self.lateness

@@ -40,7 +40,7 @@ class TumblingWindowOperator(PaneOperator):
     def _new_pane(self, key: Any, entry: Entry, start: int) -> None:
         self._schedule(key, entry, start + self.size - 1)
 
-    def _behind(self, value: Any, timestamp: int, key: Any, entry: Entry, start: int) -> None:
+    def _add_late(self, value: Any, timestamp: int, key: Any, entry: Entry, start: int) -> None:
         """The window is complete: fire it again if it is still kept, else the element is late (spec: 6.8)."""
         cleanup = start + self.size - 1 + self.lateness
         if cleanup <= self.timers.current_watermark:
@@ -56,7 +56,7 @@ class TumblingWindowOperator(PaneOperator):
         self._schedule(key, entry, cleanup)
         self._evaluate(key, entry, start, kept=True)
 
-    def _at(self, timestamp: int, key: Any, entry: Entry) -> None:
+    def _on_timer(self, timestamp: int, key: Any, entry: Entry) -> None:
         """The end of one window and, with lateness, the time to forget earlier ones."""
         panes = entry[self.slot]
         if panes is None:
@@ -103,7 +103,7 @@ class TumblingWindowOperator(PaneOperator):
             entry[0].dirty = True
             panes = entry[slot]
             if panes is None or start not in panes:
-                self._at(timestamp, key, entry)  # set when lateness was allowed
+                self._on_timer(timestamp, key, entry)  # set when lateness was allowed
                 continue
             value = panes.pop(start)
             if not panes:

@@ -102,7 +102,7 @@ class TumblingJoinOperator(TumblingWindowOperator):
             backend.key, backend.entry = key, entry
             panes = entry[slot]
             if panes is None or start not in panes:
-                self._at(timestamp, key, entry)  # set when lateness was allowed
+                self._on_timer(timestamp, key, entry)  # set when lateness was allowed
                 continue
             first, second = panes.pop(start)
             if not panes:
