@@ -35,7 +35,7 @@ from penstock.runtime.records.batch import KeySelect, Timestamps, Values
 from penstock.runtime.records.isolation import copied
 from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.state.page_chunks import Path as GrowingPath
-from penstock.runtime.state.page_chunks import by_namespace, itself
+from penstock.runtime.state.page_chunks import by_namespace, whole_value
 from penstock.runtime.state.pages import EVENT_TIMERS, PROCESSING_TIMERS, Entry
 from penstock.runtime.timers.due_index import DueTimerService
 
@@ -142,9 +142,9 @@ class CepOperator(StreamOperator):
             )
         ordered = isinstance(self.nfa, RunsInOrderNFA)
         self._runs = self.backend.register(RUNS_STATE, known, growing=_both if ordered else by_namespace)
-        self._nodes = self.backend.register("taken-events", "events of partial matches", growing=itself)
+        self._nodes = self.backend.register("taken-events", "events of partial matches", growing=whole_value)
         self._numbers = self.backend.register("pattern-numbers", "numbers of events and partial matches")
-        self._limit_timers = self.backend.register("limit-timers", "timers of time limits", growing=itself)
+        self._limit_timers = self.backend.register("limit-timers", "timers of time limits", growing=whole_value)
         self._waiting = self.backend.register("waiting-events", "events that wait for the watermark", growing=_both)
 
     def open(self) -> None:

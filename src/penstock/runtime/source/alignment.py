@@ -131,8 +131,8 @@ class _Group:
 class WatermarkAligner:
     """All groups of a job.
 
-    A split counts for its group as long as it is active and has a watermark. One that never had a watermark does not hold others
-    back, nor does one that is idle or read to its end. If no split of the group has anything to read, except those that
+    A split counts for its group as long as it is active and has a watermark. A split without a watermark does not hold
+    others back, nor does an idle or a finished one. If no split of the group has anything to read, except those that
     wait, then after an update interval those without records are left out for one batch, unless they will be declared
     idle: there is no waiting without an end.
     """

@@ -47,7 +47,7 @@ class UnionPart:
 class _Slot:
     """One named operator state: its mode, its content, whether it changed."""
 
-    __slots__ = ("check", "content", "dirty", "lent", "mode")
+    __slots__ = ("check", "content", "dirty", "maybe_mutated", "mode")
 
     def __init__(self, mode: str, content: Any) -> None:
         self.mode = mode

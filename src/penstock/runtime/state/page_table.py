@@ -259,7 +259,7 @@ class PageTable:
         self._resident = resident
 
     def _sweep_next_page(self, now: int) -> None:
-        """Sweep one page per batch, in turn, so that expired state is removed from pages that are never touched again."""
+        """Sweep one page per batch, in turn: expired state also goes from pages that are never touched again."""
         index = self._batch % self.directory.page_count
         page = self._peek(index)
         if self._has_expired(page, now):
