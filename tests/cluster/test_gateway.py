@@ -120,3 +120,10 @@ def test_o63_metrics_over_jobs_of_several_drivers(gateway, running_job):
     assert {"id": "numRestarts"} in gateway.get("/jobs/metrics").json()
     (found,) = gateway.get("/jobs/metrics?get=numRestarts&agg=max").json()
     assert found == {"id": "numRestarts", "max": 0.0}
+
+
+def test_o118_the_service_gives_the_metrics_of_all_jobs_to_prometheus(gateway, running_job):
+    answer = gateway.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert f'job_id="{running_job.get_job_id()}"' in answer.text
+    assert "flink_jobmanager_numRunningJobs{" in answer.text

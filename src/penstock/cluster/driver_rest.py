@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 from penstock.cluster.archive import write_archive
 from penstock.cluster.job_registry import JobRegistry
 from penstock.cluster.monitored_job import MonitoredJob, now_ms
+from penstock.cluster.reporters.reporting import Reporting
+from penstock.cluster.reporters.samples import collect
 from penstock.cluster.rest.app import ClusterContext, create_app
 from penstock.cluster.rest.process_files import LogFiles
 from penstock.cluster.rest_server import RestServer
 from penstock.cluster.workers import Workers
+from penstock.common.errors import PenstockError
 from penstock.runtime.job.job_client import ThreadJobClient
 
 if TYPE_CHECKING:
@@ -33,6 +36,7 @@ class DriverRest:
         self._registry = JobRegistry()
         self._context: ClusterContext | None = None
         self._server: RestServer | None = None
+        self._reporting: Reporting | None = None
 
     def follow(self, client: JobClient, directory: Path, archive: Path) -> str | None:
         """Serve a job; returns the path of the socket, which is in a directory of this user's own.
@@ -46,6 +50,11 @@ class DriverRest:
             workers = Workers.local(os.cpu_count() or 1, now_ms(), port=os.getpid())
             settings = dict(client.job.graph.settings.configuration)
             logs = LogFiles(lambda: [] if self._log is None else [self._log])
+            try:
+                self._reporting = Reporting(settings, lambda: list(collect(self._registry.all(), workers)))
+            except PenstockError:
+                client.cancel()
+                raise
             self._context = ClusterContext(self._registry, workers, settings, logs=logs)
             self._server = RestServer.on_unix_socket(create_app(self._context), directory / "rest")
         context = self._context
@@ -53,7 +62,10 @@ class DriverRest:
         return None if self._server is None else self._server.address
 
     def close(self) -> None:
-        """Stop serving."""
+        """Stop serving and reporting."""
+        if self._reporting is not None:
+            self._reporting.close()
+            self._reporting = None
         if self._server is not None:
             self._server.close()
             self._server = None

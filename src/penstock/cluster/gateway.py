@@ -7,6 +7,7 @@ code and no Spark: a driver that is busy or gone costs the others nothing, and t
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ from penstock.cluster.dashboard_files import dashboard_routes
 from penstock.cluster.driver_link import DriverAnswer, DriverGoneError, ask_driver
 from penstock.cluster.monitored_job import now_ms
 from penstock.cluster.redaction import redact_text
+from penstock.cluster.reporters.prometheus import CONTENT_TYPE, exposition
+from penstock.cluster.reporters.samples import Sample
 from penstock.cluster.rest import metrics, overview, state_browser
 from penstock.cluster.rest.app import http_error
 from penstock.cluster.rest.jobs import TASK_STATES, Json
@@ -193,6 +196,7 @@ def _own_answers(gateway: _Gateway, logs: LogFiles) -> list[tuple[str, _Answer]]
         ("/jobmanager/logs/{name}", lambda request: logs.read(request.path_params["name"])),
         ("/jobmanager/log", lambda _: logs.newest()),
         ("/jobmanager/stdout", lambda _: logs.newest()),
+        ("/metrics", lambda _: _exposition(gateway)),
         ("/jobs/metrics", lambda request: _job_aggregates(gateway, request)),
         ("/penstock/savepoint", lambda request: state_browser.savepoint_contents(request.query_params.get("path"))),
     ]
@@ -215,6 +219,22 @@ def _service_metrics(gateway: _Gateway) -> dict[str, Any]:
         "taskSlotsTotal": found["slots-total"],
         "taskSlotsAvailable": found["slots-available"],
     }
+
+
+def _exposition(gateway: _Gateway) -> Response:
+    """`GET /metrics`: the metrics of all jobs for Prometheus."""
+    samples: list[Sample] = []
+    for address in gateway.driver_addresses():
+        try:
+            found = ask_driver(address, "GET", "/penstock/samples", timeout=_LIST_SECONDS).json()
+        except (DriverGoneError, ValueError):
+            continue
+        samples += [Sample(*values) for values in found]
+    of_service = {"host": socket.gethostname()}
+    for name, value in _service_metrics(gateway).items():
+        samples.append(Sample("jobmanager", name, float(value), of_service))
+    prefix = gateway.settings.get("metrics.reporter.prom.prefix", "flink")
+    return Response(exposition(samples, prefix), media_type=CONTENT_TYPE)
 
 
 def _job_aggregates(gateway: _Gateway, request: Request) -> list[Json]:

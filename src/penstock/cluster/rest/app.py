@@ -17,6 +17,7 @@ from starlette.routing import BaseRoute, Route
 
 from penstock.cluster.job_registry import JobRegistry
 from penstock.cluster.monitored_job import MonitoredJob, now_ms
+from penstock.cluster.reporters.samples import collect
 from penstock.cluster.rest import (
     checkpoints,
     job_control,
@@ -360,6 +361,9 @@ READING: dict[str, Answer] = {
     _VERTEX + "/subtasks/{subtask}/attempts/{attempt}": _subtask,
     _VERTEX + "/subtasks/{subtask}/attempts/{attempt}/accumulators": _attempt_accumulators,
     "/penstock/jobs/{job_id}/batches": _batches,
+    "/penstock/samples": lambda _, context: [
+        sample.to_json() for sample in collect(context.registry.all(), context.workers)
+    ],
 }
 
 _WAITING: dict[str, Answer] = {

@@ -1,0 +1,1 @@
+"""Metrics for other systems: Prometheus, push gateway, StatsD, Graphite, OpenTelemetry, the log."""
