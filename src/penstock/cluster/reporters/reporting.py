@@ -155,7 +155,9 @@ def _make(kind: str, options: Mapping[str, str], naming: Name) -> Reporter:
         return PushGatewayReporter(options)
     if kind == "otel":
         return OpenTelemetryReporter(options)
-    return {"statsd": StatsDReporter, "graphite": GraphiteReporter, "log": LogReporter}[kind](options, naming)
+    if kind == "statsd":
+        return StatsDReporter(options, naming)
+    return GraphiteReporter(options, naming) if kind == "graphite" else LogReporter(options, naming)
 
 
 def _filtered(samples: list[Sample], options: Mapping[str, str]) -> list[Sample]:

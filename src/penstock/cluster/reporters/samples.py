@@ -13,7 +13,7 @@ from penstock.cluster.rest.metrics import job_metrics, safe_name, subtask_metric
 
 if TYPE_CHECKING:
     from penstock.cluster.workers import Workers
-    from penstock.runtime.job import JobVertex
+    from penstock.runtime.plan.job_vertex import JobVertex
 
 __all__ = ["DEFAULT_SCOPES", "Sample", "collect", "identifier"]
 
