@@ -15,6 +15,7 @@ from penstock.core.table.functions import (
     TableFunction,
 )
 from penstock.core.table.types import DataTypes
+from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.environment_settings import EnvironmentSettings
 from penstock.table.expression import Expression
 from penstock.table.result_kind import ResultKind
@@ -32,6 +33,7 @@ from penstock.table.table_schema import TableSchema
 __all__ = [
     "AggregateFunction",
     "AsyncScalarFunction",
+    "ChangelogMode",
     "DataTypes",
     "EnvironmentSettings",
     "Expression",

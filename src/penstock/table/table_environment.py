@@ -11,10 +11,11 @@ from penstock.common.errors import InvalidProgramError
 from penstock.common.types import Row
 from penstock.connectors.sinks import CollectSink
 from penstock.core.table.types import DataType, DataTypes
-from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from penstock.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.datastream.collect import CloseableIterator as JobRows
 from penstock.graph.transformation import SinkTransformation
 from penstock.table.catalog_manager import CatalogManager, TableEntry, ViewEntry
+from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.connectors.base import ResolvedTable, TableSink
 from penstock.table.elements import table_of_elements
 from penstock.table.environment_settings import EnvironmentSettings
@@ -29,6 +30,7 @@ from penstock.table.resolved_schema import ResolvedSchema
 from penstock.table.result_kind import ResultKind
 from penstock.table.schema import Schema
 from penstock.table.statement_set import StatementSet
+from penstock.table.stream_bridge import schema_and_names, stream_relation, table_stream
 from penstock.table.table import Table, resolved_schema
 from penstock.table.table_config import TableConfig
 from penstock.table.table_descriptor import TableDescriptor
@@ -387,6 +389,39 @@ class StreamTableEnvironment(TableEnvironment):
             batch = env.get_runtime_mode() is RuntimeExecutionMode.BATCH
             settings = EnvironmentSettings(streaming=not batch)
         return StreamTableEnvironment(env, settings)
+
+    def from_data_stream(self, data_stream: DataStream, *fields_or_schema: Any) -> Table:
+        """A stream of inserts as a table; a Schema may add computed columns, `rowtime` and a watermark (T111)."""
+        return self._table_of_stream(data_stream, *fields_or_schema)
+
+    def from_changelog_stream(
+        self, data_stream: DataStream, schema: Schema | None = None, changelog_mode: ChangelogMode | None = None
+    ) -> Table:
+        """A stream of Rows with kinds as a table (T112)."""
+        mode = changelog_mode or ChangelogMode.all()
+        return Table(stream_relation(data_stream, schema, mode, self._resolver(), self._anonymous()), self)
+
+    def to_data_stream(self, table: Table) -> DataStream:
+        """A table that is never updated as a stream of Rows (T110)."""
+        return table_stream(self._planner(), self._env, table._relation, ChangelogMode.insert_only())
+
+    def to_changelog_stream(
+        self, table: Table, target_schema: Schema | None = None, changelog_mode: ChangelogMode | None = None
+    ) -> DataStream:
+        """A table as a stream of Rows with kinds (T110)."""
+        relation = table._relation
+        if target_schema is not None and target_schema.columns:
+            wanted = self._resolver().schema(target_schema).columns
+            relation = build.cast_columns(relation, [one.type for one in wanted], [one.name for one in wanted])
+        return table_stream(self._planner(), self._env, relation, changelog_mode or ChangelogMode.all())
+
+    def _table_of_stream(self, stream: Any, *fields_or_schema: Any) -> Table:
+        if not isinstance(stream, DataStream):
+            raise ValidationException(f"a table is made of a DataStream, got {stream!r}")
+        schema, names = schema_and_names(fields_or_schema)
+        mode = ChangelogMode.insert_only()
+        table = Table(stream_relation(stream, schema, mode, self._resolver(), self._anonymous()), self)
+        return table.alias(names[0], *names[1:]) if names else table
 
 
 def _entry(descriptor: TableDescriptor) -> TableEntry:
