@@ -42,6 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     try:
         module, function = options.do
+        if getattr(options, "jobmanager", None):
+            module = "penstock.cli.remote"
         code: int = getattr(importlib.import_module(module), function)(options)
     except JobCancelledError as error:  # as somebody wanted
         print(error, file=sys.stderr)
@@ -107,6 +109,7 @@ def _add_run(commands: _Commands) -> None:
         "--log", type=Path, metavar="FILE", help="with -d: where output goes (default: a new file here)"
     )
     command.add_argument("--no-progress", action="store_true", help="no line of progress in the terminal")
+    _add_service(command)
     _add_program(command)
     command.set_defaults(parser=command, do=("penstock.cli.run", "run"))
 
@@ -143,9 +146,11 @@ def _add_list_and_status(commands: _Commands) -> None:
         "list", help="jobs on this machine", description="Jobs that penstock run has started on this machine."
     )
     command.add_argument("-a", "--all", action="store_true", help="also those that have ended")
+    _add_service(command)
     command.set_defaults(parser=command, do=("penstock.cli.jobs", "list_jobs"))
     command = commands.add_parser("status", help="how a job is doing", description="How a job is doing.")
     _add_job(command)
+    _add_service(command)
     command.set_defaults(parser=command, do=("penstock.cli.jobs", "status"))
 
 
@@ -156,6 +161,7 @@ def _add_savepoint_and_stop(commands: _Commands) -> None:
     _add_job(command, nargs="?")
     command.add_argument("directory", nargs="?", help=_DIRECTORY)
     command.add_argument("--dispose", metavar="PATH", help="remove this savepoint")
+    _add_service(command)
     command.set_defaults(parser=command, do=("penstock.cli.jobs", "savepoint"))
     command = commands.add_parser(
         "stop", help="end a job with a savepoint", description="End a job with a savepoint, to go on later."
@@ -165,6 +171,7 @@ def _add_savepoint_and_stop(commands: _Commands) -> None:
     command.add_argument(
         "--drain", action="store_true", help="fire all windows and timers first: the job will not go on"
     )
+    _add_service(command)
     command.set_defaults(parser=command, do=("penstock.cli.jobs", "stop"))
 
 
@@ -179,12 +186,14 @@ def _add_cancel_and_rescale(commands: _Commands) -> None:
         metavar="DIRECTORY",
         help=f"take a savepoint, without which the job runs on; {_DIRECTORY}",
     )
+    _add_service(command)
     command.set_defaults(parser=command, do=("penstock.cli.jobs", "cancel"))
     command = commands.add_parser(
         "rescale", help="give a job another parallelism", description="Give a running job another parallelism."
     )
     _add_job(command)
     command.add_argument("-p", "--parallelism", type=_positive, metavar="N", required=True, help="the new parallelism")
+    _add_service(command)
     command.set_defaults(parser=command, do=("penstock.cli.jobs", "rescale"))
 
 
@@ -259,6 +268,12 @@ def _add_settings(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--py-files", metavar="FILES", help="modules that functions import, with commas between them (default: none)"
+    )
+
+
+def _add_service(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "-m", "--jobmanager", metavar="URL", help="the service to speak to, host:port or a URL (default: none)"
     )
 
 

@@ -1,0 +1,202 @@
+"""Commands with ``-m URL``: the jobs of a service, over its REST API. Needs nothing but the standard library."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+import uuid
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from penstock.common.errors import InvalidProgramError, JobExecutionError
+
+__all__ = ["RestClient", "cancel", "list_jobs", "rescale", "run", "savepoint", "status", "stop"]
+
+_SECONDS = 120.0
+_POLL_SECONDS = 0.2
+_TERMINAL = {"FINISHED", "CANCELED", "FAILED"}
+Json = dict[str, Any]
+
+
+class RestClient:
+    """A service at ``host:port`` or at a URL; the token is ``PENSTOCK_TOKEN``, which no process list shows."""
+
+    def __init__(self, address: str) -> None:
+        url = address if "://" in address else f"http://{address}"
+        if urllib.parse.urlsplit(url).scheme not in {"http", "https"}:
+            raise InvalidProgramError(f"-m takes host:port or an http(s) address, not '{address}'")
+        self.url = url.rstrip("/")
+
+    def send(self, method: str, path: str, body: Json | None = None) -> Any:
+        """The answer as JSON; an error of the service's is raised."""
+        data = None if body is None else json.dumps(body).encode()
+        return self._send(method, path, data, "application/json")
+
+    def upload(self, file: Path) -> str:
+        """Upload a program; returns its id."""
+        boundary = uuid.uuid4().hex
+        head = (
+            f'--{boundary}\r\nContent-Disposition: form-data; name="jarfile"; filename="{file.name}"\r\n'
+            "Content-Type: application/octet-stream\r\n\r\n"
+        )
+        data = head.encode() + file.read_bytes() + f"\r\n--{boundary}--\r\n".encode()
+        answer = self._send("POST", "/jars/upload", data, f"multipart/form-data; boundary={boundary}")
+        return Path(answer["filename"]).name
+
+    def _send(self, method: str, path: str, data: bytes | None, content_type: str) -> Any:
+        headers = {"Content-Type": content_type}
+        token = os.environ.get("PENSTOCK_TOKEN")
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        request = urllib.request.Request(  # noqa: S310 - the scheme was checked
+            f"{self.url}/v1{path}", data, headers, method=method
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=_SECONDS) as response:  # noqa: S310
+                return json.loads(response.read())
+        except urllib.error.HTTPError as error:
+            raise JobExecutionError(_first_error(error)) from None
+        except OSError as error:
+            raise JobExecutionError(f"the service at {self.url} does not answer: {error}") from None
+
+    def find(self, job: str) -> Json:
+        """The job whose id begins like this."""
+        jobs = self.send("GET", "/jobs/overview")["jobs"]
+        found: list[Json] = [each for each in jobs if each["jid"].startswith(job.lower())]
+        if len(found) != 1:
+            what = "several jobs" if found else "no job"
+            raise InvalidProgramError(f"the service at {self.url} has {what} with an id that begins with '{job}'")
+        return found[0]
+
+    def wait_for(self, path: str, trigger: str) -> Json:
+        """The result of an operation, once it is completed."""
+        while True:
+            answer = self.send("GET", f"{path}/{trigger}")
+            if answer["status"]["id"] == "COMPLETED":
+                operation: Json = answer["operation"]
+                if "failure-cause" in operation:
+                    raise JobExecutionError(operation["failure-cause"]["stack-trace"])
+                return operation
+            time.sleep(_POLL_SECONDS)
+
+
+def _first_error(error: urllib.error.HTTPError) -> str:
+    try:
+        return str(json.loads(error.read())["errors"][0])
+    except (ValueError, KeyError, IndexError, TypeError):
+        return f"the service answered {error.code} {error.reason}"
+
+
+def list_jobs(options: argparse.Namespace) -> int:
+    """A table of the service's jobs."""
+    jobs = RestClient(options.jobmanager).send("GET", "/jobs/overview")["jobs"]
+    shown = [job for job in jobs if options.all or job["state"] not in _TERMINAL]
+    if not shown:
+        print("No jobs are known." if options.all else "No jobs are running. (penstock list -a: also ended ones)")
+    for job in shown:
+        print(f"{job['jid']}  {job['state']:10}  {_moment(job['start-time'])}  {job['name']}")
+    return 0
+
+
+def status(options: argparse.Namespace) -> int:
+    """How a job is doing."""
+    job = RestClient(options.jobmanager).find(options.job)
+    print(f"job       {job['jid']}\nname      {job['name']}\nstatus    {job['state']}")
+    print(f"started   {_moment(job['start-time'])}")
+    if job["end-time"] >= 0:
+        print(f"ended     {_moment(job['end-time'])}")
+    return 0
+
+
+def savepoint(options: argparse.Namespace) -> int:
+    """Take a savepoint while the job runs on, or remove one."""
+    client = RestClient(options.jobmanager)
+    if options.dispose:
+        trigger = client.send("POST", "/savepoint-disposal", {"savepoint-path": options.dispose})["request-id"]
+        client.wait_for("/savepoint-disposal", trigger)
+        print(f"Savepoint {options.dispose} disposed.")
+        return 0
+    if options.job is None:
+        raise InvalidProgramError("which job? penstock savepoint JOB [DIRECTORY]; penstock list shows them")
+    body = {"target-directory": options.directory} if options.directory else {}
+    _with_savepoint(client, client.find(options.job)["jid"], "savepoints", body)
+    return 0
+
+
+def stop(options: argparse.Namespace) -> int:
+    """End a job with a savepoint."""
+    client = RestClient(options.jobmanager)
+    body: Json = {"drain": options.drain}
+    if options.savepoint_path:
+        body["targetDirectory"] = options.savepoint_path
+    _with_savepoint(client, client.find(options.job)["jid"], "stop", body)
+    return 0
+
+
+def _with_savepoint(client: RestClient, job: str, action: str, body: Json) -> None:
+    body["triggerId"] = uuid.uuid4().hex  # sent again after a time-out, it is the same operation
+    trigger = client.send("POST", f"/jobs/{job}/{action}", body)["request-id"]
+    location = client.wait_for(f"/jobs/{job}/savepoints", trigger)["location"]
+    print(f"Savepoint completed.\nPath: {location}")
+
+
+def cancel(options: argparse.Namespace) -> int:
+    """End a job, perhaps with a savepoint."""
+    client = RestClient(options.jobmanager)
+    job = client.find(options.job)["jid"]
+    if options.with_savepoint is None:
+        client.send("PATCH", f"/jobs/{job}?mode=cancel")
+    else:
+        body: Json = {"cancel-job": True}
+        if options.with_savepoint:
+            body["target-directory"] = options.with_savepoint
+        _with_savepoint(client, job, "savepoints", body)
+    print(f"Cancelled job {job}.")
+    return 0
+
+
+def rescale(options: argparse.Namespace) -> int:
+    """Another parallelism."""
+    client = RestClient(options.jobmanager)
+    job = client.find(options.job)["jid"]
+    path = f"/jobs/{job}/rescaling"
+    client.wait_for(path, client.send("PATCH", f"{path}?parallelism={options.parallelism}")["request-id"])
+    print(f"Job {job} runs with parallelism {options.parallelism}.")
+    return 0
+
+
+def run(options: argparse.Namespace) -> int:
+    """Upload a program, start it, and wait for its end unless detached. Ctrl-C leaves the job running."""
+    client = RestClient(options.jobmanager)
+    program = client.upload(options.program)
+    body: Json = {
+        "programArgsList": options.arguments,
+        "flinkConfiguration": dict(setting.split("=", 1) for setting in options.settings),
+        "allowNonRestoredState": options.allow_non_restored_state,
+    }
+    if options.parallelism:
+        body["parallelism"] = options.parallelism
+    if options.from_savepoint:
+        body["savepointPath"] = options.from_savepoint
+    job = client.send("POST", f"/jars/{urllib.parse.quote(program)}/run", body)["jobid"]
+    print(f"Job has been submitted with JobID {job}", flush=True)
+    if options.detached:
+        return 0
+    try:
+        while (state := client.send("GET", f"/jobs/{job}/status")["status"]) not in _TERMINAL:
+            time.sleep(_POLL_SECONDS)
+    except KeyboardInterrupt:
+        print(f"\nDetached: job {job} runs on. (penstock cancel -m {options.jobmanager} {job})")
+        return 0
+    print(f"Job {job}: {state}")
+    return 0 if state == "FINISHED" else 1
+
+
+def _moment(milliseconds: int) -> str:
+    return f"{datetime.fromtimestamp(milliseconds / 1000).astimezone():%Y-%m-%d %H:%M:%S}"
