@@ -119,7 +119,8 @@ class JobRecords:
         ended = [record for record in self.all() if record.is_over]
         for record in ended[:-_KEPT_ENDED]:
             (self._directory / f"{record.job_id}.json").unlink(missing_ok=True)
-            (self.archive / record.job_id).unlink(missing_ok=True)
+            for kept in self.archive.glob(f"{record.job_id}*"):
+                kept.unlink(missing_ok=True)
 
     def ended(self, record: JobRecord, status: str, error: str | None = None) -> None:
         """The job is over."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,21 +18,42 @@ from penstock.cluster.monitored_job import MonitoredJob, vertex_hex
 from penstock.cluster.rest.app import READING, ClusterContext
 from penstock.cluster.rest.responses import RestError
 
-__all__ = ["archived_answer", "write_archive"]
+__all__ = ["archived_answer", "archived_operation", "write_archive", "write_operation"]
 
 _METRICS = "/metrics"
+_TRIGGER = re.compile(r"[0-9a-f]{32}")
 
 
 def write_archive(directory: Path, job: MonitoredJob, context: ClusterContext) -> Path:
     """Write down everything there is to know about a job; readers see the whole file or none."""
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     entries = [{"path": path, "json": json.dumps(answer)} for path, answer in _answers(job, context)]
-    path = directory / job.job_id
-    hidden = directory / f".{job.job_id}.{os.getpid()}.tmp"
+    return _write(directory / job.job_id, {"archive": entries})
+
+
+def _write(path: Path, content: Any) -> Path:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    hidden = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     hidden.touch(mode=0o600)
-    hidden.write_text(json.dumps({"archive": entries}), encoding="utf-8")
+    hidden.write_text(json.dumps(content), encoding="utf-8")
     hidden.replace(path)
     return path
+
+
+def write_operation(directory: Path, scope: str, trigger_id: str, answer: Any) -> None:
+    """Keep the result of an operation: clients ask for it when the driver has ended, as after stop."""
+    if _TRIGGER.fullmatch(trigger_id):
+        _write(directory / f"{scope.replace('/', '.')}.{trigger_id}", answer)
+
+
+def archived_operation(directory: Path, job_id: str, path: str) -> Any:
+    """The result of an operation, by the path below the job: `savepoints/<trigger id>`; None if there is none."""
+    kind, _, trigger_id = path.partition("/")
+    if kind not in {"savepoints", "rescaling", "checkpoints"} or not _TRIGGER.fullmatch(trigger_id):
+        return None
+    try:
+        return json.loads((directory / f"{job_id}.{kind}.{trigger_id}").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
 
 
 def archived_answer(directory: Path, job_id: str, path: str, wanted: str | None) -> Any:

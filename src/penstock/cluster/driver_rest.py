@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.cluster.archive import write_archive
+from penstock.cluster.archive import write_archive, write_operation
 from penstock.cluster.job_registry import JobRegistry
 from penstock.cluster.monitored_job import MonitoredJob, now_ms
 from penstock.cluster.reporters.reporting import Reporting
@@ -56,6 +57,7 @@ class DriverRest:
                 client.cancel()
                 raise
             self._context = ClusterContext(self._registry, workers, settings, logs=logs)
+            self._context.operations.on_complete = partial(write_operation, archive)
             self._server = RestServer.on_unix_socket(create_app(self._context), directory / "rest")
         context = self._context
         client.get_job_execution_result().add_done_callback(lambda _: _archive(archive, job, context))

@@ -8,6 +8,7 @@ code and no Spark: a driver that is busy or gone costs the others nothing, and t
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from penstock.cluster.archive import archived_answer
+from penstock.cluster.archive import archived_answer, archived_operation
 from penstock.cluster.dashboard_files import dashboard_routes
 from penstock.cluster.driver_link import DriverAnswer, DriverGoneError, ask_driver
 from penstock.cluster.monitored_job import now_ms
@@ -40,6 +41,7 @@ __all__ = ["DriverRecord", "DriverRecords", "create_gateway"]
 
 _LIST_SECONDS = 2.0
 _FORWARD_SECONDS = 40.0  # a driver may wait for a batch to be committed before it answers
+_LAST_RESULT_SECONDS = 5.0
 _THREADS = 8
 _METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE"]
 _TERMINAL = {"FINISHED", "CANCELED", "FAILED"}
@@ -306,6 +308,13 @@ def _answer_about_ended(gateway: _Gateway, record: DriverRecord, request: Reques
     if request.method == "GET":
         path = request.url.path.removeprefix("/v1")
         found = archived_answer(gateway.records.archive, record.job_id, path, request.query_params.get("get"))
+        if found is None:
+            rest = request.path_params.get("rest", "")
+            found = archived_operation(gateway.records.archive, record.job_id, rest)
+            # The record is written when the job ends, the result of its last operation a moment later.
+            just_ended = record.ended is not None and time.time() - record.ended < _LAST_RESULT_SECONDS
+            if found is None and just_ended and rest.startswith(("savepoints/", "rescaling/")):
+                found = {"status": {"id": "IN_PROGRESS"}, "operation": None}
         if found is not None:
             return json_response(found)
     return _answer_from_record(record, request)

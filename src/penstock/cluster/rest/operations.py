@@ -36,6 +36,8 @@ class OperationStore:
         self._clock = clock
         self._operations: dict[tuple[str, str], _Operation] = {}
         self._lock = threading.Lock()
+        self.on_complete: Callable[[str, str, Json], None] | None = None
+        """Told the scope, the trigger id and the answer of each operation that completes."""
 
     def start(
         self,
@@ -54,11 +56,13 @@ class OperationStore:
             if sum(operation.completed is None for operation in self._operations.values()) >= _MOST_RUNNING:
                 raise RestError(503, f"{_MOST_RUNNING} operations are under way: try again when one has completed")
             operation = self._operations[key] = _Operation(begin(), result)
-        operation.future.add_done_callback(lambda _: self._complete(operation))
+        operation.future.add_done_callback(lambda _: self._complete(key, operation))
         return trigger
 
-    def _complete(self, operation: _Operation) -> None:
+    def _complete(self, key: tuple[str, str], operation: _Operation) -> None:
         operation.completed = self._clock()
+        if self.on_complete is not None:
+            self.on_complete(*key, self.poll(*key))
 
     def _forget_old(self) -> None:
         limit = self._clock() - self._kept_seconds
