@@ -48,7 +48,19 @@ from penstock.core.table.types import (
 )
 from penstock.runtime.table.expressions import Call, Evaluate, EvaluationContext, Rows, Value, as_column, evaluator
 
-MODULES = ("arithmetic", "comparison", "logic", "conditional", "cast", "strings", "temporal", "collections")
+MODULES = (
+    "arithmetic",
+    "comparison",
+    "logic",
+    "conditional",
+    "cast",
+    "strings",
+    "temporal",
+    "collections",
+    "hashes",
+    "arrays",
+    "text_search",
+)
 """Modules of this package that register functions."""
 
 Family = Callable[[DataType], bool]

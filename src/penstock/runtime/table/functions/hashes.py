@@ -1,0 +1,104 @@
+"""Hashes and encodings of text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import Any
+from urllib.parse import quote_plus, unquote_plus
+from uuid import uuid4
+
+from penstock.core.table.types import CharType
+from penstock.runtime.table.functions.registry import BINARY, BYTES, CHARACTER, INT, INTEGER, STRING, by_row
+
+
+def _register(name: str, digits: int) -> None:
+    algorithm = name.lower()
+
+    @by_row(name, takes=[CHARACTER], gives=CharType(digits))
+    def hashed(text: str) -> str:
+        return hashlib.new(algorithm, text.encode(), usedforsecurity=False).hexdigest()
+
+
+for _name, _digits in (("MD5", 32), ("SHA1", 40), ("SHA224", 56), ("SHA256", 64), ("SHA384", 96), ("SHA512", 128)):
+    _register(_name, _digits)
+
+
+@by_row("SHA2", takes=[CHARACTER, INT], gives=STRING)
+def sha2(text: str, bits: int) -> str:
+    """A hash of the SHA-2 family by its number of bits."""
+    if bits not in (224, 256, 384, 512):
+        raise ValueError(f"SHA2 has 224, 256, 384 or 512 bits, got {bits}")
+    return hashlib.new(f"sha{bits}", text.encode()).hexdigest()
+
+
+@by_row("TO_BASE64", takes=[CHARACTER], gives=STRING)
+def to_base64(text: str) -> str:
+    """The base 64 form of a text's bytes."""
+    return base64.b64encode(text.encode()).decode()
+
+
+@by_row("FROM_BASE64", takes=[CHARACTER], gives=STRING)
+def from_base64(text: str) -> str:
+    """The text of a base 64 form."""
+    return base64.b64decode(text).decode(errors="replace")
+
+
+def _is_hexable(one: Any) -> bool:
+    return CHARACTER(one) or INTEGER(one)
+
+
+@by_row("HEX", takes=[_is_hexable], gives=STRING)
+def hexadecimal(value: Any) -> str:
+    """Hexadecimal digits of a number, or of a text's bytes."""
+    if isinstance(value, str):
+        return value.encode().hex().upper()
+    return f"{value & 0xFFFFFFFFFFFFFFFF:X}"
+
+
+@by_row("UNHEX", takes=[CHARACTER], gives=BYTES)
+def unhex(text: str) -> bytes | None:
+    """The bytes of hexadecimal digits; NULL if there is another character."""
+    try:
+        return bytes.fromhex("0" * (len(text) % 2) + text) if text.isalnum() or not text else None
+    except ValueError:
+        return None
+
+
+@by_row("BIN", takes=[INTEGER], gives=STRING)
+def binary(number: int) -> str:
+    """Binary digits of a number, negative ones in two's complement of 64 bits."""
+    return f"{number & 0xFFFFFFFFFFFFFFFF:b}"
+
+
+@by_row("UUID", gives=CharType(36), deterministic=False)
+def uuid() -> str:
+    """A random identifier."""
+    return str(uuid4())
+
+
+@by_row("URL_ENCODE", takes=[CHARACTER], gives=STRING)
+def url_encode(text: str) -> str:
+    """Text as a part of an address."""
+    return quote_plus(text, safe="*-._")
+
+
+@by_row("URL_DECODE", takes=[CHARACTER], gives=STRING)
+def url_decode(text: str) -> str | None:
+    """The text of a part of an address; NULL if it is none."""
+    try:
+        return unquote_plus(text, errors="strict")
+    except UnicodeDecodeError:
+        return None
+
+
+@by_row("ENCODE", takes=[CHARACTER, CHARACTER], gives=BYTES)
+def encode(text: str, charset: str) -> bytes:
+    """Text as bytes."""
+    return text.encode(charset)
+
+
+@by_row("DECODE", takes=[BINARY, CHARACTER], gives=STRING)
+def decode(data: bytes, charset: str) -> str:
+    """Bytes as text."""
+    return data.decode(charset, errors="replace")
