@@ -33,6 +33,7 @@ from penstock.runtime.task.job_blob import pack_job
 from penstock.runtime.task.queries import QueryBoard
 from penstock.testing.mini_engine import ChannelState, MiniEngine
 from penstock.testing.mini_running_job import MiniBatchJob, MiniRunningJob
+from penstock.testing.python_files import add_python_files
 
 _RECEIVING_SECONDS = 0.005
 _ENDLESS_BATCH = 10_000  # records of a source that never ends
@@ -310,6 +311,7 @@ class MiniCluster:
         `directory` is where receivers and sinks keep what must survive a crash of the driver, `fence` the lease on it.
         `job_id` is the id of a job that failed before its first snapshot.
         """
+        add_python_files(settings.python_files)
         graph = translate(sinks, settings)
         return self._job_class(graph)(
             graph,
