@@ -1,9 +1,16 @@
 """What tests of tables use: an environment of each mode, queries and their changelogs."""
 
+from dataclasses import replace
+
 import pytest
 
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.table import EnvironmentSettings, StreamTableEnvironment
+from penstock.table.plan.nodes.base import TimeAttribute
+from penstock.table.plan.nodes.relational import WatermarkRel
+from penstock.table.plan.scope import Scope
+from penstock.table.sql.parser import parse_expression
+from penstock.table.table import Table
 from penstock.testing import MiniCluster
 
 
@@ -72,3 +79,18 @@ def sql(t_env):
 @pytest.fixture
 def batch(batch_env):
     return Queries(batch_env)
+
+
+def timed(queries, name, columns, *rows, delay=0):
+    """A view whose last column `ts` is the rowtime; watermarks are `delay` seconds behind."""
+    t_env = queries.t_env
+    t_env.create_temporary_view(f"{name}_raw", t_env.from_elements(rows, [*columns, "ts6"]))
+    names = ", ".join(columns)
+    relation = t_env.sql_query(f"SELECT {names}, CAST(ts6 AS TIMESTAMP(3)) AS ts FROM {name}_raw")._relation
+    scope = Scope.of(relation.fields)
+    expression = t_env._binder().bind(parse_expression(f"ts - INTERVAL '{delay}' SECOND"), scope)
+    column = len(columns)
+    fields = [
+        replace(field, time=TimeAttribute.ROWTIME) if i == column else field for i, field in enumerate(relation.fields)
+    ]
+    t_env.create_temporary_view(name, Table(WatermarkRel(tuple(fields), relation, column, expression), t_env))

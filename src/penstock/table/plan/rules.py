@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from penstock.runtime.table.expressions import Expr, InputRef, transform
 from penstock.table.plan.nodes.base import Rel
 from penstock.table.plan.nodes.relational import FilterRel, ProjectRel
+from penstock.table.plan.windows import window_aggregate
 
 Rule = Callable[[Rel], Rel | None]
 
@@ -58,5 +59,5 @@ def _refs(expr: Expr) -> list[InputRef]:
     return [node for node in walk(expr) if isinstance(node, InputRef)]
 
 
-RULES: list[Rule] = [merge_projections, filter_below_projection]
+RULES: list[Rule] = [merge_projections, filter_below_projection, window_aggregate]
 """In this order. A rule for a new kind of node goes into a module of its own and is added here."""

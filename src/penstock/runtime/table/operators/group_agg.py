@@ -26,7 +26,7 @@ from penstock.runtime.table.batch import (
     repeated,
 )
 from penstock.runtime.table.column_state import ColumnStateBackend, FieldType
-from penstock.runtime.table.keys import group_rows, key_columns_of
+from penstock.runtime.table.keys import GroupedRows, group_rows, key_columns_of
 from penstock.runtime.table.operator import TableOperator
 from penstock.runtime.table.segments import Segments
 
@@ -49,6 +49,8 @@ class GroupAggFunction(TableOperator):
     keyed = True
     stateful = True
     keyed_backend = ColumnStateBackend
+    emits_changes = True
+    """Whether every row may change a result; windows have theirs at the end."""
 
     def __init__(
         self,
@@ -116,12 +118,17 @@ class GroupAggFunction(TableOperator):
         if is_first is not None:
             left = final[0].to_pylist()
             self._state.remove([row for row, count in zip(rows.list, left, strict=True) if not count])
-        if self.context.batch_execution:
+        if not self.emits_changes:
+            self.note_keys(grouped, first_counts)
+        elif self.context.batch_execution:
             return
-        if self.mini_batch:
+        elif self.mini_batch:
             self.emit(self._change_of_each_key(grouped.keys, first_counts, scans, is_first, final))
         else:
             self.emit(self._change_of_each_row(batch, segments, fields[0], counts, scans))
+
+    def note_keys(self, grouped: GroupedRows, first_counts: pa.Int64Array) -> None:
+        """What an operator that emits later does with the keys of a batch, and the rows they had before it."""
 
     def _scan(
         self, batch: ColumnBatch, segments: Segments, signs: pa.Int64Array | None, fields: list[Any]

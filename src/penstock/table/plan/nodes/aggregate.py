@@ -121,15 +121,12 @@ class WindowTableFunctionRel(Rel):
 class WindowAggregateRel(Rel):
     """GROUP BY with window_start and window_end among the keys: one row for each window and key at its end (T62).
 
-    Output: keys, results, then window_start, window_end, window_time. ``attached`` is for input that comes out of a
-    window already: its columns window_start, window_end and window_time.
+    Output: keys, then results. The rows of the input carry their windows.
     """
 
     input: Rel
     keys: tuple[int, ...]
     calls: tuple[AggregateSpec, ...]
-    window: WindowSpec | None
-    attached: tuple[int, int, int] | None = None
 
     @property
     def inputs(self) -> Sequence[Rel]:
@@ -149,10 +146,9 @@ class WindowAggregateRel(Rel):
         return [inputs[0].updates]
 
     def describe(self) -> str:
-        """With window and keys."""
+        """With the keys."""
         keys = ", ".join(self.input.fields[key].name for key in self.keys)
-        window = self.window.describe() if self.window else "attached"
-        return f"WindowAggregate(groupBy=[{keys}], window=[{window}], select=[{', '.join(self.names)}])"
+        return f"WindowAggregate(groupBy=[{keys}], select=[{', '.join(self.names)}])"
 
 
 __all__ = [

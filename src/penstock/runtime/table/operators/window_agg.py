@@ -1,0 +1,139 @@
+"""Aggregates of windows: one row for each window and key when the watermark passes the window's end (T62).
+
+The window is part of the key, so the state is the same as that of GROUP BY. Which keys end when is kept in memory
+beside it, and read from the state again when the operator starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.common.watermark import MAX_WATERMARK, MIN_WATERMARK
+from penstock.runtime.operators.operator import OperatorContext, Output
+from penstock.runtime.table.batch import ColumnBatch
+from penstock.runtime.table.column_state import KeyRows
+from penstock.runtime.table.keys import GroupedRows, key_columns_of, key_values
+from penstock.runtime.table.operators.group_agg import AggregateCall, GroupAggFunction
+from penstock.runtime.table.zones import local_to_instant
+
+_I64 = pa.int64()
+_LOCAL = pa.timestamp("us")
+
+
+class WindowAggOperator(GroupAggFunction):
+    """Aggregates rows that carry their windows; ``window_end`` is the position of that column among the keys."""
+
+    emits_changes = False
+
+    def __init__(
+        self,
+        keys: Sequence[int],
+        calls: Sequence[AggregateCall],
+        schema: pa.Schema,
+        *,
+        window_end: int,
+        zone: str | None = None,
+        processing_time: bool = False,
+    ) -> None:
+        super().__init__(keys, calls, schema)
+        self.window_end = window_end
+        self.zone = zone
+        """The zone in which windows are counted if the time attribute is an instant; None if it is a TIMESTAMP."""
+        self.processing_time = processing_time
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Find the windows that are open."""
+        super().setup(context, output)
+        self._late = context.metrics.counter("numLateRecordsDropped")
+        self._open: dict[int, list[Any]] = {}  # the last millisecond of a window -> keys
+        self._ends: dict[int, int] = {}  # window_end as stored -> its last millisecond
+        self._known = False
+
+    def _find_open_windows(self) -> None:
+        """What the state of an earlier run has: read once, when the first row or watermark comes."""
+        self._known = True
+        if not self.context.batch_execution:
+            for row in self._state.all_rows().list:
+                key = self._state.keys_by_row[row]
+                self._open.setdefault(self._last_millisecond(key[self.window_end]), []).append(key)
+
+    def _last_millisecond(self, end: int) -> int:
+        last = self._ends.get(end)
+        if last is None:
+            instant = end
+            if self.zone is not None:
+                local = pa.scalar(end, _I64).cast(_LOCAL)
+                instant = local_to_instant(local, self.zone).cast(_I64).as_py()
+            last = self._ends[end] = instant // 1000 - 1
+        return last
+
+    # -- rows ---------------------------------------------------------------------------------------------------
+
+    def process(self, batch: ColumnBatch) -> None:
+        """Fold the rows that are not late into the state of their windows."""
+        if not self._known:
+            self._find_open_windows()
+        if self.current_watermark > MIN_WATERMARK and not self.processing_time:
+            ends = batch.column(self.keys[self.window_end])
+            codes = ends.dictionary_encode()
+            late = [self._last_millisecond(end) <= self.current_watermark for end in key_values(codes.dictionary)]
+            if any(late):
+                kept = pc.invert(pa.array(late).take(codes.indices))
+                self._late.inc(len(batch) - kept.true_count)
+                batch = batch.filter(kept)
+                if not len(batch):
+                    return
+        super().process(batch)
+
+    def note_keys(self, grouped: GroupedRows, first_counts: pa.Int64Array) -> None:
+        """Nothing is emitted before the end of a window; note when the new ones end."""
+        if self.context.batch_execution:
+            return
+        new = pc.indices_nonzero(pc.equal(first_counts, pa.scalar(0, _I64))).to_pylist()
+        last, end_at, opened, keys = self._last_millisecond, self.window_end, self._open, grouped.keys
+        for position in new:
+            key = keys[position]
+            opened.setdefault(last(key[end_at]), []).append(key)
+
+    # -- ends of windows ----------------------------------------------------------------------------------------
+
+    def process_watermark(self, watermark: int) -> None:
+        """Emit the windows that end at the watermark or in front of it, the oldest first."""
+        if not self._known:
+            self._find_open_windows()
+        if not self.processing_time:
+            self._fire(watermark)
+        super().process_watermark(watermark)
+
+    def advance_processing_time(self, now: int) -> None:
+        """Emit the windows of processing time that are over."""
+        if not self._known:
+            self._find_open_windows()
+        if self.processing_time:
+            self._fire(now)
+        super().advance_processing_time(now)
+
+    def next_wakeup(self) -> int | None:
+        """The end of the next window of processing time."""
+        return min(self._open, default=None) if self.processing_time else None
+
+    def _fire(self, time: int) -> None:
+        due = sorted(self._open) if time == MAX_WATERMARK else sorted(end for end in self._open if end <= time)
+        keys = [key for end in due for key in dict.fromkeys(self._open.pop(end))]
+        if not keys:
+            return
+        columns = key_columns_of(keys, self._key_types)
+        rows = self._state.rows_of(GroupedRows(pa.array([], pa.int32()), keys, columns))
+        fields = self._state.gather(rows)
+        results = [call.aggregate.results(fields[place]) for call, place in zip(self.calls, self._places, strict=True)]
+        batch = ColumnBatch(pa.RecordBatch.from_arrays([*columns, *results], schema=self.schema))
+        self._remove(rows)
+        alive = pc.greater(fields[0], pa.scalar(0, _I64))
+        self.emit(batch if alive.true_count == len(keys) else batch.filter(alive))
+
+    def _remove(self, rows: KeyRows) -> None:
+        self._state.remove(rows.list)

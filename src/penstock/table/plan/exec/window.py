@@ -1,0 +1,72 @@
+"""Window table functions and aggregates of windows."""
+
+from __future__ import annotations
+
+from penstock.graph.transformation import Transformation
+from penstock.runtime.table.operators.window_agg import WindowAggOperator
+from penstock.runtime.table.operators.window_table_function import (
+    SessionWindowOperator,
+    WindowClock,
+    WindowTableFunctionOperator,
+)
+from penstock.runtime.table.window_assigners import (
+    CumulatingWindows,
+    HoppingWindows,
+    TumblingWindows,
+    WindowAssigner,
+)
+from penstock.table.plan.exec.aggregate import aggregate_call
+from penstock.table.plan.exec.registry import translates
+from penstock.table.plan.nodes.aggregate import WindowAggregateRel, WindowSpec, WindowTableFunctionRel
+from penstock.table.plan.nodes.base import TimeAttribute
+from penstock.table.plan.planner import Planner
+from penstock.table.plan.windows import window_columns
+
+
+@translates(WindowTableFunctionRel)
+def translate_window(planner: Planner, rel: WindowTableFunctionRel, update_before: bool) -> Transformation:
+    """Rows with their windows; sessions are known only when they end."""
+    (source,) = planner.inputs(rel, update_before)
+    window = rel.window
+    columns = window_columns(rel)
+    assert columns is not None
+    clock = WindowClock(
+        window.time_column,
+        planner.settings.time_zone,
+        local=columns.local,
+        processing_time=rel.input.fields[window.time_column].time is TimeAttribute.PROCTIME,
+    )
+    if window.kind != "SESSION":
+        operator = WindowTableFunctionOperator(_assigner(window), clock, rel.schema())
+        return planner.one_input(source, operator, "WindowTableFunction", rel.describe())
+    exchanged, parallelism = planner.exchange(source, window.partition)
+    sessions = SessionWindowOperator(list(window.partition), window.size, clock, rel.schema())
+    return planner.one_input(exchanged, sessions, "WindowTableFunction", rel.describe(), parallelism=parallelism)
+
+
+def _assigner(window: WindowSpec) -> WindowAssigner:
+    match window.kind:
+        case "HOP":
+            return HoppingWindows(window.size, window.slide, window.offset)
+        case "CUMULATE":
+            return CumulatingWindows(window.size, window.slide, window.offset)
+    return TumblingWindows(window.size, window.offset)
+
+
+@translates(WindowAggregateRel)
+def translate_window_aggregate(planner: Planner, rel: WindowAggregateRel, update_before: bool) -> Transformation:
+    """One row for each window and key."""
+    (source,) = planner.inputs(rel, update_before)
+    columns = window_columns(rel.input)
+    assert columns is not None
+    retracts = not planner.changelog(rel.input).insert_only
+    exchanged, parallelism = planner.exchange(source, rel.keys)
+    operator = WindowAggOperator(
+        rel.keys,
+        [aggregate_call(spec, rel.input, retracts=retracts) for spec in rel.calls],
+        rel.schema(),
+        window_end=next(place for place, key in enumerate(rel.keys) if key in columns.ends),
+        zone=None if columns.local else planner.settings.time_zone,
+        processing_time=columns.processing_time,
+    )
+    return planner.one_input(exchanged, operator, "WindowAggregate", rel.describe(), parallelism=parallelism)
