@@ -47,10 +47,10 @@ def start(options: argparse.Namespace) -> int:
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
         )
     url = _wait_until_it_answers(service, directory, process, log)
-    if options.host not in {"127.0.0.1", "localhost", "::1"}:
+    if options.host not in {"127.0.0.1", "localhost", "::1"} and "penstock.security.auth=token" not in options.settings:
         print(
             f"warning: {options.host} can be reached from other machines, and there is no password: anyone "
-            "there can see, stop and start jobs",
+            "there can see and stop jobs (penstock.security.auth=token)",
             file=sys.stderr,
         )
     print(f"The service is running: {url}\nLog: {log}")
@@ -62,7 +62,7 @@ def _wait_until_it_answers(service: Any, directory: Path, process: subprocess.Po
     while time.monotonic() < limit and process.poll() is None:
         running = service.running_service(directory)
         if running is not None and running.process == process.pid:
-            _get(f"{running.url}/overview")
+            _get(f"{running.url}/health/live")
             process.returncode = 0  # leave it running
             url: str = running.url
             return url
@@ -140,6 +140,8 @@ def _get(url: str) -> Any:
 
 
 def _send(method: str, url: str) -> Any:
-    request = urllib.request.Request(url, method=method)  # noqa: S310 - our own service
+    token = os.environ.get("PENSTOCK_TOKEN")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    request = urllib.request.Request(url, headers=headers, method=method)  # noqa: S310 - our own service
     with urllib.request.urlopen(request, timeout=10) as response:  # noqa: S310
         return json.loads(response.read())

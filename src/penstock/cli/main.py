@@ -75,6 +75,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_cancel_and_rescale(commands)
     _add_ui(commands)
     _add_cluster(commands)
+    _add_token(commands)
     _add_completion(commands)
     return parser
 
@@ -239,6 +240,19 @@ def _add_cluster(commands: _Commands) -> None:
 
 def _add_directory(command: argparse.ArgumentParser) -> None:
     command.add_argument("--dir", type=Path, metavar="DIRECTORY", help="where the service keeps its files")
+
+
+def _add_token(commands: _Commands) -> None:
+    group = commands.add_parser("token", help="users of the service", description="Users of the service.")
+    group.set_defaults(parser=group, do=("penstock.cli.token", "create"))
+    actions = group.add_subparsers(dest="action", metavar="action", required=True)
+    command = actions.add_parser(
+        "create", help="add a user", description="Add a user to a token file, and print the token."
+    )
+    command.add_argument("name", help="the user's name")
+    command.add_argument("--role", choices=["viewer", "operator", "admin"], default="viewer")
+    command.add_argument("--file", type=Path, required=True, help="penstock.security.token-file of the service")
+    command.set_defaults(parser=command, do=("penstock.cli.token", "create"))
 
 
 def _add_completion(commands: _Commands) -> None:

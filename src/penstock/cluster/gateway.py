@@ -32,6 +32,7 @@ from penstock.cluster.reporters.prometheus import CONTENT_TYPE, exposition
 from penstock.cluster.reporters.samples import Sample
 from penstock.cluster.rest import metrics, overview, state_browser
 from penstock.cluster.rest.app import http_error
+from penstock.cluster.rest.authentication import Guard, TokenFile
 from penstock.cluster.rest.jobs import TASK_STATES, Json
 from penstock.cluster.rest.process_files import LogFiles, process_metrics
 from penstock.cluster.rest.responses import RestError, error_response, json_response, parse_id, server_error
@@ -138,6 +139,7 @@ def create_gateway(
     *,
     extra_routes: Iterable[BaseRoute] = (),
     logs: LogFiles | None = None,
+    tokens: TokenFile | None = None,
     allowed_hosts: frozenset[str] = frozenset({"localhost", "127.0.0.1", "[::1]"}),
 ) -> Starlette:
     """The ASGI application over all drivers of this machine."""
@@ -167,7 +169,7 @@ def create_gateway(
                 routes.append(Route(f"{prefix}/{kind}/{{job_id}}{rest}", _forwarding(gateway), methods=_METHODS))
     return Starlette(
         routes=[*routes, *extra_routes, *dashboard_routes()],
-        middleware=[Middleware(BrowserGuard, allowed_hosts=allowed_hosts)],
+        middleware=[Middleware(BrowserGuard, allowed_hosts=allowed_hosts), Middleware(Guard, tokens=tokens)],
         exception_handlers={RestError: error_response, HTTPException: http_error, Exception: server_error},
     )
 

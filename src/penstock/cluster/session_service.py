@@ -25,6 +25,7 @@ from starlette.routing import BaseRoute, Route
 from penstock.cluster.detached_program import Started, start_program
 from penstock.cluster.gateway import DriverRecords, create_gateway
 from penstock.cluster.program_store import ProgramStore
+from penstock.cluster.rest.authentication import TokenFile
 from penstock.cluster.rest.process_files import LogFiles
 from penstock.cluster.rest.programs import program_routes
 from penstock.cluster.rest.responses import json_response
@@ -35,6 +36,20 @@ __all__ = ["ServiceRecord", "SessionService", "default_directory", "running_serv
 
 _LOCK = "service.lock"
 _RECORD = "service.json"
+_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+_ALLOWED_HOSTS = "penstock.security.allowed-hosts"
+
+
+def _token_file(settings: dict[str, str]) -> TokenFile | None:
+    how = settings.get("penstock.security.auth", "none")
+    if how == "none":
+        return None
+    path = settings.get("penstock.security.token-file")
+    if how != "token" or not path:
+        raise InvalidProgramError(
+            "penstock.security.auth must be none or token; with token, penstock.security.token-file names the file"
+        )
+    return TokenFile(Path(path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +117,8 @@ class SessionService:
         self._directory = directory
         self._records = records
         self._settings = {"web.submit.enable": "true", **(settings or {})}
+        self._submit_was_chosen = "web.submit.enable" in (settings or {})
+        self._tokens = _token_file(self._settings)
         self._master = master
         self._ended = threading.Event()
         self._address = ""
@@ -113,7 +130,16 @@ class SessionService:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: self._ended.set())
             logs = LogFiles(lambda: [*self._directory.glob("*.log"), *(self._directory / "log").glob("*.log")])
-            app = create_gateway(self._records, self._settings, extra_routes=self._routes(), logs=logs)
+            if host not in _LOOPBACK and self._tokens is None and not self._submit_was_chosen:
+                self._settings["web.submit.enable"] = "false"  # else anyone on the network could run programs
+            app = create_gateway(
+                self._records,
+                self._settings,
+                extra_routes=self._routes(),
+                logs=logs,
+                tokens=self._tokens,
+                allowed_hosts=self._host_names(host),
+            )
             server = RestServer.on_port(app, host, ports)
             self._address = server.address
             self._write_record()
@@ -121,6 +147,11 @@ class SessionService:
                 self._ended.wait()
             finally:
                 server.close()
+
+    def _host_names(self, host: str) -> frozenset[str]:
+        """The names under which browsers may reach the service."""
+        more = [self._settings.get("rest.address", ""), *self._settings.get(_ALLOWED_HOSTS, "").split(",")]
+        return frozenset({"localhost", "127.0.0.1", "[::1]", host, *(name.strip() for name in more if name.strip())})
 
     def _write_record(self) -> None:
         record = ServiceRecord(self._address, os.getpid(), time.time())
