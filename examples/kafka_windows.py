@@ -65,7 +65,10 @@ def readings(bootstrap_servers: str) -> KafkaSourceBuilder:
 
 
 def hottest(env: StreamExecutionEnvironment, source: KafkaSource) -> DataStream:
-    """The job: a window per sensor and second. Each partition has its own watermark; a silent one holds up nobody."""
+    """The job: a window per sensor and second.
+
+    Each partition has its own watermark. A silent partition does not hold back the others.
+    """
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(MAX_DELAY).with_idleness(Duration.of_seconds(2))
     return (
         env.from_source(source, strategy, "readings")
@@ -116,7 +119,7 @@ def show_results(bootstrap_servers: str, stop: threading.Event) -> None:
 
 
 def main() -> None:
-    """Run the job, with somebody who sends and somebody who looks."""
+    """Run the job, with a producer that sends and a consumer that prints."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bootstrap-servers", help="a Kafka that is there; without it, one is started")
     parser.add_argument("--checkpoints", type=Path, help="directory for checkpoints (default: a temporary one)")

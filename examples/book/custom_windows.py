@@ -1,4 +1,4 @@
-"""Windows of one's own: an assigner and a trigger (ch. 6)."""
+"""Custom windows: an assigner and a trigger (ch. 6)."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class WithSubtask(MapFunction):
 NUMBERS = [-3, 4, -1, 15, 9, -2, 6, 12]
 
 
-@book.example("E18", "A partitioner of one's own")
+@book.example("E18", "A custom partitioner")
 def custom_partitioner(env: StreamExecutionEnvironment) -> DataStream:
     """All negative numbers meet in task 0. First column: the task, second: the number."""
     numbers = env.from_collection(NUMBERS)

@@ -1,4 +1,4 @@
-"""The outside world: sources and sinks of one's own, and requests for every record (ch. 8)."""
+"""The outside world: custom sources and sinks, and requests for every record (ch. 8)."""
 
 from __future__ import annotations
 

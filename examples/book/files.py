@@ -36,7 +36,7 @@ def new_directory() -> Path:
 def read_files(env: StreamExecutionEnvironment) -> DataStream:
     """All files of a directory, line by line. `.monitor_continuously(...)` would go on with files that come later.
 
-    Whoever writes such files moves them there when they are complete: a file is read once, when it is seen.
+    Write such files elsewhere and move them there when they are complete: a file is read once, when it is found.
     """
     directory = new_directory()
     for number, (sensor, temperature) in enumerate(READINGS):
@@ -48,7 +48,7 @@ def read_files(env: StreamExecutionEnvironment) -> DataStream:
 
 @book.example("8-4", "Writing files, record by record")
 def write_rows(env: StreamExecutionEnvironment) -> dict[str, Callable[[], list[Any]]]:
-    """Text in parts that appear when their checkpoint is complete: whoever looks sees every line once."""
+    """Text in parts that appear when their checkpoint is complete: readers see every line once."""
     directory = new_directory()
     sink = (
         StreamingFileSink.for_row_format(str(directory), Encoder.simple_string_encoder())

@@ -49,7 +49,7 @@ def interval_join(env: StreamExecutionEnvironment) -> DataStream:
         Event("x", at(9, 15), "B"),
         Event("x", at(9, 15, 0.001), "B"),  # a millisecond too young
         Event("y", at(9), "B"),
-        Event("z", at(9), "B"),  # nobody to meet: the join is inner
+        Event("z", at(9), "B"),  # no match: the join is inner
     ]
     return (
         stamped(env, a)

@@ -14,14 +14,14 @@ book = Showcase(__doc__)
 
 
 class Address(NamedTuple):
-    """Where somebody lives."""
+    """A postal address."""
 
     zip: str
     street: str
 
 
 class Person(NamedTuple):
-    """Somebody with an address and a birthday (day, month)."""
+    """A person with an address and a birthday (day, month)."""
 
     name: str
     address: Address

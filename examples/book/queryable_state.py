@@ -56,18 +56,18 @@ class TemperatureAlert(FlatMapFunction):
 
 
 def last_temperatures(stream: DataStream) -> DataStream:
-    """Alerts, and the last temperature of each sensor for whoever asks."""
+    """Alerts, and the last temperature of each sensor as queryable state."""
     return stream.key_by("id").flat_map(TemperatureAlert(1.7))
 
 
 def max_temperatures(stream: DataStream) -> None:
-    """The highest temperature of each sensor in the last full second, for whoever asks."""
+    """The highest temperature of each sensor in the last full second, as queryable state."""
     highest = stream.key_by("id").window(TumblingEventTimeWindows.of(Time.seconds(1))).max("temperature")
     highest.map(lambda one: (one.id, one.temperature)).key_by(lambda pair: pair[0]).as_queryable_state("maxTemperature")
 
 
 class TemperatureDashboard:
-    """Somebody else: knows the address of the job and its id, nothing more."""
+    """A separate client that only knows the address of the job and its id."""
 
     def __init__(self, port: int, job_id: JobID | str, state: str) -> None:
         self.client = QueryableStateClient("127.0.0.1", port)
@@ -86,7 +86,7 @@ def _shown(value: Any) -> str:
 
 
 def ask_while_it_runs(env: StreamExecutionEnvironment, state: str, times: int) -> Callable[[], list[Any]]:
-    """Let jobs of this environment be asked; somebody does it, once a second."""
+    """Enable queries for jobs of this environment, and query them once a second."""
     settings = Configuration()
     settings.set_string("queryable-state.enable", "true")
     settings.set_string("queryable-state.proxy.ports", "0")  # any; the default is 9069

@@ -1,4 +1,4 @@
-"""Timestamps and watermarks: the built-in strategies, and generators of one's own (ch. 6)."""
+"""Timestamps and watermarks: the built-in strategies, and custom generators (ch. 6)."""
 
 from __future__ import annotations
 

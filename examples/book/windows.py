@@ -51,7 +51,7 @@ class WithWindow(ProcessWindowFunction[Any, tuple[Any, ...], str, TimeWindow]):
 
 
 class Pop(NamedTuple):
-    """Somebody popped a bubble: in the game at one time, known to us at another."""
+    """A player popped a bubble: it happens in the game at one time and arrives here at another."""
 
     team: str
     popped_at: int

@@ -1,4 +1,4 @@
-"""Sinks of one's own with exactly-once delivery, in Flink's classic style: two-phase commit and write-ahead log.
+"""Custom sinks with exactly-once delivery, in Flink's classic style: two-phase commit and write-ahead log.
 
     python examples/connectors/transactional_sinks.py
 

@@ -1,8 +1,8 @@
 """Taxi exercise 2, rides and fares: a ride and its fare come on two streams, in any order; put them together.
 
-Whoever comes first waits in keyed state. The course's first solution waits for ever if the other one was lost. Here a
-timer tells: once the watermark has passed the beginning of a ride, both streams are complete up to it, so a missing
-partner will not come any more. What was alone goes to a side output, and the state is empty again.
+The record that arrives first waits in keyed state. The course's first solution waits forever if its partner was lost.
+Here a timer decides: once the watermark has passed the start of a ride, both streams are complete up to it, so the
+missing partner will not come any more. The record without a partner goes to a side output, and the state is cleared.
 """
 
 from __future__ import annotations

@@ -251,7 +251,7 @@ def test_a_job_that_does_not_answer_is_said_to_be_busy_or_restarting(monkeypatch
         client.get_kv_state("restarting", "latest", "a", None, ValueStateDescriptor("any"))
 
 
-def test_somebody_who_connects_and_says_nothing_or_nonsense_keeps_nobody_waiting(served):
+def test_a_silent_or_invalid_client_does_not_delay_others(served):
     address, descriptor = served._address, ValueStateDescriptor("any")
     with socket.create_connection(address), socket.create_connection(address) as nonsense:
         nonsense.sendall(b"GET / HTTP/1.1\r\n\r\n" * 10)

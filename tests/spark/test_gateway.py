@@ -20,7 +20,7 @@ from penstock.spark.session import SparkEndedError, failure_of, has_ended
 @pytest.fixture
 def jvm():
     made = JvmProcess.__new__(JvmProcess)
-    made.said = deque(["the last word"])
+    made.output_tail = deque(["the last word"])
     made._drain = None
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as made._process:
         yield made
@@ -46,12 +46,12 @@ def test_a_jvm_that_has_ended_by_itself_says_with_which_code(jvm):
 def test_of_an_error_of_the_jvm_its_message_is_shown_and_on_request_its_frames(jvm, monkeypatch, debug):
     monkeypatch.setenv("PENSTOCK_DEBUG", debug)
     frames = ["\tat org.apache.spark.deploy.SparkSubmit.error(SparkSubmit.scala:1068)", "\t... 3 more"]
-    jvm.said = deque(
+    jvm.output_tail = deque(
         ["WARNING: Using incubator modules: jdk.incubator.vector", "SparkException: no such master", *frames]
     )
     jvm._process.communicate(b"\n")
     _, _, words = jvm.end_of().partition("It said:\n")
-    assert words.splitlines() == (list(jvm.said) if debug else ["SparkException: no such master"])
+    assert words.splitlines() == (list(jvm.output_tail) if debug else ["SparkException: no such master"])
 
 
 @pytest.fixture

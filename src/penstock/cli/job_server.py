@@ -34,7 +34,7 @@ _LAST_WORDS_SECONDS = 5.0
 
 
 class NoAnswerError(JobExecutionError):
-    """Nobody is there to answer: the process has ended, or is about to."""
+    """The job's process does not answer: it has ended, or is about to."""
 
 
 class JobServer:
@@ -78,7 +78,7 @@ class JobServer:
         client.get_job_execution_result().add_done_callback(lambda done: self._ended(record, client, done))
 
     def close(self) -> None:
-        """Nobody is listened to any more; who has asked already gets an answer."""
+        """Stop accepting requests, after answering the pending ones."""
         for thread in self._answering:
             thread.join(_LAST_WORDS_SECONDS)
         if self._rest is not None:
@@ -128,7 +128,7 @@ class JobServer:
     def _answer(self, request: str) -> dict[str, Any]:
         try:
             wanted = json.loads(request)
-            return {"result": _DOINGS[wanted["do"]](self._jobs[wanted["job"]], wanted)}
+            return {"result": _HANDLERS[wanted["do"]](self._jobs[wanted["job"]], wanted)}
         except PenstockError as error:
             return {"error": str(error)}
         except Exception as error:  # whatever it is, the one who asks has to know
@@ -196,7 +196,7 @@ def _rescale(client: JobClient, wanted: dict[str, Any]) -> None:
     client.rescale(wanted["parallelism"]).result()
 
 
-_DOINGS: dict[str, Callable[[JobClient, dict[str, Any]], Any]] = {
+_HANDLERS: dict[str, Callable[[JobClient, dict[str, Any]], Any]] = {
     "status": _status,
     "cancel": _cancel,
     "savepoint": _savepoint,

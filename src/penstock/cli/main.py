@@ -45,13 +45,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         if getattr(options, "jobmanager", None):
             module = "penstock.cli.remote"
         code: int = getattr(importlib.import_module(module), function)(options)
-    except JobCancelledError as error:  # as somebody wanted
+    except JobCancelledError as error:  # cancelled on request, so not a failure
         print(error, file=sys.stderr)
         return 1
     except PenstockError as error:
         print("\n".join([f"error: {error}", *getattr(error, "__notes__", ())]), file=sys.stderr)
         return 1
-    except BrokenPipeError:  # somebody has read enough: penstock list | head -1
+    except BrokenPipeError:  # the reader closed the pipe: penstock list | head -1
         sys.stderr.close()
         return 1
     return code
@@ -307,5 +307,5 @@ def _positive(text: str) -> int:
     except ValueError:
         number = 0
     if number < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is no whole number above 0")
+        raise argparse.ArgumentTypeError(f"'{text}' must be a positive integer")
     return number

@@ -64,7 +64,7 @@ class ProgressLine:
 
     def __enter__(self) -> Self:
         self._streams = sys.stdout, sys.stderr
-        if self._enabled or sys.stderr.isatty():  # also without a line: then nobody else shows one either
+        if self._enabled or sys.stderr.isatty():  # even if this line is off: Spark must not show its own
             sys.stdout, sys.stderr = _Above(sys.stdout, self), _Above(sys.stderr, self)
         return self
 
@@ -114,7 +114,7 @@ class ProgressLine:
 class _Above:
     """A stream whose text appears above the line."""
 
-    shows_progress = True  # whoever else would tell the user to wait need not
+    shows_progress = True  # so other code does not print its own "please wait"
 
     def __init__(self, stream: TextIO, line: ProgressLine) -> None:
         self._stream = stream

@@ -79,7 +79,7 @@ class CompletableFuture(Generic[T]):
     def _set(self, how: Callable[[Any], None], outcome: Any) -> bool:
         try:
             how(outcome)
-        except InvalidStateError:  # somebody was faster, or has given up on it
+        except InvalidStateError:  # already completed or cancelled elsewhere
             return False
         return True
 

@@ -32,7 +32,7 @@ def show_errors_as_messages() -> None:
 
 
 class _Hook:
-    """Prints our errors, and leaves others to whoever printed them before."""
+    """Prints our errors; passes all others to the previous hook."""
 
     def __init__(self, before: object) -> None:
         self._before = before

@@ -73,7 +73,7 @@ class _CollectionEnumerator(RangeEnumerator):
 
 
 class _CollectionReader(SourceReader):
-    """Decodes elements anew each time, so that nobody can change the source through a record."""
+    """Decodes elements on every read, so that changing a record cannot change the source."""
 
     def __init__(self, blobs: list[bytes]) -> None:
         self._chunks = blobs

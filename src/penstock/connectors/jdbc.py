@@ -46,7 +46,7 @@ class JdbcConnectionOptions:
         return self.password
 
     def __repr__(self) -> str:
-        return f"JdbcConnectionOptions({self.url!r})"  # nobody's password in a log
+        return f"JdbcConnectionOptions({self.url!r})"  # without the password, since it may be logged
 
     class JdbcConnectionOptionsBuilder:
         """Collects the settings."""

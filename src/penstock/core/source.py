@@ -118,8 +118,8 @@ class SplitEnumerator(ABC):
         """
 
     def record_count(self, split: SourceSplit, start_offset: Any, end_offset: Any) -> int | None:
-        """About how many records a range has, for limits of the rate. ``None`` if offsets that are numbers (or lists
-        that begin with one) count records, and if nobody knows.
+        """About how many records a range has, for rate limits. ``None`` if offsets that are numbers (or lists that
+        begin with one) count records, or if the number is unknown.
         """
         return None
 
@@ -248,7 +248,7 @@ class Source(ABC):
 def planned_records(
     enumerator: SplitEnumerator, split: SourceSplit, start_offset: Any, end_offset: Any, allowed: int
 ) -> int:
-    """About how many records a range has that was planned for ``allowed`` of them, as far as anybody knows."""
+    """Estimate the number of records in a range that was planned for ``allowed`` records."""
     count = enumerator.record_count(split, start_offset, end_offset)
     return records_between(start_offset, end_offset, allowed) if count is None else count
 

@@ -131,7 +131,7 @@ class _CacheCommitter(Committer):
         parts: dict[int, list[bytes]] = {}
         for subtask, chunks in committables:
             parts.setdefault(subtask, []).extend(chunks)
-        with contextlib.suppress(FileNotFoundError):  # nobody has the stream any more
+        with contextlib.suppress(FileNotFoundError):  # the stream has been released
             temporary = self._directory / f"{_RECORDS}.tmp"
             temporary.write_bytes(pickle.dumps([parts[subtask] for subtask in sorted(parts)]))
             temporary.replace(self._directory / _RECORDS)

@@ -152,7 +152,7 @@ def _integer(key: str, text: str) -> int:
 
 
 def apply_configuration(env: EnvironmentSettings, configuration: Configuration) -> None:
-    """Set what the configuration says; keys not known here stay in the configuration for whoever knows them."""
+    """Apply the keys known here; other keys stay in the configuration for the components that use them."""
     for key, setter in _SETTERS.items():
         text = configuration.get_string(key)
         if text is not None:

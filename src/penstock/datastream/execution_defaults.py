@@ -1,4 +1,4 @@
-"""What every new environment of this process starts with: set by whoever runs a program, not by the program itself."""
+"""Defaults for every new environment of this process: set by the runner of a program, not by the program itself."""
 
 from __future__ import annotations
 

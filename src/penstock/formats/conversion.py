@@ -51,7 +51,7 @@ def _float(value: Any) -> float:
 
 
 def _fitting(kind: BasicTypeInfo, convert: Convert) -> Convert:
-    """Refuses what would not fit the type: whoever is to decide about broken messages must see it here."""
+    """Reject values that do not fit the type, so that the handling of broken messages sees the error here."""
 
     def read(value: Any) -> Any:
         converted = convert(value)

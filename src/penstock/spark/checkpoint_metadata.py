@@ -27,7 +27,7 @@ _VERSION = 2
 _UNIONS = "unions"
 _RESCALED = "rescaled"
 _SIGNPOST = {"version", "continued_in", "parallelism"}
-# What Spark and the job master write into a checkpoint directory; whatever else is there belongs to somebody else.
+# Files that Spark and the job master write into a checkpoint directory. Never touch any other files.
 _OF_A_JOB = {
     *("offsets", "commits", "state", "sources", "metadata", ".metadata.crc"),
     *("committables", "received", "frames", _UNIONS),

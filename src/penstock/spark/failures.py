@@ -44,7 +44,7 @@ def raise_encoded(error: BaseException) -> NoReturn:
         data = pickle.dumps(error)
     except Exception:
         data = pickle.dumps(JobExecutionError(str(error)))
-    # First what a reader needs: in a query of the user's own (`to_dataframe`) nobody decodes the rest.
+    # The readable part comes first: in the user's own query (`to_dataframe`) nothing decodes the rest.
     raise TaskFailureError(f"{error}\n{_MARK}{base64.b64encode(data).decode()}:") from None
 
 

@@ -54,7 +54,7 @@ class JvmProcess:
     """A running JVM with Spark's gateway in it."""
 
     def __init__(self, conf: Mapping[str, str], environment: Mapping[str, str]) -> None:
-        self.said: deque[str] = deque(maxlen=_KEPT_LINES)
+        self.output_tail: deque[str] = deque(maxlen=_KEPT_LINES)
         self._drain: threading.Thread | None = None
         self._gateway: Any = None
         self._process = self._start(conf, environment)
@@ -108,8 +108,8 @@ class JvmProcess:
                 self._drain.start()
             self._connect(*self._connection_info(process, connection))
         except BaseException:
-            # At once, before somebody presses Ctrl-C again: a JVM that finds its directory gone never ends by itself,
-            # and one that has not started has nothing to lose.
+            # Kill it at once, before a second Ctrl-C: a JVM whose directory is gone never ends by itself, and one that
+            # has not started has nothing to lose.
             if process is not None:
                 process.kill()
                 process.wait()
@@ -136,7 +136,7 @@ class JvmProcess:
             time.sleep(0.01)
 
     def _connect(self, port: int, secret: str) -> None:
-        # The two variables are how pyspark is told of a JVM that somebody else has started.
+        # These two variables tell pyspark to use a running JVM.
         with _environment(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret):
             self._gateway = launch_gateway()  # type: ignore[no-untyped-call]
 
@@ -155,11 +155,11 @@ class JvmProcess:
         if self._drain is not None:
             self._drain.join(timeout=1)
         noise = () if debugging() else ("\tat ", "\t... ", "WARNING: Using incubator modules")
-        words = [line for line in self.said if line.strip() and not line.startswith(noise)]
+        words = [line for line in self.output_tail if line.strip() and not line.startswith(noise)]
         return " It said:\n" + "\n".join(words[-20:]) if words else ""
 
     def calm_compiler(self) -> None:
-        """Let the JVM's optimising compiler work only where nobody else wants the core.
+        """Let the JVM's optimising compiler run only on otherwise idle cores.
 
         A young JVM spends more on compiling than on batches: with few cores the first thousand batches take twice as
         long. Without that compiler, however, all later ones do.
@@ -177,7 +177,7 @@ class JvmProcess:
             for line in lines:
                 relayed = parse_relayed(line)
                 if relayed is None:
-                    self.said.append(line.decode(errors="replace").rstrip())
+                    self.output_tail.append(line.decode(errors="replace").rstrip())
                     continue
                 stream, text = relayed
                 target = sys.stderr if stream == 2 else sys.stdout

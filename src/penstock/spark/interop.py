@@ -112,7 +112,7 @@ def _ddl(output_type: TypeInformation | None) -> str | None:
 
 
 class _ToRows:
-    """Task reports to rows of the user's schema. Nobody but Spark's user sees its errors: they stay as they are."""
+    """Task reports to rows of the user's schema. Only the user's own query sees its errors: they are not translated."""
 
     def __init__(self, schema: StructType, time_zone: str) -> None:
         self._schema = schema

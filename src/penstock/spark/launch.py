@@ -3,8 +3,8 @@
 Spark's own way is a shell script, a small JVM that works out the command, and SparkSubmit inside the real one; and it
 tells Python workers to import pyspark from a zip file, whose modules Python compiles anew in every process. For a
 Spark inside this machine the small JVM is asked directly, the gateway is started at once, and workers import pyspark
-from where this process has it. Whoever has a Spark configuration of his own, jars to be fetched or a cluster gets
-Spark's own way.
+from where this process has it. With a custom Spark configuration, jars to fetch, or a cluster, Spark's own way is
+used.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class QueryServer:
             threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
 
     def _answer(self, connection: Connection) -> None:
-        """Serve one client; whoever connects and says nothing, or not the secret, keeps nobody else waiting."""
+        """Serve one client. A client that is silent, or sends a wrong secret, does not delay the others."""
         with connection, contextlib.suppress(EOFError, OSError, AuthenticationError):
             deliver_challenge(connection, self._secret)
             answer_challenge(connection, self._secret)

@@ -72,7 +72,7 @@ class _Listener:
 
 
 def _sink_class(spark: SparkSession) -> Any | None:
-    """The sink's class in Spark's JVM; None in a JVM that somebody else has started."""
+    """The sink's class in Spark's JVM; None in a JVM that Penstock did not start."""
     jvm = spark.sparkContext._jvm
     assert jvm is not None
     try:

@@ -75,7 +75,7 @@ def build_session(
         _choose_python(master, conf or {})
         settings = static_settings() | runtime_settings(parallelism)
         if SparkContext._active_spark_context is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
-            # Somebody else's JVM (a notebook, spark-submit): its master and its start are none of our business.
+            # Penstock did not start this JVM (a notebook, spark-submit did): leave its master and startup alone.
             everything: dict[str, Any] = {**settings, **(conf or {}), "spark.app.name": app_name}
             return SparkSession.builder.config(map=everything).getOrCreate()
         _hush_py4j()
@@ -134,7 +134,7 @@ def session_for(existing: SparkSession, shuffle_partitions: int, conf: Mapping[s
 def stop_session(spark: SparkSession) -> None:
     """Stop a Spark that `build_session` has started, and wait until its processes are gone.
 
-    Anybody else's Spark is left alone. Calling it again does nothing.
+    A Spark that Penstock did not start is left alone. Calling this again does nothing.
     """
     global _embedded  # noqa: PLW0603
     with _lock:
@@ -236,7 +236,7 @@ def _connect(jvm: JvmProcess, settings: Mapping[str, str]) -> SparkSession:
         conf.set(key, value)
     with _signal_handler_kept():
         context = SparkContext(conf=conf, gateway=jvm.gateway)
-    # It prints a traceback when the JVM goes in the middle of something. Whoever waits for that gets an error.
+    # It prints a traceback when the JVM ends during a call. The waiting caller gets an error anyway.
     accumulators: Any = context._accumulatorServer
     accumulators.handle_error = lambda request, address: None
     return SparkSession(context)

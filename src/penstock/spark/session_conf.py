@@ -18,7 +18,7 @@ _RUNTIME: Mapping[str, str] = {
     # A changelog is two files for every batch and partition, which go when two later snapshots are there. At Spark's
     # own pace, once a minute, those are ten thousand files of a job with two partitions and fifteen batches a second.
     "spark.sql.streaming.stateStore.maintenanceInterval": "10s",
-    # Counting rows costs a read per write. Nobody needs the count.
+    # Counting rows costs a read per write, and the count is not used.
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     # Hadoop's FileContext forks a `readlink` for each file of a local checkpoint; its older sibling does not.
     "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINT_FILES,

@@ -152,7 +152,7 @@ class Hosted(ABC):
         return rows
 
     def drop(self) -> None:
-        """Give the stage up: whoever is asked next starts from the store."""
+        """Drop the live stage: the next worker starts from the store."""
         if _hosted.get(self._key) is self:
             del _hosted[self._key]
         self._calls.put(self._close_quietly)
@@ -424,5 +424,5 @@ def _address(key: StageKey) -> str:
 
 
 def _secret(key: StageKey) -> bytes:
-    """Known to whoever may read the job."""
+    """A secret that only readers of the job know."""
     return hashlib.sha256(worker.job_bytes(key[0])).digest()

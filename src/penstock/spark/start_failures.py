@@ -1,10 +1,10 @@
 """Patience with a machine on which Spark's Python processes do not start in time.
 
-Spark gives the process that plans a query ten seconds to start, and a task's worker a minute. Both are written into
-Spark, and a machine that is busy enough needs longer. That is no failure of the job: nothing was committed, and what
-was not committed is run again. So the job is begun again whatever its restart strategy says, but not for ever: an
-environment in which Python cannot start at all looks the same. And not at once: processes that nobody waits for any
-more are still starting, and several jobs that go on starting more of them keep each other from ever getting there.
+Spark gives the process that plans a query ten seconds to start, and a task's worker a minute. Both limits are fixed in
+Spark, and a very busy machine needs longer. This is not a failure of the job: nothing was committed, so the batch can
+run again. The job therefore restarts whatever its restart strategy says. The number of attempts is limited, because an
+environment in which Python cannot start at all looks the same. There is a pause between attempts, because abandoned
+processes are still starting, and several jobs that keep starting more of them block each other.
 """
 
 from __future__ import annotations

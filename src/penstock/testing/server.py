@@ -93,7 +93,7 @@ def end(process: subprocess.Popen[bytes] | None) -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of this machine that nobody uses, all different.
+    """Distinct free ports of this machine.
 
     They lie below those that the system gives to clients: a server that starts slowly would find one of those taken.
     """

@@ -138,7 +138,7 @@ class SparkCluster(TemporaryServer):
             "SPARK_HOME": home,
             "SPARK_LOCAL_IP": _LOOPBACK,
             "SPARK_DAEMON_MEMORY": "128m",
-            # A master gives a job up whose executors die again and again. Here somebody kills them on purpose.
+            # A master gives up a job whose executors die repeatedly. Here the tests kill them on purpose.
             "SPARK_DAEMON_JAVA_OPTS": f"{_QUICK} -Dspark.deploy.maxExecutorRetries=-1 -Dspark.worker.timeout=600",
         }
         return self._launch(name, [str(Path(home, "bin", "spark-class")), *program], environment)

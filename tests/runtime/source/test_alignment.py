@@ -159,7 +159,7 @@ class TestWhoIsWaitedFor:
         run = Plans(vertex(0, Script([5_000, 6_000], [0])), limit=2)
         assert run.run_to_end() == [{A: 1, B: 1}, {A: 1}]
 
-    def test_an_idle_split_holds_nobody_back(self):
+    def test_an_idle_split_does_not_hold_others_back(self):
         run = Plans(vertex(0, Script([5_000, 6_000], [0], bounded=False), idle_timeout=100), limit=2)
         run.step()
         assert run.step() is None

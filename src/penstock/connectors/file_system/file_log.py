@@ -26,7 +26,7 @@ class TakenFile:
 
 
 class FileLog:
-    """Files taken and splits finished; lines of JSON, written before anybody relies on them.
+    """Files taken and splits finished, as lines of JSON that are written before they are used.
 
     >>> log = FileLog(None)
     >>> log.take("/in/a", 1, 100)
@@ -65,9 +65,7 @@ class FileLog:
                 self.files[path].done.update(rest)
             else:
                 self.files[path] = TakenFile(*rest)
-        if good < len(
-            data
-        ):  # a crash cut the last line short: nobody has relied on it, and the next one needs its place
+        if good < len(data):  # a crash truncated the last line: nothing depends on it yet, so the next line replaces it
             assert self._path is not None
             os.truncate(self._path, good)
 

@@ -102,7 +102,7 @@ class InProgress:
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """A file that nobody needs once the checkpoint that names it is complete: another writer went on with a copy."""
+    """A file that is obsolete once the checkpoint that names it is complete: another writer continued with a copy."""
 
     path: str
 

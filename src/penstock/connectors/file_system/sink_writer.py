@@ -128,7 +128,7 @@ class FileSinkWriter(SinkWriter):
     # -- records ------------------------------------------------------------------------------------------------
 
     def begin(self, checkpoint_id: int) -> None:
-        """The checkpoint before is complete: nobody will go back to the files of the one before that."""
+        """The previous checkpoint is complete: no restart can need the files of the one before it."""
         self._obsolete += self._superseded
         self._superseded.clear()
 

@@ -1,9 +1,9 @@
 """Exactly once: all records of a checkpoint, of all tasks, in one Kafka transaction, written by the driver.
 
-Flink's tasks write into transactions of their own, which stay open until the checkpoint is complete and are then
-committed by whoever is alive, under the producer's id and epoch. confluent-kafka cannot take over another producer's
+In Flink, each task writes into its own transaction. It stays open until the checkpoint is complete; then any surviving
+process commits it, under the producer's id and epoch. confluent-kafka cannot take over another producer's
 transaction, and a transaction that outlives its producer is lost when it times out. Here a checkpoint is a
-micro-batch, and its end is known at once, so there is a simpler way without these limits:
+micro-batch whose end is known at once, which allows a simpler way without these limits:
 
 * Tasks serialize records and return them with their report; they do not talk to Kafka.
 * When all tasks of the micro-batch have succeeded, the driver writes everything in **one** transaction, together with
@@ -15,9 +15,9 @@ After a crash at any moment, the next driver first takes over the transactional 
 predecessor, one way or the other, and fences it off if it should still be alive. Then it reads the number: if the
 crash came between the commit to Kafka and Spark's own, the replayed batch is recognised and skipped.
 
-A driver that was replaced without being dead can take over the id again before it notices. So the epoch of the driver
-stands beside the number, too: whoever finds a higher one than its own writes nothing. The driver it has disturbed knows
-by its lease that it is the right one, and takes the id over once more.
+A driver that was replaced but is still alive can take over the id again before it notices. Therefore the epoch of the
+driver is stored next to the number: a driver that finds a higher epoch than its own writes nothing. The current driver
+knows from its lease that it is the rightful one, and takes the id over once more.
 
 Numbers count within one line of checkpoints and belong to one sink, so the group is named after both: a job that starts
 anew in an empty checkpoint directory is not taken for the one before. It is not named after the transactional id, which
@@ -154,7 +154,7 @@ class CheckpointTransaction:
         former = _last_marker(group, "read_uncommitted").transactional_id
         if former not in ("", transactional_id):
             _take_over(settings, former)
-        # Only now: nobody else can change it from here on.
+        # Read it only now: from here on, no other driver can change it.
         last = self._stable_marker(group)
         if last.epoch > epoch:
             raise FencedError(
@@ -208,7 +208,7 @@ class CheckpointTransaction:
             deadline = time.monotonic() + _TOPIC_SECONDS  # a broker that makes topics on demand makes it meanwhile
             while self.producer.client.list_topics(topic, timeout=_ANSWER_SECONDS).topics[topic].error is not None:
                 if time.monotonic() > deadline:
-                    raise KafkaError(f"Kafka has no topic {topic}: create it, or mend the name")
+                    raise KafkaError(f"Kafka has no topic {topic}: create it, or correct the name")
                 time.sleep(_RETRY_SECONDS)
             self._known_topics.add(topic)
 

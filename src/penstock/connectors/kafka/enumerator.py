@@ -63,7 +63,7 @@ class Subscription:
             str(one) for one in self.partitions if one.partition not in present.get(one.topic, ())
         ]
         if missing:
-            raise KafkaError(f"Kafka has no topic or partition {', '.join(missing)}: create it, or mend the name")
+            raise KafkaError(f"Kafka has no topic or partition {', '.join(missing)}: create it, or correct the name")
         if self.partitions:
             return sorted(self.partitions)
         return sorted(KafkaTopicPartition(name, number) for name in self.topics for number in present[name])

@@ -16,7 +16,7 @@ _WAIT_SECONDS = 0.05
 _DEFAULTS = {
     "enable.idempotence": True,  # retries keep the order and write nothing twice
     "partitioner": "murmur2_random",  # as Java has it: the same key goes to the same partition from either side
-    "linger.ms": 5,  # whoever waits for the records flushes, which does not linger
+    "linger.ms": 5,  # code that waits for delivery calls flush(), which does not linger
     "queue.buffering.max.messages": 1_000_000,
 }
 

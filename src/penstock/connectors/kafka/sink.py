@@ -110,7 +110,7 @@ class _Partitions:
                 raise KafkaError(f"no answer from Kafka about topic {topic}: {reason(error)}") from None
             found = sorted(metadata.topics[topic].partitions)
             if not found:
-                raise KafkaError(f"Kafka has no topic {topic}: create it, or mend the name")
+                raise KafkaError(f"Kafka has no topic {topic}: create it, or correct the name")
             self._known[topic] = found
         return self._known[topic]
 

@@ -28,7 +28,7 @@ _DEFAULTS = {
     "group.id": "penstock",  # the client insists on one; it is used for nothing unless the user gives it
     "fetch.queue.backoff.ms": 10,  # a full queue is looked at again after a second otherwise
     # A broker that answers at once answers for every single record: at 1,000 records a second that took it half a
-    # core. It takes longer than this from the plan of a batch to its reading, so nobody waits for the records.
+    # core. It takes longer than this from the plan of a batch to its reading, so this delays no records.
     "fetch.min.bytes": 65_536,
     "fetch.wait.max.ms": 20,
 }

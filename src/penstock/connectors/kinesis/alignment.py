@@ -91,7 +91,7 @@ class Alignment:
             self._group.members += 1
 
     def leave(self) -> None:
-        """The source ends; its shards hold nobody back any more."""
+        """The source ends; its shards no longer hold other shards back."""
         with _GROUPS_LOCK, self._group.lock:
             self._group.members -= 1
             for key in [key for key in self._group.shards if key[0] == id(self)]:
@@ -128,7 +128,7 @@ class Alignment:
             return count
 
     def _position(self, shard: _Shard) -> int | None:
-        """The time of the next record; None if there is none, so that the shard holds nobody back."""
+        """The time of the next record; None if there is none, so that the shard does not hold others back."""
         if shard.fetcher.waiting:
             return self._time_of(shard, shard.fetcher.waiting[0])
         return None if shard.fetcher.caught_up else shard.reached

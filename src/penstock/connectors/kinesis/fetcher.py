@@ -1,7 +1,8 @@
 """Reads a shard ahead, in a thread on the driver.
 
-Nobody can ask Kinesis how far a shard can be read: one has to read it. So the driver does, and the records travel to
-the tasks with the plan of their batch. A batch that is repeated by a new driver is read from Kinesis by its tasks.
+Kinesis has no call that returns the end of a shard; the only way to find out is to read it. So the driver reads, and
+the records travel to the tasks with the plan of their batch. If a new driver repeats a batch, its tasks read from
+Kinesis.
 """
 
 from __future__ import annotations
