@@ -82,7 +82,7 @@ def test_q12_counts_bids_by_the_moment_they_arrive(events):
     clock, rows = ManualClock(0), []
     env = StreamExecutionEnvironment(executor=MiniCluster(clock=clock, max_records=200)).set_parallelism(1)
     load_builder(JOBS["q12"], "penstock")(env, Workload(RECORDS, 0, 1, EVENTS_PER_SECOND)).sink_to(Kept(rows))
-    job = env._executor.start(list(env._sinks), env._job_settings("q12"))
+    job = env._executor.start(list(env.sinks), env.job_settings("q12"))
     while not job.finished:
         assert job.run_batch()
         last = clock.now

@@ -64,7 +64,7 @@ def test_over_a_moving_key_domain_nothing_grows(pattern):
     env = StreamExecutionEnvironment(executor=cluster).set_parallelism(1)
     keyed = env.from_source(DataGeneratorSource(moving), TIMED, "numbers").key_by(lambda record: record[0])
     CEP.pattern(keyed, pattern()).select(len).sink_to(DiscardingSink())
-    job = cluster.start(list(env._sinks), env._job_settings(None))
+    job = cluster.start(list(env.sinks), env.job_settings(None))
     job.progress.recent.extend((time.time(), 0, 0.0) for _ in range(job.progress.recent.maxlen))  # has a bound
     _run_batches(job, clock, 60)
     before = alive(job)

@@ -45,7 +45,7 @@ class Job:
         found = CEP.pattern(stream.key_by(lambda event: event[0]), used or pattern())
         results = found.select(lambda match: (match["a"][0][0], len(match["m"]), match["b"][0][1])).uid("pattern")
         results.sink_to(self.sink).uid("sink").set_parallelism(1)
-        self.job = self.cluster.start(list(env._sinks), env._job_settings(None), savepoint=savepoint)
+        self.job = self.cluster.start(list(env.sinks), env.job_settings(None), savepoint=savepoint)
 
     def run(self):
         self.job.run()

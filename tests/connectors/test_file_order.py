@@ -48,7 +48,7 @@ class SmallBatches:
         self.env = StreamExecutionEnvironment(executor=MiniCluster(max_records=10)).set_parallelism(parallelism)
         self.sink = CollectSink()
         build(self.env.from_source(source, STAMPED, "files").uid("files")).sink_to(self.sink)
-        self.job = self.env._executor.start(list(self.env._sinks), self.env._job_settings(None), **start)
+        self.job = self.env._executor.start(list(self.env.sinks), self.env.job_settings(None), **start)
 
     def steps(self):
         """What comes out of each batch."""

@@ -372,7 +372,7 @@ def _start_without_directory(crashing):
     cluster = MiniCluster(max_records=1_000)
     env = StreamExecutionEnvironment(executor=cluster).set_parallelism(2)
     crashing.build(env)
-    return cluster.start(env._sinks, env._job_settings(None), snapshot=crashing.snapshot)
+    return cluster.start(env.sinks, env.job_settings(None), snapshot=crashing.snapshot)
 
 
 def test_event_time_does_not_end_with_a_file_when_others_may_follow(tmp_path):

@@ -61,7 +61,7 @@ def test_a_job_goes_on_in_the_source_where_it_was(batches):
     cluster = MiniCluster(max_records=10)
     env = StreamExecutionEnvironment(executor=cluster).set_parallelism(2)
     collected = numbers(env, three_in_a_row()).collect_async()
-    sinks, settings = list(env._sinks), env._job_settings(None)
+    sinks, settings = list(env.sinks), env.job_settings(None)
     first = cluster.start(sinks, settings)
     for _ in range(batches):
         first.run_batch()

@@ -48,7 +48,7 @@ def run(build, count, *, parallelism=1, max_records=None):
     cluster = MiniCluster(max_records=max_records)
     env = StreamExecutionEnvironment(executor=cluster).set_parallelism(parallelism)
     build(env)
-    job = cluster.start(env._sinks, env._job_settings("job"))
+    job = cluster.start(env.sinks, env.job_settings("job"))
     deadline, batches = time.monotonic() + 60, []
     while len(SEEN) < count:
         before = len(SEEN)
@@ -158,7 +158,7 @@ def test_a_watermark_assigner_gives_every_shard_a_watermark_and_the_least_counts
     cluster = MiniCluster()
     env = StreamExecutionEnvironment(executor=cluster)
     build(env)
-    job = cluster.start(env._sinks, env._job_settings("job"))
+    job = cluster.start(env.sinks, env.job_settings("job"))
     deadline = time.monotonic() + 60
     while not clocks or clocks[-1] != 1995:
         job.run_batch()
@@ -186,7 +186,7 @@ def test_a_shard_without_records_holds_the_watermark_back_until_it_is_idle(serve
     cluster = MiniCluster()
     env = StreamExecutionEnvironment(executor=cluster)
     env.add_source(source).process(Clock()).print()
-    job = cluster.start(env._sinks, env._job_settings("job"))
+    job = cluster.start(env.sinks, env.job_settings("job"))
     deadline = time.monotonic() + 60
     while not SEEN or SEEN[-1][2] != 995:
         job.run_batch()

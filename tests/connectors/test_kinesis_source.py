@@ -62,7 +62,7 @@ class Program:
     def start(self, snapshot=None):
         env = StreamExecutionEnvironment(executor=self.cluster).set_parallelism(self.parallelism)
         env.add_source(FlinkKinesisConsumer(self.streams, self.schema, self.properties)).map(see).print()
-        self.job = self.cluster.start(env._sinks, env._job_settings("job"), snapshot=snapshot)
+        self.job = self.cluster.start(env.sinks, env.job_settings("job"), snapshot=snapshot)
         return self
 
     def until(self, count):

@@ -40,7 +40,7 @@ class Run:
         self._cluster = MiniCluster(clock=self.clock, max_records=max_records)
         env = StreamExecutionEnvironment(executor=self._cluster).set_parallelism(parallelism)
         env.from_source(source, WatermarkStrategy.no_watermarks(), "limited").sink_to(self._sink)
-        self._plan = list(env._sinks), env._job_settings(None)
+        self._plan = list(env.sinks), env.job_settings(None)
         self.job = self._cluster.start(*self._plan)
 
     def restart(self):

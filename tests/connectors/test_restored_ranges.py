@@ -35,7 +35,7 @@ class Program:
         self.job = None
 
     def start(self, **restore):
-        self.job = self.env._executor.start(list(self.env._sinks), self.env._job_settings(None), **restore)
+        self.job = self.env._executor.start(list(self.env.sinks), self.env.job_settings(None), **restore)
         return self
 
     def records(self):

@@ -84,8 +84,8 @@ class Driver:
         env = StreamExecutionEnvironment(executor=cluster).set_parallelism(world.parallelism)
         world.build(env)
         job = cluster.start(
-            env._sinks,
-            env._job_settings(self.name),
+            env.sinks,
+            env.job_settings(self.name),
             snapshot=world.last,
             directory=str(world.directory),
             job_id=world.job_id,

@@ -42,8 +42,8 @@ def nodes():
     """The operators of an environment's job, by name."""
 
     def build(env):
-        settings = env._job_settings(None)
-        return {node.name: node for node in StreamGraphGenerator(env._sinks, settings).generate().nodes}
+        settings = env.job_settings(None)
+        return {node.name: node for node in StreamGraphGenerator(env.sinks, settings).generate().nodes}
 
     return build
 
@@ -53,8 +53,8 @@ def vertices():
     """The tasks of an environment's job: (name, parallelism)."""
 
     def build(env):
-        settings = env._job_settings(None)
-        graph = JobGraphGenerator(StreamGraphGenerator(env._sinks, settings).generate(), settings).generate()
+        settings = env.job_settings(None)
+        graph = JobGraphGenerator(StreamGraphGenerator(env.sinks, settings).generate(), settings).generate()
         return [(vertex.name, vertex.parallelism) for vertex in graph.vertices]
 
     return build

@@ -112,7 +112,7 @@ def test_what_is_kept_goes_with_the_environment():
     env = environment()
     cached = env.from_collection([1]).cache()
     list(cached.execute_and_collect())
-    directory = Path(cached._directory)
+    directory = Path(cached.directory)
     assert pickle.loads((directory / "records").read_bytes())
     del env, cached
     gc.collect()

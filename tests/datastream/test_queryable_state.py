@@ -82,7 +82,7 @@ def started(parallelism=3, cold=False):
     keyed.process(SameName()).uid("same 1").print()
     keyed.process(SameName()).uid("same 2").print()
     keyed.count_window(100).reduce(lambda a, b: b).uid("windows").print()
-    job = cluster.start(list(env._sinks), env._job_settings("job"))
+    job = cluster.start(list(env.sinks), env.job_settings("job"))
     job.run()
     return job
 

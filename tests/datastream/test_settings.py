@@ -26,7 +26,7 @@ def configured(env, **keys):
     env.configure(
         Configuration.from_dict({key.replace("__", "-").replace("_", "."): value for key, value in keys.items()})
     )
-    return env._job_settings(None)
+    return env.job_settings(None)
 
 
 def test_parallelism_is_the_number_of_cores_unless_set_or_configured(env, monkeypatch):
@@ -64,7 +64,7 @@ def test_settings_reach_the_job(env):
     env.set_python_executable("python3.11")
     env.register_cached_file("/tmp/cities", "cities")
     env.add_jars("a.jar", "b.jar")
-    settings = env._job_settings("my job")
+    settings = env.job_settings("my job")
     assert settings.job_name == "my job"
     assert (settings.parallelism, settings.max_parallelism) == (2, 64)
     assert (settings.runtime_mode, settings.chaining_enabled, settings.buffer_timeout) == ("BATCH", False, 5)
@@ -82,7 +82,7 @@ def test_settings_reach_the_job(env):
 
 
 def test_a_job_has_settings_of_its_own(env):
-    before = env._job_settings(None)
+    before = env.job_settings(None)
     env.add_python_file("later.py")
     assert before.python_files == []
 

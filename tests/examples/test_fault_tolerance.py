@@ -12,7 +12,7 @@ def test_e07_a_job_continues_from_the_checkpoint_at_five():
     cluster = MiniCluster(max_records=5)
     env = StreamExecutionEnvironment(executor=cluster).set_parallelism(2)
     collected = program.even_odd_sums(env.from_collection(range(1, 11))).collect_async()
-    sinks, settings = list(env._sinks), env._job_settings(None)
+    sinks, settings = list(env.sinks), env.job_settings(None)
 
     crashed = cluster.start(sinks, settings)
     crashed.run_batch()

@@ -23,7 +23,7 @@ def asked():
         result = define(stream)
         if result is not None:
             result.print()
-        job = cluster.start(list(env._sinks), env._job_settings(None))
+        job = cluster.start(list(env.sinks), env.job_settings(None))
         job.run()
         server = QueryServer.on_port(0)
         server.register("the job", job.queries)

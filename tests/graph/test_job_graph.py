@@ -29,7 +29,7 @@ def env():
 
 @pytest.fixture
 def graph(env):
-    return lambda: translate(list(env._sinks), env._job_settings("test"))
+    return lambda: translate(list(env.sinks), env.job_settings("test"))
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def tasks(graph):
 @pytest.fixture
 def ids(env):
     def by_name():
-        stream_graph = StreamGraphGenerator(list(env._sinks), env._job_settings("test")).generate()
+        stream_graph = StreamGraphGenerator(list(env.sinks), env.job_settings("test")).generate()
         found = operator_ids(stream_graph)
         return {node.name: found[node.id] for node in stream_graph.nodes}
 
@@ -193,7 +193,7 @@ class TestIds:
         first = ids()
         other = StreamExecutionEnvironment(executor=MiniCluster()).set_parallelism(7)
         other.from_sequence(1, 5).map(int).key_by(lambda n: n).reduce(min).print()
-        env._sinks = other._sinks
+        env.sinks = other.sinks
         assert ids() == first
 
     def test_an_operator_upstream_changes_them_unless_there_is_a_uid(self, env, ids):
@@ -201,13 +201,13 @@ class TestIds:
             "r"
         ).print()
         before = ids()
-        env._sinks.clear()
+        env.sinks.clear()
         longer = env.from_sequence(1, 9).map(Identity())
         longer.key_by(lambda n: n).reduce(max).uid("mine").key_by(lambda n: n).reduce(min).name("r").print()
         after = ids()
         assert after["Keyed Reduce"] == before["Keyed Reduce"]
         assert after["r"] == before["r"]  # it depends on the uid before it only
-        env._sinks.clear()
+        env.sinks.clear()
         env.from_sequence(1, 9).map(Identity()).key_by(lambda n: n).reduce(max).print()
         assert ids()["Keyed Reduce"] not in before.values()
 

@@ -53,7 +53,7 @@ def large_job():
     results.global_().map(lambda value: value).print()
     late.rebalance().print()
     reduced.global_().print()
-    return translate(list(env._sinks), env._job_settings(None))
+    return translate(list(env.sinks), env.job_settings(None))
 
 
 def level_segments(arrow):

@@ -55,7 +55,7 @@ class HandDrivenJob:
         return self._job
 
     def _start(self, snapshot):
-        return self.cluster.start(list(self.env._sinks), self.env._job_settings(None), snapshot=snapshot)
+        return self.cluster.start(list(self.env.sinks), self.env.job_settings(None), snapshot=snapshot)
 
     def step(self):
         """Run until there is nothing to do; the records that came out of the watched streams, in order."""

@@ -66,8 +66,8 @@ class Crashing:
         env = StreamExecutionEnvironment(executor=cluster).set_parallelism(self.parallelism)
         self.build(env)
         job = cluster.start(
-            env._sinks,
-            env._job_settings(None),
+            env.sinks,
+            env.job_settings(None),
             snapshot=self.snapshot,
             directory=str(self.tmp_path / "durable"),
             job_id=self.job_id,

@@ -162,7 +162,7 @@ def test_over_a_moving_key_domain_nothing_grows(program):
     branches = list(program(env))
     for branch in branches:
         branch.sink_to(DiscardingSink())
-    job = cluster.start(list(env._sinks), env._job_settings(None))
+    job = cluster.start(list(env.sinks), env.job_settings(None))
     job.progress.recent.extend((time.time(), 0, 0.0) for _ in range(job.progress.recent.maxlen))  # has a bound
     run_batches(job, clock, 60)
     before = alive(job)

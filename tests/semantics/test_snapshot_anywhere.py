@@ -144,7 +144,7 @@ class Job:
         self.sinks = [CollectSink() for _ in range(4)]
         for stream, sink in zip((main, both, ruled, rolling), self.sinks, strict=True):
             stream.sink_to(sink).set_parallelism(1)
-        self.graph = list(env._sinks), env._job_settings(None)
+        self.graph = list(env.sinks), env.job_settings(None)
         self.job = self.cluster.start(*self.graph)
 
     def restart(self):

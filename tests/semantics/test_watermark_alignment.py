@@ -32,7 +32,7 @@ def start(env, stream, snapshot=None):
     """The job, to be driven by hand, and what comes out of it."""
     sink = CollectSink()
     stream.sink_to(sink)
-    return env._executor.start(list(env._sinks), env._job_settings(None), snapshot=snapshot), sink
+    return env._executor.start(list(env.sinks), env.job_settings(None), snapshot=snapshot), sink
 
 
 def known_watermarks(job):

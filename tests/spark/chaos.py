@@ -107,7 +107,7 @@ def undisturbed(directory):
     cluster = MiniCluster()
     env = environment(directory / "checkpoint", executor=cluster)
     build(env, output)
-    job = cluster.start(list(env._sinks), env._job_settings("undisturbed"))
+    job = cluster.start(list(env.sinks), env.job_settings("undisturbed"))
     while not everything_seen(output):
         job.run_batch()
     found = committed(output), state_in(job.stop_with_savepoint(str(directory)))

@@ -140,7 +140,7 @@ def running(values):
     env = StreamExecutionEnvironment(executor=MiniCluster()).set_parallelism(1)
     sink = CollectSink()
     env.from_collection(values).key_by(lambda value: 0).process(Witness()).sink_to(sink)
-    made = Job(translate(env._sinks, env._job_settings("witness")), lambda: 0, max_records=1)
+    made = Job(translate(env.sinks, env.job_settings("witness")), lambda: 0, max_records=1)
     made.pages = MemoryPageStore()
     made.records = sink.records
     made.workers = [WorkerProcess(made.engine.blob) for _ in range(3)]

@@ -12,7 +12,7 @@ CHANGELOG = ROCKSDB + "changelogCheckpointing.enabled"
 
 
 def conf_of(env):
-    return _conf(env._job_settings(None))
+    return _conf(env.job_settings(None))
 
 
 def test_nothing_is_said_unless_the_program_does():

@@ -81,7 +81,7 @@ class Job:
         source = Script(elements, bounded=False)
         stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "Script").uid(source_uid)
         build(stream).sink_to(self.sink).set_parallelism(1)
-        self.job = cluster.start(list(env._sinks), env._job_settings("job"), savepoint=savepoint, **options)
+        self.job = cluster.start(list(env.sinks), env.job_settings("job"), savepoint=savepoint, **options)
         self.job.run()
 
     def records(self):

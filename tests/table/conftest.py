@@ -88,7 +88,7 @@ def timed(queries, name, columns, *rows, delay=0):
     names = ", ".join(columns)
     relation = t_env.sql_query(f"SELECT {names}, CAST(ts6 AS TIMESTAMP(3)) AS ts FROM {name}_raw")._relation
     scope = Scope.of(relation.fields)
-    expression = t_env._binder().bind(parse_expression(f"ts - INTERVAL '{delay}' SECOND"), scope)
+    expression = t_env.binder().bind(parse_expression(f"ts - INTERVAL '{delay}' SECOND"), scope)
     column = len(columns)
     fields = [
         replace(field, time=TimeAttribute.ROWTIME) if i == column else field for i, field in enumerate(relation.fields)

@@ -52,7 +52,7 @@ def environment(**options):
 
 
 def started(env, **options):
-    return env._executor.start(list(env._sinks), env._job_settings("job"), **options)
+    return env._executor.start(list(env.sinks), env.job_settings("job"), **options)
 
 
 def batches_of(max_records, *sizes):

@@ -60,9 +60,9 @@ class NFACompiler:
         check_skip_strategy(pattern)
         check_repeated_groups(pattern)
         check_not_patterns(pattern)
-        return NFACompiler(pattern)._compile()
+        return NFACompiler(pattern).compile_pattern()
 
-    def _compile(self) -> Automaton:
+    def compile_pattern(self) -> Automaton:
         self._window_time = _millis(self._last.get_window_size())
         sink = self._make_state(ENDING_STATE_NAME, StateType.FINAL)
         sink = self._convert_chain(sink)

@@ -129,7 +129,7 @@ class Pattern(Generic[T]):
         condition = as_condition(until_condition, f"until() of pattern '{self._name}'")
         if self._until_condition is not None:
             raise self._malformed("has an until() condition already", "combine the two into one")
-        if not self._has(QuantifierProperty.LOOPING):
+        if not self.has_property(QuantifierProperty.LOOPING):
             raise self._malformed(
                 "has an until() condition but no loop without end", "call one_or_more() or times_or_more() before it"
             )
@@ -161,7 +161,7 @@ class Pattern(Generic[T]):
 
     def _repeat(self, method: str, kind: QuantifierProperty, from_: Any, to: Any, window: Length | None) -> Self:
         self._refuse_on_not_pattern(method)
-        if not self._has(QuantifierProperty.SINGLE):
+        if not self.has_property(QuantifierProperty.SINGLE):
             raise self._malformed("has a quantifier already", f"remove it, or {method}()")
         if not (is_int(from_) and is_int(to)) or from_ < 1 or to < from_:
             given = f"{from_!r}" if from_ == to else f"{from_!r}, {to!r}"
@@ -176,11 +176,11 @@ class Pattern(Generic[T]):
 
     def optional(self) -> Self:
         """The pattern may be left out."""
-        if self._previous is not None and self._previous._has(QuantifierProperty.GREEDY):
+        if self._previous is not None and self._previous.has_property(QuantifierProperty.GREEDY):
             raise self._malformed(
-                f"is optional behind the greedy pattern '{self._previous._name}'", "remove greedy() or optional()"
+                f"is optional behind the greedy pattern '{self._previous.get_name()}'", "remove greedy() or optional()"
             )
-        if self._has(QuantifierProperty.OPTIONAL):
+        if self.has_property(QuantifierProperty.OPTIONAL):
             raise self._malformed("is optional already", "call optional() once")
         if self._strategy.negated:
             raise self._malformed("is a NOT pattern and cannot be optional", "remove optional()")
@@ -194,7 +194,7 @@ class Pattern(Generic[T]):
             raise self._malformed("is a group and cannot be greedy", "remove greedy()")
         if self._quantifier.inner_consuming_strategy is ConsumingStrategy.SKIP_TILL_ANY:
             raise self._malformed("allows combinations and cannot be greedy", "remove one of the two")
-        if self._has(QuantifierProperty.SINGLE):
+        if self.has_property(QuantifierProperty.SINGLE):
             raise self._malformed("is no loop and cannot be greedy", "call one_or_more() or times() before greedy()")
         self._quantifier.properties.add(QuantifierProperty.GREEDY)
         return self
@@ -208,7 +208,7 @@ class Pattern(Generic[T]):
         return self._set_inner("allow_combinations", ConsumingStrategy.SKIP_TILL_ANY)
 
     def _set_inner(self, method: str, strategy: ConsumingStrategy) -> Self:
-        if self._has(QuantifierProperty.SINGLE):
+        if self.has_property(QuantifierProperty.SINGLE):
             raise self._malformed(
                 f"is no loop, so {method}() says nothing", f"call one_or_more() or times() before {method}()"
             )
@@ -277,7 +277,7 @@ class Pattern(Generic[T]):
     def _strategy(self) -> ConsumingStrategy:
         return self._quantifier.consuming_strategy
 
-    def _has(self, quantifier_property: QuantifierProperty) -> bool:
+    def has_property(self, quantifier_property: QuantifierProperty) -> bool:
         return self._quantifier.has_property(quantifier_property)
 
     def _malformed(self, what: str, remedy: str) -> MalformedPatternError:
@@ -288,7 +288,7 @@ class Pattern(Generic[T]):
             raise self._malformed(f"is a NOT pattern and takes no {method}()", f"remove {method}()")
 
     def _refuse_optional_before_not(self, method: str, name: str) -> None:
-        if self._has(QuantifierProperty.OPTIONAL):
+        if self.has_property(QuantifierProperty.OPTIONAL):
             raise UnsupportedFeatureError(
                 f"pattern '{self._name}' is optional, and {method}({name!r}) cannot stand behind an optional pattern: "
                 "write two patterns, one with and one without the optional part"

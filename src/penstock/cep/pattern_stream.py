@@ -154,7 +154,7 @@ class PatternStream:
             late_tag=self._late_tag,
         )
         declare_output_type(operator, output_type)
-        result = stream._transform("CepOperator" if keyed else "GlobalCepOperator", operator, output_type)
+        result = stream.transform("CepOperator" if keyed else "GlobalCepOperator", operator, output_type)
         return result if keyed else result.force_non_parallel()
 
 

@@ -28,7 +28,7 @@ class ProgressLine:
     def __init__(self, terminal: TextIO, *, enabled: bool) -> None:
         self._terminal = terminal
         self._enabled = enabled
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._shown = ""
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -79,7 +79,7 @@ class ProgressLine:
 
     def erase(self) -> None:
         """Take the line away, until it is drawn again."""
-        with self._lock:
+        with self.lock:
             if self._shown:
                 self._shown = ""
                 self._terminal.write(_ERASE)
@@ -99,7 +99,7 @@ class ProgressLine:
         else:
             self.erase()
             return
-        with self._lock:
+        with self.lock:
             if text != self._shown:
                 self._shown = text
                 self._terminal.write(_ERASE + text)
@@ -121,7 +121,7 @@ class _Above:
         self._line = line
 
     def write(self, text: str) -> int:
-        with self._line._lock:
+        with self._line.lock:
             self._line.erase()
             return self._stream.write(text)
 

@@ -66,16 +66,16 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
             "".encode(charset)
         except LookupError:
             raise InvalidProgramError(f"unknown character set {charset!r}") from None
-        self._charset = charset
+        self.charset = charset
 
     def open(self) -> None:
         return None
 
     def serialize(self, value: Any) -> bytes:
-        return str(value).encode(self._charset)
+        return str(value).encode(self.charset)
 
     def deserialize(self, message: bytes) -> str:
-        return message.decode(self._charset)
+        return message.decode(self.charset)
 
     def get_produced_type(self) -> TypeInformation:
         return Types.STRING()
@@ -138,10 +138,10 @@ class Encoder(ABC):
 
 class _SimpleStringEncoder(Encoder):
     def __init__(self, charset_name: str) -> None:
-        self._charset = charset_name
+        self.charset = charset_name
 
     def encode(self, value: Any, stream: BinaryIO) -> None:
-        stream.write(f"{value}\n".encode(self._charset))
+        stream.write(f"{value}\n".encode(self.charset))
 
 
 class BulkWriter(ABC):

@@ -76,10 +76,10 @@ class CallableTimestampAssigner(TimestampAssigner):
 
     def __init__(self, function: Callable[..., int]) -> None:
         self.function = function
-        self._takes_timestamp = _required_arguments(function) != 1
+        self.takes_timestamp = _required_arguments(function) != 1
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        return self.function(value, record_timestamp) if self._takes_timestamp else self.function(value)
+        return self.function(value, record_timestamp) if self.takes_timestamp else self.function(value)
 
 
 def _required_arguments(function: Callable[..., Any]) -> int:

@@ -164,9 +164,9 @@ class JdbcSink(Sink):
         if not isinstance(type_info, RowTypeInfo):
             raise InvalidProgramError(f"a JDBC sink takes rows: expected Types.ROW(...), got {shorten(type_info)}")
         self.sql = sql
-        self._row_type = type_info
+        self.row_type = type_info
         self._connection = connection
-        self._execution = execution or JdbcExecutionOptions.defaults()
+        self.execution = execution or JdbcExecutionOptions.defaults()
         self._guarantee = guarantee
 
     @staticmethod
@@ -226,11 +226,11 @@ class _JdbcWriter(SinkWriter):
     def __init__(self, sink: JdbcSink, database: Database) -> None:
         self._database = database
         self._sql = to_paramstyle(sink.sql, database.paramstyle)
-        self._fields = sink._row_type._fields
-        self._row_type = sink._row_type
-        self._size = sink._execution.batch_size
-        self._retries = sink._execution.max_retries
-        self._interval = sink._execution.batch_interval_ms / 1000
+        self._fields = sink.row_type._fields
+        self._row_type = sink.row_type
+        self._size = sink.execution.batch_size
+        self._retries = sink.execution.max_retries
+        self._interval = sink.execution.batch_interval_ms / 1000
         self._rows: list[Sequence[Any]] = []
         self._since = 0.0
         self._connected: Any = None

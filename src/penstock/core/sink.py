@@ -106,15 +106,15 @@ class WriterInitContext:
 class SinkWriterContext:
     """What a writer knows about the record it gets. One object, changed from record to record."""
 
-    __slots__ = ("_timestamp", "_watermark")
+    __slots__ = ("_watermark", "timestamp_ms")
 
     def __init__(self, timestamp: int | None = None, watermark: int = MIN_WATERMARK) -> None:
-        self._timestamp = timestamp
+        self.timestamp_ms = timestamp
         self._watermark = watermark
 
     def timestamp(self) -> int | None:
         """The timestamp of the record, ``None`` if it has none."""
-        return self._timestamp
+        return self.timestamp_ms
 
     def current_watermark(self) -> int:
         """The sink's event-time clock."""
@@ -148,7 +148,7 @@ class SinkWriter(ABC):
             for value in values:
                 write(value, context)
         else:
-            for value, context._timestamp in zip(values, timestamps, strict=True):
+            for value, context.timestamp_ms in zip(values, timestamps, strict=True):
                 write(value, context)
 
     def next_wakeup(self) -> int | None:

@@ -92,4 +92,4 @@ def _wait(
     if not is_int(capacity) or capacity < 1:
         raise InvalidProgramError(f"the capacity of asynchronous calls must be at least 1, got {capacity!r}")
     descriptor = AsyncFunctionDescriptor(function, timeout, capacity, retries, mode)
-    return stream._apply("async wait operator", AsyncWaitOperator(descriptor, millis), output_type)
+    return stream.apply_operator("async wait operator", AsyncWaitOperator(descriptor, millis), output_type)

@@ -39,36 +39,36 @@ class CachedDataStream(DataStream):
     """
 
     def __init__(self, env: StreamExecutionEnvironment, transformation: Transformation) -> None:
-        self._directory = tempfile.mkdtemp(prefix="penstock-cache-")
-        weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
+        self.directory = tempfile.mkdtemp(prefix="penstock-cache-")
+        weakref.finalize(self, shutil.rmtree, self.directory, ignore_errors=True)
         self._kept: SourceTransformation | None = None
         super().__init__(env, transformation)
-        env._caches.append(self)
+        env.caches.append(self)
 
     @property
     def _transformation(self) -> Transformation:
         """What the stream is computed by or, once there is something kept, a source that reads it."""
         if self._kept is None and self.is_kept:
             self._kept = SourceTransformation(
-                name=f"Cache: {self._computed.name}",
-                source=_CacheSource(self._directory),
-                output_type=self._computed.output_type,
+                name=f"Cache: {self.computed.name}",
+                source=_CacheSource(self.directory),
+                output_type=self.computed.output_type,
             )
-        return self._computed if self._kept is None else self._kept
+        return self.computed if self._kept is None else self._kept
 
     @_transformation.setter
     def _transformation(self, transformation: Transformation) -> None:
-        self._computed = transformation
+        self.computed = transformation
 
     @property
     def is_kept(self) -> bool:
         """Whether a job has kept the records."""
-        return Path(self._directory, _RECORDS).exists()
+        return Path(self.directory, _RECORDS).exists()
 
     def invalidate(self) -> None:
         """Forget what is kept: the next job computes the stream again, and keeps it again."""
-        self._env._check_open()
-        Path(self._directory, _RECORDS).unlink(missing_ok=True)
+        self._env.check_open()
+        Path(self.directory, _RECORDS).unlink(missing_ok=True)
         self._kept = None
 
 
@@ -88,24 +88,24 @@ def sinks_of_caches(
             waiting += transformation.inputs
     return [
         SinkTransformation(
-            name=f"Sink: Cache of {stream._computed.name}",
-            input=stream._computed,
-            operator=SinkOperator(_CacheSink(stream._directory)),
+            name=f"Sink: Cache of {stream.computed.name}",
+            input=stream.computed,
+            operator=SinkOperator(_CacheSink(stream.directory)),
         )
         for stream in missing
-        if stream._computed.id in computed
+        if stream.computed.id in computed
     ]
 
 
 class _CacheSink(Sink):
     def __init__(self, directory: str) -> None:
-        self._directory = directory
+        self.directory = directory
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter:
         return _CacheWriter(context.subtask_id)
 
     def create_committer(self) -> Committer:
-        return _CacheCommitter(self._directory)
+        return _CacheCommitter(self.directory)
 
 
 class _CacheWriter(SinkWriter):
@@ -125,16 +125,16 @@ class _CacheCommitter(Committer):
     """A batch job commits once, with everything."""
 
     def __init__(self, directory: str) -> None:
-        self._directory = Path(directory)
+        self.directory = Path(directory)
 
     def commit(self, committables: list[Any], checkpoint_id: int) -> None:
         parts: dict[int, list[bytes]] = {}
         for subtask, chunks in committables:
             parts.setdefault(subtask, []).extend(chunks)
         with contextlib.suppress(FileNotFoundError):  # the stream has been released
-            temporary = self._directory / f"{_RECORDS}.tmp"
+            temporary = self.directory / f"{_RECORDS}.tmp"
             temporary.write_bytes(pickle.dumps([parts[subtask] for subtask in sorted(parts)]))
-            temporary.replace(self._directory / _RECORDS)
+            temporary.replace(self.directory / _RECORDS)
 
 
 @dataclass(frozen=True)

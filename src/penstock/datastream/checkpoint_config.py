@@ -49,7 +49,7 @@ class CheckpointConfig:
         self._force_unaligned = False
         self._alignment_timeout = Duration.of_millis(0)
         self._storage: CheckpointStorage | None = None
-        self._savepoint_dir: str | None = None
+        self.savepoint_dir: str | None = None
 
     def is_checkpointing_enabled(self) -> bool:
         return self._interval > 0
@@ -148,7 +148,7 @@ class CheckpointConfig:
 
     def get_checkpoint_storage(self) -> CheckpointStorage | None:
         if self._storage is not None:
-            self._storage._savepoint_path = self._savepoint_dir
+            self._storage.savepoint_path = self.savepoint_dir
         return self._storage
 
     def set_checkpoint_storage(self, storage: CheckpointStorage | str) -> CheckpointConfig:

@@ -20,11 +20,11 @@ class CheckpointStorage:
         """The checkpoint directory, None for one of the engine's choice."""
         return None
 
-    _savepoint_path: str | None = None
+    savepoint_path: str | None = None
 
     def get_savepoint_path(self) -> str | None:
         """Where savepoints of the environment go that uses this storage, if there is a default."""
-        return self._savepoint_path
+        return self.savepoint_path
 
 
 class JobManagerCheckpointStorage(CheckpointStorage):

@@ -93,7 +93,7 @@ def collect_async(stream: DataStream) -> CloseableIterator[Any]:
     """An iterator that waits for the next execution of the environment."""
     sink = _collected(stream)
     records: CloseableIterator[Any] = CloseableIterator(sink)
-    stream.get_execution_environment()._on_next_job(records.attach)
+    stream.get_execution_environment().on_next_job(records.attach)
     return records
 
 

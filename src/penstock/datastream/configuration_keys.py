@@ -48,11 +48,11 @@ def _state_backend(env: EnvironmentSettings, text: str) -> None:
 
 
 def _chaining(env: EnvironmentSettings, text: str) -> None:
-    env._chaining = _boolean(text)
+    env.chaining = _boolean(text)
 
 
 def _job_name(env: EnvironmentSettings, text: str) -> None:
-    env._job_name = text
+    env.job_name = text
 
 
 def _archives(env: EnvironmentSettings, text: str) -> None:
@@ -116,15 +116,15 @@ _SETTERS: dict[str, Setter] = {
     ),
     "execution.checkpointing.savepoint-dir": lambda env, text: env.set_default_savepoint_directory(text),
     "state.savepoints.dir": lambda env, text: env.set_default_savepoint_directory(text),
-    "execution.checkpointing.num-retained": lambda env, text: env._set_retained(_integer("num-retained", text)),
-    "state.checkpoints.num-retained": lambda env, text: env._set_retained(_integer("num-retained", text)),
-    "execution.savepoint.path": lambda env, text: env._set_savepoint(path=text),
-    "execution.state-recovery.path": lambda env, text: env._set_savepoint(path=text),
-    "execution.savepoint.ignore-unclaimed-state": lambda env, text: env._set_savepoint(ignore=_boolean(text)),
-    "execution.state-recovery.ignore-unclaimed-state": lambda env, text: env._set_savepoint(ignore=_boolean(text)),
+    "execution.checkpointing.num-retained": lambda env, text: env.set_retained(_integer("num-retained", text)),
+    "state.checkpoints.num-retained": lambda env, text: env.set_retained(_integer("num-retained", text)),
+    "execution.savepoint.path": lambda env, text: env.set_savepoint(path=text),
+    "execution.state-recovery.path": lambda env, text: env.set_savepoint(path=text),
+    "execution.savepoint.ignore-unclaimed-state": lambda env, text: env.set_savepoint(ignore=_boolean(text)),
+    "execution.state-recovery.ignore-unclaimed-state": lambda env, text: env.set_savepoint(ignore=_boolean(text)),
     "state.backend.type": _state_backend,
     "state.backend": _state_backend,
-    "state.backend.rocksdb.memory.fixed-per-slot": lambda env, text: env._set_state_memory(parse_memory_size(text)),
+    "state.backend.rocksdb.memory.fixed-per-slot": lambda env, text: env.set_state_memory(parse_memory_size(text)),
     "python.files": _python_files,
     "python.archives": _archives,
     "python.requirements": _requirements,

@@ -70,14 +70,14 @@ class ConnectedStreams:
         _check(func, CoMapFunction, "map")
         keys = self._keys()
         operator = CoMapOperator(func) if keys is None else KeyedCoMapOperator(func, *keys)
-        return self._transform("Co-Map", operator, output_type)
+        return self.transform("Co-Map", operator, output_type)
 
     def flat_map(self, func: CoFlatMapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """Any number of records out for every record of either stream."""
         _check(func, CoFlatMapFunction, "flat_map")
         keys = self._keys()
         operator = CoFlatMapOperator(func) if keys is None else KeyedCoFlatMapOperator(func, *keys)
-        return self._transform("Co-Flat Map", operator, output_type)
+        return self.transform("Co-Flat Map", operator, output_type)
 
     def process(
         self, func: CoProcessFunction | KeyedCoProcessFunction, output_type: TypeInformation | None = None
@@ -88,16 +88,16 @@ class ConnectedStreams:
             if keys is None or None in keys:
                 raise InvalidProgramError("a KeyedCoProcessFunction needs keys on both streams: call key_by() before")
             operator = KeyedCoProcessOperator(func, keys[0], keys[1])  # type: ignore[arg-type]
-            return self._transform("Co-Keyed-Process", operator, output_type)
+            return self.transform("Co-Keyed-Process", operator, output_type)
         _check(func, CoProcessFunction, "process")
-        return self._transform("Co-Process", CoProcessOperator(func), output_type)
+        return self.transform("Co-Process", CoProcessOperator(func), output_type)
 
     def _keys(self) -> tuple[KeySelect | None, KeySelect | None] | None:
         """The key of each stream, or None if neither has one."""
         keys = _key_of(self.stream1), _key_of(self.stream2)
         return None if keys == (None, None) else keys
 
-    def _transform(self, name: str, operator: StreamOperator, output_type: TypeInformation | None) -> DataStream:
+    def transform(self, name: str, operator: StreamOperator, output_type: TypeInformation | None) -> DataStream:
         return connect_inputs(self.stream1, self.stream2, name, operator, output_type)
 
 
@@ -110,7 +110,7 @@ def connect_inputs(
 ) -> DataStream:
     """The result of an operator with two inputs."""
     env = stream1.get_execution_environment()
-    env._check_open()
+    env.check_open()
     declare_output_type(operator, output_type)
     transformation = TwoInputTransformation(
         name=name,

@@ -152,13 +152,13 @@ class DataStream(StreamSettings):
 
     def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """One record out for every record in."""
-        return self._apply("Map", MapOperator(checked_function(func, MapFunction, "map")), output_type)
+        return self.apply_operator("Map", MapOperator(checked_function(func, MapFunction, "map")), output_type)
 
     def flat_map(
         self, func: Callable[[Any], Any] | FlatMapFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
         """Any number of records out for every record in: return an iterable, or yield."""
-        return self._apply(
+        return self.apply_operator(
             "Flat Map", FlatMapOperator(checked_function(func, FlatMapFunction, "flat_map")), output_type
         )
 
@@ -172,12 +172,14 @@ class DataStream(StreamSettings):
         """A function with access to timestamps, clocks and side outputs."""
         if isinstance(func, KeyedProcessFunction):
             raise InvalidProgramError("a KeyedProcessFunction needs keys: call key_by() before process()")
-        return self._apply("Process", ProcessOperator(checked_function(func, ProcessFunction, "process")), output_type)
+        return self.apply_operator(
+            "Process", ProcessOperator(checked_function(func, ProcessFunction, "process")), output_type
+        )
 
     def project(self, *field_indexes: int) -> DataStream:
         """Keeps some fields of tuples or rows, in the order given."""
         projection = Projection(field_indexes)
-        return self._transform(
+        return self.transform(
             "Projection", MapOperator(projection), projection.type_of(self._transformation.output_type)
         )
 
@@ -192,7 +194,7 @@ class DataStream(StreamSettings):
         stamped = self._keeping_type(
             "Timestamps/Watermarks", TimestampsAndWatermarksOperator(watermark_strategy, interval)
         )
-        stamped._transformation.parallelism = self._transformation.stream_parallelism
+        stamped.get_transformation().parallelism = self._transformation.stream_parallelism
         return stamped
 
     # Several streams
@@ -203,7 +205,7 @@ class DataStream(StreamSettings):
             if not isinstance(stream, DataStream):
                 raise InvalidProgramError(f"union() takes streams, got {shorten(stream)}")
             self._check_same_environment(stream)
-        members = [stream._transformation for stream in (self, *streams)]
+        members = [stream.get_transformation() for stream in (self, *streams)]
         types = {member.output_type for member in members if member.output_type is not None}
         if len(types) > 1:
             names = ", ".join(sorted(map(repr, types)))
@@ -243,7 +245,7 @@ class DataStream(StreamSettings):
         if not isinstance(output_tag, OutputTag):
             raise InvalidProgramError(f"get_side_output() takes an OutputTag, got {shorten(output_tag)}")
         _check_emits_side_outputs(self._transformation, output_tag)
-        known = self._env._side_output_types.setdefault(
+        known = self._env.side_output_types.setdefault(
             (self._transformation.id, output_tag.tag_id), output_tag.type_info
         )
         if known != output_tag.type_info:
@@ -360,7 +362,7 @@ class DataStream(StreamSettings):
         if isinstance(sink, SupportsPreprocessing):
             transformer = sink.get_transformer()
             stream = self if transformer is None else transformer.apply(self)
-        return stream._add_sink(type(sink).__name__, SinkOperator(sink))
+        return stream.attach_sink(type(sink).__name__, SinkOperator(sink))
 
     def add_sink(self, sink_func: SinkFunction | Sink | Callable[[Any], Any]) -> DataStreamSink:
         """Calls a SinkFunction, or a plain function, for every record.
@@ -371,13 +373,13 @@ class DataStream(StreamSettings):
             return self.sink_to(sink_func)
         transactional = transactional_sink(sink_func)
         if transactional is not None:
-            return self._add_sink("Unnamed", SinkOperator(transactional))
-        return self._add_sink("Unnamed", SinkFunctionOperator(checked_function(sink_func, SinkFunction, "add_sink")))
+            return self.attach_sink("Unnamed", SinkOperator(transactional))
+        return self.attach_sink("Unnamed", SinkFunctionOperator(checked_function(sink_func, SinkFunction, "add_sink")))
 
-    def _add_sink(self, name: str, operator: StreamOperator) -> DataStreamSink:
-        self._env._check_open()
+    def attach_sink(self, name: str, operator: StreamOperator) -> DataStreamSink:
+        self._env.check_open()
         sink = SinkTransformation(name=f"Sink: {name}", input=self._transformation, operator=operator)
-        self._env._register_sink(sink)
+        self._env.register_sink(sink)
         return DataStreamSink(self._env, sink)
 
     def execute_and_collect(
@@ -398,9 +400,9 @@ class DataStream(StreamSettings):
         """The records as a Spark DataFrame, streaming unless the job runs in BATCH mode."""
         from penstock.spark.interop import stream_to_dataframe
 
-        self._env._check_open()
-        settings = self._env._job_settings(None)
-        return stream_to_dataframe(self._env._session(settings), self._transformation, settings, schema)
+        self._env.check_open()
+        settings = self._env.job_settings(None)
+        return stream_to_dataframe(self._env.spark_session(settings), self._transformation, settings, schema)
 
     def cache(self) -> CachedDataStream:
         """Keeps the records of this stream for later jobs; see CachedDataStream."""
@@ -422,26 +424,26 @@ class DataStream(StreamSettings):
             instead = f", or {name}_all()" if hasattr(type(self), f"{name}_all") else ""
             raise AttributeError(f"{name}() needs keys: call key_by() before it{instead}", name=name, obj=self)
 
-    def _apply(self, name: str, operator: FunctionOperator, output_type: TypeInformation | None) -> DataStream:
+    def apply_operator(self, name: str, operator: FunctionOperator, output_type: TypeInformation | None) -> DataStream:
         """An operator whose output type was declared, by argument or by the function itself."""
         produced = getattr(operator.function, "get_produced_type", None)
         if output_type is None and produced is not None:
             output_type = produced()
         declare_output_type(operator, output_type)
-        return self._transform(name, operator, output_type)
+        return self.transform(name, operator, output_type)
 
     def _keeping_type(self, name: str, operator: StreamOperator) -> DataStream:
-        return self._transform(name, operator, self._transformation.output_type)
+        return self.transform(name, operator, self._transformation.output_type)
 
-    def _transform(self, name: str, operator: StreamOperator, output_type: TypeInformation | None) -> DataStream:
-        self._env._check_open()
+    def transform(self, name: str, operator: StreamOperator, output_type: TypeInformation | None) -> DataStream:
+        self._env.check_open()
         transformation = OneInputTransformation(
             name=name, input=self._transformation, operator=operator, output_type=output_type
         )
         return DataStream(self._env, transformation)
 
     def _partition(self, partitioner: partitioners.Partitioner) -> DataStream:
-        self._env._check_open()
+        self._env.check_open()
         source = self._unpartitioned()
         transformation = PartitionTransformation(
             name="Partition", input=source, partitioner=partitioner, output_type=source.output_type
@@ -456,7 +458,7 @@ class DataStream(StreamSettings):
         return transformation
 
     def _check_same_environment(self, other: DataStream) -> None:
-        self._env._check_open()
+        self._env.check_open()
         if not isinstance(other, DataStream):
             raise InvalidProgramError(f"expected a stream, got {shorten(other)}")
         if other._env is not self._env:

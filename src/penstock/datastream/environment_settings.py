@@ -31,7 +31,7 @@ class EnvironmentSettings:
         self._config = ExecutionConfig()
         self._checkpoint_config = CheckpointConfig()
         self._runtime_mode = RuntimeExecutionMode.STREAMING
-        self._chaining = True
+        self.chaining = True
         self._chaining_of_different_max_parallelism = True
         self._buffer_timeout = 100
         self._state_backend: StateBackend | None = None
@@ -41,7 +41,7 @@ class EnvironmentSettings:
         self._ignore_unclaimed_state = False
         self._retained_checkpoints: int | None = None
         self._state_memory: int | None = None
-        self._job_name: str | None = None
+        self.job_name: str | None = None
         self._python_files: list[str] = []
         self._python_archives: list[tuple[str, str | None]] = []
         self._python_requirements: tuple[str, str | None] | None = None
@@ -49,7 +49,7 @@ class EnvironmentSettings:
         self._cached_files: dict[str, str] = {}
         self._slot_sharing_groups: dict[str, SlotSharingGroup] = {}
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
         if self._closed:
             raise EnvironmentStoppedError(
                 "the environment was closed: make a new one by StreamExecutionEnvironment.get_execution_environment()"
@@ -66,7 +66,7 @@ class EnvironmentSettings:
         return parallelism if parallelism > 0 else self.get_default_local_parallelism()
 
     def set_parallelism(self, parallelism: int) -> Self:
-        self._check_open()
+        self.check_open()
         self._config.set_parallelism(check_parallelism(parallelism))
         return self
 
@@ -75,7 +75,7 @@ class EnvironmentSettings:
         return self._config.get_max_parallelism()
 
     def set_max_parallelism(self, max_parallelism: int) -> Self:
-        self._check_open()
+        self.check_open()
         self._config.set_max_parallelism(check_max_parallelism(max_parallelism))
         return self
 
@@ -89,7 +89,7 @@ class EnvironmentSettings:
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> Self:
         """STREAMING (the default), BATCH, or AUTOMATIC: BATCH if all sources are bounded."""
-        self._check_open()
+        self.check_open()
         if not isinstance(execution_mode, RuntimeExecutionMode):
             raise InvalidProgramError(f"expected a RuntimeExecutionMode, got {execution_mode!r}")
         self._runtime_mode = execution_mode
@@ -99,19 +99,19 @@ class EnvironmentSettings:
         return self._runtime_mode
 
     def disable_operator_chaining(self) -> Self:
-        self._check_open()
-        self._chaining = False
+        self.check_open()
+        self.chaining = False
         return self
 
     def is_chaining_enabled(self) -> bool:
-        return self._chaining
+        return self.chaining
 
     def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
         return self._chaining_of_different_max_parallelism
 
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
         """How long records may wait in a buffer. They leave with their micro-batch here, so this has no effect."""
-        self._check_open()
+        self.check_open()
         if not is_int(timeout_millis) or timeout_millis < -1:
             raise InvalidProgramError(f"the buffer timeout must be at least -1, got {timeout_millis!r}")
         self._buffer_timeout = timeout_millis
@@ -121,7 +121,7 @@ class EnvironmentSettings:
         return self._buffer_timeout
 
     def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> Self:
-        self._check_open()
+        self.check_open()
         known = self._slot_sharing_groups.setdefault(slot_sharing_group.get_name(), slot_sharing_group)
         if known != slot_sharing_group:
             raise InvalidProgramError(f"slot sharing group '{known.get_name()}' was registered with other resources")
@@ -134,7 +134,7 @@ class EnvironmentSettings:
 
     def enable_checkpointing(self, interval: int = 500, mode: CheckpointingMode | None = None) -> Self:
         """Checkpoints at this interval in ms. (State is durable after every micro-batch in any case.)"""
-        self._check_open()
+        self.check_open()
         self._checkpoint_config.set_checkpoint_interval(interval)
         if mode is not None:
             self._checkpoint_config.set_checkpointing_mode(mode)
@@ -156,7 +156,7 @@ class EnvironmentSettings:
 
     def set_state_backend(self, state_backend: StateBackend) -> Self:
         """How state is kept in memory while a job runs."""
-        self._check_open()
+        self.check_open()
         if not isinstance(state_backend, StateBackend):
             raise InvalidProgramError(f"expected a StateBackend, got {state_backend!r}")
         self._state_backend = state_backend
@@ -167,7 +167,7 @@ class EnvironmentSettings:
 
     def enable_changelog_state_backend(self, enabled: bool) -> Self:
         """Whether a checkpoint writes only what has changed since the last one; it does, unless this says no."""
-        self._check_open()
+        self.check_open()
         self._changelog = enabled
         return self
 
@@ -181,7 +181,7 @@ class EnvironmentSettings:
 
     def set_restart_strategy(self, restart_strategy: RestartStrategyConfiguration) -> Self:
         """What happens when a job fails."""
-        self._check_open()
+        self.check_open()
         if not isinstance(restart_strategy, RestartStrategyConfiguration):
             raise InvalidProgramError(f"expected a restart strategy of RestartStrategies, got {restart_strategy!r}")
         self._config.set_restart_strategy(restart_strategy)
@@ -191,20 +191,20 @@ class EnvironmentSettings:
         return self._config.get_restart_strategy()
 
     def set_default_savepoint_directory(self, directory: str) -> Self:
-        self._check_open()
+        self.check_open()
         self._savepoint_dir = require_name(directory, "the savepoint directory")
-        self._checkpoint_config._savepoint_dir = self._savepoint_dir
+        self._checkpoint_config.savepoint_dir = self._savepoint_dir
         return self
 
-    def _set_state_memory(self, budget: int) -> None:
+    def set_state_memory(self, budget: int) -> None:
         self._state_memory = budget
 
-    def _set_retained(self, number: int) -> None:
+    def set_retained(self, number: int) -> None:
         if number < 1:
             raise InvalidProgramError(f"at least one checkpoint must be retained, got {number}")
         self._retained_checkpoints = number
 
-    def _set_savepoint(self, *, path: str | None = None, ignore: bool | None = None) -> None:
+    def set_savepoint(self, *, path: str | None = None, ignore: bool | None = None) -> None:
         """The savepoint that jobs continue from, and whether they may leave some of its state behind."""
         if path is not None:
             self._savepoint_path = path.strip() or None
@@ -218,33 +218,33 @@ class EnvironmentSettings:
 
     def add_python_file(self, file_path: str) -> None:
         """A module, package directory or wheel that functions import; ``PYTHONPATH`` of the workers has it."""
-        self._check_open()
+        self.check_open()
         self._python_files.append(require_name(file_path, "the path of a Python file"))
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
         """An archive that is unpacked in the working directory of the workers."""
-        self._check_open()
+        self.check_open()
         self._python_archives.append((require_name(archive_path, "the path of an archive"), target_dir))
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
         """A requirements file whose packages the workers install."""
-        self._check_open()
+        self.check_open()
         path = require_name(requirements_file_path, "the path of a requirements file")
         self._python_requirements = (path, requirements_cache_dir)
 
     def set_python_executable(self, python_exec: str) -> None:
         """The Python interpreter of the workers."""
-        self._check_open()
+        self.check_open()
         self._python_executable = require_name(python_exec, "the path of the Python interpreter")
 
     def add_jars(self, *jars_path: str) -> None:
         """Jars for Spark."""
-        self._check_open()
+        self.check_open()
         self._append_to_list("spark.jars", jars_path)
 
     def add_classpaths(self, *classpaths: str) -> None:
         """Entries of the classpath of Spark's driver."""
-        self._check_open()
+        self.check_open()
         self._append_to_list("spark.driver.extraClassPath", classpaths, separator=":")
 
     def _append_to_list(self, key: str, paths: tuple[str, ...], separator: str = ",") -> None:
@@ -254,14 +254,14 @@ class EnvironmentSettings:
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
         """A file that functions find by ``get_runtime_context().get_distributed_cache().get_file(name)``."""
-        self._check_open()
+        self.check_open()
         self._cached_files[require_name(name, "the name of a cached file")] = require_name(file_path, "a path")
 
     # By key
 
     def configure(self, configuration: Configuration) -> Self:
         """Take over all settings of a configuration; those it does not have stay as they are."""
-        self._check_open()
+        self.check_open()
         self._configuration.add_all(configuration)
         apply_configuration(self, configuration)
         return self
@@ -275,7 +275,7 @@ class EnvironmentSettings:
             return None
         return self._state_memory or self._state_backend.DEFAULT_MEMORY
 
-    def _job_settings(self, job_name: str | None) -> JobSettings:
+    def job_settings(self, job_name: str | None) -> JobSettings:
         checkpoints, storage = self._checkpoint_config, self._checkpoint_config.get_checkpoint_storage()
         retention = checkpoints.chosen_retention
         max_parallelism = self._config.get_max_parallelism()
@@ -289,7 +289,7 @@ class EnvironmentSettings:
             parallelism=self.get_parallelism(),
             max_parallelism=max_parallelism if max_parallelism > 0 else None,
             runtime_mode=self._runtime_mode.name,
-            chaining_enabled=self._chaining,
+            chaining_enabled=self.chaining,
             auto_watermark_interval=self._config.get_auto_watermark_interval(),
             buffer_timeout=self._buffer_timeout,
             checkpoint_interval=checkpoints.get_checkpoint_interval()
@@ -318,5 +318,5 @@ class EnvironmentSettings:
             configuration=self._configuration.to_dict(),
             extra=extra,
         )
-        settings.job_name = job_name or self._job_name or settings.job_name
+        settings.job_name = job_name or self.job_name or settings.job_name
         return settings

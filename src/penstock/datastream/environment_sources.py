@@ -127,7 +127,7 @@ class EnvironmentSources(EnvironmentSettings):
         Records are Rows with the DataFrame's field names. ``to_records`` makes something else of them: it gets a
         ``pyarrow.RecordBatch`` and returns a list.
         """
-        self._check_open()
+        self.check_open()
         if not hasattr(dataframe, "isStreaming") or not hasattr(dataframe, "schema"):
             raise InvalidProgramError(f"from_dataframe() takes a Spark DataFrame, got {shorten(dataframe)}")
         source = DataFrameSourceTransformation(
@@ -144,7 +144,7 @@ class EnvironmentSources(EnvironmentSettings):
         *,
         parallel: bool = True,
     ) -> DataStream:
-        self._check_open()
+        self.check_open()
         produced = getattr(source, "get_produced_type", None)
         if type_info is None and produced is not None:
             type_info = produced()

@@ -66,7 +66,7 @@ class KeyedStream(DataStream):
         key_selector: KeySelect,
         key_type: TypeInformation | None = None,
     ) -> None:
-        env._check_open()
+        env.check_open()
         partition = PartitionTransformation(
             name="Partition",
             input=origin,
@@ -92,7 +92,7 @@ class KeyedStream(DataStream):
         if not isinstance(func, Function):
             return super().map(func, output_type)
         operator = KeyedMapOperator(checked_function(func, MapFunction, "map"), self._key_selector)
-        return self._apply("Map", operator, output_type)
+        return self.apply_operator("Map", operator, output_type)
 
     def flat_map(
         self, func: Callable[[Any], Any] | FlatMapFunction, output_type: TypeInformation | None = None
@@ -101,7 +101,7 @@ class KeyedStream(DataStream):
         if not isinstance(func, Function):
             return super().flat_map(func, output_type)
         operator = KeyedFlatMapOperator(checked_function(func, FlatMapFunction, "flat_map"), self._key_selector)
-        return self._apply("Flat Map", operator, output_type)
+        return self.apply_operator("Flat Map", operator, output_type)
 
     def filter(self, func: Callable[[Any], Any] | FilterFunction) -> DataStream:
         """Keeps the records for which the function is true; a FilterFunction may use keyed state."""
@@ -117,10 +117,10 @@ class KeyedStream(DataStream):
         if isinstance(func, KeyedProcessFunction):
             operator = KeyedProcessOperator(func, self._key_selector)
             declare_output_type(operator, output_type)
-            return self._transform("KeyedProcess", operator, output_type)
+            return self.transform("KeyedProcess", operator, output_type)
         if not isinstance(func, ProcessFunction):
             raise InvalidProgramError(f"process() on a keyed stream takes a KeyedProcessFunction, got {shorten(func)}")
-        return self._apply("Process", ProcessOperator(func), output_type)
+        return self.apply_operator("Process", ProcessOperator(func), output_type)
 
     # Rolling aggregates: one update for every record; their state is never cleaned
 

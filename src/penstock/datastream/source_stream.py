@@ -24,7 +24,7 @@ class SourceStream(DataStream):
         self._source = source
 
     def _operators(self, method: str) -> list[Transformation]:
-        self._env._check_open()
+        self._env.check_open()
         return [self._source] if self._source is self._transformation else [self._source, self._transformation]
 
     def get_name(self) -> str:

@@ -56,9 +56,9 @@ class StreamExecutionEnvironment(EnvironmentSources):
         defaults = self._defaults = current_defaults()
         self._executor = executor if defaults.executor is None else defaults.executor
         self._spark = spark
-        self._sinks: list[Transformation] = []
-        self._caches: list[CachedDataStream] = []
-        self._side_output_types: dict[tuple[int, str], TypeInformation | None] = {}
+        self.sinks: list[Transformation] = []
+        self.caches: list[CachedDataStream] = []
+        self.side_output_types: dict[tuple[int, str], TypeInformation | None] = {}
         self._job_listeners: list[Callable[[JobClient], None]] = list(defaults.job_listeners)
         self._submission_listeners = list(defaults.submission_listeners)
         self._next_job_callbacks: list[Callable[[JobClient], None]] = []
@@ -99,19 +99,19 @@ class StreamExecutionEnvironment(EnvironmentSources):
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
         """Starts the job: everything that leads to the sinks added since the last execution."""
-        self._check_open()
-        if not self._sinks:
+        self.check_open()
+        if not self.sinks:
             raise InvalidProgramError(
                 "there is nothing to execute: add a sink (print(), sink_to(), execute_and_collect(), ...) first"
             )
         if not self.get_config().has_auto_generated_uids_enabled():
-            check_uids(self._sinks)
-        settings = self._job_settings(job_name)
-        sinks = self._take_sinks()
-        if self._caches:
+            check_uids(self.sinks)
+        settings = self.job_settings(job_name)
+        sinks = self.take_sinks()
+        if self.caches:
             from penstock.datastream.cached import sinks_of_caches
 
-            sinks += sinks_of_caches(self._caches, sinks, settings)
+            sinks += sinks_of_caches(self.caches, sinks, settings)
         for announce in self._submission_listeners:
             announce(settings.job_name)
         client = self._get_executor().submit(sinks, settings)
@@ -124,21 +124,21 @@ class StreamExecutionEnvironment(EnvironmentSources):
         """The job graph as JSON, as it would be executed now."""
         from penstock.graph.plan import execution_plan_json
 
-        self._check_open()
-        if not self._sinks:
+        self.check_open()
+        if not self.sinks:
             raise InvalidProgramError("there is no job to plan: add a sink (print(), sink_to(), ...) first")
-        return execution_plan_json(list(self._sinks), self._job_settings(None))
+        return execution_plan_json(list(self.sinks), self.job_settings(None))
 
     def register_job_listener(self, job_listener: Callable[[JobClient], None]) -> None:
         """Call a function with the client of every job that is submitted."""
-        self._check_open()
+        self.check_open()
         self._job_listeners.append(job_listener)
 
     def close(self) -> None:
         """Ends the use of this environment; calls after this one raise."""
         if not self._closed:
             self._closed = True
-            self._take_sinks()
+            self.take_sinks()
             close = getattr(self._executor, "close", None)
             if close is not None:
                 close()
@@ -160,24 +160,24 @@ class StreamExecutionEnvironment(EnvironmentSources):
             self._executor = SparkExecutor(self._spark)
         return self._executor
 
-    def _session(self, settings: JobSettings) -> Any:
+    def spark_session(self, settings: JobSettings) -> Any:
         """The user's Spark session, or the embedded one."""
         from penstock.spark.executor import embedded_session
 
         return self._spark if self._spark is not None else embedded_session(settings)
 
-    def _register_sink(self, sink: SinkTransformation) -> None:
-        self._check_open()
-        self._sinks.append(sink)
+    def register_sink(self, sink: SinkTransformation) -> None:
+        self.check_open()
+        self.sinks.append(sink)
         self._defaults.waiting_sinks += 1
 
-    def _take_sinks(self) -> list[Transformation]:
-        sinks, self._sinks = self._sinks, []
+    def take_sinks(self) -> list[Transformation]:
+        sinks, self.sinks = self.sinks, []
         self._defaults.waiting_sinks -= len(sinks)
         return sinks
 
-    def _on_next_job(self, callback: Callable[[JobClient], None]) -> None:
-        self._check_open()
+    def on_next_job(self, callback: Callable[[JobClient], None]) -> None:
+        self.check_open()
         self._next_job_callbacks.append(callback)
 
 

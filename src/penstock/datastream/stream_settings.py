@@ -30,7 +30,7 @@ class StreamSettings:
 
     def _operators(self, method: str) -> list[Transformation]:
         """The transformations a setting applies to; refuses streams that are no operator's own output."""
-        self._env._check_open()
+        self._env.check_open()
         if isinstance(self._transformation, _VIRTUAL):
             kind = type(self).__name__ if type(self).__name__ != "DataStream" else self._transformation.name
             raise InvalidProgramError(

@@ -134,7 +134,7 @@ class _Windowed(WindowParts):
         keeps_type: bool = False,
     ) -> DataStream:
         env = self.get_execution_environment()
-        env._check_open()
+        env.check_open()
         source = self._stream.get_transformation()
         operator = build_window_operator(
             self._assigner,

@@ -150,11 +150,11 @@ class AvroParquetWriters:
 class _ParquetWriterFactory(RowDataBulkWriterFactory):
     def __init__(self, row_type: RowTypeInfo, schema: Any, compression: str) -> None:
         super().__init__(row_type)
-        self._schema = schema
+        self.schema = schema
         self._compression = compression
 
     def create(self, stream: BinaryIO) -> BulkWriter:
-        return _ParquetWriter(pq.ParquetWriter(stream, self._schema, compression=self._compression), self)
+        return _ParquetWriter(pq.ParquetWriter(stream, self.schema, compression=self._compression), self)
 
 
 class _ParquetWriter(BulkWriter):
@@ -163,7 +163,7 @@ class _ParquetWriter(BulkWriter):
     def __init__(self, writer: Any, factory: _ParquetWriterFactory) -> None:
         self._writer = writer
         self._row_type = factory.get_row_type()
-        self._schema = factory._schema
+        self._schema = factory.schema
         self._rows: list[Any] = []
 
     def add_element(self, element: Any) -> None:

@@ -89,7 +89,7 @@ class HadoopLeaseFiles:
     def create(self, name: str, content: bytes) -> bool:
         """By the storage's own condition that there is no such file."""
         try:
-            file_system, path = self._directory._path(name)
+            file_system, path = self._directory.path_of(name)
             builder = file_system.createFile(path).overwrite(False).recursive().opt(_CONDITIONAL, "true")
             self._fill(builder.build(), content)
         except Py4JJavaError as error:
@@ -103,7 +103,7 @@ class HadoopLeaseFiles:
     def read(self, name: str) -> bytes | None:
         """The content, or None."""
         try:
-            file_system, path = self._directory._path(name)
+            file_system, path = self._directory.path_of(name)
             stream = file_system.open(path)
             try:
                 return bytes(stream.readAllBytes())
@@ -119,7 +119,7 @@ class HadoopLeaseFiles:
     def exists(self, name: str) -> bool:
         """Whether it is there."""
         try:
-            file_system, path = self._directory._path(name)
+            file_system, path = self._directory.path_of(name)
             return bool(file_system.exists(path))
         except Py4JError as error:
             raise self._unusable(error) from None
@@ -127,7 +127,7 @@ class HadoopLeaseFiles:
     def write(self, name: str, content: bytes) -> None:
         """Over what was there."""
         try:
-            file_system, path = self._directory._path(name)
+            file_system, path = self._directory.path_of(name)
             self._fill(file_system.create(path, True), content)
         except Py4JError as error:
             raise self._unusable(error) from None
@@ -135,7 +135,7 @@ class HadoopLeaseFiles:
     def remove(self, name: str) -> None:
         """Delete."""
         try:
-            file_system, path = self._directory._path(name)
+            file_system, path = self._directory.path_of(name)
             file_system.delete(path, False)
         except Py4JError as error:
             raise self._unusable(error) from None

@@ -210,7 +210,7 @@ class CheckpointDirectory(HadoopDirectory):
     # -- the file -----------------------------------------------------------------------------------------------
 
     def _read(self) -> dict[str, Any] | None:
-        file_system, path = self._path(_FILE)
+        file_system, path = self.path_of(_FILE)
         if not file_system.exists(path):
             return None
         return _unsealed(self.read(_FILE), f"the file {_FILE} in checkpoint {self.location}")

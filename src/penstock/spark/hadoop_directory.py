@@ -28,14 +28,14 @@ class HadoopDirectory:
 
     def names(self, below: str = "") -> list[str]:
         """What there is in the directory, or in one below."""
-        file_system, path = self._path(below)
+        file_system, path = self.path_of(below)
         if not file_system.exists(path):
             return []
         return [str(status.getPath().getName()) for status in file_system.listStatus(path)]
 
     def read(self, name: str) -> bytes:
         """A file's content."""
-        file_system, path = self._path(name)
+        file_system, path = self.path_of(name)
         try:
             stream = file_system.open(path)
             try:
@@ -49,9 +49,9 @@ class HadoopDirectory:
 
     def write(self, name: str, content: bytes) -> None:
         """In one step: a crash leaves the old file or the new one."""
-        file_system, path = self._path(name)
+        file_system, path = self.path_of(name)
         folder, _, last = name.rpartition("/")
-        _, temporary = self._path(f"{folder}/.{last}.tmp" if folder else f".{last}.tmp")
+        _, temporary = self.path_of(f"{folder}/.{last}.tmp" if folder else f".{last}.tmp")
         self._check()
         try:
             file_system.mkdirs(path.getParent())
@@ -68,7 +68,7 @@ class HadoopDirectory:
 
     def delete(self, name: str) -> None:
         """Remove a file or a directory below; harmless if it is gone."""
-        file_system, path = self._path(name)
+        file_system, path = self.path_of(name)
         self._check()
         file_system.delete(path, True)
 
@@ -78,12 +78,12 @@ class HadoopDirectory:
 
     def qualified(self) -> str:
         """Where the directory is, as Spark writes it down."""
-        file_system, path = self._path("")
+        file_system, path = self.path_of("")
         return str(file_system.makeQualified(path).toString())
 
     def local(self) -> Path | None:
         """The directory as a path, if it is on this machine or mounted here."""
-        file_system, path = self._path("")
+        file_system, path = self.path_of("")
         address = file_system.makeQualified(path).toUri()
         return Path(str(address.getPath())) if str(address.getScheme()).lower() == "file" else None
 
@@ -91,7 +91,7 @@ class HadoopDirectory:
         if self._guard is not None:
             self._guard()
 
-    def _path(self, name: str) -> tuple[Any, Any]:
+    def path_of(self, name: str) -> tuple[Any, Any]:
         """Hadoop's file system for the directory, and a path in it."""
         jvm: Any = self._spark.sparkContext._jvm
         path = jvm.org.apache.hadoop.fs.Path(self.location)

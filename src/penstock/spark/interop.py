@@ -54,8 +54,8 @@ class RowSink(Sink):
 def to_dataframe(stream: Any, schema: StructType | str | None) -> DataFrame:
     """The records of a DataStream as a DataFrame of the environment's Spark session."""
     env = stream.get_execution_environment()
-    settings = env._job_settings(None)
-    return stream_to_dataframe(env._session(settings), stream._transformation, settings, schema)
+    settings = env.job_settings(None)
+    return stream_to_dataframe(env.spark_session(settings), stream.get_transformation(), settings, schema)
 
 
 def stream_to_dataframe(

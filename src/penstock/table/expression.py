@@ -115,7 +115,7 @@ class JsonOnNull(Enum):
 
 def node_of(value: Any) -> ast.Node:
     """The unresolved form of an expression or a Python value."""
-    return value._node if isinstance(value, Expression) else ast.Literal(value)
+    return value.node if isinstance(value, Expression) else ast.Literal(value)
 
 
 def call(name: str, *arguments: Any, options: tuple[Any, ...] = ()) -> Expression[Any]:
@@ -143,9 +143,9 @@ def _part(unit: str) -> Any:
     """``col.year``: a length of time for a number, else a part of a time."""
 
     def get(self: Expression[Any]) -> Expression[Any]:
-        if isinstance(self._node, ast.Literal) and isinstance(self._node.value, (int, float)):
-            return _interval(self._node.value, unit)
-        return Expression(ast.FunctionCall("EXTRACT", (self._node,), options=(unit,)))
+        if isinstance(self.node, ast.Literal) and isinstance(self.node.value, (int, float)):
+            return _interval(self.node.value, unit)
+        return Expression(ast.FunctionCall("EXTRACT", (self.node,), options=(unit,)))
 
     get.__doc__ = f"The {unit.lower()}."
     return property(get)
@@ -153,9 +153,9 @@ def _part(unit: str) -> Any:
 
 def _length(unit: str) -> Any:
     def get(self: Expression[Any]) -> Expression[Any]:
-        if not isinstance(self._node, ast.Literal):
+        if not isinstance(self.node, ast.Literal):
             raise TypeError(f"an interval of {unit.lower()}s needs a number: lit(5).{unit.lower()}s")
-        return _interval(self._node.value, unit)
+        return _interval(self.node.value, unit)
 
     get.__doc__ = f"That many {unit.lower()}s."
     return property(get)
@@ -195,10 +195,10 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
 class Expression(Generic[T]):
     """Something that can be computed for a row, or for a group of rows."""
 
-    __slots__ = ("_node",)
+    __slots__ = ("node",)
 
     def __init__(self, node: ast.Node) -> None:
-        self._node = node
+        self.node = node
 
     # Operators
 
@@ -230,7 +230,7 @@ class Expression(Generic[T]):
         raise TypeError("an expression has no truth value: use &, | and ~ in the place of and, or and not")
 
     def __str__(self) -> str:
-        return describe(self._node)
+        return describe(self.node)
 
     __repr__ = __str__
 
@@ -238,29 +238,29 @@ class Expression(Generic[T]):
 
     def alias(self, name: str, *extra_names: str) -> Expression[T]:
         """The expression with a name (or, of a table function, with names)."""
-        return Expression(ast.Named(self._node, (name, *extra_names)))
+        return Expression(ast.Named(self.node, (name, *extra_names)))
 
     def cast(self, data_type: DataType) -> Expression[Any]:
         """The value in another type; fails if it cannot be converted."""
-        return Expression(ast.Cast(self._node, data_type))
+        return Expression(ast.Cast(self.node, data_type))
 
     def try_cast(self, data_type: DataType) -> Expression[Any]:
         """The value in another type; NULL if it cannot be converted."""
-        return Expression(ast.Cast(self._node, data_type, or_null=True))
+        return Expression(ast.Cast(self.node, data_type, or_null=True))
 
     @property
     def asc(self) -> Expression[T]:
         """In ascending order."""
-        return Expression(ast.SortItem(self._node))
+        return Expression(ast.SortItem(self.node))
 
     @property
     def desc(self) -> Expression[T]:
         """In descending order."""
-        return Expression(ast.SortItem(self._node, descending=True))
+        return Expression(ast.SortItem(self.node, descending=True))
 
     def as_argument(self, name: str) -> Expression[T]:
         """A named argument of a function."""
-        return Expression(ast.Named(self._node, (name,)))
+        return Expression(ast.Named(self.node, (name,)))
 
     # Logic
 
@@ -285,7 +285,7 @@ class Expression(Generic[T]):
         """Whether the value is among others, or in a column of a table."""
         query = getattr(first_element_or_table, "as_subquery", None)
         if query is not None:
-            return Expression(ast.Subquery("IN", query, (self._node,)))
+            return Expression(ast.Subquery("IN", query, (self.node,)))
         return call("IN", self, first_element_or_table, *remaining_elements)
 
     # Aggregates
@@ -308,14 +308,14 @@ class Expression(Generic[T]):
     @property
     def distinct(self) -> Expression[T]:
         """The aggregate over distinct values: ``col("a").sum.distinct``."""
-        node = self._node
+        node = self.node
         if not isinstance(node, (ast.FunctionCall, ast.UserFunctionCall)):
             raise TypeError("distinct is for aggregates: col('a').count.distinct")
         return Expression(_replace(node, distinct=True))
 
     def over(self, alias: Any) -> Expression[T]:
         """The aggregate over a window of rows, which `over_window` has named."""
-        return Expression(ast.FunctionCall("$OVER", (self._node, node_of(alias))))
+        return Expression(ast.FunctionCall("$OVER", (self.node, node_of(alias))))
 
     # Windows
 

@@ -133,4 +133,4 @@ Schema.Builder = SchemaBuilder  # type: ignore[attr-defined]
 
 
 def _unresolved(expression: Expression[Any] | str) -> ast.Node | str:
-    return expression._node if isinstance(expression, Expression) else expression
+    return expression.node if isinstance(expression, Expression) else expression

@@ -25,7 +25,7 @@ class StatementSet:
 
     def add(self, table_pipeline: TablePipeline) -> StatementSet:
         """A pipeline."""
-        self._inserts.append(table_pipeline._insert)
+        self._inserts.append(table_pipeline.insert)
         return self
 
     def add_insert(self, target_path_or_descriptor: Any, table: Table, overwrite: bool = False) -> StatementSet:
@@ -34,21 +34,21 @@ class StatementSet:
 
     def add_insert_sql(self, stmt: str) -> StatementSet:
         """An INSERT INTO statement."""
-        self._inserts.append(self._t_env._parse_insert(stmt))
+        self._inserts.append(self._t_env.parse_insert(stmt))
         return self
 
     def execute(self) -> TableResult:
         """Start the job; the set is empty afterwards."""
         inserts = self._take()
-        return self._t_env._execute_inserts(inserts)
+        return self._t_env.execute_inserts(inserts)
 
     def attach_as_datastream(self) -> None:
         """Let the next execution of the stream environment run the INSERTs, too."""
-        self._t_env._attach(self._take())
+        self._t_env.attach(self._take())
 
     def explain(self, *extra_details: Any) -> str:
         """The plan of the job."""
-        return self._t_env._explain([(insert.relation, insert) for insert in self._inserts])
+        return self._t_env.explain_plans([(insert.relation, insert) for insert in self._inserts])
 
     def print_explain(self, *extra_details: Any) -> None:
         """Print the plan of the job."""

@@ -189,7 +189,7 @@ def schema_and_names(given: Sequence[Any]) -> tuple[Schema | None, list[str]]:
         return given[0], []
     names = []
     for one in given:
-        node = one._node if isinstance(one, Expression) else None
+        node = one.node if isinstance(one, Expression) else None
         if not isinstance(node, ast.Ref) or len(node.path) != 1:
             raise ValidationException(f"from_data_stream() takes a Schema or col(...) expressions, got {one!r}")
         names.append(node.path[0])

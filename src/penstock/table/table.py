@@ -45,10 +45,10 @@ class Table:
     def select(self, *fields: Expr_) -> Table:
         """Computed columns; with an aggregate among them, one row for the whole table."""
         nodes = [node_of(field) for field in fields]
-        binder = self._binder()
+        binder = self.binder()
         if any(has_aggregate(node, binder) for node in nodes):
             return GroupedTable(self, []).select(*fields)
-        return self._with(_select(self._relation, nodes, binder))
+        return self.with_relation(_select(self._relation, nodes, binder))
 
     def alias(self, field: str, *fields: str) -> Table:
         """Other names for the columns; for fewer names than columns, for the first ones."""
@@ -57,7 +57,7 @@ class Table:
             raise ValidationException("Aliasing more fields than we actually have.")
         if len(set(names)) < len(names):
             raise ValidationException("Field names must be unique.")
-        return self._with(build.rename(self._relation, [*names, *self._relation.names[len(names) :]]))
+        return self.with_relation(build.rename(self._relation, [*names, *self._relation.names[len(names) :]]))
 
     def add_columns(self, *fields: Expr_) -> Table:
         """More columns behind the others."""
@@ -71,7 +71,7 @@ class Table:
 
     def add_or_replace_columns(self, *fields: Expr_) -> Table:
         """Columns in the place of those of the same name, others behind."""
-        added = _select(self._relation, [node_of(field) for field in fields], self._binder())
+        added = _select(self._relation, [node_of(field) for field in fields], self.binder())
         names = list(self._relation.names)
         expressions: list[ast.Node] = [ast.Ref((name,)) for name in names]
         for field, name in zip(fields, added.names, strict=True):
@@ -93,7 +93,7 @@ class Table:
             if old not in names:
                 raise ValidationException(f"Rename field [{old}] does not exist in source table")
             names[names.index(old)] = node.names[0]
-        return self._with(build.rename(self._relation, names))
+        return self.with_relation(build.rename(self._relation, names))
 
     def drop_columns(self, *fields: Expr_) -> Table:
         """All columns but some."""
@@ -102,20 +102,20 @@ class Table:
             if name not in self._relation.names:
                 raise ValidationException(f"Field {name} does not exist in source table")
         kept = [index for index, name in enumerate(self._relation.names) if name not in dropped]
-        return self._with(build.keep_columns(self._relation, kept))
+        return self.with_relation(build.keep_columns(self._relation, kept))
 
     # Rows
 
     def filter(self, predicate: Expression[bool]) -> Table:
         """Rows for which a condition is TRUE."""
-        condition = self._binder().condition(node_of(predicate), self._scope(), "WHERE")
-        return self._with(build.filter_rows(self._relation, condition))
+        condition = self.binder().condition(node_of(predicate), self.scope(), "WHERE")
+        return self.with_relation(build.filter_rows(self._relation, condition))
 
     where = filter  # noqa: A003 - PyFlink's name
 
     def distinct(self) -> Table:
         """Every row once."""
-        return self._with(build.distinct(self._relation))
+        return self.with_relation(build.distinct(self._relation))
 
     def group_by(self, *fields: Expr_) -> GroupedTable:
         """Groups of rows; select their keys and aggregates next."""
@@ -124,13 +124,13 @@ class Table:
     def union_all(self, right: Table) -> Table:
         """The rows of both tables."""
         self._check_same_environment(right)
-        return self._with(build.union_all([self._relation, right._relation], "UNION ALL"))
+        return self.with_relation(build.union_all([self._relation, right._relation], "UNION ALL"))
 
     # Results
 
     def execute(self) -> TableResult:
         """Run the query; its rows are collected from the result."""
-        return self._t_env._execute_query(self._relation)
+        return self._t_env.execute_query(self._relation)
 
     def insert_into(self, table_path_or_descriptor: Any, overwrite: bool = False) -> TablePipeline:
         """A pipeline that writes the table into another one."""
@@ -144,7 +144,7 @@ class Table:
 
     def explain(self, *extra_details: Any) -> str:
         """The plan of the query."""
-        return self._t_env._explain([(self._relation, None)])
+        return self._t_env.explain_plans([(self._relation, None)])
 
     def print_explain(self, *extra_details: Any) -> None:
         """Print the plan of the query."""
@@ -185,14 +185,14 @@ class Table:
         """The relation, for expressions that ask whether a value is in a table."""
         return self._relation
 
-    def _with(self, relation: Rel) -> Table:
+    def with_relation(self, relation: Rel) -> Table:
         return Table(relation, self._t_env)
 
-    def _scope(self) -> Scope:
+    def scope(self) -> Scope:
         return Scope.of(self._relation.fields)
 
-    def _binder(self) -> Binder:
-        return self._t_env._binder()
+    def binder(self) -> Binder:
+        return self._t_env.binder()
 
     def _check_same_environment(self, other: Table) -> None:
         if other._t_env is not self._t_env:
@@ -209,7 +209,7 @@ class GroupedTable:
     def select(self, *fields: Expr_) -> Table:
         """Keys and aggregates of each group."""
         table = self._table
-        binder, scope = table._binder(), table._scope()
+        binder, scope = table.binder(), table.scope()
         bound = [binder.bind(_unnamed(key), scope) for key in self._keys]
         names = [_name_of(key, index) for index, key in enumerate(self._keys)]
         builder = AggregateBuilder(table._relation, scope, binder, bound, names)
@@ -218,7 +218,9 @@ class GroupedTable:
         nodes = [_with_keys(node, named_keys) for field in fields for node in _expand(node_of(field), table._relation)]
         expressions = [outer.bind(node, scope) for node in nodes]
         relation = builder.build()
-        return table._with(build.project(relation, expressions, _unique([_name_of(n, i) for i, n in enumerate(nodes)])))
+        return table.with_relation(
+            build.project(relation, expressions, _unique([_name_of(n, i) for i, n in enumerate(nodes)]))
+        )
 
 
 def _with_keys(node: ast.Node, keys: dict[str, ast.Node]) -> ast.Node:

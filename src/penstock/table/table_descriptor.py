@@ -37,7 +37,7 @@ class FormatDescriptorBuilder:
 
     def option(self, key: Any, value: Any) -> FormatDescriptorBuilder:
         """One option of the format."""
-        options = {**self._descriptor._options, option_key(key): option_text(value)}
+        options = {**self._descriptor.get_options(), option_key(key): option_text(value)}
         self._descriptor = replace(self._descriptor, _options=options)
         return self
 
@@ -86,7 +86,7 @@ class TableDescriptorBuilder:
 
     def option(self, key: Any, value: Any) -> TableDescriptorBuilder:
         """One option of the connector."""
-        options = {**self._descriptor._options, option_key(key): option_text(value)}
+        options = {**self._descriptor.get_options(), option_key(key): option_text(value)}
         self._descriptor = replace(self._descriptor, _options=options)
         return self
 

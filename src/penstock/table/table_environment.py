@@ -58,7 +58,7 @@ class TableEnvironment:
         self._settings = settings
         self._batch = not settings.is_streaming_mode()
         self._config = TableConfig()
-        self._catalogs = CatalogManager()
+        self.catalogs = CatalogManager()
         self._config.attach(env)
         self._config.add_configuration(settings.get_configuration())
         self._unnamed = 0
@@ -85,23 +85,23 @@ class TableEnvironment:
 
     def from_path(self, path: str) -> Table:
         """A table or view by its name."""
-        return Table(self._relation_of(parse_path(path)), self)
+        return Table(self.relation_of(parse_path(path)), self)
 
     def from_descriptor(self, descriptor: TableDescriptor) -> Table:
         """A table that has no name."""
-        return Table(self._resolver().scan(self._anonymous(), _entry(descriptor)), self)
+        return Table(self.resolver().scan(self._anonymous(), _entry(descriptor)), self)
 
     def create_temporary_view(self, view_path: str, table_or_data_stream: Any, *fields_or_schema: Any) -> None:
         """Give a table a name, for as long as the environment lives."""
         table = table_or_data_stream
         if not isinstance(table, Table):
             table = self._table_of_stream(table_or_data_stream, *fields_or_schema)
-        self._catalogs.create(parse_path(view_path), ViewEntry(table._relation), temporary=True)
+        self.catalogs.create(parse_path(view_path), ViewEntry(table._relation), temporary=True)
 
     def create_view(self, view_path: str, table: Table, ignore_if_exists: bool | None = False) -> bool:
         """Give a table a name in the catalog."""
         entry = ViewEntry(table._relation)
-        return self._catalogs.create(
+        return self.catalogs.create(
             parse_path(view_path), entry, temporary=False, ignore_if_exists=bool(ignore_if_exists)
         )
 
@@ -112,7 +112,7 @@ class TableEnvironment:
         ignoreIfExists: bool | None = False,  # noqa: N803 - PyFlink's name
     ) -> None:
         """A table of a connector, for as long as the environment lives."""
-        self._catalogs.create(
+        self.catalogs.create(
             parse_path(path), _entry(descriptor), temporary=True, ignore_if_exists=bool(ignoreIfExists)
         )
 
@@ -123,23 +123,23 @@ class TableEnvironment:
         ignoreIfExists: bool | None = False,  # noqa: N803 - PyFlink's name
     ) -> bool:
         """A table of a connector in the catalog."""
-        return self._catalogs.create(
+        return self.catalogs.create(
             parse_path(path), _entry(descriptor), temporary=False, ignore_if_exists=bool(ignoreIfExists)
         )
 
     def drop_temporary_table(self, table_path: str) -> bool:
-        return self._catalogs.drop(parse_path(table_path), "TABLE", temporary=True, if_exists=True)
+        return self.catalogs.drop(parse_path(table_path), "TABLE", temporary=True, if_exists=True)
 
     def drop_temporary_view(self, view_path: str) -> bool:
-        return self._catalogs.drop(parse_path(view_path), "VIEW", temporary=True, if_exists=True)
+        return self.catalogs.drop(parse_path(view_path), "VIEW", temporary=True, if_exists=True)
 
     def drop_table(self, table_path: str, ignore_if_not_exists: bool | None = True) -> bool:
         exists = bool(ignore_if_not_exists)
-        return self._catalogs.drop(parse_path(table_path), "TABLE", temporary=False, if_exists=exists)
+        return self.catalogs.drop(parse_path(table_path), "TABLE", temporary=False, if_exists=exists)
 
     def drop_view(self, view_path: str, ignore_if_not_exists: bool | None = True) -> bool:
         exists = bool(ignore_if_not_exists)
-        return self._catalogs.drop(parse_path(view_path), "VIEW", temporary=False, if_exists=exists)
+        return self.catalogs.drop(parse_path(view_path), "VIEW", temporary=False, if_exists=exists)
 
     # Functions
 
@@ -147,47 +147,47 @@ class TableEnvironment:
         """A function under a name that needs no catalog in front."""
         from penstock.table.udf import as_function
 
-        self._catalogs.system_functions[name.lower()] = as_function(function, name)
+        self.catalogs.system_functions[name.lower()] = as_function(function, name)
 
     def create_temporary_function(self, path: str, function: Any) -> None:
         """A function of the current database, for as long as the environment lives."""
         from penstock.table.udf import as_function
 
         *prefix, name = parse_path(path)
-        full = self._catalogs.qualify((*prefix, name.lower()))
-        self._catalogs.temporary_functions[full] = as_function(function, name)
+        full = self.catalogs.qualify((*prefix, name.lower()))
+        self.catalogs.temporary_functions[full] = as_function(function, name)
 
     def drop_temporary_system_function(self, name: str) -> bool:
-        return self._catalogs.system_functions.pop(name.lower(), None) is not None
+        return self.catalogs.system_functions.pop(name.lower(), None) is not None
 
     def drop_temporary_function(self, path: str) -> bool:
         *prefix, name = parse_path(path)
-        full = self._catalogs.qualify((*prefix, name.lower()))
-        return self._catalogs.temporary_functions.pop(full, None) is not None
+        full = self.catalogs.qualify((*prefix, name.lower()))
+        return self.catalogs.temporary_functions.pop(full, None) is not None
 
     # Names
 
     def list_catalogs(self) -> list[str]:
-        return sorted(self._catalogs.catalogs)
+        return sorted(self.catalogs.catalogs)
 
     def list_databases(self) -> list[str]:
-        return sorted(self._catalogs.catalogs[self._catalogs.current_catalog].databases)
+        return sorted(self.catalogs.catalogs[self.catalogs.current_catalog].databases)
 
     def list_tables(self) -> list[str]:
         """Tables and views of the current database."""
-        return self._catalogs.names()
+        return self.catalogs.names()
 
     def list_views(self) -> list[str]:
-        return self._catalogs.names(lambda entry: isinstance(entry, ViewEntry))
+        return self.catalogs.names(lambda entry: isinstance(entry, ViewEntry))
 
     def list_temporary_tables(self) -> list[str]:
-        return self._catalogs.names(lambda entry: isinstance(entry, TableEntry), temporary=True)
+        return self.catalogs.names(lambda entry: isinstance(entry, TableEntry), temporary=True)
 
     def list_temporary_views(self) -> list[str]:
-        return self._catalogs.names(lambda entry: isinstance(entry, ViewEntry), temporary=True)
+        return self.catalogs.names(lambda entry: isinstance(entry, ViewEntry), temporary=True)
 
     def list_user_defined_functions(self) -> list[str]:
-        catalogs = self._catalogs
+        catalogs = self.catalogs
         names = {*catalogs.system_functions, *(path[2] for path in catalogs.temporary_functions)}
         return sorted(names | set(catalogs.database(catalogs.current_catalog, catalogs.current_database).functions))
 
@@ -200,16 +200,16 @@ class TableEnvironment:
         return sorted(built_in | set(self.list_user_defined_functions()))
 
     def get_current_catalog(self) -> str:
-        return self._catalogs.current_catalog
+        return self.catalogs.current_catalog
 
     def get_current_database(self) -> str:
-        return self._catalogs.current_database
+        return self.catalogs.current_database
 
     def use_catalog(self, catalog_name: str) -> None:
-        self._catalogs.use_catalog(catalog_name)
+        self.catalogs.use_catalog(catalog_name)
 
     def use_database(self, database_name: str) -> None:
-        self._catalogs.use_database(database_name)
+        self.catalogs.use_database(database_name)
 
     # SQL
 
@@ -251,22 +251,22 @@ class TableEnvironment:
 
     # Names, inside
 
-    def _binder(self) -> Binder:
-        return Binder(self._catalogs.find_function)
+    def binder(self) -> Binder:
+        return Binder(self.catalogs.find_function)
 
-    def _resolver(self) -> TableResolver:
-        return TableResolver(self._binder(), _parse_expression, _parse_type)
+    def resolver(self) -> TableResolver:
+        return TableResolver(self.binder(), _parse_expression, _parse_type)
 
-    def _relation_of(self, path: tuple[str, ...], hints: dict[str, str] | None = None) -> Rel:
-        entry = self._catalogs.find(path)
+    def relation_of(self, path: tuple[str, ...], hints: dict[str, str] | None = None) -> Rel:
+        entry = self.catalogs.find(path)
         if entry is None:
-            full = ".".join(self._catalogs.qualify(path))
+            full = ".".join(self.catalogs.qualify(path))
             raise ValidationException(f"Table `{full}` was not found.")
         if isinstance(entry, ViewEntry):
             return entry.relation
         if hints:
-            entry = self._catalogs.with_options(entry, hints)
-        return self._resolver().scan(".".join(self._catalogs.qualify(path)), entry)
+            entry = self.catalogs.with_options(entry, hints)
+        return self.resolver().scan(".".join(self.catalogs.qualify(path)), entry)
 
     def _anonymous(self) -> str:
         self._unnamed += 1
@@ -282,7 +282,7 @@ class TableEnvironment:
     def _planner(self) -> Planner:
         return Planner(self._env, self._config.planner_settings(batch=self._batch))
 
-    def _execute_query(self, relation: Rel) -> TableResult:
+    def execute_query(self, relation: Rel) -> TableResult:
         sink = CollectSink()
         transformation = translate_collect(self._planner(), relation, sink)
         rows: JobRows[Row] = JobRows(sink)
@@ -297,7 +297,7 @@ class TableEnvironment:
             time_zone=self._config.get_local_timezone(),
         )
 
-    def _insert_into(
+    def insert_into(
         self,
         relation: Rel,
         target: Any,
@@ -312,21 +312,21 @@ class TableEnvironment:
             entry, name = _entry(target), self._anonymous()
         else:
             path = parse_path(target) if isinstance(target, str) else target
-            found = self._catalogs.find(path)
-            name = ".".join(self._catalogs.qualify(path))
+            found = self.catalogs.find(path)
+            name = ".".join(self.catalogs.qualify(path))
             if found is None:
                 raise ValidationException(f"Sink `{name}` does not exist: a table of that name was not found.")
             if not isinstance(found, TableEntry):
                 raise ValidationException(f"'{name}' is a view: nothing can be inserted into it")
-            entry = self._catalogs.with_options(found, hints) if hints else found
-        sink, table, wanted = self._resolver().sink(name, entry)
+            entry = self.catalogs.with_options(found, hints) if hints else found
+        sink, table, wanted = self.resolver().sink(name, entry)
         if columns is not None or partition:
             relation = build.by_name(relation, [(one.name, one.type) for one in wanted], columns, partition or {})
         check_insert(relation, wanted, name)
         relation = build.cast_columns(relation, [one.type for one in wanted], [one.name for one in wanted])
         return Insert(relation, sink, table, name)
 
-    def _parse_insert(self, stmt: str) -> Insert:
+    def parse_insert(self, stmt: str) -> Insert:
         from penstock.table.sql.statements import parse_insert
 
         return parse_insert(stmt, self)
@@ -335,7 +335,7 @@ class TableEnvironment:
         planner = self._planner()
         return [translate_sink(planner, insert.relation, insert.sink, insert.path) for insert in inserts]
 
-    def _execute_inserts(self, inserts: Sequence[Insert]) -> TableResult:
+    def execute_inserts(self, inserts: Sequence[Insert]) -> TableResult:
         name = f"insert-into_{','.join(insert.path for insert in inserts)}"
         client = self._submit(self._sinks(inserts), name)
         names = [insert.path for insert in inserts]
@@ -343,28 +343,28 @@ class TableEnvironment:
         rows = [Row(*([-1] * len(names)))]
         return TableResult(schema, ResultKind.SUCCESS_WITH_CONTENT, rows, client, affected=True)
 
-    def _attach(self, inserts: Sequence[Insert]) -> None:
+    def attach(self, inserts: Sequence[Insert]) -> None:
         for sink in self._sinks(inserts):
-            self._env._register_sink(sink)
+            self._env.register_sink(sink)
 
     def _submit(self, sinks: Sequence[SinkTransformation], default_name: str) -> Any:
         """Run a job of these sinks only: those of the stream environment wait for its own execution."""
         env = self._env
-        waiting = env._take_sinks()
+        waiting = env.take_sinks()
         before = env.get_runtime_mode()
         env.set_runtime_mode(RuntimeExecutionMode.BATCH if self._batch else RuntimeExecutionMode.STREAMING)
         try:
             for sink in sinks:
-                env._register_sink(sink)
+                env.register_sink(sink)
             return env.execute_async(self._config.get("pipeline.name", default_name))
         finally:
             env.set_runtime_mode(before)
-            env._take_sinks()
+            env.take_sinks()
             for transformation in waiting:
                 assert isinstance(transformation, SinkTransformation)
-                env._register_sink(transformation)
+                env.register_sink(transformation)
 
-    def _explain(self, plans: Sequence[tuple[Rel, Insert | None]]) -> str:
+    def explain_plans(self, plans: Sequence[tuple[Rel, Insert | None]]) -> str:
         return explain(
             self._planner(), [(relation, None if insert is None else insert.path) for relation, insert in plans]
         )
@@ -399,7 +399,7 @@ class StreamTableEnvironment(TableEnvironment):
     ) -> Table:
         """A stream of Rows with kinds as a table (T112)."""
         mode = changelog_mode or ChangelogMode.all()
-        return Table(stream_relation(data_stream, schema, mode, self._resolver(), self._anonymous()), self)
+        return Table(stream_relation(data_stream, schema, mode, self.resolver(), self._anonymous()), self)
 
     def to_data_stream(self, table: Table) -> DataStream:
         """A table that is never updated as a stream of Rows (T110)."""
@@ -411,7 +411,7 @@ class StreamTableEnvironment(TableEnvironment):
         """A table as a stream of Rows with kinds (T110)."""
         relation = table._relation
         if target_schema is not None and target_schema.columns:
-            wanted = self._resolver().schema(target_schema).columns
+            wanted = self.resolver().schema(target_schema).columns
             relation = build.cast_columns(relation, [one.type for one in wanted], [one.name for one in wanted])
         return table_stream(self._planner(), self._env, relation, changelog_mode or ChangelogMode.all())
 
@@ -420,7 +420,7 @@ class StreamTableEnvironment(TableEnvironment):
             raise ValidationException(f"a table is made of a DataStream, got {stream!r}")
         schema, names = schema_and_names(fields_or_schema)
         mode = ChangelogMode.insert_only()
-        table = Table(stream_relation(stream, schema, mode, self._resolver(), self._anonymous()), self)
+        table = Table(stream_relation(stream, schema, mode, self.resolver(), self._anonymous()), self)
         return table.alias(names[0], *names[1:]) if names else table
 
 

@@ -20,15 +20,15 @@ class TablePipeline:
     def __init__(self, table: Table, target: Any, t_env: TableEnvironment, *, overwrite: bool = False) -> None:
         self._table = table
         self._t_env = t_env
-        self._insert = t_env._insert_into(table._relation, target, overwrite=overwrite)
+        self.insert = t_env.insert_into(table._relation, target, overwrite=overwrite)
 
     def execute(self) -> TableResult:
         """Start the job; it runs on while the program goes on."""
-        return self._t_env._execute_inserts([self._insert])
+        return self._t_env.execute_inserts([self.insert])
 
     def explain(self, *extra_details: Any) -> str:
         """The plan of the job."""
-        return self._t_env._explain([(self._table._relation, self._insert)])
+        return self._t_env.explain_plans([(self._table._relation, self.insert)])
 
     def print_explain(self, *extra_details: Any) -> None:
         """Print the plan of the job."""
@@ -36,4 +36,4 @@ class TablePipeline:
 
     def get_sink_identifier(self) -> Any:
         """The path of the table that is written."""
-        return self._insert.path
+        return self.insert.path

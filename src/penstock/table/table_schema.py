@@ -13,37 +13,37 @@ class TableSchema:
     """Names and types of columns."""
 
     def __init__(self, field_names: Sequence[str] = (), data_types: Sequence[DataType] = ()) -> None:
-        self._names = list(field_names)
-        self._types = list(data_types)
+        self.names = list(field_names)
+        self.types = list(data_types)
 
     def copy(self) -> TableSchema:
-        return TableSchema(self._names, self._types)
+        return TableSchema(self.names, self.types)
 
     def get_field_data_types(self) -> list[DataType]:
-        return list(self._types)
+        return list(self.types)
 
     def get_field_data_type(self, field: int | str) -> DataType | None:
-        index = self._names.index(field) if isinstance(field, str) and field in self._names else field
-        return self._types[index] if isinstance(index, int) and 0 <= index < len(self._types) else None
+        index = self.names.index(field) if isinstance(field, str) and field in self.names else field
+        return self.types[index] if isinstance(index, int) and 0 <= index < len(self.types) else None
 
     def get_field_count(self) -> int:
-        return len(self._names)
+        return len(self.names)
 
     def get_field_names(self) -> list[str]:
-        return list(self._names)
+        return list(self.names)
 
     def get_field_name(self, field_index: int) -> str | None:
-        return self._names[field_index] if 0 <= field_index < len(self._names) else None
+        return self.names[field_index] if 0 <= field_index < len(self.names) else None
 
     def to_row_data_type(self) -> RowType:
-        return RowType(tuple(RowField(*pair) for pair in zip(self._names, self._types, strict=True)))
+        return RowType(tuple(RowField(*pair) for pair in zip(self.names, self.types, strict=True)))
 
     def __repr__(self) -> str:
-        lines = [f" |-- {name}: {data_type}" for name, data_type in zip(self._names, self._types, strict=True)]
+        lines = [f" |-- {name}: {data_type}" for name, data_type in zip(self.names, self.types, strict=True)]
         return "root\n" + "\n".join(lines) + "\n"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, TableSchema) and (self._names, self._types) == (other._names, other._types)
+        return isinstance(other, TableSchema) and (self.names, self.types) == (other.names, other.types)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -61,8 +61,8 @@ class Builder:
 
     def field(self, name: str, data_type: DataType) -> Builder:
         """One field."""
-        self._schema._names.append(name)
-        self._schema._types.append(data_type)
+        self._schema.names.append(name)
+        self._schema.types.append(data_type)
         return self
 
     def build(self) -> TableSchema:

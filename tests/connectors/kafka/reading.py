@@ -43,7 +43,7 @@ class Program:
             stream.map(see).print()
         else:
             stream.rebalance().process(self.function).set_parallelism(1).print()
-        return self.cluster.start(env._sinks, env._job_settings("job"), snapshot=snapshot)
+        return self.cluster.start(env.sinks, env.job_settings("job"), snapshot=snapshot)
 
     def run(self, snapshot=None):
         """Read what there is."""

@@ -31,7 +31,7 @@ class Reading:
         env = StreamExecutionEnvironment(executor=MiniCluster()).set_parallelism(1)
         consumer = FlinkKafkaConsumer(topics, SimpleStringSchema(), settings)
         env.add_source(change(consumer)).map(see).print()
-        self.job = env._executor.start(env._sinks, env._job_settings("job"), snapshot=snapshot)
+        self.job = env._executor.start(env.sinks, env.job_settings("job"), snapshot=snapshot)
 
     def read(self):
         SEEN.clear()

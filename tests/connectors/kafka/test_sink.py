@@ -222,7 +222,7 @@ class CountingJob:
         schema, once = serializer(self.target), DeliveryGuarantee.EXACTLY_ONCE
         sink = sink_to(self.kafka, schema, once, self.prefix, self.properties)
         counts.sink_to(sink).uid("sink")
-        return env._executor.start(env._sinks, env._job_settings("count"), snapshot=self.checkpoint)
+        return env._executor.start(env.sinks, env.job_settings("count"), snapshot=self.checkpoint)
 
     def check(self):
         counts = {key: len(range(key, self.records, self.KEYS)) for key in range(self.KEYS)}

@@ -39,7 +39,7 @@ def code_of(selector, function=Count, prepare=None):
     if prepare is not None:
         stream = stream.map(prepare)
     stream.key_by(selector).process(function()).sink_to(DiscardingSink())
-    return fingerprint(translate(env._sinks, env._job_settings("job")).vertices)
+    return fingerprint(translate(env.sinks, env.job_settings("job")).vertices)
 
 
 PROGRAMS = [

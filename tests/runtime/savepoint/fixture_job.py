@@ -123,7 +123,7 @@ class FixtureJob:
         ]
         texts = [result.map(str) for result in results]
         texts[0].union(*texts[1:]).sink_to(self.sink).set_parallelism(1)
-        self.job = cluster.start(list(env._sinks), env._job_settings("fixture"), savepoint=savepoint)
+        self.job = cluster.start(list(env.sinks), env.job_settings("fixture"), savepoint=savepoint)
         self.job.run()
 
     def records(self):

@@ -130,8 +130,8 @@ class Life:
         savepoint = None if self.snapshot is not None else self.savepoint
         owner = Owner.of_this_process(self.name, self.name, since=0.0)
         self.job = cluster.start(
-            list(env._sinks),
-            env._job_settings(self.name),
+            list(env.sinks),
+            env.job_settings(self.name),
             snapshot=self.snapshot,
             savepoint=savepoint,
             fence=Lease.acquire(self.lease, owner, take_over=True),

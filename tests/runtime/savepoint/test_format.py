@@ -41,7 +41,7 @@ def job(savepoint=None, parallelism=2, **settings):
     source = Script([At(n, n) for n in range(KEYS)], [Wm(9)], bounded=False)
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "Script").uid("script")
     stream.key_by(lambda n: n).process(Remember()).uid("remember").print()
-    return cluster.start(list(env._sinks), env._job_settings("job"), savepoint=savepoint, **settings)
+    return cluster.start(list(env.sinks), env.job_settings("job"), savepoint=savepoint, **settings)
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_files_of_the_same_size_cannot_be_taken_for_each_other(tmp_path):
         numbers = env.from_source(Script([1, 2, 1], bounded=False), WatermarkStrategy.no_watermarks(), "Script")
         for step in (1, 2):
             numbers.key_by(lambda n: n).process(Add(step)).uid(f"by {step}").print()
-        running = cluster.start(list(env._sinks), env._job_settings("sums"), savepoint=savepoint)
+        running = cluster.start(list(env.sinks), env.job_settings("sums"), savepoint=savepoint)
         running.run()
         return running
 

@@ -201,7 +201,7 @@ class Run:
         env = StreamExecutionEnvironment(executor=cluster).set_parallelism(parallelism)
         stream = env.from_source(self.source, WatermarkStrategy.no_watermarks(), "Script")
         self.program(stream).sink_to(self.sink).set_parallelism(1)
-        self.job = cluster.start(list(env._sinks), env._job_settings("job"), savepoint=savepoint)
+        self.job = cluster.start(list(env.sinks), env.job_settings("job"), savepoint=savepoint)
 
     def feed(self, start):
         for split in (0, 1):
@@ -278,11 +278,11 @@ def test_the_splits_of_a_source_stay_as_they_were(tmp_path):
     for parallelism in (2, 3, 1, 4):
         env = StreamExecutionEnvironment(executor=cluster).set_parallelism(parallelism)
         env.from_sequence(1, 500).uid("numbers").key_by(lambda n: n % 5).sink_to(sink)
-        job = cluster.start(list(env._sinks), env._job_settings("job"), savepoint=path)
+        job = cluster.start(list(env.sinks), env.job_settings("job"), savepoint=path)
         for _ in range(3):
             job.run_batch()
         path = job.stop_with_savepoint(str(tmp_path))
-    again = cluster.start(list(env._sinks), env._job_settings("job"), savepoint=path)
+    again = cluster.start(list(env.sinks), env.job_settings("job"), savepoint=path)
     again.run_to_end()
     assert sorted(collected(sink)) == list(range(1, 501))
 

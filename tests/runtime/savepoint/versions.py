@@ -66,7 +66,7 @@ class Program:
 
     def start(self, savepoint=None, **options):
         self.job = self.cluster.start(
-            list(self.env._sinks), self.env._job_settings("job"), savepoint=savepoint, **options
+            list(self.env.sinks), self.env.job_settings("job"), savepoint=savepoint, **options
         )
         return self
 

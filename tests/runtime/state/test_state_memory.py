@@ -63,13 +63,13 @@ def test_a_hundred_times_the_budget_in_state(batch):
 
 def test_the_backends_differ_in_what_stays_decoded():
     env = StreamExecutionEnvironment(executor=MiniCluster())
-    assert env._job_settings(None).state_memory_budget is None
-    assert env.set_state_backend(HashMapStateBackend())._job_settings(None).state_memory_budget is None
+    assert env.job_settings(None).state_memory_budget is None
+    assert env.set_state_backend(HashMapStateBackend()).job_settings(None).state_memory_budget is None
     rocksdb = env.set_state_backend(EmbeddedRocksDBStateBackend())
-    assert rocksdb._job_settings(None).state_memory_budget == 64 * 1024 * 1024
+    assert rocksdb.job_settings(None).state_memory_budget == 64 * 1024 * 1024
     options = {"state.backend.type": "rocksdb", "state.backend.rocksdb.memory.fixed-per-slot": "3 mb"}
     env = StreamExecutionEnvironment(Configuration.from_dict(options), executor=MiniCluster())
-    assert env._job_settings(None).state_memory_budget == 3 * 1024 * 1024
+    assert env.job_settings(None).state_memory_budget == 3 * 1024 * 1024
     options["state.backend.rocksdb.memory.fixed-per-slot"] = "much"
     with pytest.raises(InvalidProgramError, match="a memory size is a number with a unit such as 64mb, not 'much'"):
         StreamExecutionEnvironment(Configuration.from_dict(options))
@@ -98,7 +98,7 @@ def test_state_of_keys_that_never_come_again_goes_away():
     cluster = MiniCluster(clock=clock, max_records=40)
     env = StreamExecutionEnvironment(executor=cluster).set_parallelism(1)
     env.from_sequence(1, 24_000).key_by(lambda n: n // 5).process(Passing()).print()
-    job = cluster.start(list(env._sinks), env._job_settings("job"))
+    job = cluster.start(list(env.sinks), env.job_settings("job"))
     sizes, entries = [], []
     while job.run_batch() and not job.finished:
         clock.advance(200)  # 50 batches of 8 keys live

@@ -69,7 +69,7 @@ def sums_by_key(env, rows):
         name="GroupAggregate", input=exchange, operator=GroupAggFunction([0], calls, schema), uid="sums"
     )
     sink = ChangelogSink()
-    env._register_sink(SinkTransformation(name="Sink", input=aggregate, operator=SinkOperator(sink)))
+    env.register_sink(SinkTransformation(name="Sink", input=aggregate, operator=SinkOperator(sink)))
     return sink
 
 

@@ -45,7 +45,7 @@ def test_state_goes_on_from_a_savepoint_at_another_parallelism(tmp_path, paralle
     cluster = MiniCluster(clock=ManualClock(0), max_records=100)
     env = StreamExecutionEnvironment(executor=cluster).set_parallelism(2)
     sink = sums_by_key(env, ROWS)
-    job = cluster.start(list(env._sinks), env._job_settings(None))
+    job = cluster.start(list(env.sinks), env.job_settings(None))
     job.run_batch()
     path = job.stop_with_savepoint(str(tmp_path))
     changelog = collected(sink)
@@ -53,7 +53,7 @@ def test_state_goes_on_from_a_savepoint_at_another_parallelism(tmp_path, paralle
 
     env = StreamExecutionEnvironment(executor=cluster).set_parallelism(parallelism)
     sink = sums_by_key(env, ROWS)
-    job = cluster.start(list(env._sinks), env._job_settings(None), savepoint=path)
+    job = cluster.start(list(env.sinks), env.job_settings(None), savepoint=path)
     job.run()
     changelog += collected(sink)
     assert final_table(changelog) == expected(ROWS)

@@ -33,7 +33,7 @@ def start(cluster, found, snapshot=None):
     env = StreamExecutionEnvironment(executor=cluster).set_parallelism(2)
     numbers = env.from_sequence(1, 12).partition_custom(lambda n, subtasks: n % subtasks, lambda n: n)
     numbers.map(Members()).uid("members").sink_to(found)
-    return cluster.start(list(env._sinks), env._job_settings(None), snapshot=snapshot)
+    return cluster.start(list(env.sinks), env.job_settings(None), snapshot=snapshot)
 
 
 def test_every_subtask_gets_the_elements_of_all_after_a_failure():
@@ -76,7 +76,7 @@ def test_what_a_savepoint_gave_to_a_subtask_that_left_it_as_it_is_survives_a_fai
         numbers = env.from_collection([0, 1, 2, 4, 6, 8]).uid("numbers")
         parted = numbers.partition_custom(lambda n, subtasks: n % divisor % subtasks, lambda n: n)
         parted.map(Additions()).uid("additions").sink_to(sink)
-        return cluster.start(list(env._sinks), env._job_settings(None), **origin)
+        return cluster.start(list(env.sinks), env.job_settings(None), **origin)
 
     job = start_additions(2)
     job.run_batch()

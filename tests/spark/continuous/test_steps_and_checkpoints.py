@@ -23,7 +23,7 @@ class Program:
         stream.uid("totals").sink_to(self.sink).uid("sink").set_parallelism(1)
 
     def start(self, **options):
-        return self.cluster.start(list(self.env._sinks), self.env._job_settings("totals"), job_id="j", **options)
+        return self.cluster.start(list(self.env.sinks), self.env.job_settings("totals"), job_id="j", **options)
 
     def collected(self):
         found = []
@@ -64,7 +64,7 @@ def test_sinks_that_need_no_checkpoint_publish_at_once(capsys):
     cluster = ContinuousCluster(max_records=4)
     env = StreamExecutionEnvironment(executor=cluster).set_parallelism(1)
     env.from_collection(list(range(40))).key_by(lambda n: n).map(str).sink_to(PrintSink())
-    job = cluster.start(list(env._sinks), env._job_settings("print"))
+    job = cluster.start(list(env.sinks), env.job_settings("print"))
     assert job.run_batch()
     assert job.offset.checkpoint_id == 0
     assert capsys.readouterr().out.split() == ["0", "1", "2", "3"]

@@ -89,9 +89,9 @@ def insert_statement(cls: type, options: MapperOptions, default_keyspace: str | 
     names = [columns[name] for name in mapped_fields(cls)]
     marks = ", ".join("?" * len(names))
     text = f"INSERT INTO {keyspace}.{mapped.name} ({', '.join(names)}) VALUES ({marks})"  # noqa: S608 - checked names
-    if options._if_not_exists:
+    if options.used_if_not_exists:
         text += " IF NOT EXISTS"
-    using = [("TTL", options._ttl), ("TIMESTAMP", options._timestamp)]
+    using = [("TTL", options.used_ttl), ("TIMESTAMP", options.used_timestamp)]
     given = " AND ".join(f"{word} {value}" for word, value in using if value is not None)
     return f"{text} USING {given}" if given else text
 

@@ -48,41 +48,41 @@ class MapperOptions:
         save_null_fields: bool = True,
         if_not_exists: bool = False,
     ) -> None:
-        self._ttl = _at_least(0, ttl, "time to live")
-        self._timestamp = timestamp
-        self._consistency_level = consistency_level
-        self._tracing = tracing
-        self._save_null_fields = save_null_fields
-        self._if_not_exists = if_not_exists
+        self.used_ttl = _at_least(0, ttl, "time to live")
+        self.used_timestamp = timestamp
+        self.used_consistency_level = consistency_level
+        self.used_tracing = tracing
+        self.used_save_null_fields = save_null_fields
+        self.used_if_not_exists = if_not_exists
 
     def ttl(self, ttl: int) -> Self:
         """Seconds after which a row vanishes."""
-        self._ttl = _at_least(0, ttl, "time to live")
+        self.used_ttl = _at_least(0, ttl, "time to live")
         return self
 
     def timestamp(self, timestamp: int) -> Self:
         """The time of every write, in microseconds since 1970. The default is the time of the batch."""
-        self._timestamp = timestamp
+        self.used_timestamp = timestamp
         return self
 
     def consistency_level(self, cl: ConsistencyLevel) -> Self:
         """How many replicas must acknowledge a write."""
-        self._consistency_level = cl
+        self.used_consistency_level = cl
         return self
 
     def tracing(self, enabled: bool) -> Self:
         """Whether Cassandra traces the writes."""
-        self._tracing = enabled
+        self.used_tracing = enabled
         return self
 
     def save_null_fields(self, enabled: bool) -> Self:
         """Whether a field that is None deletes the column's value. The default is True."""
-        self._save_null_fields = enabled
+        self.used_save_null_fields = enabled
         return self
 
     def if_not_exists(self, enabled: bool) -> Self:
         """Whether a row that exists is left as it is. This costs a round of consensus for every write."""
-        self._if_not_exists = enabled
+        self.used_if_not_exists = enabled
         return self
 
     def __eq__(self, other: object) -> bool:

@@ -59,10 +59,10 @@ class MappedStatements(Statements):
         self._options = options
         self._keyspace = keyspace
         self._of_class: dict[type, tuple[str, Callable[[Any], Any], bool]] = {}
-        self.nulls_delete = nulls_delete and options._save_null_fields
-        self.tracing = options._tracing
-        if options._consistency_level is not None:
-            self.consistency_level = options._consistency_level.value
+        self.nulls_delete = nulls_delete and options.used_save_null_fields
+        self.tracing = options.used_tracing
+        if options.used_consistency_level is not None:
+            self.consistency_level = options.used_consistency_level.value
 
     def bind(self, record: Any) -> tuple[str, Sequence[Any]]:
         cls = type(record)

@@ -130,7 +130,7 @@ class ValueOnlyDeserializer(KafkaRecordDeserializationSchema):
         """All values; raises if one of them needs a closer look."""
         schema = self._schema
         if type(schema) is SimpleStringSchema:
-            charset = schema._charset
+            charset = schema.charset
             return [message.value().decode(charset) for message in messages]
         raw = [message.value() for message in messages]
         if None in raw:

@@ -280,7 +280,7 @@ class _BuiltSchema(KafkaRecordSerializationSchema):
 
 def _serialize_all(schema: SerializationSchema, elements: Sequence[Any]) -> list[bytes | None]:
     if type(schema) is SimpleStringSchema:
-        charset = schema._charset
+        charset = schema.charset
         return [str(element).encode(charset) for element in elements]
     return list(map(schema.serialize, elements))
 

@@ -113,7 +113,7 @@ class Alignment:
         """How many of the records that wait may be read without leaving the slowest shard behind."""
         with self._group.lock:
             _, shard = self._group.shards[id(self), split.split_id]
-            positions = [alignment._position(other) for alignment, other in self._group.shards.values()]
+            positions = [alignment.position_of(other) for alignment, other in self._group.shards.values()]
             known = [position for position in positions if position is not None]
             limit = min(known, default=MIN_WATERMARK) + self._lookahead
             self._log(limit)
@@ -127,7 +127,7 @@ class Alignment:
                 count += 1
             return count
 
-    def _position(self, shard: _Shard) -> int | None:
+    def position_of(self, shard: _Shard) -> int | None:
         """The time of the next record; None if there is none, so that the shard does not hold others back."""
         if shard.fetcher.waiting:
             return self._time_of(shard, shard.fetcher.waiting[0])

@@ -184,7 +184,9 @@ class CassandraSink(DataStreamSink):
                 raise InvalidProgramError("tuples and rows need set_query()")
             sink = CassandraSink.sink(type_info=self._type, **self._settings)
             added = self._stream.sink_to(sink)
-            return CassandraSink(added._env, added.get_transformation()).name("Cassandra Sink")
+            return CassandraSink(self._stream.get_execution_environment(), added.get_transformation()).name(
+                "Cassandra Sink"
+            )
 
 
 def _record_type(stream: DataStream) -> TypeInformation | None:

@@ -66,7 +66,7 @@ class KeyedProcessOperator(KeyedTimerOperator):
                                 append(protect(item))
                         else:
                             append(protect(item, _HOLDERS_OF_INPUT) if item is value else protect(item))
-                if timers._due:  # a property call per record shows in the profile
+                if timers.due:  # a property call per record shows in the profile
                     timers.fire_due()
                     ctx.current_timestamp = None
                     append = collector.values.append

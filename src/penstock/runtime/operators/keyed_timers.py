@@ -93,7 +93,7 @@ class KeyedTimerOperator(FunctionOperator):
                     stamp = timestamps[position]
                 ctx.current_timestamp = stamp
                 collect_results(collector, process(value, ctx), stamp)
-                if timers._due:  # a property call per record shows in the profile
+                if timers.due:  # a property call per record shows in the profile
                     timers.fire_due()
         except Exception as error:
             raise keyed_error(self.context, error, method, select, value) from None

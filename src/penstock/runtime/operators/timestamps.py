@@ -222,7 +222,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
     def _extract(self, assigner: TimestampAssigner, values: Values, timestamps: Timestamps) -> list[Any]:
         rest = iter(values)
         try:
-            if isinstance(assigner, CallableTimestampAssigner) and not assigner._takes_timestamp:
+            if isinstance(assigner, CallableTimestampAssigner) and not assigner.takes_timestamp:
                 function = assigner.function
                 return [function(value) for value in rest]
             extract = assigner.extract_timestamp

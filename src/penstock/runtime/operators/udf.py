@@ -13,7 +13,7 @@ from penstock.runtime.operators.user_errors import user_error
 def open_function(function: Any, context: OperatorContext) -> None:
     """Open a user function if it is one with a life cycle; plain callables have none."""
     if isinstance(function, Function):
-        function._runtime_context = context.runtime_context
+        function.set_runtime_context(context.runtime_context)
         try:
             function.open(context.runtime_context)
         except Exception as error:

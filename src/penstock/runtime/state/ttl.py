@@ -72,22 +72,22 @@ class _TtlScalar:
 
     def __init__(self, cell: Cell, ttl: Ttl) -> None:
         self.cell = cell
-        self._ttl = ttl
+        self.ttl = ttl
 
     def _read(self) -> Any:
         stamped = self.cell.get()
         if stamped is None:
             return None
-        if not self._ttl.alive(stamped):
-            visible = self._ttl.visible(stamped)
+        if not self.ttl.alive(stamped):
+            visible = self.ttl.visible(stamped)
             self.cell.put(None)  # read once at most
             return stamped[0] if visible else None
-        if self._ttl.refresh_on_read:
-            self.cell.put(self._ttl.stamp(stamped[0]))
+        if self.ttl.refresh_on_read:
+            self.cell.put(self.ttl.stamp(stamped[0]))
         return stamped[0]
 
     def _write(self, value: Any) -> None:
-        self.cell.put(None if value is None else self._ttl.stamp(value))
+        self.cell.put(None if value is None else self.ttl.stamp(value))
 
     def clear(self) -> None:
         """Remove the value."""
@@ -116,7 +116,7 @@ class TtlReducingState(_TtlScalar, ReducingState[Any]):
 
     def __init__(self, cell: Cell, ttl: Ttl, reduce: Callable[[Any, Any], Any]) -> None:
         super().__init__(cell, ttl)
-        self._reduce = reduce
+        self.reduce_function = reduce
 
     def get(self) -> Any:
         """The reduced value, unless it expired."""
@@ -125,7 +125,7 @@ class TtlReducingState(_TtlScalar, ReducingState[Any]):
     def add(self, value: Any) -> None:
         """Fold one value in and restart the life."""
         current = self._read()
-        self._write(value if current is None else self._reduce(current, value))
+        self._write(value if current is None else self.reduce_function(current, value))
 
 
 class TtlAggregatingState(_TtlScalar, AggregatingState[Any, Any]):
@@ -133,19 +133,19 @@ class TtlAggregatingState(_TtlScalar, AggregatingState[Any, Any]):
 
     def __init__(self, cell: Cell, ttl: Ttl, function: Any) -> None:
         super().__init__(cell, ttl)
-        self._function = function
+        self.function = function
 
     def get(self) -> Any:
         """The result, unless the accumulator expired."""
         accumulator = self._read()
-        return None if accumulator is None else self._function.get_result(accumulator)
+        return None if accumulator is None else self.function.get_result(accumulator)
 
     def add(self, value: Any) -> None:
         """Add one value and restart the life."""
         accumulator = self._read()
         if accumulator is None:
-            accumulator = self._function.create_accumulator()
-        self._write(self._function.add(value, accumulator))
+            accumulator = self.function.create_accumulator()
+        self._write(self.function.add(value, accumulator))
 
 
 class TtlListState(ListState[Any]):
@@ -153,18 +153,18 @@ class TtlListState(ListState[Any]):
 
     def __init__(self, cell: Cell, ttl: Ttl) -> None:
         self.cell = cell
-        self._ttl = ttl
+        self.ttl = ttl
 
     def get(self) -> Iterator[Any]:
         """The elements that are visible."""
         stored = self.cell.get()
         if stored is None:
             return iter(())
-        seen = [stamped for stamped in stored if self._ttl.visible(stamped)]
-        alive = [stamped for stamped in seen if self._ttl.alive(stamped)]
-        if self._ttl.refresh_on_read and alive:
-            self.cell.put([self._ttl.stamp(value) for value, _ in alive])
-        elif not alive or (len(alive) < len(stored) and not self._ttl.returns_expired):
+        seen = [stamped for stamped in stored if self.ttl.visible(stamped)]
+        alive = [stamped for stamped in seen if self.ttl.alive(stamped)]
+        if self.ttl.refresh_on_read and alive:
+            self.cell.put([self.ttl.stamp(value) for value, _ in alive])
+        elif not alive or (len(alive) < len(stored) and not self.ttl.returns_expired):
             self.cell.put(swept(stored, alive or None))
         return iter([value for value, _ in seen])
 
@@ -181,12 +181,12 @@ class TtlListState(ListState[Any]):
         if held is None:
             self.update(values)
         else:
-            held.extend([self._ttl.stamp(value) for value in checked_elements(values)])
+            held.extend([self.ttl.stamp(value) for value in checked_elements(values)])
             self.cell.touch()
 
     def update(self, values: list[Any]) -> None:
         """Replace the list."""
-        self.cell.put([self._ttl.stamp(value) for value in checked_elements(values)] or None)
+        self.cell.put([self.ttl.stamp(value) for value in checked_elements(values)] or None)
 
     def clear(self) -> None:
         """Remove the list."""
@@ -198,7 +198,7 @@ class TtlMapState(MapState[Any, Any]):
 
     def __init__(self, cell: Cell, ttl: Ttl) -> None:
         self.cell = cell
-        self._ttl = ttl
+        self.ttl = ttl
 
     def _read(self, key: Any) -> Stamped | None:
         """An entry that is visible. An expired one is removed, one that is alive may get a new life."""
@@ -206,10 +206,10 @@ class TtlMapState(MapState[Any, Any]):
         stamped: Stamped | None = None if stored is None else stored.get(key)
         if stamped is None:
             return None
-        if not self._ttl.alive(stamped):
+        if not self.ttl.alive(stamped):
             self.remove(key)
-            return stamped if self._ttl.returns_expired else None
-        if self._ttl.refresh_on_read:
+            return stamped if self.ttl.returns_expired else None
+        if self.ttl.refresh_on_read:
             self.put(key, stamped[0])
         return stamped
 
@@ -224,7 +224,7 @@ class TtlMapState(MapState[Any, Any]):
     def put(self, key: Any, value: Any) -> None:
         """Set the value and restart its life."""
         stored = self.cell.get() or {}
-        stored[key] = self._ttl.stamp(value)
+        stored[key] = self.ttl.stamp(value)
         self.cell.put(stored)
 
     def put_all(self, dict_value: Mapping[Any, Any]) -> None:
@@ -258,7 +258,7 @@ class TtlMapState(MapState[Any, Any]):
 
     def is_empty(self) -> bool:
         """Whether no entry is visible; asking is no read."""
-        return not any(self._ttl.visible(stamped) for _, stamped in unnoted_items(self.cell.get() or {}))
+        return not any(self.ttl.visible(stamped) for _, stamped in unnoted_items(self.cell.get() or {}))
 
     def clear(self) -> None:
         """Remove all entries."""

@@ -37,13 +37,13 @@ class InternalTimerService:
         "_clock",
         "_compact_at",
         "_counter",
-        "_due",
         "_event_queue",
         "_on_event",
         "_on_processing",
         "_processing_queue",
         "_quiesced",
         "current_watermark",
+        "due",
     )
 
     def __init__(
@@ -65,7 +65,7 @@ class InternalTimerService:
         self._event_queue: list[tuple[int, int, Any, Any]] = []
         self._processing_queue: list[tuple[int, int, Any, Any]] = []
         self.current_watermark = MIN_WATERMARK
-        self._due = False
+        self.due = False
         self._compact_at = 4096
         backend.on_page_loaded(self._index_page)
 
@@ -128,7 +128,7 @@ class InternalTimerService:
         if self._add(PROCESSING_TIMERS, timestamp, namespace):
             heappush(self._processing_queue, (timestamp, next(self._counter), self._backend.key, namespace))
             if timestamp <= self._clock() and not self._batch:
-                self._due = True
+                self.due = True
 
     def advance_watermark(self, watermark: int) -> None:
         """Fire all event timers up to the watermark, in time order, also those registered meanwhile."""
@@ -158,9 +158,9 @@ class InternalTimerService:
 
     def _fire_processing_timers(self, limit: int) -> None:
         self._load_due_pages(1, limit)
-        self._due = False
+        self.due = False
         self._fire(self._processing_queue, PROCESSING_TIMERS, limit, self._on_processing)
-        self._due = False
+        self.due = False
 
     def fire_due(self) -> None:
         """Fire processing timers that became due because they were registered for the past."""

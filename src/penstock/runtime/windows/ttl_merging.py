@@ -13,9 +13,9 @@ def merge_function(state: Any) -> Callable[[Any, Iterable[Any]], None] | None:
     if isinstance(state, TtlListState):
         return lambda target, sources: _merge_lists(state, target, sources)
     if isinstance(state, TtlReducingState):
-        return lambda target, sources: _merge_values(state, target, sources, state._reduce)
+        return lambda target, sources: _merge_values(state, target, sources, state.reduce_function)
     if isinstance(state, TtlAggregatingState):
-        return lambda target, sources: _merge_values(state, target, sources, state._function.merge)
+        return lambda target, sources: _merge_values(state, target, sources, state.function.merge)
     return None
 
 
@@ -28,7 +28,7 @@ def _take(state: Any, target: Any, sources: Iterable[Any]) -> list[Any]:
 
 def _merge_lists(state: TtlListState, target: Any, sources: Iterable[Any]) -> None:
     """Elements keep the time of their last touch."""
-    taken, ttl = _take(state, target, sources), state._ttl
+    taken, ttl = _take(state, target, sources), state.ttl
     merged = [stamped for stored in (state.cell.get() or (), *taken) for stamped in stored if ttl.alive(stamped)]
     state.cell.put(merged or None)
 
@@ -36,7 +36,7 @@ def _merge_lists(state: TtlListState, target: Any, sources: Iterable[Any]) -> No
 def _merge_values(state: Any, target: Any, sources: Iterable[Any], merge: Callable[[Any, Any], Any]) -> None:
     """Merging two values touches the result; one that is alone keeps its time."""
     taken = _take(state, target, sources)
-    ttl: Ttl = state._ttl
+    ttl: Ttl = state.ttl
     alive: list[Stamped] = [value for value in (state.cell.get(), *taken) if value is not None and ttl.alive(value)]
     merged = alive[0] if alive else None
     for stamped in alive[1:]:

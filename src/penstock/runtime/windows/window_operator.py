@@ -47,7 +47,7 @@ class WindowOperator(WindowedOperator):
         for value, timestamp in zip(values, times, strict=True):
             set_key(select(value))
             add(value, timestamp)
-            if timers._due:
+            if timers.due:
                 # Timers set for the past fire right after the method that set them (spec: 6.3).
                 timers.advance_processing_time(self.context.clock.now - 1)
 

@@ -131,7 +131,7 @@ class AggregateBuilder:
         self._meanings = list(keys if meanings is None else meanings)
         """What each key is in terms of the input; differs from the key only for grouping sets."""
         self._scope = scope
-        self._binder = binder
+        self.binder = binder
         self.keys = list(keys)
         self.key_names = list(key_names)
         self._columns: list[Expr] = list(keys)
@@ -140,14 +140,14 @@ class AggregateBuilder:
 
     def outer_binder(self) -> Binder:
         """Binds expressions over the result: keys and aggregates are columns of it."""
-        return Binder(self._binder.user_functions, self._binder.subqueries, [self._intercept])
+        return Binder(self.binder.user_functions, self.binder.subqueries, [self._intercept])
 
     def _intercept(self, node: ast.Node, scope: Scope) -> Expr | None:
         if isinstance(node, (ast.Literal, ast.Named, ast.Subquery)):
             return None
-        if is_aggregate_call(node, self._binder):
+        if is_aggregate_call(node, self.binder):
             return self._aggregate(node)
-        if has_aggregate(node, self._binder):
+        if has_aggregate(node, self.binder):
             return None
         try:
             bound = self._inner.bind(node, self._scope)
@@ -179,7 +179,7 @@ class AggregateBuilder:
                 raise ValidationException(f"Cannot apply '{function}' to arguments of type '{function}({types})'")
         else:
             function = (
-                node.function if isinstance(node, ast.UserFunctionCall) else self._binder.user_functions(node.name)
+                node.function if isinstance(node, ast.UserFunctionCall) else self.binder.user_functions(node.name)
             )
             result = function.result_type
         if not self.keys:

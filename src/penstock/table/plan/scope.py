@@ -46,7 +46,7 @@ class Scope:
         scope: Scope | None = self
         depth = 0
         while scope is not None:
-            found = scope._find(path)
+            found = scope.find(path)
             if found is not None:
                 index, rest = found
                 column: Expr
@@ -59,7 +59,7 @@ class Scope:
             scope, depth = scope.outer, depth + 1
         raise self._unknown(path)
 
-    def _find(self, path: tuple[str, ...]) -> tuple[int, tuple[str, ...]] | None:
+    def find(self, path: tuple[str, ...]) -> tuple[int, tuple[str, ...]] | None:
         """Index of the column and the path behind it. A longer qualifier wins over a field of a row."""
         for length in range(len(path) - 1, -1, -1):
             qualifier, name, rest = path[:length], path[length], path[length + 1 :]

@@ -63,7 +63,7 @@ class TableResolver:
     """Resolves schemas and makes relations of tables."""
 
     def __init__(self, binder: Binder, parse_expression: ParseExpression, parse_type: ParseType) -> None:
-        self._binder = binder
+        self.binder = binder
         self._parse_expression = parse_expression
         self._parse_type = parse_type
 
@@ -82,8 +82,8 @@ class TableResolver:
             if column.expression is None:
                 result.append(next(plain))
                 continue
-            node = self._node(column.expression)
-            bound = self._binder.bind(node, Scope.of(stored))
+            node = self.node(column.expression)
+            bound = self.binder.bind(node, Scope.of(stored))
             time = TimeAttribute.PROCTIME if isinstance(bound, Call) and bound.function == "PROCTIME" else None
             result.append(SchemaColumn(column.name, bound.type, bound, time=time))
         self._check_key(schema, result)
@@ -102,7 +102,7 @@ class TableResolver:
         key = (getattr(column, "metadata_key", None) or name) if is_metadata else None
         return SchemaColumn(name, resolved, None, key, getattr(column, "is_virtual", False))
 
-    def _node(self, expression: ast.Node | str) -> ast.Node:
+    def node(self, expression: ast.Node | str) -> ast.Node:
         return self._parse_expression(expression) if isinstance(expression, str) else expression
 
     def _check_key(self, schema: Schema, columns: list[SchemaColumn]) -> None:
@@ -131,7 +131,7 @@ class TableResolver:
                 f"TIMESTAMP_LTZ(p), the supported precision 'p' is from 0 to 3, but the field's type is {column.type}"
             )
         fields = [Field(one.name, one.type) for one in columns]
-        expression = self._binder.bind(self._node(spec.expression), Scope.of(fields))
+        expression = self.binder.bind(self.node(spec.expression), Scope.of(fields))
         if not is_timestamp(expression.type):
             raise ValidationException(f"Invalid data type of expression for watermark definition: {expression.type}")
         column.time = TimeAttribute.ROWTIME

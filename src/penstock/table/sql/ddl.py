@@ -33,11 +33,11 @@ def _create(words: Words, t_env: TableEnvironment) -> TableResult:
         return _create_database(words, t_env)
     if words.accept("CATALOG"):
         name = words.name()
-        if name in t_env._catalogs.catalogs:
+        if name in t_env.catalogs.catalogs:
             raise CatalogException(f"Catalog {name} already exists.")
         options = words.options() if words.accept("WITH") else {}
         database = options.get("default-database", "default")
-        t_env._catalogs.catalogs[name] = InMemoryCatalog({database: Database()}, database, options)
+        t_env.catalogs.catalogs[name] = InMemoryCatalog({database: Database()}, database, options)
         return success()
     raise words.error("TABLE, VIEW, FUNCTION, DATABASE or CATALOG expected")
 
@@ -60,8 +60,8 @@ def _create_table(words: Words, t_env: TableEnvironment, *, temporary: bool) -> 
     query = words.rest() if words.accept("AS") else None
     words.end()
     if query is None:
-        t_env._resolver().schema(entry.schema)  # types and expressions are checked now, the connector later
-        t_env._catalogs.create(path, entry, temporary=temporary, ignore_if_exists=if_not_exists)
+        t_env.resolver().schema(entry.schema)  # types and expressions are checked now, the connector later
+        t_env.catalogs.create(path, entry, temporary=temporary, ignore_if_exists=if_not_exists)
         return success()
     return _create_as_select(t_env, path, entry, query, temporary=temporary, if_not_exists=if_not_exists)
 
@@ -80,12 +80,12 @@ def _create_as_select(
     relation = parse_query(query, t_env)
     columns = tuple(UnresolvedColumn(field.name, field.type) for field in relation.fields)
     schema = replace(entry.schema, columns=(*entry.schema.columns, *columns))
-    made = t_env._catalogs.create(
+    made = t_env.catalogs.create(
         path, replace(entry, schema=schema), temporary=temporary, ignore_if_exists=if_not_exists
     )
     if not made:
         return success()
-    return t_env._execute_inserts([t_env._insert_into(relation, path)])
+    return t_env.execute_inserts([t_env.insert_into(relation, path)])
 
 
 def _table_schema(words: Words) -> Schema:
@@ -154,7 +154,7 @@ def _column(words: Words) -> tuple[UnresolvedColumn, bool]:
 def _like(words: Words, t_env: TableEnvironment, entry: TableEntry) -> TableEntry:
     """LIKE other (INCLUDING ... EXCLUDING ...): what the other table has, unless this one says otherwise."""
     path = words.path()
-    found = t_env._catalogs.find(path)
+    found = t_env.catalogs.find(path)
     if not isinstance(found, TableEntry):
         raise ValidationException(f"Source table '{'.'.join(path)}' of the LIKE clause not found in the catalog")
     excluded: set[str] = set()
@@ -201,10 +201,10 @@ def _create_view(words: Words, t_env: TableEnvironment, *, temporary: bool, or_r
             raise ValidationException("VIEW definition and input fields not match")
         relation = build.rename(relation, names)
     entry = ViewEntry(relation, query, comment)
-    if or_replace and t_env._catalogs.find(path) is not None:
-        t_env._catalogs.replace(path, entry)
+    if or_replace and t_env.catalogs.find(path) is not None:
+        t_env.catalogs.replace(path, entry)
         return success()
-    t_env._catalogs.create(path, entry, temporary=temporary, ignore_if_exists=if_not_exists)
+    t_env.catalogs.create(path, entry, temporary=temporary, ignore_if_exists=if_not_exists)
     return success()
 
 
@@ -218,7 +218,7 @@ def _create_function(words: Words, t_env: TableEnvironment, *, temporary: bool) 
     words.end()
     if language != "PYTHON":
         raise ValidationException(f"functions are written in Python here, not in {language}: LANGUAGE PYTHON")
-    if t_env._catalogs.find_function(path[-1]) is not None:
+    if t_env.catalogs.find_function(path[-1]) is not None:
         if if_not_exists:
             return success()
         raise ValidationException(f"Could not register function '{path[-1]}': it exists already")
@@ -243,7 +243,7 @@ def _create_database(words: Words, t_env: TableEnvironment) -> TableResult:
     comment = words.string() if words.accept("COMMENT") else None
     options = words.options() if words.accept("WITH") else {}
     words.end()
-    catalog = t_env._catalogs.catalogs[path[0] if len(path) == 2 else t_env._catalogs.current_catalog]
+    catalog = t_env.catalogs.catalogs[path[0] if len(path) == 2 else t_env.catalogs.current_catalog]
     if path[-1] in catalog.databases:
         if if_not_exists:
             return success()
@@ -262,7 +262,7 @@ def _drop(words: Words, t_env: TableEnvironment) -> TableResult:
     what = words.next().upper()
     if_exists = words.accept("IF", "EXISTS")
     path = words.path()
-    catalogs = t_env._catalogs
+    catalogs = t_env.catalogs
     if what in ("TABLE", "VIEW"):
         words.end()
         catalogs.drop(path, what, temporary=temporary, if_exists=if_exists)
@@ -284,7 +284,7 @@ def _drop(words: Words, t_env: TableEnvironment) -> TableResult:
 def _drop_database(words: Words, t_env: TableEnvironment, path: tuple[str, ...], *, if_exists: bool) -> None:
     cascade = words.accept("CASCADE")
     words.accept("RESTRICT")
-    catalogs = t_env._catalogs
+    catalogs = t_env.catalogs
     catalog = catalogs.catalogs[path[0] if len(path) == 2 else catalogs.current_catalog]
     database = catalog.databases.get(path[-1])
     if database is None:
@@ -308,23 +308,23 @@ def _alter(words: Words, t_env: TableEnvironment) -> TableResult:
     if words.accept("DATABASE"):
         path = words.path()
         words.expect("SET")
-        catalog = path[0] if len(path) == 2 else t_env._catalogs.current_catalog
-        t_env._catalogs.database(catalog, path[-1]).options.update(words.options())
+        catalog = path[0] if len(path) == 2 else t_env.catalogs.current_catalog
+        t_env.catalogs.database(catalog, path[-1]).options.update(words.options())
         return success()
     words.expect("TABLE")
     if_exists = words.accept("IF", "EXISTS")
     path = words.path()
-    entry = t_env._catalogs.find(path)
+    entry = t_env.catalogs.find(path)
     if entry is None and if_exists:
         return success()
     if not isinstance(entry, TableEntry):
-        raise ValidationException(f"Table `{'.'.join(t_env._catalogs.qualify(path))}` doesn't exist.")
+        raise ValidationException(f"Table `{'.'.join(t_env.catalogs.qualify(path))}` doesn't exist.")
     if words.accept("RENAME"):
         return _rename(words, t_env, path, entry)
     changed = _altered(words, entry)
     words.end()
-    t_env._resolver().schema(changed.schema)
-    t_env._catalogs.replace(path, changed)
+    t_env.resolver().schema(changed.schema)
+    t_env.catalogs.replace(path, changed)
     return success()
 
 
@@ -333,17 +333,17 @@ def _alter_view(words: Words, t_env: TableEnvironment) -> TableResult:
 
     path = words.path()
     if words.accept("RENAME", "TO"):
-        t_env._catalogs.rename(path, words.path())
+        t_env.catalogs.rename(path, words.path())
         return success()
     words.expect("AS")
     query = words.rest()
-    t_env._catalogs.replace(path, ViewEntry(parse_query(query, t_env), query))
+    t_env.catalogs.replace(path, ViewEntry(parse_query(query, t_env), query))
     return success()
 
 
 def _rename(words: Words, t_env: TableEnvironment, path: tuple[str, ...], entry: TableEntry) -> TableResult:
     if words.accept("TO"):
-        t_env._catalogs.rename(path, words.path())
+        t_env.catalogs.rename(path, words.path())
         return success()
     old = words.name()
     words.expect("TO")
@@ -357,7 +357,7 @@ def _rename(words: Words, t_env: TableEnvironment, path: tuple[str, ...], entry:
     key = entry.schema.primary_key
     key = None if key is None else tuple(new if name == old else name for name in key)
     schema = replace(entry.schema, columns=columns, primary_key=key)
-    t_env._catalogs.replace(path, replace(entry, schema=schema))
+    t_env.catalogs.replace(path, replace(entry, schema=schema))
     return success()
 
 
@@ -442,7 +442,7 @@ def _use(words: Words, t_env: TableEnvironment) -> TableResult:
         words.rest()
     else:
         path = words.path()
-        t_env._catalogs.use_database(path[-1], path[0] if len(path) == 2 else None)
+        t_env.catalogs.use_database(path[-1], path[0] if len(path) == 2 else None)
     words.end()
     return success()
 

@@ -81,7 +81,7 @@ class QueryTranslator:
         reader = self._reader()
         for window in tree.args.get("windows") or ():
             reader.windows[window.name] = window
-        binder = self._binder()
+        binder = self.binder()
         where = tree.args.get("where")
         if where is not None:
             relation, scope = self._filter(reader.read(where.this), relation, scope, "WHERE")
@@ -138,7 +138,7 @@ class QueryTranslator:
         sort_nodes: list[ast.Node | int],
     ) -> tuple[Rel, Binder, Scope]:
         """GROUP BY and HAVING; afterwards expressions are bound over groups."""
-        binder = self._binder()
+        binder = self.binder()
         group = tree.args.get("group")
         sets = grouping_sets(group, reader, nodes)
         keys = sets.keys
@@ -208,7 +208,7 @@ class QueryTranslator:
             return self._ctes[path[0]](), qualifier
         hints = hint_options(tree)
         try:
-            relation = self._t_env._relation_of(path, hints.get("OPTIONS"))
+            relation = self._t_env.relation_of(path, hints.get("OPTIONS"))
         except ValidationException as error:
             if "was not found" in str(error):
                 raise ValidationException(f"SQL validation failed. Object '{'.'.join(path)}' not found") from None
@@ -220,13 +220,13 @@ class QueryTranslator:
         name = call.this if isinstance(call.this, str) else call.this.name
         if name.upper() in ("TUMBLE", "HOP", "CUMULATE", "SESSION"):
             return window_table_function(name.upper(), call.expressions, self._reader(), self._table_argument)
-        function = self._t_env._catalogs.find_function(name)
+        function = self._t_env.catalogs.find_function(name)
         if function is None or not function.is_table:
             raise ValidationException(f"SQL validation failed. No match found for function signature {name}(...)")
         single: Rel = ValuesRel((Field("ZERO", constant(0).type),), ((0,),))
         arguments = [self._reader().read(one) for one in call.expressions]
         scope = Scope([], self._outer, "sql")
-        relation = apply_table_function(single, scope, self._binder(), function, arguments, outer=False)
+        relation = apply_table_function(single, scope, self.binder(), function, arguments, outer=False)
         return build.keep_columns(relation, range(1, len(relation.fields)))
 
     def _table_argument(self, tree: Any) -> tuple[Rel, Scope]:
@@ -248,7 +248,7 @@ class QueryTranslator:
         elif type(tree.this).__name__ == "Anonymous":
             call = tree.this
             name = call.this if isinstance(call.this, str) else call.this.name
-            function = self._t_env._catalogs.find_function(name)
+            function = self._t_env.catalogs.find_function(name)
             if function is None or not function.is_table:
                 raise ValidationException(f"SQL validation failed. No match found for table function {name}(...)")
             arguments = [self._reader().read(one) for one in call.expressions]
@@ -258,7 +258,7 @@ class QueryTranslator:
             raise ValidationException("LATERAL with a query is not supported: use a join")
         width = len(relation.fields)
         joined = apply_table_function(
-            relation, scope, self._binder(), function, arguments, outer=outer, names=names, ordinality=ordinality
+            relation, scope, self.binder(), function, arguments, outer=outer, names=names, ordinality=ordinality
         )
         columns = [*scope.columns, *(ScopeColumn(field, qualifier) for field in joined.fields[width:])]
         if not scope.columns and width:
@@ -281,14 +281,14 @@ class QueryTranslator:
         as_of = None if version is None else self._reader().read(version.expression)
         join_kind = side or ("SEMI" if kind == "SEMI" else "ANTI" if kind == "ANTI" else "INNER")
         return join_relations(
-            left, right, join_kind, scope, self._binder(), condition=condition, using=using, as_of=as_of
+            left, right, join_kind, scope, self.binder(), condition=condition, using=using, as_of=as_of
         )
 
     # -- WHERE, ORDER BY, LIMIT ---------------------------------------------------------------------------------
 
     def _filter(self, node: ast.Node, relation: Rel, scope: Scope, what: str) -> tuple[Rel, Scope]:
         """A condition; subqueries in it become joins."""
-        return SubqueryPlanner(self._t_env).filter(relation, scope, self._binder(), node, what)
+        return SubqueryPlanner(self._t_env).filter(relation, scope, self.binder(), node, what)
 
     def _modified(self, tree: Any, relation: Rel, keys: list[SortKey] | None = None, width: int | None = None) -> Rel:
         """ORDER BY, OFFSET and LIMIT."""
@@ -308,7 +308,7 @@ class QueryTranslator:
     # -- VALUES and set operations ------------------------------------------------------------------------------
 
     def _values(self, tree: Any) -> Rel:
-        reader, binder = self._reader(), self._binder()
+        reader, binder = self._reader(), self.binder()
         rows = []
         for row in tree.expressions:
             items = (
@@ -367,8 +367,8 @@ class QueryTranslator:
 
         return ExpressionReader(query)
 
-    def _binder(self) -> Binder:
-        return self._t_env._binder()
+    def binder(self) -> Binder:
+        return self._t_env.binder()
 
 
 def _renamed(relation: Rel, names: list[str], what: str) -> Rel:

@@ -56,7 +56,7 @@ def _in_database(words: Words, t_env: TableEnvironment, names: Callable[[], list
     if not (words.accept("FROM") or words.accept("IN")):
         return names()
     path = words.path()
-    catalogs = t_env._catalogs
+    catalogs = t_env.catalogs
     before = catalogs.current_catalog, catalogs.current_database
     try:
         catalogs.use_database(path[-1], path[0] if len(path) == 2 else None)
@@ -83,9 +83,9 @@ def _describe(words: Words, t_env: TableEnvironment) -> TableResult:
 
 def describe_table(t_env: TableEnvironment, path: tuple[str, ...]) -> TableResult:
     """Columns with types, keys, extras and watermarks."""
-    entry = t_env._catalogs.find(path)
+    entry = t_env.catalogs.find(path)
     if entry is None:
-        full = ".".join(t_env._catalogs.qualify(path))
+        full = ".".join(t_env.catalogs.qualify(path))
         raise ValidationException(f"Tables or views with the identifier '{full}' doesn't exist")
     titles = ["name", "type", "null", "key", "extras", "watermark"]
     text = DataTypes.STRING()
@@ -96,7 +96,7 @@ def describe_table(t_env: TableEnvironment, path: tuple[str, ...]) -> TableResul
             for field in entry.relation.fields
         ]
         return content(titles, types, rows)
-    plan = t_env._resolver().schema(entry.schema)
+    plan = t_env.resolver().schema(entry.schema)
     return content(titles, types, _rows(plan, entry.schema))
 
 
@@ -157,8 +157,8 @@ def _show_columns(words: Words, t_env: TableEnvironment) -> TableResult:
 def _show_create(words: Words, t_env: TableEnvironment) -> TableResult:
     what = words.next().upper()
     path = words.path()
-    entry = t_env._catalogs.find(path)
-    full = ".".join(f"`{part}`" for part in t_env._catalogs.qualify(path))
+    entry = t_env.catalogs.find(path)
+    full = ".".join(f"`{part}`" for part in t_env.catalogs.qualify(path))
     if entry is None or entry.kind != what:
         raise ValidationException(
             f"Could not execute SHOW CREATE {what}. {what.title()} with identifier {full} does not exist."

@@ -27,12 +27,12 @@ def execute(text: str, t_env: TableEnvironment) -> TableResult:
     if not first:
         raise SqlParserException("SQL parse failed. there is no statement: give exactly one")
     if first in ("SELECT", "WITH", "VALUES", "("):
-        return t_env._execute_query(parse_query(words.text, t_env))
+        return t_env.execute_query(parse_query(words.text, t_env))
     if first == "INSERT":
-        return t_env._execute_inserts([parse_insert(words.text, t_env)])
+        return t_env.execute_inserts([parse_insert(words.text, t_env)])
     if first in ("EXECUTE", "BEGIN") and _statement_set(Words(text)) is not None:
         bodies = _statement_set(Words(text)) or []
-        return t_env._execute_inserts([parse_insert(body, t_env) for body in bodies])
+        return t_env.execute_inserts([parse_insert(body, t_env) for body in bodies])
     if words.accept("EXECUTE"):
         return execute(words.rest(), t_env)
     handlers: dict[str, Execute] = {**ddl.STATEMENTS, **show.STATEMENTS}
@@ -65,7 +65,7 @@ def parse_insert(text: str, t_env: TableEnvironment) -> Insert:
     if words.peek() == "(" and not _opens_query(words):
         columns = words.names()
     relation = parse_query(words.rest(), t_env)
-    return t_env._insert_into(relation, path, columns=columns, partition=partition, hints=hints, overwrite=overwrite)
+    return t_env.insert_into(relation, path, columns=columns, partition=partition, hints=hints, overwrite=overwrite)
 
 
 def explain_statement(text: str, t_env: TableEnvironment) -> str:
@@ -74,11 +74,11 @@ def explain_statement(text: str, t_env: TableEnvironment) -> str:
     bodies = _statement_set(Words(text))
     if bodies is not None:
         inserts = [parse_insert(body, t_env) for body in bodies]
-        return t_env._explain([(insert.relation, insert) for insert in inserts])
+        return t_env.explain_plans([(insert.relation, insert) for insert in inserts])
     if words.peek().upper() == "INSERT":
         insert = parse_insert(words.text, t_env)
-        return t_env._explain([(insert.relation, insert)])
-    return t_env._explain([(parse_query(words.text, t_env), None)])
+        return t_env.explain_plans([(insert.relation, insert)])
+    return t_env.explain_plans([(parse_query(words.text, t_env), None)])
 
 
 def _hints(words: Words) -> dict[str, str]:
