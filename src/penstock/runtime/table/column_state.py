@@ -189,6 +189,15 @@ class ColumnStateBackend(KeyedStateBackend):
             field.scatter(rows, values)
         self._touch(rows)
 
+    def gather_field(self, place: int, rows: KeyRows) -> Any:
+        """One field of some rows."""
+        return self._fields[place].gather(rows)
+
+    def scatter_field(self, place: int, rows: KeyRows, values: Any) -> None:
+        """Give some rows a new value of one field."""
+        self._fields[place].scatter(rows, values)
+        self._touch(rows)
+
     def remove(self, rows: list[int]) -> None:
         """Forget the keys of some rows."""
         for row in rows:

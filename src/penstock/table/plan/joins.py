@@ -42,12 +42,10 @@ def join_relations(
     return _merge_columns(joined, result, width, using, kind) if using else (joined, result)
 
 
-def make_join(left: Rel, right: Rel, kind: str, condition: Expr, *, null_aware: bool = False) -> Rel:
-    """The node of a join; columns of an outer side may be NULL, and are no time attributes any more."""
+def make_join(left: Rel, right: Rel, kind: str, condition: Expr) -> Rel:
+    """The node of a join; columns of an outer side may be NULL."""
     if kind in (SEMI, ANTI):
-        return JoinRel(
-            tuple(Field(one.name, one.type) for one in left.fields), left, right, kind, condition, null_aware
-        )
+        return JoinRel(left.fields, left, right, kind, condition)
     fields = []
     for side, optional in ((left, kind in (RIGHT, FULL)), (right, kind in (LEFT, FULL))):
         fields += [Field(one.name, one.type.nullable() if optional else one.type) for one in side.fields]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.core.table.types import BooleanType
@@ -67,7 +67,6 @@ class SubqueryPlanner:
         inner = decorrelate(subquery.query(scope))
         width = len(relation.fields)
         condition: list[Expr] = [_between(one, width) for one in inner.conditions]
-        null_aware = False
         if subquery.kind == "IN":
             outputs = len(inner.relation.fields) - _hidden(inner.relation)
             if len(subquery.operands) != outputs:
@@ -77,11 +76,8 @@ class SubqueryPlanner:
             for index, operand in enumerate(subquery.operands):
                 left = binder.bind(operand, scope)
                 right = InputRef(inner.relation.fields[index].type, width + index)
-                condition.append(binder.function("=", left, right))
-            null_aware = negated
-        kind = ANTI if negated else SEMI
-        joined = make_join(relation, inner.relation, kind, conjunction(condition), null_aware=null_aware)
-        return replace(joined, fields=relation.fields)
+                condition.append(_comparison(binder, left, right, negated=negated))
+        return make_join(relation, inner.relation, ANTI if negated else SEMI, conjunction(condition))
 
     # -- scalar subqueries --------------------------------------------------------------------------------------
 
@@ -94,20 +90,26 @@ class SubqueryPlanner:
             found += [one for one in ast.walk(node) if isinstance(one, ast.Subquery) and one not in found]
         if not found:
             return relation, scope, binder
-        known: list[tuple[ast.Subquery, InputRef]] = []
+        known: list[tuple[ast.Subquery, Expr]] = []
         for subquery in found:
             if subquery.kind != "SCALAR":
                 raise TableException(
                     "IN and EXISTS with a query are supported as conditions of WHERE that are joined by AND"
                 )
-            inner = decorrelate(subquery.query(scope), scalar=True)
+            query = subquery.query(scope)
+            inner = decorrelate(query)
             if len(inner.relation.fields) - _hidden(inner.relation) != 1:
                 raise ValidationException("SQL validation failed. A scalar subquery must have one column")
             width = len(relation.fields)
-            single = inner.relation if inner.conditions or _is_single(inner.relation) else _single_value(inner.relation)
+            default = _value_of_no_rows(query) if inner.conditions else None
+            if not _is_single(query):
+                inner = _single_value(inner)
             condition = conjunction([_between(one, width) for one in inner.conditions])
-            relation = make_join(relation, single, LEFT, condition)
-            known.append((subquery, InputRef(relation.fields[width].type, width)))
+            relation = make_join(relation, inner.relation, LEFT, condition)
+            value: Expr = InputRef(relation.fields[width].type, width)
+            if default is not None and not inner.relation.fields[0].type.is_nullable:
+                value = Call(default.type, "COALESCE", (value, default))
+            known.append((subquery, value))
         columns = [
             *scope.columns,
             *(ScopeColumn(field, ("$subquery",)) for field in relation.fields[len(scope.columns) :]),
@@ -157,7 +159,7 @@ def conjunction(conditions: Sequence[Expr]) -> Expr:
 # -- references to the outer query ------------------------------------------------------------------------------------
 
 
-def decorrelate(rel: Rel, *, scalar: bool = False) -> Decorrelated:
+def decorrelate(rel: Rel) -> Decorrelated:
     """Take conditions on outer columns out of an inner relation. Columns they need are added behind the others."""
     if not _is_correlated(rel):
         return Decorrelated(rel, [])
@@ -247,8 +249,43 @@ def _is_single(rel: Rel) -> bool:
     return isinstance(rel, AggregateRel) and not rel.keys
 
 
-def _single_value(rel: Rel) -> Rel:
-    """The value of the only row; more than one row fails the job."""
+def _single_value(inner: Decorrelated) -> Decorrelated:
+    """The value of the only row for each outer row; more than one row fails the job."""
+    rel = inner.relation
+    keys: list[int] = []
+    for condition in inner.conditions:
+        if not isinstance(condition, Call) or condition.function not in ("=", "IS NOT DISTINCT FROM"):
+            raise TableException("a scalar subquery may be compared with outer columns by equality only: use a join")
+        keys += [node.index for node in walk(condition) if isinstance(node, InputRef) and node.index not in keys]
     type_ = rel.fields[0].type.nullable()
+    value = Field(rel.fields[0].name, type_)
     spec = AggregateSpec("SINGLE_VALUE", (0,), type_)
-    return AggregateRel((Field(rel.fields[0].name, type_),), rel, (), (spec,))
+    grouped: Rel = AggregateRel((*(rel.fields[index] for index in keys), value), rel, tuple(keys), (spec,))
+    if not keys:
+        return Decorrelated(grouped, [])
+    grouped = build.keep_columns(grouped, [len(keys), *range(len(keys))])
+    return Decorrelated(grouped, [shifted(one, lambda index: keys.index(index) + 1) for one in inner.conditions])
+
+
+def _value_of_no_rows(rel: Rel) -> Expr | None:
+    """What a scalar subquery without GROUP BY gives for no rows, if that is not NULL: COUNT is 0."""
+    if isinstance(rel, AggregateRel) and not rel.keys:
+        rel = build.keep_columns(rel, range(len(rel.fields)))
+    if not isinstance(rel, ProjectRel) or not isinstance(rel.input, AggregateRel) or rel.input.keys:
+        return None
+    calls = rel.input.calls
+
+    def default(node: Expr) -> Expr | None:
+        if not isinstance(node, InputRef):
+            return None
+        return Constant(node.type, 0 if calls[node.index].function == "COUNT" else None)
+
+    return transform(rel.expressions[0], default)
+
+
+def _comparison(binder: Binder, left: Expr, right: Expr, *, negated: bool) -> Expr:
+    """IN compares; NOT IN is not fulfilled if the comparison is not FALSE, which NULL is not (T35)."""
+    equal = binder.function("=", left, right)
+    if not negated or not equal.type.is_nullable:
+        return equal
+    return Call(BooleanType(_nullable=False), "IS NOT FALSE", (equal,))

@@ -244,7 +244,10 @@ class QueryTranslator:
         if type(tree).__name__ == "Unnest":
             function: Any = "UNNEST"
             arguments = [self._reader().read(one) for one in tree.expressions]
-            ordinality = bool(tree.args.get("offset"))
+            offset = tree.args.get("offset")
+            ordinality = bool(offset)
+            if names and not isinstance(offset, bool) and offset is not None:  # the parser takes the last name away
+                names.append(offset.name)
         elif type(tree.this).__name__ == "Anonymous":
             call = tree.this
             name = call.this if isinstance(call.this, str) else call.this.name

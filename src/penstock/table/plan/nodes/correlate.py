@@ -9,12 +9,15 @@ from typing import Any
 from penstock.runtime.table.expressions import Expr
 from penstock.table.plan.nodes.base import Rel
 
+UNNEST, REPLICATE = "UNNEST", "REPLICATE"
+"""Functions that are no user's: elements of a collection; the row itself, as often as the smallest argument says."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CorrelateRel(Rel):
     """A table function or UNNEST for each row (T76): the input's columns, then those of the function.
 
-    ``function`` is a user-defined table function, or the text UNNEST; ``outer`` keeps rows for which it gives nothing.
+    ``function`` is a user-defined table function, or UNNEST or REPLICATE; ``outer`` keeps rows for which it gives nothing.
     """
 
     input: Rel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from penstock.runtime.table.expressions import Expr
+from penstock.runtime.table.expressions import Call, Expr, InputRef
 from penstock.table.plan.nodes.base import Changelog, Rel, UpsertKeys
 
 INNER, LEFT, RIGHT, FULL, SEMI, ANTI = "INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI"
@@ -22,8 +22,6 @@ class JoinRel(Rel):
     right: Rel
     kind: str
     condition: Expr
-    null_aware: bool = False
-    """Of an anti join: NOT IN, for which a NULL on either side may match (T35)."""
 
     @property
     def inputs(self) -> Sequence[Rel]:
@@ -36,23 +34,38 @@ class JoinRel(Rel):
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
         """Rows without partner come and go."""
-        both = inputs[0] | inputs[1]
-        if self.kind in (LEFT, RIGHT, FULL, ANTI):
-            return Changelog(updates=both.updates, deletes=True)
-        return both
+        left, right = inputs
+        match self.kind:
+            case "INNER":
+                return left | right
+            case "SEMI" | "ANTI":
+                comes_and_goes = self.kind == ANTI or not right.insert_only
+                return Changelog(updates=left.updates, deletes=left.deletes or comes_and_goes)
+        return Changelog(updates=False, deletes=True)
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
         """Both sides count their rows, so an update must say which row it replaces."""
         return [one.updates for one in inputs]
 
     def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
-        """A key of the left side and one of the right side together; of a semi join the left ones."""
+        """A key of the left side and one of the right side together; one alone if it has at most one partner.
+
+        A key without the columns of the equality is none any more: its row moves to another task when these change,
+        and what the two tasks emit has no order (T17).
+        """
         if self.kind in (SEMI, ANTI):
             return inputs[0]
         width = len(self.left.fields)
-        return frozenset(
-            one | frozenset(column + width for column in other) for one in inputs[0] for other in inputs[1]
-        )
+        pairs = equal_columns(self.condition, width)
+        left_columns, right_columns = frozenset(one for one, _ in pairs), frozenset(other for _, other in pairs)
+        left = frozenset(key for key in inputs[0] if left_columns <= key)
+        right = frozenset(key for key in inputs[1] if right_columns <= key)
+        keys = {one | frozenset(column + width for column in other) for one in left for other in right}
+        if self.kind in (INNER, LEFT) and any(key <= right_columns for key in inputs[1]):
+            keys |= left
+        if self.kind in (INNER, RIGHT) and any(key <= left_columns for key in inputs[0]):
+            keys |= {frozenset(column + width for column in key) for key in right}
+        return frozenset(keys)
 
     def describe(self) -> str:
         """With its kind."""
@@ -65,3 +78,16 @@ class JoinRel(Rel):
             ANTI: "LeftAntiJoin",
         }
         return f"Join(joinType=[{names[self.kind]}], select=[{', '.join(self.names)}])"
+
+
+def equal_columns(condition: Expr, left_width: int) -> list[tuple[int, int]]:
+    """Plain columns of both sides that a condition joined by AND sets equal."""
+    if isinstance(condition, Call) and condition.function == "AND":
+        return [pair for operand in condition.operands for pair in equal_columns(operand, left_width)]
+    if not isinstance(condition, Call) or condition.function not in ("=", "IS NOT DISTINCT FROM"):
+        return []
+    one, other = condition.operands
+    if not isinstance(one, InputRef) or not isinstance(other, InputRef):
+        return []
+    first, second = sorted((one.index, other.index))
+    return [(first, second - left_width)] if first < left_width <= second else []
