@@ -17,7 +17,7 @@ UNNEST, REPLICATE = "UNNEST", "REPLICATE"
 class CorrelateRel(Rel):
     """A table function or UNNEST for each row (T76): the input's columns, then those of the function.
 
-    ``function`` is a user-defined table function, or UNNEST or REPLICATE; ``outer`` keeps rows for which it gives nothing.
+    ``function`` is a user-defined table function, UNNEST or REPLICATE; ``outer`` keeps rows for which it gives none.
     """
 
     input: Rel
