@@ -198,6 +198,11 @@ class ColumnStateBackend(KeyedStateBackend):
         self._fields[place].scatter(rows, values)
         self._touch(rows)
 
+    @property
+    def width(self) -> int:
+        """The number of fields."""
+        return len(self._fields)
+
     def remove(self, rows: list[int]) -> None:
         """Forget the keys of some rows."""
         for row in rows:

@@ -8,6 +8,7 @@ from penstock.runtime.table.expressions import Expr, InputRef, transform
 from penstock.table.plan.join_rules import JOIN_RULES
 from penstock.table.plan.nodes.base import Rel
 from penstock.table.plan.nodes.relational import FilterRel, ProjectRel
+from penstock.table.plan.rank_rules import RANK_RULES
 from penstock.table.plan.windows import window_aggregate
 
 Rule = Callable[[Rel], Rel | None]
@@ -60,5 +61,5 @@ def _refs(expr: Expr) -> list[InputRef]:
     return [node for node in walk(expr) if isinstance(node, InputRef)]
 
 
-RULES: list[Rule] = [merge_projections, filter_below_projection, window_aggregate, *JOIN_RULES]
+RULES: list[Rule] = [merge_projections, filter_below_projection, window_aggregate, *RANK_RULES, *JOIN_RULES]
 """In this order. A rule for a new kind of node goes into a module of its own and is added here."""

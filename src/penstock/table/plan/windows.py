@@ -13,7 +13,7 @@ from penstock.table.plan.nodes.aggregate import (
     WindowTableFunctionRel,
 )
 from penstock.table.plan.nodes.base import Rel, TimeAttribute
-from penstock.table.plan.nodes.rank import DeduplicateRel, RankRel
+from penstock.table.plan.nodes.rank import DeduplicateRel, RankRel, WindowRankRel
 from penstock.table.plan.nodes.relational import FilterRel, ProjectRel
 
 
@@ -58,7 +58,7 @@ def window_columns(rel: Rel) -> WindowColumns | None:
             found = window_columns(rel.input)
             sources = [expr.index if isinstance(expr, InputRef) else None for expr in rel.expressions]
             return None if found is None else found.mapped(sources)
-        case FilterRel() | DeduplicateRel() | RankRel():
+        case FilterRel() | DeduplicateRel() | RankRel() | WindowRankRel():
             return window_columns(rel.input)
         case WindowAggregateRel():
             found = window_columns(rel.input)

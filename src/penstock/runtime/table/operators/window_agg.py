@@ -7,21 +7,18 @@ beside it, and read from the state again when the operator starts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.common.watermark import MAX_WATERMARK, MIN_WATERMARK
 from penstock.runtime.operators.operator import OperatorContext, Output
 from penstock.runtime.table.batch import ColumnBatch
 from penstock.runtime.table.column_state import KeyRows
-from penstock.runtime.table.keys import GroupedRows, key_columns_of, key_values
+from penstock.runtime.table.keys import GroupedRows, key_columns_of
 from penstock.runtime.table.operators.group_agg import AggregateCall, GroupAggFunction
-from penstock.runtime.table.zones import local_to_instant
+from penstock.runtime.table.window_ends import WindowEnds
 
 _I64 = pa.int64()
-_LOCAL = pa.timestamp("us")
 
 
 class WindowAggOperator(GroupAggFunction):
@@ -49,27 +46,14 @@ class WindowAggOperator(GroupAggFunction):
         """Find the windows that are open."""
         super().setup(context, output)
         self._late = context.metrics.counter("numLateRecordsDropped")
-        self._open: dict[int, list[Any]] = {}  # the last millisecond of a window -> keys
-        self._ends: dict[int, int] = {}  # window_end as stored -> its last millisecond
+        self._ends = WindowEnds(self.window_end, self.zone)
         self._known = False
 
     def _find_open_windows(self) -> None:
         """What the state of an earlier run has: read once, when the first row or watermark comes."""
         self._known = True
         if not self.context.batch_execution:
-            for row in self._state.all_rows().list:
-                key = self._state.keys_by_row[row]
-                self._open.setdefault(self._last_millisecond(key[self.window_end]), []).append(key)
-
-    def _last_millisecond(self, end: int) -> int:
-        last = self._ends.get(end)
-        if last is None:
-            instant = end
-            if self.zone is not None:
-                local = pa.scalar(end, _I64).cast(_LOCAL)
-                instant = local_to_instant(local, self.zone).cast(_I64).as_py()
-            last = self._ends[end] = instant // 1000 - 1
-        return last
+            self._ends.add(self._state.keys_by_row[row] for row in self._state.all_rows().list)
 
     # -- rows ---------------------------------------------------------------------------------------------------
 
@@ -77,16 +61,12 @@ class WindowAggOperator(GroupAggFunction):
         """Fold the rows that are not late into the state of their windows."""
         if not self._known:
             self._find_open_windows()
-        if self.current_watermark > MIN_WATERMARK and not self.processing_time:
-            ends = batch.column(self.keys[self.window_end])
-            codes = ends.dictionary_encode()
-            late = [self._last_millisecond(end) <= self.current_watermark for end in key_values(codes.dictionary)]
-            if any(late):
-                kept = pc.invert(pa.array(late).take(codes.indices))
-                self._late.inc(len(batch) - kept.true_count)
-                batch = batch.filter(kept)
-                if not len(batch):
-                    return
+        if not self.processing_time:
+            kept = self._ends.without_late(batch, self.keys[self.window_end], self.current_watermark)
+            self._late.inc(len(batch) - len(kept))
+            if not len(kept):
+                return
+            batch = kept
         super().process(batch)
 
     def note_keys(self, grouped: GroupedRows, first_counts: pa.Int64Array) -> None:
@@ -94,10 +74,7 @@ class WindowAggOperator(GroupAggFunction):
         if self.context.batch_execution:
             return
         new = pc.indices_nonzero(pc.equal(first_counts, pa.scalar(0, _I64))).to_pylist()
-        last, end_at, opened, keys = self._last_millisecond, self.window_end, self._open, grouped.keys
-        for position in new:
-            key = keys[position]
-            opened.setdefault(last(key[end_at]), []).append(key)
+        self._ends.add(grouped.keys[position] for position in new)
 
     # -- ends of windows ----------------------------------------------------------------------------------------
 
@@ -119,11 +96,10 @@ class WindowAggOperator(GroupAggFunction):
 
     def next_wakeup(self) -> int | None:
         """The end of the next window of processing time."""
-        return min(self._open, default=None) if self.processing_time else None
+        return self._ends.next() if self.processing_time else None
 
     def _fire(self, time: int) -> None:
-        due = sorted(self._open) if time == MAX_WATERMARK else sorted(end for end in self._open if end <= time)
-        keys = [key for end in due for key in dict.fromkeys(self._open.pop(end))]
+        keys = self._ends.take_due(time)
         if not keys:
             return
         columns = key_columns_of(keys, self._key_types)

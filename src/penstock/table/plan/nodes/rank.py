@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from penstock.table.plan.nodes.aggregate import AggregateSpec
-from penstock.table.plan.nodes.base import Changelog, Rel, UpsertKeys
+from penstock.table.plan.nodes.base import INSERT_ONLY, Changelog, Rel, UpsertKeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,8 @@ class RankRel(Rel):
         return replace(self, input=inputs[0])
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
-        """Rows move and fall out."""
-        return Changelog(updates=self.with_rank or inputs[0].updates, deletes=True)
+        """Rows move and fall out. Without rank numbers a row that is replaced is deleted (T84)."""
+        return Changelog(updates=self.with_rank, deletes=True)
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
         """What an update replaces has a rank of its own."""
@@ -98,6 +98,44 @@ class RankRel(Rel):
         """With the range."""
         keys = ", ".join(self.input.fields[key].name for key in self.partition)
         return f"Rank(rankRange=[{self.start}..{self.end}], partitionBy=[{keys}], select=[{', '.join(self.names)}])"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class WindowRankRel(Rel):
+    """Top-N of windows: emitted once, at the end of the window (T66).
+
+    With ``ties_replace`` the last one of equal rows ranks first.
+    """
+
+    input: Rel
+    partition: tuple[int, ...]
+    order: tuple[SortKey, ...]
+    start: int
+    end: int
+    with_rank: bool
+    ties_replace: bool = False
+
+    @property
+    def inputs(self) -> Sequence[Rel]:
+        """The one input."""
+        return (self.input,)
+
+    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
+        """Over another input."""
+        return replace(self, input=inputs[0])
+
+    def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
+        """A window is emitted once."""
+        return INSERT_ONLY
+
+    def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
+        """What an update replaces has a rank of its own."""
+        return [inputs[0].updates]
+
+    def describe(self) -> str:
+        """With the range."""
+        keys = ", ".join(self.input.fields[key].name for key in self.partition)
+        return f"WindowRank(rankRange=[{self.start}..{self.end}], partitionBy=[{keys}])"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -120,8 +158,8 @@ class DeduplicateRel(Rel):
         return replace(self, input=inputs[0])
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
-        """The first row by order of arrival stays; others are replaced."""
-        return Changelog(updates=self.last or self.rowtime)
+        """First rows stay: by rowtime they are emitted when no earlier one can come (T13). Last rows are replaced."""
+        return Changelog(updates=self.last)
 
     def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
         """The key."""
@@ -155,7 +193,7 @@ class SortRel(Rel):
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
         """A Top-N if there is an order and a limit."""
         if self.fetch is not None and (self.order or not inputs[0].insert_only):
-            return Changelog(updates=inputs[0].updates, deletes=True)
+            return Changelog(deletes=True)
         return inputs[0]
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:

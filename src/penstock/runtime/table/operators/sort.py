@@ -1,0 +1,159 @@
+"""ORDER BY and LIMIT: temporal sort, sort of a whole batch job, limit without order (T86)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.common.watermark import MAX_WATERMARK, MIN_WATERMARK
+from penstock.runtime.operators.operator import OperatorContext, Output
+from penstock.runtime.table.batch import ColumnBatch
+from penstock.runtime.table.column_state import ColumnStateBackend
+from penstock.runtime.table.keys import GroupedRows
+from penstock.runtime.table.operator import TableOperator
+from penstock.runtime.table.operators.watermark_assigner import milliseconds
+from penstock.runtime.table.row_buffer import RowBuffer
+from penstock.runtime.table.sort_keys import SortColumn, sort_order
+
+_I64 = pa.int64()
+
+
+class TemporalSortOperator(TableOperator):
+    """Emits rows in the order of their rowtime when the watermark has passed them; late rows are dropped (T46)."""
+
+    keyed = True
+    stateful = True
+    keyed_backend = ColumnStateBackend
+
+    def __init__(self, order: Sequence[SortColumn], schema: pa.Schema) -> None:
+        self.order = list(order)
+        self.schema = schema
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Register the state."""
+        super().setup(context, output)
+        assert isinstance(context.keyed_backend, ColumnStateBackend)
+        context.keyed_backend.define("sort", [(None, None)])
+        self._buffer = RowBuffer(context.keyed_backend, 0, [], self.schema)
+        self._late = context.metrics.counter("numLateRecordsDropped")
+
+    def process(self, batch: ColumnBatch) -> None:
+        """Keep the rows that are not late."""
+        column = batch.column(self.order[0].column)
+        if column.null_count:
+            raise ValueError("the rowtime of a row is NULL: filter such rows out, or compute a value")
+        if self.current_watermark > MIN_WATERMARK:
+            in_time = pc.greater(milliseconds(column), pa.scalar(self.current_watermark, _I64))
+            self._late.inc(len(batch) - in_time.true_count)
+            batch = batch.filter(in_time)
+        if len(batch):
+            self._buffer.add(batch)
+
+    def process_watermark(self, watermark: int) -> None:
+        """Emit the rows that the watermark has passed."""
+        waiting = self._buffer.rows()
+        if waiting is not None:
+            due = pc.less_equal(milliseconds(waiting.column(self.order[0].column)), pa.scalar(watermark, _I64))
+            if due.true_count:
+                self.emit(in_order(waiting.filter(due), self.order))
+                self._buffer.keep(pc.invert(due))
+        super().process_watermark(watermark)
+
+    def end_batch(self) -> None:
+        """Bring the state up to date."""
+        self._buffer.write()
+
+
+class SortOperator(TableOperator):
+    """Sorts all rows of a batch job, and cuts out a range of them."""
+
+    keyed = True
+    stateful = True
+
+    def __init__(self, order: Sequence[SortColumn], offset: int, fetch: int | None) -> None:
+        self.order = list(order)
+        self.offset = offset
+        self.fetch = fetch
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Register the state: one entry for each batch of rows, by its number."""
+        super().setup(context, output)
+        assert context.keyed_backend is not None
+        self._backend = context.keyed_backend
+        self._slot = self._backend.register("rows", "table state")
+        self._next: int | None = None
+
+    def process(self, batch: ColumnBatch) -> None:
+        """Keep the rows. One task has all keys, so the number of a batch can be its key."""
+        if self._next is None:
+            self._next = max(self._backend.keys(), default=-1) + 1
+        self._backend.set_current_key(self._next)
+        entry = self._backend.entry
+        entry[self._slot] = batch
+        entry[0].dirty = True
+        self._next += 1
+        self._leave_key()
+
+    def process_watermark(self, watermark: int) -> None:
+        """Rows go out in front of the last watermark."""
+        if watermark == MAX_WATERMARK:
+            self._emit_sorted()
+        super().process_watermark(watermark)
+
+    def end_input(self) -> None:
+        """The rows of a batch job."""
+        self._emit_sorted()
+
+    def _emit_sorted(self) -> None:
+        parts = []
+        for number in sorted(self._backend.keys()):
+            self._backend.set_current_key(number)
+            entry = self._backend.entry
+            if entry[self._slot] is not None:
+                parts.append(entry[self._slot])
+                entry[self._slot] = None
+                entry[0].dirty = True
+        self._leave_key()
+        if not parts:
+            return
+        rows = in_order(ColumnBatch.concat(parts), self.order)
+        self.emit(rows[self.offset : None if self.fetch is None else self.offset + self.fetch])
+
+
+class LimitOperator(TableOperator):
+    """Passes the first rows on, as they come."""
+
+    keyed = True
+    stateful = True
+    keyed_backend = ColumnStateBackend
+
+    def __init__(self, offset: int, fetch: int | None) -> None:
+        self.offset = offset
+        self.fetch = fetch
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Register the state: how many rows there were."""
+        super().setup(context, output)
+        assert isinstance(context.keyed_backend, ColumnStateBackend)
+        self._state: ColumnStateBackend = context.keyed_backend
+        self._state.define("limit", [(_I64, 0)])
+        self._key = GroupedRows(pa.array([], pa.int32()), [()], [])
+
+    def process(self, batch: ColumnBatch) -> None:
+        """Count the rows, and cut the batch."""
+        row = self._state.rows_of(self._key)
+        seen = self._state.gather(row)[0][0].as_py()
+        end = None if self.fetch is None else self.offset + self.fetch
+        if end is not None and seen >= end:
+            return
+        self._state.scatter(row, [pa.array([seen + len(batch)], _I64)])
+        self.emit(batch[max(0, self.offset - seen) : None if end is None else end - seen])
+
+
+def in_order(rows: ColumnBatch, order: Sequence[SortColumn]) -> ColumnBatch:
+    """Sorted rows."""
+    if not order:
+        return rows
+    return rows.take(sort_order([(rows.column(key.column), key.descending, key.nulls_last) for key in order]))
