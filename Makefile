@@ -15,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup java fast-start demo test test-fast test-windows test-spark test-slow chaos test-all lint format names constraints bench docs clean
+.PHONY: help setup java fast-start demo test test-fast test-windows test-spark test-slow chaos test-all lint format names constraints bench docs dashboard clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -93,6 +93,10 @@ bench: java $(VENV)/.bench ## compare with PyFlink, plain Spark, Bytewax, Pathwa
 docs: $(VENV)/.docs ## build the guide as a site, in site/
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
 	@echo "site/index.html"
+
+dashboard: setup ## rebuild the dashboard from dashboard/ (needs Node 20 or newer)
+	@cd dashboard && npm ci --no-audit --no-fund --silent && npm run --silent build
+	@$(PY) scripts/dashboard_fingerprint.py --write
 
 clean: ## remove the environment and everything generated
 	rm -rf $(VENV) build dist site *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \

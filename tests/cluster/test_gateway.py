@@ -127,3 +127,15 @@ def test_o118_the_service_gives_the_metrics_of_all_jobs_to_prometheus(gateway, r
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     assert f'job_id="{running_job.get_job_id()}"' in answer.text
     assert "flink_jobmanager_numRunningJobs{" in answer.text
+
+
+def test_the_end_of_a_jobs_log_can_be_read_and_searched(gateway, records, tmp_path):
+    log = tmp_path / "job.log"
+    log.write_text("begin\nurl=postgresql://me:secret@db/x\nERROR bad record\n" + "padding\n" * 50_000 + "end\n")
+    record = JobRecord("ef" * 16, "done", "FINISHED", "job.py", 1, 1.0, "/nowhere", log=str(log), ended=2.0)
+    records.write(record)
+    tail = gateway.get(f"/penstock/jobs/{record.job_id}/log").json()
+    assert (tail["lines"][-1], tail["truncated"], tail["size"]) == ("end", True, log.stat().st_size)
+    assert gateway.get(f"/penstock/jobs/{record.job_id}/log?search=error").json()["lines"] == ["ERROR bad record"]
+    (url,) = gateway.get(f"/penstock/jobs/{record.job_id}/log?search=url").json()["lines"]
+    assert "secret" not in url

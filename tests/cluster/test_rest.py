@@ -183,3 +183,26 @@ def test_o46_logs_are_opened_by_the_names_of_the_list_only(tmp_path):
         assert "s3cret" not in text
         for name in ("other.txt", "..%2Fother.txt", "%2Fetc%2Fpasswd"):
             assert api.get(f"/jobmanager/logs/{name}").status_code == 404
+
+
+def test_live_numbers_of_every_task_come_in_one_answer(api, finished_job):
+    found = api.get(f"/penstock/jobs/{finished_job.job_id}/live").json()
+    source, total = found["vertices"]
+    assert (source["source"], source["records-in"], total["records-in"]) == (True, 100, 100)
+    assert found["source-records"] == 100
+    assert 0 <= total["busy"] <= 1
+
+
+def test_the_batches_of_a_job_are_listed_from_a_number_on(api, finished_job):
+    path = f"/penstock/jobs/{finished_job.job_id}/batches"
+    every = api.get(path).json()["batches"]
+    assert sum(batch["records"] for batch in every) == 100
+    assert all(batch["start"] <= batch["end"] and batch["busy"] for batch in every)
+    assert api.get(f"{path}?since={every[0]['id']}").json()["batches"] == every[1:]
+    assert api.get(f"{path}?since=x").status_code == 400
+
+
+def test_splits_have_a_position_and_a_state(api, finished_job):
+    found = api.get(f"/penstock/jobs/{finished_job.job_id}/splits").json()["splits"]
+    assert {split["source"] for split in found} == {"Source: numbers"}
+    assert all(split["state"] in {"FINISHED", "GONE"} and split["offset"] for split in found)

@@ -26,6 +26,7 @@ from starlette.routing import BaseRoute, Route
 from penstock.cluster.archive import archived_answer, archived_operation
 from penstock.cluster.dashboard_files import dashboard_routes
 from penstock.cluster.driver_link import DriverAnswer, DriverGoneError, ask_driver
+from penstock.cluster.log_tail import read_tail
 from penstock.cluster.monitored_job import now_ms
 from penstock.cluster.redaction import redact_text
 from penstock.cluster.reporters.prometheus import CONTENT_TYPE, exposition
@@ -58,6 +59,7 @@ class DriverRecord(Protocol):
     ended: float | None
     error: str | None
     rest: str | None
+    log: str | None
 
     @property
     def is_over(self) -> bool:
@@ -164,6 +166,7 @@ def create_gateway(
         routes += [Route(f"{prefix}/health/{kind}", _healthy) for kind in ("live", "ready")]
         for rest in ("", "/{rest:path}"):
             routes.append(Route(f"{prefix}/taskmanagers/{{worker_id}}{rest}", _asking_worker(gateway)))
+        routes.append(Route(f"{prefix}/penstock/jobs/{{job_id}}/log", _log_of_job(gateway)))
         for kind in ("jobs", "applications", "penstock/jobs"):
             for rest in ("", "/{rest:path}"):
                 routes.append(Route(f"{prefix}/{kind}/{{job_id}}{rest}", _forwarding(gateway), methods=_METHODS))
@@ -210,6 +213,15 @@ def _own(answer: _Answer) -> Callable[[Request], Any]:
     async def respond(request: Request) -> Response:
         found = await run_in_threadpool(answer, request)
         return found if isinstance(found, Response) else json_response(found)
+
+    return respond
+
+
+def _log_of_job(gateway: _Gateway) -> Callable[[Request], Any]:
+    async def respond(request: Request) -> Response:
+        record = await run_in_threadpool(gateway.record_of, parse_id(request.path_params["job_id"], "jobid"))
+        wanted = request.query_params.get("search", "")
+        return json_response(await run_in_threadpool(read_tail, record.log, wanted))
 
     return respond
 

@@ -22,6 +22,7 @@ from penstock.cluster.rest import (
     checkpoints,
     job_control,
     jobs,
+    live,
     metrics,
     overview,
     rescales,
@@ -170,6 +171,10 @@ def _checkpoints(request: Request, context: ClusterContext) -> Any:
     )
 
 
+def _batches(request: Request, context: ClusterContext) -> Any:
+    return live.batches(_job(request, context), request.query_params.get("since", "0"))
+
+
 def _checkpoint_details(request: Request, context: ClusterContext) -> Any:
     return checkpoints.checkpoint_details(_job(request, context), request.path_params["checkpoint_id"])
 
@@ -207,13 +212,6 @@ def _of_worker(answer: Answer) -> Answer:
 def _flamegraph(job: MonitoredJob, vertex: JobVertex, workers: Workers) -> Any:
     """Flink's word for switched off is -2, for a job that has ended -1."""
     return {"endTimestamp": -1 if job.status.is_terminal_state() else -2, "data": None}
-
-
-def _batches(request: Request, context: ClusterContext) -> Any:
-    since = request.query_params.get("since", "0")
-    if not since.isdigit():
-        raise bad_parameter("query", "since", since)
-    return state_browser.batches(_job(request, context), int(since))
 
 
 def _state(request: Request, context: ClusterContext) -> Any:
@@ -360,7 +358,9 @@ READING: dict[str, Answer] = {
     _VERTEX + "/subtasks/{subtask}/metrics": _subtask_metrics,
     _VERTEX + "/subtasks/{subtask}/attempts/{attempt}": _subtask,
     _VERTEX + "/subtasks/{subtask}/attempts/{attempt}/accumulators": _attempt_accumulators,
+    "/penstock/jobs/{job_id}/live": _of_job(live.live),
     "/penstock/jobs/{job_id}/batches": _batches,
+    "/penstock/jobs/{job_id}/splits": _of_job(live.splits),
     "/penstock/samples": lambda _, context: [
         sample.to_json() for sample in collect(context.registry.all(), context.workers)
     ],

@@ -1,4 +1,4 @@
-"""`/penstock/...`: what Flink's API has not: batches, the state of one key, the contents of savepoints."""
+"""`/penstock/...`: what Flink's API lacks: the state of one key, the contents of savepoints."""
 
 from __future__ import annotations
 
@@ -14,30 +14,10 @@ if TYPE_CHECKING:
     from penstock.cluster.monitored_job import MonitoredJob
     from penstock.cluster.rest.jobs import Json
 
-__all__ = ["batches", "key_from_text", "savepoint_contents", "shown", "state_of_key"]
+__all__ = ["key_from_text", "savepoint_contents", "shown", "state_of_key"]
 
 _ANSWER_SECONDS = 30.0
 _SHOWN_ELEMENTS = 1000
-
-
-def batches(job: MonitoredJob, since: int) -> Json:
-    """`GET /penstock/jobs/:jobid/batches?since=N`: batches after checkpoint N, oldest first."""
-    found: list[Json] = [
-        {
-            "id": batch.checkpoint_id,
-            "start": batch.triggered,
-            "end": batch.completed,
-            "duration": batch.duration,
-            "records": batch.records,
-            "written-bytes": batch.written_size,
-            "state-bytes": batch.state_size,
-            "savepoint": batch.savepoint,
-            "failure": batch.failure,
-        }
-        for batch in job.progress.checkpoints.all()
-        if batch.checkpoint_id > since
-    ]
-    return {"batches": sorted(found, key=lambda batch: batch["id"])}
 
 
 def key_from_text(text: str) -> Any:

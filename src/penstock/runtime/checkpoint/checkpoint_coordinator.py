@@ -258,6 +258,8 @@ class CheckpointCoordinator:
         seconds = time.monotonic() - self._began
         self.sources.observe(reports)
         self.progress.batch(reports, checkpoint_id, seconds, checkpoint=checkpoint)
+        if self._batch is not None:
+            self.progress.committed = self._batch.end
         self.sources.sizer.observe(self.progress.last_source_records, seconds)
 
     def _complete_savepoint(self, checkpoint_id: int, reports: list[TaskReport]) -> None:

@@ -11,9 +11,11 @@ from typing import Any
 
 from penstock.common.watermark_strategy import MIN_WATERMARK
 from penstock.runtime.exchange.frames import Level, TaskReport
+from penstock.runtime.job.batch_history import BatchHistory, BatchRecord, StepTotals
 from penstock.runtime.job.checkpoint_statistics import CheckpointHistory, CheckpointStatistics
 from penstock.runtime.job.exception_history import ExceptionHistory
 from penstock.runtime.job.rates import Rate
+from penstock.runtime.plan.offset import Offset
 
 _SHORTEST_BATCH = 0.1  # seconds
 _GAP = 0.1  # of a batch's duration: a shorter pause before it means that there was more to read
@@ -127,6 +129,9 @@ class JobProgress:
         self.recent: deque[tuple[float, int, float]] = deque(maxlen=100)  # (when, source records, seconds)
         self.checkpoints = CheckpointHistory()
         self.exceptions = ExceptionHistory()
+        self.batches = BatchHistory()
+        self._steps = StepTotals()
+        self.committed = Offset()  # where the sources are behind the last batch
 
     def batch(self, reports: list[TaskReport], checkpoint_id: int, seconds: float, *, checkpoint: bool = True) -> None:
         """A batch was run; with `checkpoint` it was committed, too."""
@@ -146,9 +151,12 @@ class JobProgress:
                     self.metrics[name] = self.metrics.get(name, 0) + value
         self.source_records += self.last_source_records
         self._note_recent(now, seconds, checkpoint=checkpoint)
+        self._steps.add(reports, now - seconds, self.last_source_records)
         if checkpoint:
             self.checkpoint_id = checkpoint_id
             self.checkpoints.add(self._statistics(reports, checkpoint_id, now, seconds))
+            self.batches.add(self._record(checkpoint_id, now))
+            self._steps = StepTotals()
 
     def _note_recent(self, now: float, seconds: float, *, checkpoint: bool) -> None:
         records = self.last_source_records
@@ -176,6 +184,21 @@ class JobProgress:
             written_size=sum(report.written_bytes for report in reports),
             subtasks=sum(len(vertex.subtasks) for vertex in self.vertices.values()),
             records=self.last_source_records,
+        )
+
+    def _record(self, checkpoint_id: int, now: float) -> BatchRecord:
+        steps = self._steps
+        return BatchRecord(
+            checkpoint_id,
+            start=round(steps.began * 1000),
+            end=round(now * 1000),
+            steps=steps.count,
+            records_in=steps.records_in,
+            watermark=self.watermark,
+            late_records=self.late_records,
+            state_size=self.state_bytes,
+            written_size=steps.written_size,
+            busy=steps.busy_by_vertex(),
         )
 
     def records_per_second(self, now: float, over: float = 5.0) -> float:

@@ -1,0 +1,280 @@
+"""The dashboard in headless Chromium, over live jobs of the mini cluster."""
+
+import importlib.util
+import os
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from penstock.cluster.driver_rest import DriverRest
+from penstock.cluster.gateway import create_gateway
+from penstock.cluster.rest_server import RestServer
+from penstock.common import Duration, Types, WatermarkStrategy
+from penstock.common.job_status import JobStatus
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors import DataGeneratorSource
+from penstock.testing import MiniCluster
+
+ROOT = Path(__file__).resolve().parents[2]
+CHROMIUM = shutil.which("chromium")
+HOSTILE = "<img src=x onerror=\"document.title='owned'\">"
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+
+
+def _module(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@dataclass
+class Record:
+    job_id: str
+    name: str
+    rest: str
+    status: str = "RUNNING"
+    started: float = 0.0
+    ended: float | None = None
+    error: str | None = None
+    log: str | None = None
+    is_over: bool = False
+
+
+class Records:
+    def __init__(self):
+        self.known = []
+
+    def all(self):
+        return self.known
+
+
+@dataclass
+class Site:
+    url: str
+    clients: dict
+    directory: Path
+
+    def job(self, name):
+        return f"{self.url}/#/jobs/{self.clients[name].get_job_id()}"
+
+
+def endless(name, directory):
+    env = StreamExecutionEnvironment(executor=MiniCluster(max_records=200))
+    env.set_parallelism(2)
+    env.get_checkpoint_config().set_checkpoint_storage((directory / "checkpoints" / str(len(name))).as_uri())
+    source = DataGeneratorSource(lambda n: (n % 7, int(time.time() * 1000)), 10**9, 2000, Types.PICKLED_BYTE_ARRAY())
+    times = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(500)).with_timestamp_assigner(
+        lambda event: event[1]
+    )
+    stream = env.from_source(source, times, "events").uid("events")
+    counted = stream.map(lambda event: (event[0], 1)).key_by(lambda event: event[0]).sum(1).name("count").uid("count")
+    counted.filter(lambda event: False).name("nothing").print()
+    return env.execute_async(name)
+
+
+def failing(name):
+    env = StreamExecutionEnvironment(executor=MiniCluster(max_records=10))
+
+    def check_order(number):
+        if number == 17:
+            raise ValueError("order 17 has no customer")
+        return number
+
+    env.from_sequence(1, 100).map(check_order).name("check").print()
+    return env.execute_async(name)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("dashboard")
+    clients = {"counts": endless("counts", directory), HOSTILE: endless(HOSTILE, directory), "bad": failing("bad")}
+    driver, records = DriverRest("job.py"), Records()
+    (directory / "socket").mkdir()
+    log = directory / "job.log"
+    log.write_text("INFO started\nERROR something odd\n")
+    for name, client in clients.items():
+        rest = driver.follow(client, directory / "socket")
+        records.known.append(Record(str(client.get_job_id()), name, rest, started=time.time(), log=str(log)))
+    server = RestServer.on_port(create_gateway(records), "127.0.0.1", "0")
+    yield Site(server.address, clients, directory)
+    server.close()
+    for client in clients.values():
+        if not client.get_job_status().result().is_terminal_state():
+            client.cancel().result()
+    driver.close()
+
+
+@pytest.fixture(scope="module")
+def shared_browser(tmp_path_factory):
+    browser = _module(ROOT / "tests/cluster/browser.py").Browser(CHROMIUM, tmp_path_factory.mktemp("chromium"))
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def page(shared_browser):
+    shared_browser.size(1360, 900)
+    shared_browser.colours("light")
+    shared_browser.messages.clear()
+    yield shared_browser
+    assert shared_browser.problems() == []
+    shared_browser.open("about:blank")
+
+
+def keep_picture(page, name):
+    """With PENSTOCK_SCREENSHOTS=directory the pictures of the guide are taken."""
+    if directory := os.environ.get("PENSTOCK_SCREENSHOTS"):
+        time.sleep(1.5)
+        page.screenshot(Path(directory) / f"dashboard-{name}.png")
+
+
+def test_the_committed_build_belongs_to_the_sources():
+    tool = _module(ROOT / "scripts/dashboard_fingerprint.py")
+    assert tool.NOTE.read_text() == tool.fingerprint(), "run make dashboard"
+
+
+def test_the_build_is_small_and_the_lock_names_no_addresses():
+    built = ROOT / "src/penstock/cluster/static"
+    assert sum(file.stat().st_size for file in built.iterdir()) < 400 * 1024
+    assert "resolved" not in (ROOT / "dashboard/package-lock.json").read_text()
+
+
+@needs_browser
+def test_the_overview_lists_running_and_ended_jobs(page, site):
+    page.open(site.url)
+    page.wait_for_text("counts")
+    page.wait_for_text("RUNNING")
+    page.wait_for_text("FAILED")
+    keep_picture(page, "overview")
+
+
+@needs_browser
+def test_a_job_named_like_a_tag_is_shown_as_text(page, site):
+    page.open(site.job(HOSTILE))
+    page.wait_for_text(HOSTILE)
+    page.wait_for("document.querySelectorAll('.vertex').length >= 2")
+    assert page.run("document.title") == "Penstock"
+    assert page.run("document.querySelectorAll('img').length") == 0
+
+
+@needs_browser
+def test_the_graph_shows_rates_busy_shares_and_lag(page, site):
+    page.open(site.job("counts"))
+    page.wait_for(
+        "document.querySelectorAll('.vertex').length === 2 && document.querySelectorAll('.edge').length === 1"
+    )
+    page.wait_for("parseFloat(document.querySelector('.edge-rate').textContent) > 0", 30)
+    text = page.wait_for("[...document.querySelectorAll('.vertex')].map((one) => one.textContent).join(' ')")
+    assert "Busy" in text
+    assert "Watermark" in text
+    assert "Lag" in text
+    page.wait_for("/Lag [0-9]/.test(document.querySelectorAll('.vertex')[1].textContent)")
+    keep_picture(page, "job")
+    page.run("document.querySelector('.vertex').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+    page.wait_for("document.querySelectorAll('.vertex-card tbody tr').length === 2")
+
+
+@needs_browser
+@pytest.mark.parametrize(
+    ("tab", "job", "expected"),
+    [
+        ("timeline", "counts", "The last"),
+        ("checkpoints", "counts", "Summary of all"),
+        ("splits", "counts", "ACTIVE"),
+        ("exceptions", "bad", "order 17 has no customer"),
+        ("configuration", "counts", "job-parallelism"),
+        ("log", "counts", "ERROR something odd"),
+    ],
+)
+def test_every_tab_of_a_job_has_its_content(page, site, tab, job, expected):
+    page.open(f"{site.job(job)}/{tab}")
+    page.wait_for_text(expected)
+    keep_picture(page, tab)
+
+
+@needs_browser
+def test_the_traceback_shows_the_users_own_frame(page, site):
+    page.open(f"{site.job('bad')}/exceptions")
+    page.wait_for_text("check_order")
+
+
+@needs_browser
+@pytest.mark.parametrize(
+    ("path", "expected"), [("workers", "Memory"), ("service", "Environment"), ("submit", "penstock cluster start")]
+)
+def test_every_page_of_the_service_has_its_content(page, site, path, expected):
+    page.open(f"{site.url}/#/{path}")
+    page.wait_for_text(expected)
+    keep_picture(page, path)
+
+
+@needs_browser
+def test_colours_follow_the_system_and_the_switch(page, site):
+    page.colours("dark")
+    page.open(site.job("counts"))
+    page.wait_for("document.querySelectorAll('.vertex').length === 2")
+    background = "getComputedStyle(document.body).backgroundColor"
+    assert page.run(background) == "rgb(14, 21, 25)"
+    keep_picture(page, "dark")
+    page.click("☀ Light")
+    page.wait_for(f"{background} === 'rgb(245, 247, 248)'")
+    page.run("localStorage.clear()")
+
+
+@needs_browser
+@pytest.mark.parametrize("tab", ["overview", "timeline", "checkpoints", "splits"])
+def test_nothing_is_wider_than_a_phone(page, site, tab):
+    page.size(360, 740)
+    page.open(f"{site.job('counts')}/{tab}")
+    page.wait_for_text("counts")
+    page.wait_for("document.querySelectorAll('.card').length > 0")
+    assert page.run("document.documentElement.scrollWidth") <= 360
+    if tab == "overview":
+        keep_picture(page, "phone")
+
+
+@needs_browser
+def test_the_buttons_take_a_savepoint_rescale_and_cancel(page, site):
+    client = site.clients["counts"]
+    page.open(site.job("counts"))
+    page.click("Savepoint")
+    page.wait_for_text("The job keeps running.")
+    keep_picture(page, "savepoint")
+    _fill(page, "directory", str(site.directory / "savepoints"))
+    page.click("Take a savepoint", "dialog")
+    page.wait_for("document.querySelector('dialog .copy code').innerText.startsWith('file:')", 30)
+    page.click("Close", "dialog")
+    page.click("Rescale")
+    _fill(page, "parallelism", "3")
+    page.click("Change the parallelism", "dialog")
+    page.wait_for("document.querySelector('dialog .done')", 30)
+    page.click("Close", "dialog")
+    page.wait_for("[...document.querySelectorAll('.vertex')].some((one) => one.textContent.includes('×3'))")
+    page.click("Cancel")
+    page.click("Cancel the job", "dialog")
+    page.wait_for("document.querySelector('dialog .done')")
+    page.click("Close", "dialog")
+    page.wait_for_text("CANCELED")
+    assert client.get_job_status().result() is JobStatus.CANCELED
+
+
+@needs_browser
+def test_the_stop_button_ends_a_job_with_a_savepoint(page, site):
+    page.open(site.job(HOSTILE))
+    page.click("Stop")
+    _fill(page, "directory", str(site.directory / "savepoints"))
+    page.click("Stop with a savepoint", "dialog")
+    page.wait_for("document.querySelector('dialog .copy code').innerText.startsWith('file:')", 30)
+    page.click("Close", "dialog")
+    page.wait_for_text("FINISHED")
+
+
+def _fill(page, name, value):
+    page.wait_for(
+        f"(() => {{ const box = document.querySelector('dialog input[name={name}]'); box.value = {value!r}; "
+        "box.dispatchEvent(new Event('input', {bubbles: true})); return true; })()"
+    )
