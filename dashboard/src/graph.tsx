@@ -170,7 +170,7 @@ export function Graph({ job, live, selected, onSelect }: {
                 <rect width={Math.max(0, (WIDTH - 24) * (now?.busy ?? 0))} x="12" y={HEIGHT - 13} height="5" rx="2.5" class="fill" />
                 <rect width={WIDTH - 24} x="12" y={HEIGHT - 13} height="5" rx="2.5" class="track" />
                 <text x="14" y="24" class="name">
-                  {shorten(name, 27)}
+                  {shorten(name, 24)}
                 </text>
                 <text x={WIDTH - 14} y="45" class="right">
                   ×{vertex?.parallelism ?? 1}

@@ -113,8 +113,9 @@ class Browser:
 
     def click(self, label: str, within: str = "body") -> None:
         """The button or link with this text."""
+        selector = json.dumps(f"{within} button, {within} a")
         self.wait_for(
-            f"(() => {{ const found = [...document.querySelectorAll({json.dumps(within + ' button, ' + within + ' a')})]"
+            f"(() => {{ const found = [...document.querySelectorAll({selector})]"
             f".find((one) => one.innerText.trim() === {json.dumps(label)}); found?.click(); return !!found; }})()"
         )
 

@@ -232,7 +232,9 @@ def test_nothing_is_wider_than_a_phone(page, site, tab):
     page.open(f"{site.job('counts')}/{tab}")
     page.wait_for_text("counts")
     page.wait_for("document.querySelectorAll('.card').length > 0")
-    assert page.run("document.documentElement.scrollWidth") <= 360
+    wide = "[...document.querySelectorAll('#app *')].filter((one) => one.getBoundingClientRect().right > 361)"
+    names = page.run(f"{wide}.map((one) => one.outerHTML.slice(0, 60))")
+    assert page.run("document.documentElement.scrollWidth") <= 360, names
     if tab == "overview":
         keep_picture(page, "phone")
 
@@ -251,12 +253,12 @@ def test_the_buttons_take_a_savepoint_rescale_and_cancel(page, site):
     page.click("Rescale")
     _fill(page, "parallelism", "3")
     page.click("Change the parallelism", "dialog")
-    page.wait_for("document.querySelector('dialog .done')", 30)
+    page.wait_for("!!document.querySelector('dialog .done')", 30)
     page.click("Close", "dialog")
-    page.wait_for("[...document.querySelectorAll('.vertex')].some((one) => one.textContent.includes('×3'))")
+    page.wait_for("[...document.querySelectorAll('.vertex')].some((one) => one.textContent.includes('\\u00d73'))")
     page.click("Cancel")
     page.click("Cancel the job", "dialog")
-    page.wait_for("document.querySelector('dialog .done')")
+    page.wait_for("!!document.querySelector('dialog .done')")
     page.click("Close", "dialog")
     page.wait_for_text("CANCELED")
     assert client.get_job_status().result() is JobStatus.CANCELED

@@ -43,11 +43,12 @@ async function run(action: Action, id: string, directory: string, drain: boolean
   }
 }
 
-export function Actions({ job, features, onDone }: { job: Job; features?: Config["features"]; onDone: () => void }) {
+export function Actions({ job, over, features, onDone }: { job: Job; over: boolean; features?: Config["features"]; onDone: () => void }) {
   const [open, setOpen] = useState<Action | null>(null);
-  const offered: Action[] = ["savepoint", "stop"];
-  if (features?.["web-rescale"] && job.schedulerType === "Adaptive") offered.push("rescale");
-  if (features?.["web-cancel"]) offered.push("cancel");
+  // A dialog stays open to show its result, even if the job has ended by it.
+  const offered: Action[] = over ? [] : ["savepoint", "stop"];
+  if (!over && features?.["web-rescale"] && job.schedulerType === "Adaptive") offered.push("rescale");
+  if (!over && features?.["web-cancel"]) offered.push("cancel");
   return (
     <div class="buttons">
       {offered.map((action) => (

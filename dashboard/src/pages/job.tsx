@@ -84,7 +84,7 @@ export function JobPage({ id, tab, config, theme }: { id: string; tab: string; c
             <code class="id">{job.jid}</code>
           </p>
         </div>
-        {!over && <Actions job={job} features={config?.features} onDone={refresh} />}
+        <Actions job={job} over={over} features={config?.features} onDone={refresh} />
       </div>
       <Problem error={error} />
       <nav class="tabs" aria-label="Job">
