@@ -145,6 +145,7 @@ class Browser:
         return found
 
     def close(self) -> None:
+        self._stream.close()
         self._socket.close()
         self._process.terminate()
         self._process.wait(10)

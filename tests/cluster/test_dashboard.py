@@ -21,7 +21,10 @@ from penstock.testing import MiniCluster
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = shutil.which("chromium")
 HOSTILE = "<img src=x onerror=\"document.title='owned'\">"
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+
+
+def needs_browser(test):
+    return pytest.mark.server(pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")(test))
 
 
 def _module(path):
@@ -45,8 +48,9 @@ class Record:
 
 
 class Records:
-    def __init__(self):
+    def __init__(self, archive):
         self.known = []
+        self.archive = archive
 
     def all(self):
         return self.known
@@ -92,12 +96,12 @@ def failing(name):
 def site(tmp_path_factory):
     directory = tmp_path_factory.mktemp("dashboard")
     clients = {"counts": endless("counts", directory), HOSTILE: endless(HOSTILE, directory), "bad": failing("bad")}
-    driver, records = DriverRest("job.py"), Records()
+    driver, records = DriverRest("job.py"), Records(directory / "archive")
     (directory / "socket").mkdir()
     log = directory / "job.log"
     log.write_text("INFO started\nERROR something odd\n")
     for name, client in clients.items():
-        rest = driver.follow(client, directory / "socket")
+        rest = driver.follow(client, directory / "socket", records.archive)
         records.known.append(Record(str(client.get_job_id()), name, rest, started=time.time(), log=str(log)))
     server = RestServer.on_port(create_gateway(records), "127.0.0.1", "0")
     yield Site(server.address, clients, directory)

@@ -206,3 +206,14 @@ def test_splits_have_a_position_and_a_state(api, finished_job):
     found = api.get(f"/penstock/jobs/{finished_job.job_id}/splits").json()["splits"]
     assert {split["source"] for split in found} == {"Source: numbers"}
     assert all(split["state"] in {"FINISHED", "GONE"} and split["offset"] for split in found)
+
+
+def test_o68_the_exception_that_ended_a_job_is_in_its_history(api, registry):
+    env = StreamExecutionEnvironment(executor=MiniCluster(max_records=10))
+    env.from_sequence(1, 10).map(lambda n: 1 // (n - 5)).name("divide").sink_to(DiscardingSink())
+    client = env.execute_async("failing")
+    job = registry.add(client)
+    with pytest.raises(Exception, match="divide"):
+        client.get_job_execution_result().result(60)
+    (entry,) = api.get(f"/jobs/{job.job_id}/exceptions").json()["exceptionHistory"]["entries"]
+    assert "ZeroDivisionError" in entry["stacktrace"]

@@ -144,6 +144,8 @@ class RunningJob(ABC):
             status = JobStatus.CANCELED if cancelled else JobStatus.FAILED
             with contextlib.suppress(Exception):  # report the first error
                 self._release(status)
+        if error is not None and status is JobStatus.FAILED:
+            self.progress.failed(error)
         self._end(status, error)
         if error is not None and status is JobStatus.FAILED:
             raise error
