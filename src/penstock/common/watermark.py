@@ -6,6 +6,7 @@ A watermark ``t`` says: no record with a timestamp ``<= t`` is expected any more
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from datetime import timedelta
 from numbers import Integral
 from typing import Any, ClassVar, Final
 
@@ -123,7 +124,7 @@ class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
 
     __slots__ = ("max_timestamp", "out_of_orderness_millis")
 
-    def __init__(self, max_out_of_orderness: Duration | Time | int) -> None:
+    def __init__(self, max_out_of_orderness: Duration | Time | timedelta | int) -> None:
         bound = to_millis(max_out_of_orderness)
         if bound < 0:
             raise InvalidProgramError(f"the bound of out-of-orderness must not be negative, got {bound} ms")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
 
 from penstock.common.checks import require_name
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation
@@ -12,8 +12,10 @@ from penstock.common.unsupported import no_java_object
 
 __all__ = ["OutputTag"]
 
+T = TypeVar("T")
 
-class OutputTag:
+
+class OutputTag(Generic[T]):
     """The name of a side output, with the type of its records. Tags with the same id are the same output.
 
     >>> late = OutputTag("late-data")
@@ -21,15 +23,23 @@ class OutputTag:
     True
     """
 
-    __slots__ = ("tag_id", "type_info")
+    __slots__ = ("__orig_class__", "tag_id", "type_info")
 
-    def __init__(self, tag_id: str, type_info: TypeInformation | Sequence[TypeInformation] | None = None) -> None:
+    @overload
+    def __init__(self, tag_id: str, type_info: TypeInformation[T]) -> None: ...
+    @overload
+    def __init__(
+        self: OutputTag[Any], tag_id: str, type_info: Sequence[TypeInformation[Any]] | None = None
+    ) -> None: ...
+    def __init__(
+        self, tag_id: str, type_info: TypeInformation[Any] | Sequence[TypeInformation[Any]] | None = None
+    ) -> None:
         if isinstance(type_info, Sequence):
             type_info = RowTypeInfo(list(type_info))
         elif type_info is not None:
             checked_type(type_info, "the type of an OutputTag")
         self.tag_id = require_name(tag_id, "the id of an OutputTag")
-        self.type_info: TypeInformation | None = type_info
+        self.type_info: TypeInformation[Any] | None = type_info
 
     get_java_output_tag = no_java_object
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 from penstock.common.checks import require_name
 from penstock.common.errors import InvalidProgramError, shorten
@@ -200,15 +200,15 @@ class OperatorStateStore(ABC):
     """State that belongs to a parallel task and not to a key."""
 
     @abstractmethod
-    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor[K, V]) -> BroadcastState[K, V]:
         """A map that every parallel task holds in full."""
 
     @abstractmethod
-    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+    def get_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
         """A list whose elements are dealt out evenly when the parallelism changes."""
 
     @abstractmethod
-    def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+    def get_union_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
         """A list of which every task gets all elements of all tasks when the job is restored."""
 
 
@@ -260,34 +260,55 @@ class StateDescriptor:
         return f"{type(self).__name__}({self.name!r})"
 
 
-class ValueStateDescriptor(StateDescriptor):
+class ValueStateDescriptor(StateDescriptor, Generic[T]):
     """Asks for a :class:`ValueState`.
 
     >>> ValueStateDescriptor("count", default_value=0)
     ValueStateDescriptor('count')
     """
 
-    def __init__(self, name: str, value_type_info: TypeInformation | None = None, default_value: Any = None) -> None:
+    @overload
+    def __init__(self, name: str, value_type_info: TypeInformation[T], default_value: T | None = None) -> None: ...
+    @overload
+    def __init__(
+        self: ValueStateDescriptor[Any], name: str, value_type_info: None = None, default_value: Any = None
+    ) -> None: ...
+    def __init__(
+        self, name: str, value_type_info: TypeInformation[Any] | None = None, default_value: Any = None
+    ) -> None:
         super().__init__(name, value_type_info)
         self.default_value = default_value
 
 
-class ListStateDescriptor(StateDescriptor):
+class ListStateDescriptor(StateDescriptor, Generic[T]):
     """Asks for a :class:`ListState`."""
 
-    def __init__(self, name: str, elem_type_info: TypeInformation | None = None) -> None:
+    @overload
+    def __init__(self, name: str, elem_type_info: TypeInformation[T]) -> None: ...
+    @overload
+    def __init__(self: ListStateDescriptor[Any], name: str, elem_type_info: None = None) -> None: ...
+    def __init__(self, name: str, elem_type_info: TypeInformation[Any] | None = None) -> None:
         super().__init__(name, None if elem_type_info is None else ListTypeInfo(elem_type_info))
         self.elem_type_info = elem_type_info
 
 
-class MapStateDescriptor(StateDescriptor):
+class MapStateDescriptor(StateDescriptor, Generic[K, V]):
     """Asks for a :class:`MapState`, or names a broadcast state."""
 
+    @overload
+    def __init__(self, name: str, key_type_info: TypeInformation[K], value_type_info: TypeInformation[V]) -> None: ...
+    @overload
+    def __init__(
+        self: MapStateDescriptor[Any, Any],
+        name: str,
+        key_type_info: TypeInformation[Any] | None = None,
+        value_type_info: TypeInformation[Any] | None = None,
+    ) -> None: ...
     def __init__(
         self,
         name: str,
-        key_type_info: TypeInformation | None = None,
-        value_type_info: TypeInformation | None = None,
+        key_type_info: TypeInformation[Any] | None = None,
+        value_type_info: TypeInformation[Any] | None = None,
     ) -> None:
         both = key_type_info is not None and value_type_info is not None
         super().__init__(name, MapTypeInfo(key_type_info, value_type_info) if both else None)  # type: ignore[arg-type]
@@ -295,7 +316,7 @@ class MapStateDescriptor(StateDescriptor):
         self.value_type_info = value_type_info
 
 
-class ReducingStateDescriptor(StateDescriptor):
+class ReducingStateDescriptor(StateDescriptor, Generic[T]):
     """Asks for a :class:`ReducingState`; takes a :class:`ReduceFunction` or a plain function of two values.
 
     >>> ReducingStateDescriptor("sum", lambda a, b: a + b).get_reduce_function().reduce(1, 2)
@@ -305,8 +326,8 @@ class ReducingStateDescriptor(StateDescriptor):
     def __init__(
         self,
         name: str,
-        reduce_function: ReduceFunction | Callable[[Any, Any], Any],
-        type_info: TypeInformation | None = None,
+        reduce_function: ReduceFunction[T] | Callable[[T, T], T],
+        type_info: TypeInformation[T] | None = None,
     ) -> None:
         super().__init__(name, type_info)
         if not isinstance(reduce_function, ReduceFunction):
@@ -315,20 +336,23 @@ class ReducingStateDescriptor(StateDescriptor):
             reduce_function = ReduceFunctionWrapper(reduce_function)
         self._reduce_function = reduce_function
 
-    def get_reduce_function(self) -> ReduceFunction:
+    def get_reduce_function(self) -> ReduceFunction[T]:
         return self._reduce_function
 
 
-class AggregatingStateDescriptor(StateDescriptor):
+class AggregatingStateDescriptor(StateDescriptor, Generic[IN, OUT]):
     """Asks for an :class:`AggregatingState`; the type is that of the accumulator."""
 
     def __init__(
-        self, name: str, agg_function: AggregateFunction, state_type_info: TypeInformation | None = None
+        self,
+        name: str,
+        agg_function: AggregateFunction[IN, Any, OUT],
+        state_type_info: TypeInformation[Any] | None = None,
     ) -> None:
         super().__init__(name, state_type_info)
         if not isinstance(agg_function, AggregateFunction):
             raise InvalidProgramError(f"state {name!r} needs an AggregateFunction, got {agg_function!r}")
         self._agg_function = agg_function
 
-    def get_agg_function(self) -> AggregateFunction:
+    def get_agg_function(self) -> AggregateFunction[IN, Any, OUT]:
         return self._agg_function

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.connectors.ranges import RangeEnumerator, RangeSplit
 from penstock.core.sink import Committer, Sink, SinkWriter, WriterInitContext
@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 
 __all__ = ["CachedDataStream", "sinks_of_caches"]
 
+T = TypeVar("T")
+
 _RECORDS = "records"
 
 
-class CachedDataStream(DataStream):
+class CachedDataStream(DataStream[T]):
     """A bounded stream whose records are kept by the first job in BATCH mode that computes it to its end.
 
     Streams made of it later, and jobs they belong to, read what was kept: on the driver's disk, until the program ends

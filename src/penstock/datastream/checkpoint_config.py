@@ -7,6 +7,8 @@ as set and has no effect: there are none.
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from penstock.common.checks import is_int
 from penstock.common.errors import InvalidProgramError
 from penstock.common.time import Duration, Time, to_millis
@@ -186,7 +188,7 @@ class CheckpointConfig:
     def get_alignment_timeout(self) -> Duration:
         return self._alignment_timeout
 
-    def set_alignment_timeout(self, alignment_timeout: Duration | Time | int) -> CheckpointConfig:
+    def set_alignment_timeout(self, alignment_timeout: Duration | Time | timedelta | int) -> CheckpointConfig:
         self._alignment_timeout = Duration.of_millis(to_millis(alignment_timeout))
         return self
 

@@ -8,7 +8,8 @@ from typing import Any, Generic, Self, TypeVar
 
 from penstock.common.job_client import JobClient
 from penstock.connectors.sinks import END, CollectSink
-from penstock.datastream.data_stream import DataStream, check_limit
+from penstock.datastream.data_stream import DataStream
+from penstock.datastream.function_checks import check_limit
 from penstock.graph.transformation import PartitionTransformation, SideOutputTransformation, UnionTransformation
 
 __all__ = ["CloseableIterator", "collect_async", "execute_and_collect"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from penstock.common.errors import InvalidProgramError, shorten
 from penstock.common.typeinfo import TypeInformation
@@ -31,8 +31,12 @@ from penstock.runtime.records.batch import KeySelect
 
 __all__ = ["ConnectedStreams"]
 
+T = TypeVar("T")
+U = TypeVar("U")
+R = TypeVar("R")
 
-class ConnectedStreams:
+
+class ConnectedStreams(Generic[T, U]):
     """Two streams, perhaps of different types. If both are keyed, records of the same key meet in the same subtask.
 
     If one is keyed, its records are processed under their keys, those of the other one (``other.broadcast()``, as a
@@ -41,38 +45,40 @@ class ConnectedStreams:
     Which of the two functions is called first is not defined: records are handled as they come.
     """
 
-    def __init__(self, stream1: DataStream, stream2: DataStream) -> None:
+    def __init__(self, stream1: DataStream[T], stream2: DataStream[U]) -> None:
         self.stream1 = stream1
         self.stream2 = stream2
 
     def get_execution_environment(self) -> Any:
         return self.stream1.get_execution_environment()
 
-    def get_first_input(self) -> DataStream:
+    def get_first_input(self) -> DataStream[T]:
         return self.stream1
 
-    def get_second_input(self) -> DataStream:
+    def get_second_input(self) -> DataStream[U]:
         return self.stream2
 
     def key_by(
         self,
-        key_selector1: Callable[[Any], Any] | KeySelector | int | str | list[Any],
-        key_selector2: Callable[[Any], Any] | KeySelector | int | str | list[Any],
+        key_selector1: Callable[[T], Any] | KeySelector[T, Any] | int | str | list[Any],
+        key_selector2: Callable[[U], Any] | KeySelector[U, Any] | int | str | list[Any],
         key_type: TypeInformation | None = None,
-    ) -> ConnectedStreams:
+    ) -> ConnectedStreams[T, U]:
         """Keys for both streams; they must mean the same thing."""
         return ConnectedStreams(
             self.stream1.key_by(key_selector1, key_type=key_type), self.stream2.key_by(key_selector2, key_type=key_type)
         )
 
-    def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> DataStream:
+    def map(self, func: CoMapFunction[T, U, R], output_type: TypeInformation[Any] | None = None) -> DataStream[R]:
         """One record out for every record of either stream; none where the function returns None, as in PyFlink."""
         _check(func, CoMapFunction, "map")
         keys = self._keys()
         operator = CoMapOperator(func) if keys is None else KeyedCoMapOperator(func, *keys)
         return self.transform("Co-Map", operator, output_type)
 
-    def flat_map(self, func: CoFlatMapFunction, output_type: TypeInformation | None = None) -> DataStream:
+    def flat_map(
+        self, func: CoFlatMapFunction[T, U, R], output_type: TypeInformation[Any] | None = None
+    ) -> DataStream[R]:
         """Any number of records out for every record of either stream."""
         _check(func, CoFlatMapFunction, "flat_map")
         keys = self._keys()
@@ -80,8 +86,10 @@ class ConnectedStreams:
         return self.transform("Co-Flat Map", operator, output_type)
 
     def process(
-        self, func: CoProcessFunction | KeyedCoProcessFunction, output_type: TypeInformation | None = None
-    ) -> DataStream:
+        self,
+        func: CoProcessFunction[T, U, R] | KeyedCoProcessFunction[Any, T, U, R],
+        output_type: TypeInformation[Any] | None = None,
+    ) -> DataStream[R]:
         """A function with clocks and side outputs, and with state and timers if both streams are keyed."""
         keys = self._keys()
         if isinstance(func, KeyedCoProcessFunction):
@@ -97,7 +105,9 @@ class ConnectedStreams:
         keys = _key_of(self.stream1), _key_of(self.stream2)
         return None if keys == (None, None) else keys
 
-    def transform(self, name: str, operator: StreamOperator, output_type: TypeInformation | None) -> DataStream:
+    def transform(
+        self, name: str, operator: StreamOperator, output_type: TypeInformation[Any] | None
+    ) -> DataStream[Any]:
         return connect_inputs(self.stream1, self.stream2, name, operator, output_type)
 
 
@@ -106,8 +116,8 @@ def connect_inputs(
     stream2: DataStream,
     name: str,
     operator: StreamOperator,
-    output_type: TypeInformation | None = None,
-) -> DataStream:
+    output_type: TypeInformation[Any] | None = None,
+) -> DataStream[Any]:
     """The result of an operator with two inputs."""
     env = stream1.get_execution_environment()
     env.check_open()

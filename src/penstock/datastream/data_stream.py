@@ -6,42 +6,35 @@ The other kinds of streams live in modules of their own and can be imported from
 from __future__ import annotations
 
 import importlib
-import inspect
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
-from penstock.common.checks import is_int
 from penstock.common.errors import InvalidProgramError, shorten
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.typeinfo.base import checked_type
 from penstock.common.watermark_strategy import WatermarkStrategy
-from penstock.connectors.base import SupportsPreprocessing
-from penstock.connectors.sinks import PrintSink
 from penstock.core.functions import (
     FilterFunction,
     FlatMapFunction,
-    Function,
     KeyedProcessFunction,
     KeySelector,
     MapFunction,
     Partitioner,
     ProcessFunction,
-    SinkFunction,
 )
 from penstock.core.output_tag import OutputTag
 from penstock.core.return_values import check_returns
-from penstock.core.sink import Sink
 from penstock.core.state import MapStateDescriptor
+from penstock.datastream.function_checks import checked_function
 from penstock.datastream.key_selector import key_function
 from penstock.datastream.projection import Projection
 from penstock.datastream.pyflink_imports import imported_names
 from penstock.datastream.sink import DataStreamSink
-from penstock.datastream.stream_settings import StreamSettings
+from penstock.datastream.stream_outputs import StreamOutputs
 from penstock.graph.transformation import (
     OneInputTransformation,
     PartitionTransformation,
     SideOutputTransformation,
-    SinkTransformation,
     SourceTransformation,
     Transformation,
     TwoInputTransformation,
@@ -51,16 +44,13 @@ from penstock.runtime.exchange import partitioner as partitioners
 from penstock.runtime.operators.function_operator import FunctionOperator
 from penstock.runtime.operators.operator import StreamOperator
 from penstock.runtime.operators.process import ProcessOperator
-from penstock.runtime.operators.sink import SinkOperator
-from penstock.runtime.operators.sink_function import SinkFunctionOperator
 from penstock.runtime.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
 from penstock.runtime.operators.timestamps import TimestampsAndWatermarksOperator
-from penstock.runtime.operators.transactional_sinks import transactional_sink
 from penstock.runtime.operators.type_check import declare_output_type
 
 if TYPE_CHECKING:
     from penstock.common.execution_config import ExecutionConfig
-    from penstock.core.window import WindowAssigner
+    from penstock.core.window import GlobalWindow, Window, WindowAssigner
     from penstock.datastream.broadcast import BroadcastConnectedStream, BroadcastStream
     from penstock.datastream.cached import CachedDataStream
     from penstock.datastream.collect import CloseableIterator
@@ -85,6 +75,12 @@ __all__ = [
     "WindowedStream",
 ]
 
+T = TypeVar("T")
+U = TypeVar("U")
+R = TypeVar("R")
+K = TypeVar("K")
+W = TypeVar("W", bound="Window")
+
 _ELSEWHERE = {
     "AllWindowedStream": "windowed_stream",
     "BroadcastConnectedStream": "broadcast",
@@ -105,7 +101,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-class DataStream(StreamSettings):
+class DataStream(StreamOutputs[T]):
     """A stream of records of one kind."""
 
     def __init__(self, env: StreamExecutionEnvironment, transformation: Transformation) -> None:
@@ -129,7 +125,7 @@ class DataStream(StreamSettings):
         """The number of the node in the graph."""
         return self._transformation.id
 
-    def get_type(self) -> TypeInformation:
+    def get_type(self) -> TypeInformation[T]:
         """The declared type of the records; any picklable value if none was declared."""
         return self._transformation.output_type or Types.PICKLED_BYTE_ARRAY()
 
@@ -140,35 +136,41 @@ class DataStream(StreamSettings):
         """The node of the graph."""
         return self._transformation
 
-    def returns(self, type_info: TypeInformation) -> DataStream:
+    def returns(self, type_info: TypeInformation[R]) -> DataStream[R]:
         """Declare the type of the records afterwards; they are checked against it."""
         (transformation,) = self._operators("returns")
         transformation.output_type = checked_type(type_info, "the output type")
         if isinstance(transformation, (OneInputTransformation, TwoInputTransformation)):
             declare_output_type(transformation.operator, type_info)
-        return self
+        return cast("DataStream[R]", self)
 
     # One record after the other
 
-    def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
+    def map(
+        self, func: Callable[[T], R] | MapFunction[T, R], output_type: TypeInformation[Any] | None = None
+    ) -> DataStream[R]:
         """One record out for every record in."""
         return self.apply_operator("Map", MapOperator(checked_function(func, MapFunction, "map")), output_type)
 
     def flat_map(
-        self, func: Callable[[Any], Any] | FlatMapFunction, output_type: TypeInformation | None = None
-    ) -> DataStream:
+        self,
+        func: Callable[[T], Iterable[R] | None] | FlatMapFunction[T, R],
+        output_type: TypeInformation[Any] | None = None,
+    ) -> DataStream[R]:
         """Any number of records out for every record in: return an iterable, or yield."""
         return self.apply_operator(
             "Flat Map", FlatMapOperator(checked_function(func, FlatMapFunction, "flat_map")), output_type
         )
 
-    def filter(self, func: Callable[[Any], Any] | FilterFunction) -> DataStream:
+    def filter(self, func: Callable[[T], Any] | FilterFunction[T]) -> DataStream[T]:
         """Keeps the records for which the function is true."""
         return self._keeping_type("Filter", FilterOperator(checked_function(func, FilterFunction, "filter")))
 
     def process(
-        self, func: ProcessFunction | KeyedProcessFunction, output_type: TypeInformation | None = None
-    ) -> DataStream:
+        self,
+        func: ProcessFunction[T, R] | KeyedProcessFunction[Any, T, R],
+        output_type: TypeInformation[Any] | None = None,
+    ) -> DataStream[R]:
         """A function with access to timestamps, clocks and side outputs."""
         if isinstance(func, KeyedProcessFunction):
             raise InvalidProgramError("a KeyedProcessFunction needs keys: call key_by() before process()")
@@ -176,14 +178,14 @@ class DataStream(StreamSettings):
             "Process", ProcessOperator(checked_function(func, ProcessFunction, "process")), output_type
         )
 
-    def project(self, *field_indexes: int) -> DataStream:
+    def project(self, *field_indexes: int) -> DataStream[Any]:
         """Keeps some fields of tuples or rows, in the order given."""
         projection = Projection(field_indexes)
         return self.transform(
             "Projection", MapOperator(projection), projection.type_of(self._transformation.output_type)
         )
 
-    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream[T]:
         """Gives records timestamps and the stream watermarks, in place of those it has.
 
         It runs with the parallelism of the stream, so that every subtask sees the records of one: in their order.
@@ -199,7 +201,7 @@ class DataStream(StreamSettings):
 
     # Several streams
 
-    def union(self, *streams: DataStream) -> DataStream:
+    def union(self, *streams: DataStream[T]) -> DataStream[T]:
         """All records of this and the other streams, which must be of the same type."""
         for stream in streams:
             if not isinstance(stream, DataStream):
@@ -213,7 +215,11 @@ class DataStream(StreamSettings):
         merged = UnionTransformation(name="Union", streams=members, output_type=next(iter(types), None))
         return DataStream(self._env, merged)
 
-    def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
+    @overload
+    def connect(self, ds: DataStream[U]) -> ConnectedStreams[T, U]: ...
+    @overload
+    def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
+    def connect(self, ds: DataStream[Any] | BroadcastStream) -> ConnectedStreams[T, Any] | BroadcastConnectedStream:
         """Two streams, perhaps of different types, in one operator; or a stream beside a broadcast stream."""
         from penstock.datastream.broadcast import BroadcastConnectedStream, BroadcastStream
         from penstock.datastream.connected_streams import ConnectedStreams
@@ -226,21 +232,21 @@ class DataStream(StreamSettings):
         self._check_same_environment(ds)
         return ConnectedStreams(self, ds)
 
-    def join(self, other: DataStream) -> JoinedStreams:
+    def join(self, other: DataStream[U]) -> JoinedStreams[T, U]:
         """Pairs of records of the same key and window: ``join(other).where(..).equal_to(..).window(..).apply(..)``."""
         from penstock.datastream.joined_streams import JoinedStreams
 
         self._check_same_environment(other)
         return JoinedStreams(self, other)
 
-    def co_group(self, other: DataStream) -> CoGroupedStreams:
+    def co_group(self, other: DataStream[U]) -> CoGroupedStreams[T, U]:
         """Both sides of a key and window together; one may be empty."""
         from penstock.datastream.joined_streams import CoGroupedStreams
 
         self._check_same_environment(other)
         return CoGroupedStreams(self, other)
 
-    def get_side_output(self, output_tag: OutputTag) -> DataStream:
+    def get_side_output(self, output_tag: OutputTag[R]) -> DataStream[R]:
         """What this operator emitted under a tag; tags of the same id are the same."""
         if not isinstance(output_tag, OutputTag):
             raise InvalidProgramError(f"get_side_output() takes an OutputTag, got {shorten(output_tag)}")
@@ -263,12 +269,29 @@ class DataStream(StreamSettings):
 
     # Which subtask gets a record
 
+    @overload
+    def key_by(
+        self, key_selector: Callable[[T], K] | KeySelector[T, K], key_type: TypeInformation[Any] | None = None
+    ) -> KeyedStream[K, T]: ...
+    @overload
     def key_by(
         self,
-        key_selector: Callable[[Any], Any] | KeySelector | int | str | list[Any] | tuple[Any, ...],
+        key_selector: int | str | list[Any] | tuple[Any, ...],
         *more_keys: Any,
-        key_type: TypeInformation | None = None,
-    ) -> KeyedStream:
+        key_type: TypeInformation[Any] | None = None,
+    ) -> KeyedStream[Any, T]: ...
+    @overload
+    def key_by(
+        self,
+        key_selector: Callable[[T], Any] | KeySelector[T, Any],
+        second_key: Callable[[T], Any] | KeySelector[T, Any] | int | str,
+        /,
+        *more_keys: Any,
+        key_type: TypeInformation[Any] | None = None,
+    ) -> KeyedStream[Any, T]: ...
+    def key_by(
+        self, key_selector: Any, *more_keys: Any, key_type: TypeInformation[Any] | None = None
+    ) -> KeyedStream[Any, T]:
         """Records of the same key go to the same subtask and share keyed state.
 
         A key is a function, a KeySelector, a field position or name (``"address.zip"``), or several of these.
@@ -285,8 +308,10 @@ class DataStream(StreamSettings):
         return KeyedStream(self._env, source, key, key_type)
 
     def partition_custom(
-        self, partitioner: Callable[[Any, int], int] | Partitioner, key_selector: Callable[[Any], Any] | KeySelector
-    ) -> DataStream:
+        self,
+        partitioner: Callable[[K, int], int] | Partitioner[K],
+        key_selector: Callable[[T], K] | KeySelector[T, K],
+    ) -> DataStream[T]:
         """``partitioner(key, number of subtasks)`` says which subtask gets a record."""
         partition = partitioner.partition if isinstance(partitioner, Partitioner) else partitioner
         if not callable(partition):
@@ -295,31 +320,39 @@ class DataStream(StreamSettings):
         key = key_function(key_selector, record_type=self._transformation.output_type)
         return self._partition(partitioners.CustomPartitioner(partition, key))
 
-    def shuffle(self) -> DataStream:
+    def shuffle(self) -> DataStream[T]:
         """To subtasks chosen at random."""
         return self._partition(partitioners.ShufflePartitioner())
 
-    def rebalance(self) -> DataStream:
+    def rebalance(self) -> DataStream[T]:
         """To all subtasks in turn."""
         return self._partition(partitioners.RebalancePartitioner())
 
-    def rescale(self) -> DataStream:
+    def rescale(self) -> DataStream[T]:
         """To some subtasks in turn: cheaper than rebalance where one parallelism is a multiple of the other."""
         return self._partition(partitioners.RescalePartitioner())
 
-    def forward(self) -> DataStream:
+    def forward(self) -> DataStream[T]:
         """To the subtask of the same number."""
         return self._partition(partitioners.ForwardPartitioner())
 
-    def global_(self) -> DataStream:
+    def global_(self) -> DataStream[T]:
         """All to the first subtask. Java's name, ``global``, is a keyword here: ``getattr(stream, "global")``."""
         return self._partition(partitioners.GlobalPartitioner())
 
+    @overload
+    def broadcast(self, broadcast_state_descriptor: None = None) -> DataStream[T]: ...
+    @overload
     def broadcast(
         self,
-        broadcast_state_descriptor: MapStateDescriptor | None = None,
-        *other_broadcast_state_descriptors: MapStateDescriptor,
-    ) -> Any:
+        broadcast_state_descriptor: MapStateDescriptor[Any, Any],
+        *other_broadcast_state_descriptors: MapStateDescriptor[Any, Any],
+    ) -> BroadcastStream: ...
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor[Any, Any] | None = None,
+        *other_broadcast_state_descriptors: MapStateDescriptor[Any, Any],
+    ) -> DataStream[T] | BroadcastStream:
         """All to every subtask; with state descriptors a BroadcastStream, to be connected to another stream."""
         from penstock.datastream.broadcast import BroadcastStream
 
@@ -330,86 +363,17 @@ class DataStream(StreamSettings):
 
     # Windows over the whole stream
 
-    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
+    def window_all(self, window_assigner: WindowAssigner[Any, W]) -> AllWindowedStream[T, W]:
         """Windows over all records, in one subtask."""
         from penstock.datastream.windowed_stream import AllWindowedStream
 
         return AllWindowedStream(self, window_assigner)
 
-    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
+    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream[T, GlobalWindow]:
         """Windows of a number of records, in one subtask."""
         from penstock.datastream.windowed_stream import count_window_all
 
         return count_window_all(self, size, slide)
-
-    # Sinks
-
-    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Prints the records on the driver: ``n> value``, without the ``n> `` at parallelism 1."""
-        sink = PrintSink(sink_identifier, type_info=self._transformation.output_type)
-        return self.sink_to(sink).name("Print to Std. Out")
-
-    def print_to_err(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Like print, to the error output."""
-        sink = PrintSink(sink_identifier, to_std_err=True, type_info=self._transformation.output_type)
-        return self.sink_to(sink).name("Print to Std. Err")
-
-    def sink_to(self, sink: Sink) -> DataStreamSink:
-        """Writes the records to a sink."""
-        if not isinstance(sink, Sink):
-            raise InvalidProgramError(f"sink_to() takes a Sink, got {shorten(sink)}; for a SinkFunction use add_sink()")
-        stream: DataStream = self
-        if isinstance(sink, SupportsPreprocessing):
-            transformer = sink.get_transformer()
-            stream = self if transformer is None else transformer.apply(self)
-        return stream.attach_sink(type(sink).__name__, SinkOperator(sink))
-
-    def add_sink(self, sink_func: SinkFunction | Sink | Callable[[Any], Any]) -> DataStreamSink:
-        """Calls a SinkFunction, or a plain function, for every record.
-
-        A TwoPhaseCommitSinkFunction or a GenericWriteAheadSink delivers with the checkpoints.
-        """
-        if isinstance(sink_func, Sink):  # StreamingFileSink and JdbcSink are sinks of either kind in PyFlink
-            return self.sink_to(sink_func)
-        transactional = transactional_sink(sink_func)
-        if transactional is not None:
-            return self.attach_sink("Unnamed", SinkOperator(transactional))
-        return self.attach_sink("Unnamed", SinkFunctionOperator(checked_function(sink_func, SinkFunction, "add_sink")))
-
-    def attach_sink(self, name: str, operator: StreamOperator) -> DataStreamSink:
-        self._env.check_open()
-        sink = SinkTransformation(name=f"Sink: {name}", input=self._transformation, operator=operator)
-        self._env.register_sink(sink)
-        return DataStreamSink(self._env, sink)
-
-    def execute_and_collect(
-        self, job_execution_name: str | None = None, limit: int | None = None
-    ) -> CloseableIterator[Any] | list[Any]:
-        """Runs the job and iterates over the records of this stream; with a limit, a list of at most so many."""
-        from penstock.datastream.collect import execute_and_collect
-
-        return execute_and_collect(self, job_execution_name, limit)
-
-    def collect_async(self) -> Iterator[Any]:
-        """The records of this stream once the job is executed: iterate after ``env.execute_async()``."""
-        from penstock.datastream.collect import collect_async
-
-        return collect_async(self)
-
-    def to_dataframe(self, schema: Any = None) -> Any:
-        """The records as a Spark DataFrame, streaming unless the job runs in BATCH mode."""
-        from penstock.spark.interop import stream_to_dataframe
-
-        self._env.check_open()
-        settings = self._env.job_settings(None)
-        return stream_to_dataframe(self._env.spark_session(settings), self._transformation, settings, schema)
-
-    def cache(self) -> CachedDataStream:
-        """Keeps the records of this stream for later jobs; see CachedDataStream."""
-        from penstock.datastream.cached import CachedDataStream
-
-        self._operators("cache")
-        return CachedDataStream(self._env, self._transformation)
 
     # Inside
 
@@ -424,7 +388,9 @@ class DataStream(StreamSettings):
             instead = f", or {name}_all()" if hasattr(type(self), f"{name}_all") else ""
             raise AttributeError(f"{name}() needs keys: call key_by() before it{instead}", name=name, obj=self)
 
-    def apply_operator(self, name: str, operator: FunctionOperator, output_type: TypeInformation | None) -> DataStream:
+    def apply_operator(
+        self, name: str, operator: FunctionOperator, output_type: TypeInformation[Any] | None
+    ) -> DataStream[Any]:
         """An operator whose output type was declared, by argument or by the function itself."""
         produced = getattr(operator.function, "get_produced_type", None)
         if output_type is None and produced is not None:
@@ -432,17 +398,19 @@ class DataStream(StreamSettings):
         declare_output_type(operator, output_type)
         return self.transform(name, operator, output_type)
 
-    def _keeping_type(self, name: str, operator: StreamOperator) -> DataStream:
+    def _keeping_type(self, name: str, operator: StreamOperator) -> DataStream[T]:
         return self.transform(name, operator, self._transformation.output_type)
 
-    def transform(self, name: str, operator: StreamOperator, output_type: TypeInformation | None) -> DataStream:
+    def transform(
+        self, name: str, operator: StreamOperator, output_type: TypeInformation[Any] | None
+    ) -> DataStream[Any]:
         self._env.check_open()
         transformation = OneInputTransformation(
             name=name, input=self._transformation, operator=operator, output_type=output_type
         )
         return DataStream(self._env, transformation)
 
-    def _partition(self, partitioner: partitioners.Partitioner) -> DataStream:
+    def _partition(self, partitioner: partitioners.Partitioner) -> DataStream[T]:
         self._env.check_open()
         source = self._unpartitioned()
         transformation = PartitionTransformation(
@@ -457,7 +425,7 @@ class DataStream(StreamSettings):
             transformation = transformation.input
         return transformation
 
-    def _check_same_environment(self, other: DataStream) -> None:
+    def _check_same_environment(self, other: DataStream[Any]) -> None:
         self._env.check_open()
         if not isinstance(other, DataStream):
             raise InvalidProgramError(f"expected a stream, got {shorten(other)}")
@@ -468,29 +436,6 @@ class DataStream(StreamSettings):
 setattr(DataStream, "global", DataStream.global_)
 
 
-_RESULTS = {"filter": "whether to keep the record", "reduce": "the value of both records"}
-
-
-def checked_function(func: Any, kind: type, method: str) -> Any:
-    """The user's function, if the method can take it: an object of the right kind or a plain callable."""
-    if inspect.iscoroutinefunction(getattr(func, method, func)):
-        raise InvalidProgramError(
-            f"{method}() calls its function and takes what that returns, but {shorten(func)} is asynchronous: use "
-            "AsyncDataStream with an AsyncFunction"
-        )
-    if method in _RESULTS:
-        check_returns(func, method, _RESULTS[method])
-    if isinstance(func, kind):
-        return func
-    takes_callables = kind is not ProcessFunction
-    is_function_class = isinstance(func, type) and issubclass(func, Function)
-    if takes_callables and callable(func) and not isinstance(func, Function) and not is_function_class:
-        return func
-    wanted = f"a {kind.__name__}" + (" or a function" if takes_callables else "")
-    hint = " (make an object of the class)" if is_function_class else ""
-    raise InvalidProgramError(f"{method}() takes {wanted}, got {shorten(func)}{hint}")
-
-
 def _check_emits_side_outputs(transformation: Transformation, tag: OutputTag) -> None:
     operator = getattr(transformation, "operator", None)
     silent = isinstance(transformation, SourceTransformation) or isinstance(operator, (MapOperator, FilterOperator))
@@ -499,12 +444,6 @@ def _check_emits_side_outputs(transformation: Transformation, tag: OutputTag) ->
             f"'{transformation.name}' has no side output '{tag.tag_id}': only process, flat_map and window operators "
             "emit to side outputs"
         )
-
-
-def check_limit(limit: int | None) -> None:
-    """Refuse a limit that is no number of records."""
-    if limit is not None and (not is_int(limit) or limit < 0):
-        raise InvalidProgramError(f"the limit must be an int of at least 0, got {limit!r}")
 
 
 if not TYPE_CHECKING:

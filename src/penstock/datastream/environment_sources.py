@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.common.errors import InvalidProgramError, TypeMismatchError, shorten
 from penstock.common.io import InputFormat
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from penstock.datastream.data_stream import DataStream
 
 
+T = TypeVar("T")
+
+
 class EnvironmentSources(EnvironmentSettings):
     """Makes streams."""
 
@@ -34,7 +37,7 @@ class EnvironmentSources(EnvironmentSettings):
         watermark_strategy: WatermarkStrategy,
         source_name: str,
         type_info: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> DataStream[Any]:
         """The records of a source, with timestamps and watermarks by the strategy."""
         if not isinstance(source, Source):
             raise InvalidProgramError(f"from_source() takes a Source, got {shorten(source)}")
@@ -45,7 +48,7 @@ class EnvironmentSources(EnvironmentSettings):
             )
         return self._source(source, source_name, type_info, watermark_strategy)
 
-    def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream:
+    def from_collection(self, collection: Iterable[T], type_info: TypeInformation[Any] | None = None) -> DataStream[T]:
         """The elements of a collection, read by one task, in order."""
         if isinstance(collection, (str, bytes)) or not isinstance(collection, Iterable):
             raise InvalidProgramError(f"from_collection() takes a list of elements, got {shorten(collection)}")
@@ -63,27 +66,29 @@ class EnvironmentSources(EnvironmentSettings):
                 elements = [form(copy(element)) for element in elements]
         return self._source(CollectionSource(elements), "Collection Source", type_info, parallel=False)
 
-    def from_elements(self, *elements: Any, type_info: TypeInformation | None = None) -> DataStream:
+    def from_elements(self, *elements: T, type_info: TypeInformation[Any] | None = None) -> DataStream[T]:
         """The given elements."""
         return self.from_collection(elements, type_info)
 
     from_data = from_elements
 
-    def from_sequence(self, from_: int, to: int) -> DataStream:
+    def from_sequence(self, from_: int, to: int) -> DataStream[int]:
         """The numbers from ``from_`` to ``to``, both included, read in parallel."""
         return self._source(NumberSequenceSource(from_, to), "Sequence Source", Types.LONG())
 
     def from_parallel_collection(
-        self, collection: Iterable[Any], type_info: TypeInformation | None = None
-    ) -> DataStream:
+        self, collection: Iterable[T], type_info: TypeInformation[Any] | None = None
+    ) -> DataStream[T]:
         """The elements of a collection, dealt out to all subtasks of the next operator."""
         return self.from_collection(collection, type_info).rebalance()
 
-    def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
+    def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream[str]:
         """The lines of a file, or of all files below a directory."""
         return self._source(TextFileSource(file_path, encoding=charset_name), "Text File Source", Types.STRING())
 
-    def socket_text_stream(self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0) -> DataStream:
+    def socket_text_stream(
+        self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0
+    ) -> DataStream[str]:
         """Lines from a socket, read by one task."""
         from penstock.connectors.socket import SocketTextSource
 
@@ -95,7 +100,7 @@ class EnvironmentSources(EnvironmentSettings):
         source_func: SourceFunction | Source,
         source_name: str = "Custom Source",
         type_info: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> DataStream[Any]:
         """The records of a SourceFunction."""
         if isinstance(source_func, Source):
             strategy = getattr(source_func, "watermark_strategy", None)
@@ -107,7 +112,7 @@ class EnvironmentSources(EnvironmentSettings):
         parallel = isinstance(source_func, ParallelSourceFunction)
         return self._source(SourceFunctionSource(source_func, source_name), source_name, type_info, parallel=parallel)
 
-    def create_input(self, input_format: InputFormat, type_info: TypeInformation | None = None) -> DataStream:
+    def create_input(self, input_format: InputFormat, type_info: TypeInformation | None = None) -> DataStream[Any]:
         """The records of an input format that is a source here, such as AvroInputFormat."""
         as_source = getattr(input_format, "as_source", None)
         if as_source is not None:
@@ -121,7 +126,7 @@ class EnvironmentSources(EnvironmentSettings):
         source_name: str = "DataFrame Source",
         type_info: TypeInformation | None = None,
         to_records: Callable[[Any], list[Any]] | None = None,
-    ) -> DataStream:
+    ) -> DataStream[Any]:
         """The rows of a Spark DataFrame, batch or streaming: any reader of Spark becomes a source.
 
         Records are Rows with the DataFrame's field names. ``to_records`` makes something else of them: it gets a
@@ -143,7 +148,7 @@ class EnvironmentSources(EnvironmentSettings):
         strategy: WatermarkStrategy | None = None,
         *,
         parallel: bool = True,
-    ) -> DataStream:
+    ) -> DataStream[Any]:
         self.check_open()
         produced = getattr(source, "get_produced_type", None)
         if type_info is None and produced is not None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from penstock.common.errors import InvalidProgramError, UnsupportedFeatureError, shorten
 from penstock.common.time import Duration, Time, to_millis
 from penstock.common.typeinfo import TypeInformation
-from penstock.core.functions import ProcessJoinFunction
+from penstock.core.functions import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
 from penstock.core.output_tag import OutputTag
 from penstock.core.window import WindowAssigner
 from penstock.datastream.connected_streams import connect_inputs
@@ -21,19 +23,32 @@ if TYPE_CHECKING:
 
 __all__ = ["CoGroupedStreams", "IntervalJoin", "IntervalJoined", "JoinedStreams"]
 
+T = TypeVar("T")
+U = TypeVar("U")
+R = TypeVar("R")
 
-class _WithWindow(WindowParts):
+
+class _WithWindow(WindowParts, Generic[T, U]):
     """Keys and windows are known; what is missing is the function."""
 
     def __init__(
-        self, first: KeyedStream, second: KeyedStream, assigner: WindowAssigner[Any, Any], *, co_group: bool
+        self,
+        first: KeyedStream[Any, T],
+        second: KeyedStream[Any, U],
+        assigner: WindowAssigner[Any, Any],
+        *,
+        co_group: bool,
     ) -> None:
         super().__init__(assigner)
         self._first = first
         self._second = second
         self._co_group = co_group
 
-    def apply(self, function: Any, output_type: TypeInformation | None = None) -> DataStream:
+    def apply(
+        self,
+        function: Callable[[T, U], R] | JoinFunction[T, U, R] | FlatJoinFunction[T, U, R] | CoGroupFunction[T, U, R],
+        output_type: TypeInformation[Any] | None = None,
+    ) -> DataStream[R]:
         """Calls the function for every pair of a key and window (join), or once for both sides (co_group)."""
         operator = build_window_join_operator(
             self._assigner,
@@ -50,33 +65,33 @@ class _WithWindow(WindowParts):
         return connect_inputs(self._first, self._second, f"{kind}({self._assigner!r})", operator, output_type)
 
 
-class _EqualTo:
+class _EqualTo(Generic[T, U]):
     """Both keys are known."""
 
-    def __init__(self, first: KeyedStream, second: KeyedStream, *, co_group: bool) -> None:
+    def __init__(self, first: KeyedStream[Any, T], second: KeyedStream[Any, U], *, co_group: bool) -> None:
         self._first = first
         self._second = second
         self._co_group = co_group
 
-    def window(self, window_assigner: WindowAssigner[Any, Any]) -> _WithWindow:
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> _WithWindow[T, U]:
         """The windows in which records meet."""
         return _WithWindow(self._first, self._second, window_assigner, co_group=self._co_group)
 
 
-class _Where:
+class _Where(Generic[T, U]):
     """The key of the first stream is known."""
 
-    def __init__(self, first: KeyedStream, second: DataStream, *, co_group: bool) -> None:
+    def __init__(self, first: KeyedStream[Any, T], second: DataStream[U], *, co_group: bool) -> None:
         self._first = first
         self._second = second
         self._co_group = co_group
 
-    def equal_to(self, key_selector: Any, key_type: TypeInformation | None = None) -> _EqualTo:
+    def equal_to(self, key_selector: Any, key_type: TypeInformation[Any] | None = None) -> _EqualTo[T, U]:
         """The key of the second stream."""
         return _EqualTo(self._first, self._second.key_by(key_selector, key_type=key_type), co_group=self._co_group)
 
 
-class JoinedStreams:
+class JoinedStreams(Generic[T, U]):
     """An inner join in windows: ``a.join(b).where(key).equal_to(key).window(assigner).apply(function)``."""
 
     Where = _Where
@@ -84,25 +99,25 @@ class JoinedStreams:
     WithWindow = _WithWindow
     _co_group = False
 
-    def __init__(self, stream1: DataStream, stream2: DataStream) -> None:
+    def __init__(self, stream1: DataStream[T], stream2: DataStream[U]) -> None:
         self._stream1 = stream1
         self._stream2 = stream2
 
-    def where(self, key_selector: Any, key_type: TypeInformation | None = None) -> _Where:
+    def where(self, key_selector: Any, key_type: TypeInformation[Any] | None = None) -> _Where[T, U]:
         """The key of the first stream."""
         return _Where(self._stream1.key_by(key_selector, key_type=key_type), self._stream2, co_group=self._co_group)
 
 
-class CoGroupedStreams(JoinedStreams):
+class CoGroupedStreams(JoinedStreams[T, U]):
     """Both sides of a key and window in one call: outer joins, for instance."""
 
     _co_group = True
 
 
-class IntervalJoin:
+class IntervalJoin(Generic[T, U]):
     """Two keyed streams; what is missing is the interval."""
 
-    def __init__(self, stream_one: KeyedStream, stream_two: KeyedStream) -> None:
+    def __init__(self, stream_one: KeyedStream[Any, T], stream_two: KeyedStream[Any, U]) -> None:
         self._one = stream_one
         self._two = stream_two
 
@@ -114,15 +129,19 @@ class IntervalJoin:
         """Not possible: interval joins compare timestamps."""
         raise UnsupportedFeatureError("interval joins work in event time only: assign timestamps and watermarks")
 
-    def between(self, lower_bound: Time | Duration | int, upper_bound: Time | Duration | int) -> IntervalJoined:
+    def between(
+        self, lower_bound: Time | Duration | timedelta | int, upper_bound: Time | Duration | timedelta | int
+    ) -> IntervalJoined[T, U]:
         """How much later than the left record the right one may be; bounds may be negative, and are included."""
         return IntervalJoined(self._one, self._two, to_millis(lower_bound), to_millis(upper_bound))
 
 
-class IntervalJoined:
+class IntervalJoined(Generic[T, U]):
     """Two keyed streams and an interval; what is missing is the function."""
 
-    def __init__(self, left: KeyedStream, right: KeyedStream, lower_bound: int, upper_bound: int) -> None:
+    def __init__(
+        self, left: KeyedStream[Any, T], right: KeyedStream[Any, U], lower_bound: int, upper_bound: int
+    ) -> None:
         if lower_bound > upper_bound:
             raise InvalidProgramError(
                 f"the lower bound of an interval join is above the upper one: {lower_bound} ms and {upper_bound} ms"
@@ -155,8 +174,8 @@ class IntervalJoined:
         return self
 
     def process(
-        self, process_join_function: ProcessJoinFunction, output_type: TypeInformation | None = None
-    ) -> DataStream:
+        self, process_join_function: ProcessJoinFunction[T, U, R], output_type: TypeInformation[Any] | None = None
+    ) -> DataStream[R]:
         """Calls the function for every pair."""
         operator = IntervalJoinOperator(
             process_join_function,

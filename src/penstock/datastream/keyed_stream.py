@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from penstock.common.checks import require_name
 from penstock.common.errors import InvalidProgramError, shorten
@@ -18,7 +18,8 @@ from penstock.core.functions import (
     ProcessFunction,
     ReduceFunction,
 )
-from penstock.datastream.data_stream import DataStream, checked_function
+from penstock.datastream.data_stream import DataStream
+from penstock.datastream.function_checks import checked_function
 from penstock.graph.transformation import PartitionTransformation, Transformation
 from penstock.runtime.exchange.partitioner import KeyGroupPartitioner
 from penstock.runtime.operators.keyed_process import KeyedProcessOperator
@@ -38,7 +39,7 @@ from penstock.runtime.records.batch import KeySelect
 from penstock.runtime.state.state_types import describe
 
 if TYPE_CHECKING:
-    from penstock.core.window import WindowAssigner
+    from penstock.core.window import GlobalWindow, Window, WindowAssigner
     from penstock.datastream.joined_streams import IntervalJoin
     from penstock.datastream.sink import DataStreamSink
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -46,8 +47,14 @@ if TYPE_CHECKING:
 
 __all__ = ["KeyedStream"]
 
+T = TypeVar("T")
+U = TypeVar("U")
+R = TypeVar("R")
+K = TypeVar("K")
+W = TypeVar("W", bound="Window")
 
-class KeyedStream(DataStream):
+
+class KeyedStream(DataStream[T], Generic[K, T]):
     """A stream of which all records of a key come to the same subtask."""
 
     class AccumulateType(Enum):
@@ -87,7 +94,9 @@ class KeyedStream(DataStream):
 
     # One record after the other, with keyed state for function objects (a plain function cannot ask for any)
 
-    def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
+    def map(
+        self, func: Callable[[T], R] | MapFunction[T, R], output_type: TypeInformation[Any] | None = None
+    ) -> DataStream[R]:
         """One record out for every record in; a MapFunction may use keyed state."""
         if not isinstance(func, Function):
             return super().map(func, output_type)
@@ -95,15 +104,17 @@ class KeyedStream(DataStream):
         return self.apply_operator("Map", operator, output_type)
 
     def flat_map(
-        self, func: Callable[[Any], Any] | FlatMapFunction, output_type: TypeInformation | None = None
-    ) -> DataStream:
+        self,
+        func: Callable[[T], Iterable[R] | None] | FlatMapFunction[T, R],
+        output_type: TypeInformation[Any] | None = None,
+    ) -> DataStream[R]:
         """Any number of records out for every record in; a FlatMapFunction may use keyed state."""
         if not isinstance(func, Function):
             return super().flat_map(func, output_type)
         operator = KeyedFlatMapOperator(checked_function(func, FlatMapFunction, "flat_map"), self._key_selector)
         return self.apply_operator("Flat Map", operator, output_type)
 
-    def filter(self, func: Callable[[Any], Any] | FilterFunction) -> DataStream:
+    def filter(self, func: Callable[[T], Any] | FilterFunction[T]) -> DataStream[T]:
         """Keeps the records for which the function is true; a FilterFunction may use keyed state."""
         if not isinstance(func, Function):
             return super().filter(func)
@@ -111,8 +122,10 @@ class KeyedStream(DataStream):
         return self._keeping_type("Filter", operator)
 
     def process(
-        self, func: ProcessFunction | KeyedProcessFunction, output_type: TypeInformation | None = None
-    ) -> DataStream:
+        self,
+        func: ProcessFunction[T, R] | KeyedProcessFunction[Any, T, R],
+        output_type: TypeInformation[Any] | None = None,
+    ) -> DataStream[R]:
         """A function with keyed state, timers, clocks and side outputs."""
         if isinstance(func, KeyedProcessFunction):
             operator = KeyedProcessOperator(func, self._key_selector)
@@ -124,34 +137,34 @@ class KeyedStream(DataStream):
 
     # Rolling aggregates: one update for every record; their state is never cleaned
 
-    def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
+    def reduce(self, func: Callable[[T, T], T] | ReduceFunction[T]) -> DataStream[T]:
         """``reduce(current, new)`` for every record; the first of a key is emitted as it is."""
         return self._reduce("Keyed Reduce", checked_function(func, ReduceFunction, "reduce"))
 
-    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+    def sum(self, position_to_sum: int | str = 0) -> DataStream[T]:
         """The sum of a field so far, in the first record of the key."""
         return self._aggregate(RollingSum(position_to_sum))
 
-    def min(self, position_to_min: int | str = 0) -> DataStream:
+    def min(self, position_to_min: int | str = 0) -> DataStream[T]:
         """The smallest value of a field so far, in the first record of the key."""
         return self._aggregate(RollingMin(position_to_min))
 
-    def max(self, position_to_max: int | str = 0) -> DataStream:
+    def max(self, position_to_max: int | str = 0) -> DataStream[T]:
         """The largest value of a field so far, in the first record of the key."""
         return self._aggregate(RollingMax(position_to_max))
 
-    def min_by(self, position_to_min_by: int | str = 0, first: bool = True) -> DataStream:
+    def min_by(self, position_to_min_by: int | str = 0, first: bool = True) -> DataStream[T]:
         """The record with the smallest field so far; of equal ones the first, or the last."""
         return self._aggregate(RollingMinBy(position_to_min_by, first=first))
 
-    def max_by(self, position_to_max_by: int | str = 0, first: bool = True) -> DataStream:
+    def max_by(self, position_to_max_by: int | str = 0, first: bool = True) -> DataStream[T]:
         """The record with the largest field so far; of equal ones the first, or the last."""
         return self._aggregate(RollingMaxBy(position_to_max_by, first=first))
 
-    def _aggregate(self, aggregation: RollingAggregation) -> DataStream:
+    def _aggregate(self, aggregation: RollingAggregation) -> DataStream[T]:
         return self._reduce(f"Keyed {aggregation.name}", aggregation)
 
-    def _reduce(self, name: str, function: Any) -> DataStream:
+    def _reduce(self, name: str, function: Any) -> DataStream[T]:
         operator = ReduceOperator(function, self._key_selector)
         declare_kept_type(operator, self._transformation.output_type)
         return self._keeping_type(name, operator)
@@ -166,19 +179,19 @@ class KeyedStream(DataStream):
 
     # Windows and joins
 
-    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
+    def window(self, window_assigner: WindowAssigner[Any, W]) -> WindowedStream[K, T, W]:
         """Windows for each key."""
         from penstock.datastream.windowed_stream import WindowedStream
 
         return WindowedStream(self, window_assigner)
 
-    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream[K, T, GlobalWindow]:
         """Windows of a number of records for each key."""
         from penstock.datastream.windowed_stream import count_window
 
         return count_window(self, size, slide)
 
-    def interval_join(self, other: KeyedStream) -> IntervalJoin:
+    def interval_join(self, other: KeyedStream[K, U]) -> IntervalJoin[T, U]:
         """Pairs of records of the same key that are not too far apart: ``.between(..).process(..)``."""
         from penstock.datastream.joined_streams import IntervalJoin
 

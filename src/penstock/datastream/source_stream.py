@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from penstock.common.checks import require_name
 from penstock.common.watermark import NoWatermarksGenerator
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 
-class SourceStream(DataStream):
+class SourceStream(DataStream[Any]):
     """Settings apply to the source and to the operator that makes its watermarks."""
 
     def __init__(self, env: StreamExecutionEnvironment, source: Transformation, last: Transformation) -> None:

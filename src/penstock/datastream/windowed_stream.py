@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from penstock.common.errors import InvalidProgramError, shorten
 from penstock.common.time import Duration, Time, to_millis
@@ -17,7 +18,7 @@ from penstock.core.functions import (
     WindowFunction,
 )
 from penstock.core.output_tag import OutputTag
-from penstock.core.window import Evictor, Trigger, WindowAssigner
+from penstock.core.window import Evictor, GlobalWindow, Trigger, Window, WindowAssigner
 from penstock.datastream.data_stream import DataStream
 from penstock.graph.transformation import OneInputTransformation
 from penstock.runtime.operators.rolling import (
@@ -36,6 +37,12 @@ if TYPE_CHECKING:
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 __all__ = ["AllWindowedStream", "WindowedStream"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+R2 = TypeVar("R2")
+K = TypeVar("K")
+W = TypeVar("W", bound=Window)
 
 
 class WindowParts:
@@ -64,7 +71,7 @@ class WindowParts:
         self._evictor = evictor
         return self
 
-    def allowed_lateness(self, time_ms: int | Time | Duration) -> Self:
+    def allowed_lateness(self, time_ms: int | Time | Duration | timedelta) -> Self:
         """How long, in event time, a window stays behind its end to take late elements and fire again."""
         lateness = to_millis(time_ms)
         if lateness < 0:
@@ -72,7 +79,7 @@ class WindowParts:
         self._allowed_lateness = lateness
         return self
 
-    def side_output_late_data(self, output_tag: OutputTag) -> Self:
+    def side_output_late_data(self, output_tag: OutputTag[Any]) -> Self:
         """Elements that come too late for their window go to this side output instead of being dropped."""
         if not isinstance(output_tag, OutputTag):
             raise InvalidProgramError(f"side_output_late_data() takes an OutputTag, got {shorten(output_tag)}")
@@ -80,44 +87,44 @@ class WindowParts:
         return self
 
 
-class _Windowed(WindowParts):
+class _Windowed(WindowParts, Generic[T]):
     """What windows by key and over all records share."""
 
     _kind = ""
 
-    def __init__(self, stream: DataStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+    def __init__(self, stream: DataStream[T], window_assigner: WindowAssigner[Any, Any]) -> None:
         super().__init__(window_assigner)
         self._stream = stream
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
         return self._stream.get_execution_environment()
 
-    def get_input_type(self) -> TypeInformation:
+    def get_input_type(self) -> TypeInformation[T]:
         return self._stream.get_type()
 
     # Aggregates
 
-    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+    def sum(self, position_to_sum: int | str = 0) -> DataStream[T]:
         """The sum of a field over each window, in the window's first record."""
         return self._roll(RollingSum(position_to_sum))
 
-    def min(self, position_to_min: int | str = 0) -> DataStream:
+    def min(self, position_to_min: int | str = 0) -> DataStream[T]:
         """The smallest value of a field in each window, in the window's first record."""
         return self._roll(RollingMin(position_to_min))
 
-    def max(self, position_to_max: int | str = 0) -> DataStream:
+    def max(self, position_to_max: int | str = 0) -> DataStream[T]:
         """The largest value of a field in each window, in the window's first record."""
         return self._roll(RollingMax(position_to_max))
 
-    def min_by(self, position_to_min_by: int | str = 0, first: bool = True) -> DataStream:
+    def min_by(self, position_to_min_by: int | str = 0, first: bool = True) -> DataStream[T]:
         """The record with the smallest field of each window; of equal ones the first, or the last."""
         return self._roll(RollingMinBy(position_to_min_by, first=first))
 
-    def max_by(self, position_to_max_by: int | str = 0, first: bool = True) -> DataStream:
+    def max_by(self, position_to_max_by: int | str = 0, first: bool = True) -> DataStream[T]:
         """The record with the largest field of each window; of equal ones the first, or the last."""
         return self._roll(RollingMaxBy(position_to_max_by, first=first))
 
-    def _roll(self, aggregation: RollingAggregation) -> DataStream:
+    def _roll(self, aggregation: RollingAggregation) -> DataStream[T]:
         return self._window(aggregation.name, reduce_function=aggregation, keeps_type=True)
 
     # Inside
@@ -132,7 +139,7 @@ class _Windowed(WindowParts):
         accumulator_type: TypeInformation | None = None,
         output_type: TypeInformation | None = None,
         keeps_type: bool = False,
-    ) -> DataStream:
+    ) -> DataStream[Any]:
         env = self.get_execution_environment()
         env.check_open()
         source = self._stream.get_transformation()
@@ -164,24 +171,38 @@ class _Windowed(WindowParts):
         return None
 
 
-class WindowedStream(_Windowed):
+class WindowedStream(_Windowed[T], Generic[K, T, W]):
     """Windows for each key of a stream."""
 
     _kind = "Window"
-    _stream: KeyedStream
+    _stream: KeyedStream[K, T]
 
-    def __init__(self, keyed_stream: KeyedStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+    def __init__(self, keyed_stream: KeyedStream[K, T], window_assigner: WindowAssigner[Any, W]) -> None:
         super().__init__(keyed_stream, window_assigner)
 
     def _key_selector(self) -> Callable[[Any], Any]:
         return self._stream.get_key_selector()
 
+    @overload
     def reduce(
         self,
-        reduce_function: Callable[[Any, Any], Any] | ReduceFunction,
-        window_function: WindowFunction[Any, Any, Any, Any] | ProcessWindowFunction[Any, Any, Any, Any] | None = None,
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
+        reduce_function: Callable[[T, T], T] | ReduceFunction[T],
+        window_function: None = None,
+        output_type: TypeInformation[Any] | None = None,
+    ) -> DataStream[T]: ...
+    @overload
+    def reduce(
+        self,
+        reduce_function: Callable[[T, T], T] | ReduceFunction[T],
+        window_function: WindowFunction[T, R, K, W] | ProcessWindowFunction[T, R, K, W],
+        output_type: TypeInformation[Any] | None = None,
+    ) -> DataStream[R]: ...
+    def reduce(
+        self,
+        reduce_function: Callable[[T, T], T] | ReduceFunction[T],
+        window_function: WindowFunction[T, Any, K, W] | ProcessWindowFunction[T, Any, K, W] | None = None,
+        output_type: TypeInformation[Any] | None = None,
+    ) -> DataStream[Any]:
         """The elements of a window combined one by one as they come; the window function gets the result."""
         return self._window(
             "Reduce",
@@ -191,13 +212,29 @@ class WindowedStream(_Windowed):
             keeps_type=window_function is None,
         )
 
+    @overload
     def aggregate(
         self,
-        aggregate_function: AggregateFunction,
-        window_function: WindowFunction[Any, Any, Any, Any] | ProcessWindowFunction[Any, Any, Any, Any] | None = None,
-        accumulator_type: TypeInformation | None = None,
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
+        aggregate_function: AggregateFunction[T, Any, R],
+        window_function: None = None,
+        accumulator_type: TypeInformation[Any] | None = None,
+        output_type: TypeInformation[Any] | None = None,
+    ) -> DataStream[R]: ...
+    @overload
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction[T, Any, R],
+        window_function: WindowFunction[R, R2, K, W] | ProcessWindowFunction[R, R2, K, W],
+        accumulator_type: TypeInformation[Any] | None = None,
+        output_type: TypeInformation[Any] | None = None,
+    ) -> DataStream[R2]: ...
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction[T, Any, Any],
+        window_function: WindowFunction[Any, Any, K, W] | ProcessWindowFunction[Any, Any, K, W] | None = None,
+        accumulator_type: TypeInformation[Any] | None = None,
+        output_type: TypeInformation[Any] | None = None,
+    ) -> DataStream[Any]:
         """The elements of a window aggregated as they come; the window function gets the result."""
         return self._window(
             "Aggregate",
@@ -208,37 +245,53 @@ class WindowedStream(_Windowed):
         )
 
     def apply(
-        self, window_function: WindowFunction[Any, Any, Any, Any], output_type: TypeInformation | None = None
-    ) -> DataStream:
+        self,
+        window_function: WindowFunction[T, R, K, W],
+        output_type: TypeInformation[Any] | None = None,
+    ) -> DataStream[R]:
         """A function of key, window and all elements."""
         return self._window("Apply", window_function=window_function, output_type=output_type)
 
     def process(
         self,
-        process_window_function: ProcessWindowFunction[Any, Any, Any, Any],
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
+        process_window_function: ProcessWindowFunction[T, R, K, W],
+        output_type: TypeInformation[Any] | None = None,
+    ) -> DataStream[R]:
         """A function of key, context and all elements; the context has window, clocks and state."""
         return self._window("Process", window_function=process_window_function, output_type=output_type)
 
 
-class AllWindowedStream(_Windowed):
+class AllWindowedStream(_Windowed[T], Generic[T, W]):
     """Windows over all records of a stream, in one subtask."""
 
     _kind = "WindowAll"
 
-    def __init__(self, data_stream: DataStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+    def __init__(self, data_stream: DataStream[T], window_assigner: WindowAssigner[Any, W]) -> None:
         super().__init__(data_stream, window_assigner)
 
-    def _window(self, what: str, **parts: Any) -> DataStream:
+    def _window(self, what: str, **parts: Any) -> DataStream[Any]:
         return super()._window(what, **parts).force_non_parallel()
 
+    @overload
     def reduce(
         self,
-        reduce_function: Callable[[Any, Any], Any] | ReduceFunction,
-        window_function: AllWindowFunction[Any, Any, Any] | ProcessAllWindowFunction[Any, Any, Any] | None = None,
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
+        reduce_function: Callable[[T, T], T] | ReduceFunction[T],
+        window_function: None = None,
+        output_type: TypeInformation[Any] | None = None,
+    ) -> DataStream[T]: ...
+    @overload
+    def reduce(
+        self,
+        reduce_function: Callable[[T, T], T] | ReduceFunction[T],
+        window_function: AllWindowFunction[T, R, W] | ProcessAllWindowFunction[T, R, W],
+        output_type: TypeInformation[Any] | None = None,
+    ) -> DataStream[R]: ...
+    def reduce(
+        self,
+        reduce_function: Callable[[T, T], T] | ReduceFunction[T],
+        window_function: AllWindowFunction[T, Any, W] | ProcessAllWindowFunction[T, Any, W] | None = None,
+        output_type: TypeInformation[Any] | None = None,
+    ) -> DataStream[Any]:
         """The elements of a window combined one by one as they come; the window function gets the result."""
         return self._window(
             "Reduce",
@@ -248,13 +301,29 @@ class AllWindowedStream(_Windowed):
             keeps_type=window_function is None,
         )
 
+    @overload
     def aggregate(
         self,
-        aggregate_function: AggregateFunction,
-        window_function: AllWindowFunction[Any, Any, Any] | ProcessAllWindowFunction[Any, Any, Any] | None = None,
-        accumulator_type: TypeInformation | None = None,
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
+        aggregate_function: AggregateFunction[T, Any, R],
+        window_function: None = None,
+        accumulator_type: TypeInformation[Any] | None = None,
+        output_type: TypeInformation[Any] | None = None,
+    ) -> DataStream[R]: ...
+    @overload
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction[T, Any, R],
+        window_function: AllWindowFunction[R, R2, W] | ProcessAllWindowFunction[R, R2, W],
+        accumulator_type: TypeInformation[Any] | None = None,
+        output_type: TypeInformation[Any] | None = None,
+    ) -> DataStream[R2]: ...
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction[T, Any, Any],
+        window_function: AllWindowFunction[Any, Any, W] | ProcessAllWindowFunction[Any, Any, W] | None = None,
+        accumulator_type: TypeInformation[Any] | None = None,
+        output_type: TypeInformation[Any] | None = None,
+    ) -> DataStream[Any]:
         """The elements of a window aggregated as they come; the window function gets the result."""
         return self._window(
             "Aggregate",
@@ -265,28 +334,30 @@ class AllWindowedStream(_Windowed):
         )
 
     def apply(
-        self, window_function: AllWindowFunction[Any, Any, Any], output_type: TypeInformation | None = None
-    ) -> DataStream:
+        self,
+        window_function: AllWindowFunction[T, R, W],
+        output_type: TypeInformation[Any] | None = None,
+    ) -> DataStream[R]:
         """A function of window and all elements."""
         return self._window("Apply", window_function=window_function, output_type=output_type)
 
     def process(
         self,
-        process_window_function: ProcessAllWindowFunction[Any, Any, Any],
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
+        process_window_function: ProcessAllWindowFunction[T, R, W],
+        output_type: TypeInformation[Any] | None = None,
+    ) -> DataStream[R]:
         """A function of context and all elements; the context has window and state."""
         return self._window("Process", window_function=process_window_function, output_type=output_type)
 
 
-def count_window(stream: KeyedStream, size: int, slide: int) -> WindowedStream:
+def count_window(stream: KeyedStream[K, T], size: int, slide: int) -> WindowedStream[K, T, GlobalWindow]:
     """Windows of `size` elements for each key; with a slide, the last `size` after every `slide`."""
     assigner, trigger, evictor = count_window_parts(size, slide)
     windowed = WindowedStream(stream, assigner).trigger(trigger)
     return windowed if evictor is None else windowed.evictor(evictor)
 
 
-def count_window_all(stream: DataStream, size: int, slide: int) -> AllWindowedStream:
+def count_window_all(stream: DataStream[T], size: int, slide: int) -> AllWindowedStream[T, GlobalWindow]:
     """Windows of `size` elements; with a slide, the last `size` after every `slide`."""
     assigner, trigger, evictor = count_window_parts(size, slide)
     windowed = AllWindowedStream(stream, assigner).trigger(trigger)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from penstock.common.errors import InvalidProgramError, UnsupportedFeatureError, shorten
 
@@ -18,7 +18,10 @@ def mismatch(expected: str, value: object) -> str:
     return f"expected {expected}, got {type(value).__name__} {shorten(value, 80)}"
 
 
-class TypeInformation(ABC):
+T_co = TypeVar("T_co", covariant=True)
+
+
+class TypeInformation(ABC, Generic[T_co]):
     """The declared type of a stream's records or of a state's values.
 
     Types are plain values: two that mean the same are equal. ``None`` fits every type. A value's *internal* form is

@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from penstock.common.time import Instant
-from penstock.common.typeinfo.base import TypeInformation, mismatch
+from penstock.common.typeinfo.base import T_co, TypeInformation, mismatch
 from penstock.common.typeinfo.java_text import java_double, java_float
 from penstock.common.typeinfo.single import single
 
@@ -58,12 +58,12 @@ _DDL = {
 }
 
 
-class BasicTypeInfo(TypeInformation):
+class BasicTypeInfo(TypeInformation[T_co]):
     """A type of single values. Make one by :class:`Types`, or by the ``..._TYPE_INFO`` methods here."""
 
     __slots__ = ("basic_type",)
 
-    def __new__(cls, basic_type: BasicType) -> BasicTypeInfo:  # noqa: PYI034 - a subclass, not Self
+    def __new__(cls, basic_type: BasicType) -> BasicTypeInfo[T_co]:
         # One class per rule keeps validate() and format() free of a case split per record.
         return super().__new__(_CLASS_OF[basic_type] if cls is BasicTypeInfo else cls)
 
@@ -89,51 +89,51 @@ class BasicTypeInfo(TypeInformation):
         return self.basic_type.value
 
     @staticmethod
-    def STRING_TYPE_INFO() -> BasicTypeInfo:
+    def STRING_TYPE_INFO() -> BasicTypeInfo[str]:
         return _BASIC[BasicType.STRING]
 
     @staticmethod
-    def BOOLEAN_TYPE_INFO() -> BasicTypeInfo:
+    def BOOLEAN_TYPE_INFO() -> BasicTypeInfo[bool]:
         return _BASIC[BasicType.BOOLEAN]
 
     @staticmethod
-    def BYTE_TYPE_INFO() -> BasicTypeInfo:
+    def BYTE_TYPE_INFO() -> BasicTypeInfo[int]:
         return _BASIC[BasicType.BYTE]
 
     @staticmethod
-    def SHORT_TYPE_INFO() -> BasicTypeInfo:
+    def SHORT_TYPE_INFO() -> BasicTypeInfo[int]:
         return _BASIC[BasicType.SHORT]
 
     @staticmethod
-    def INT_TYPE_INFO() -> BasicTypeInfo:
+    def INT_TYPE_INFO() -> BasicTypeInfo[int]:
         return _BASIC[BasicType.INT]
 
     @staticmethod
-    def LONG_TYPE_INFO() -> BasicTypeInfo:
+    def LONG_TYPE_INFO() -> BasicTypeInfo[int]:
         return _BASIC[BasicType.LONG]
 
     @staticmethod
-    def FLOAT_TYPE_INFO() -> BasicTypeInfo:
+    def FLOAT_TYPE_INFO() -> BasicTypeInfo[float]:
         return _BASIC[BasicType.FLOAT]
 
     @staticmethod
-    def DOUBLE_TYPE_INFO() -> BasicTypeInfo:
+    def DOUBLE_TYPE_INFO() -> BasicTypeInfo[float]:
         return _BASIC[BasicType.DOUBLE]
 
     @staticmethod
-    def CHAR_TYPE_INFO() -> BasicTypeInfo:
+    def CHAR_TYPE_INFO() -> BasicTypeInfo[str]:
         return _BASIC[BasicType.CHAR]
 
     @staticmethod
-    def BIG_INT_TYPE_INFO() -> BasicTypeInfo:
+    def BIG_INT_TYPE_INFO() -> BasicTypeInfo[int]:
         return _BASIC[BasicType.BIG_INT]
 
     @staticmethod
-    def BIG_DEC_TYPE_INFO() -> BasicTypeInfo:
+    def BIG_DEC_TYPE_INFO() -> BasicTypeInfo[Decimal]:
         return _BASIC[BasicType.BIG_DEC]
 
     @staticmethod
-    def INSTANT_TYPE_INFO() -> BasicTypeInfo:
+    def INSTANT_TYPE_INFO() -> BasicTypeInfo[Instant]:
         return _BASIC[BasicType.INSTANT]
 
 
@@ -270,7 +270,7 @@ _CLASS_OF: dict[BasicType, type[BasicTypeInfo]] = {
     BasicType.BIG_DEC: _DecimalTypeInfo,
     BasicType.INSTANT: InstantTypeInfo,
 }
-_BASIC = {basic_type: BasicTypeInfo(basic_type) for basic_type in BasicType}
+_BASIC: dict[BasicType, BasicTypeInfo[Any]] = {basic_type: BasicTypeInfo(basic_type) for basic_type in BasicType}
 
 
 class PickledBytesTypeInfo(TypeInformation):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from enum import Enum
+from typing import Any, TypeVar
 
 from penstock.common.typeinfo.base import TypeInformation
 from penstock.common.typeinfo.basic import (
@@ -25,6 +27,11 @@ from penstock.common.typeinfo.composite import RowTypeInfo, TupleTypeInfo
 from penstock.common.typeinfo.temporal import LocalTimeTypeInfo, SqlTimeTypeInfo
 
 __all__ = ["Types"]
+
+T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
+E = TypeVar("E", bound=Enum)
 
 
 class Types:
@@ -53,37 +60,37 @@ class Types:
     SQL_TIMESTAMP = staticmethod(SqlTimeTypeInfo.TIMESTAMP)
 
     @staticmethod
-    def LOCAL_DATE() -> TypeInformation:
+    def LOCAL_DATE() -> TypeInformation[dt.date]:
         """Dates (``datetime.date``)."""
         return LocalTimeTypeInfo(LocalTimeTypeInfo.TimeType.LOCAL_DATE)
 
     @staticmethod
-    def LOCAL_TIME() -> TypeInformation:
+    def LOCAL_TIME() -> TypeInformation[dt.time]:
         """Times of day (``datetime.time``)."""
         return LocalTimeTypeInfo(LocalTimeTypeInfo.TimeType.LOCAL_TIME)
 
     @staticmethod
-    def LOCAL_DATE_TIME() -> TypeInformation:
+    def LOCAL_DATE_TIME() -> TypeInformation[dt.datetime]:
         """Dates with a time (``datetime.datetime``)."""
         return LocalTimeTypeInfo(LocalTimeTypeInfo.TimeType.LOCAL_DATE_TIME)
 
     @staticmethod
-    def PICKLED_BYTE_ARRAY() -> TypeInformation:
+    def PICKLED_BYTE_ARRAY() -> TypeInformation[Any]:
         """Any picklable value."""
         return PickledBytesTypeInfo()
 
     @staticmethod
-    def GENERIC(value_class: type) -> TypeInformation:
+    def GENERIC(value_class: type[T]) -> TypeInformation[T]:
         """Instances of a Python class."""
         return GenericTypeInfo(value_class)
 
     @staticmethod
-    def ENUM(enum_class: type[Enum]) -> TypeInformation:
+    def ENUM(enum_class: type[E]) -> TypeInformation[E]:
         """Members of an enum."""
         return EnumTypeInfo(enum_class)
 
     @staticmethod
-    def VOID() -> TypeInformation:
+    def VOID() -> TypeInformation[None]:
         """Nothing but ``None``."""
         return VoidTypeInfo()
 
@@ -103,31 +110,31 @@ class Types:
         return TupleTypeInfo(field_types)
 
     @staticmethod
-    def PRIMITIVE_ARRAY(element_type: TypeInformation) -> TypeInformation:
+    def PRIMITIVE_ARRAY(element_type: TypeInformation[T]) -> TypeInformation[list[T]]:
         """Arrays of numbers; of bytes: ``bytes``."""
         return PrimitiveArrayTypeInfo(element_type)
 
     @staticmethod
-    def BASIC_ARRAY(element_type: TypeInformation) -> TypeInformation:
+    def BASIC_ARRAY(element_type: TypeInformation[T]) -> TypeInformation[list[T]]:
         """Arrays of basic values, which may be ``None``."""
         return BasicArrayTypeInfo(element_type)
 
     @staticmethod
-    def OBJECT_ARRAY(element_type: TypeInformation) -> TypeInformation:
+    def OBJECT_ARRAY(element_type: TypeInformation[T]) -> TypeInformation[list[T]]:
         """Arrays of anything."""
         return ObjectArrayTypeInfo(element_type)
 
     @staticmethod
-    def LIST(element_type_info: TypeInformation) -> TypeInformation:
+    def LIST(element_type_info: TypeInformation[T]) -> TypeInformation[list[T]]:
         """Lists."""
         return ListTypeInfo(element_type_info)
 
     @staticmethod
-    def SET(element_type_info: TypeInformation) -> TypeInformation:
+    def SET(element_type_info: TypeInformation[T]) -> TypeInformation[set[T]]:
         """Sets."""
         return SetTypeInfo(element_type_info)
 
     @staticmethod
-    def MAP(key_type_info: TypeInformation, value_type_info: TypeInformation) -> TypeInformation:
+    def MAP(key_type_info: TypeInformation[K], value_type_info: TypeInformation[V]) -> TypeInformation[dict[K, V]]:
         """Maps (dicts)."""
         return MapTypeInfo(key_type_info, value_type_info)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.common.errors import InvalidProgramError
 
@@ -40,6 +40,15 @@ __all__ = [
     "RuntimeContext",
 ]
 
+T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
+IN = TypeVar("IN")
+IN1 = TypeVar("IN1")
+IN2 = TypeVar("IN2")
+ACC = TypeVar("ACC")
+OUT = TypeVar("OUT")
+
 
 class KeyedStateStore(ABC):
     """Gives access to the state of the current key."""
@@ -47,23 +56,23 @@ class KeyedStateStore(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+    def get_state(self, state_descriptor: ValueStateDescriptor[T]) -> ValueState[T]:
         """One value per key."""
 
     @abstractmethod
-    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+    def get_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
         """A list per key."""
 
     @abstractmethod
-    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+    def get_map_state(self, state_descriptor: MapStateDescriptor[K, V]) -> MapState[K, V]:
         """A map per key."""
 
     @abstractmethod
-    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor[T]) -> ReducingState[T]:
         """A reduced value per key."""
 
     @abstractmethod
-    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
+    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor[IN, OUT]) -> AggregatingState[IN, OUT]:
         """An aggregated value per key."""
 
 
@@ -160,7 +169,7 @@ class Function(ABC):
         self._runtime_context = runtime_context
 
 
-class MapFunction(Function):
+class MapFunction(Function, Generic[IN, OUT]):
     """One output for each input.
 
     >>> class Double(MapFunction):
@@ -169,35 +178,35 @@ class MapFunction(Function):
     """
 
     @abstractmethod
-    def map(self, value: Any) -> Any:
+    def map(self, value: IN) -> OUT:
         """The output for ``value``."""
 
 
-class FlatMapFunction(Function):
+class FlatMapFunction(Function, Generic[IN, OUT]):
     """Any number of outputs for each input."""
 
     @abstractmethod
-    def flat_map(self, value: Any) -> Iterable[Any] | None:
+    def flat_map(self, value: IN) -> Iterable[OUT] | None:
         """Yields or returns the outputs for ``value``."""
 
 
-class FilterFunction(Function):
+class FilterFunction(Function, Generic[T]):
     """Keeps some of the records."""
 
     @abstractmethod
-    def filter(self, value: Any) -> bool:
+    def filter(self, value: T) -> bool:
         """Whether ``value`` is kept."""
 
 
-class ReduceFunction(Function):
+class ReduceFunction(Function, Generic[T]):
     """Combines two values into one of the same type."""
 
     @abstractmethod
-    def reduce(self, value1: Any, value2: Any) -> Any:
+    def reduce(self, value1: T, value2: T) -> T:
         """Combines what was reduced so far (``value1``) with a new value."""
 
 
-class AggregateFunction(Function):
+class AggregateFunction(Function, Generic[IN, ACC, OUT]):
     """Aggregates values with an accumulator of any type.
 
     >>> class Average(AggregateFunction):
@@ -215,64 +224,64 @@ class AggregateFunction(Function):
     """
 
     @abstractmethod
-    def create_accumulator(self) -> Any:
+    def create_accumulator(self) -> ACC:
         """A new, empty accumulator."""
 
     @abstractmethod
-    def add(self, value: Any, accumulator: Any) -> Any:
+    def add(self, value: IN, accumulator: ACC) -> ACC:
         """The accumulator with ``value`` added; may be the same object."""
 
     @abstractmethod
-    def get_result(self, accumulator: Any) -> Any:
+    def get_result(self, accumulator: ACC) -> OUT:
         """The result of what was accumulated."""
 
     @abstractmethod
-    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+    def merge(self, acc_a: ACC, acc_b: ACC) -> ACC:
         """One accumulator for both; merging windows need it."""
 
 
-class CoMapFunction(Function):
+class CoMapFunction(Function, Generic[IN1, IN2, OUT]):
     """A map over two connected streams."""
 
     @abstractmethod
-    def map1(self, value: Any) -> Any:
+    def map1(self, value: IN1) -> OUT:
         """The output for a record of the first stream."""
 
     @abstractmethod
-    def map2(self, value: Any) -> Any:
+    def map2(self, value: IN2) -> OUT:
         """The output for a record of the second stream."""
 
 
-class CoFlatMapFunction(Function):
+class CoFlatMapFunction(Function, Generic[IN1, IN2, OUT]):
     """A flat map over two connected streams."""
 
     @abstractmethod
-    def flat_map1(self, value: Any) -> Iterable[Any] | None:
+    def flat_map1(self, value: IN1) -> Iterable[OUT] | None:
         """The outputs for a record of the first stream."""
 
     @abstractmethod
-    def flat_map2(self, value: Any) -> Iterable[Any] | None:
+    def flat_map2(self, value: IN2) -> Iterable[OUT] | None:
         """The outputs for a record of the second stream."""
 
 
-class KeySelector(Function):
+class KeySelector(Function, Generic[IN, K]):
     """Computes the key of a record; must give the same key for the same record, always."""
 
     @abstractmethod
-    def get_key(self, value: Any) -> Any:
+    def get_key(self, value: IN) -> K:
         """The key of ``value``."""
 
 
-class NullByteKeySelector(KeySelector):
+class NullByteKeySelector(KeySelector[Any, int]):
     """Gives every record the same key: everything in one task."""
 
     def get_key(self, value: Any) -> int:
         return 0
 
 
-class Partitioner(Function):
+class Partitioner(Function, Generic[K]):
     """Decides which parallel task gets a record."""
 
     @abstractmethod
-    def partition(self, key: Any, num_partitions: int) -> int:
+    def partition(self, key: K, num_partitions: int) -> int:
         """The task for ``key``, from 0 to ``num_partitions - 1``."""

@@ -19,6 +19,8 @@ __all__ = ["BaseBroadcastProcessFunction", "BroadcastProcessFunction", "KeyedBro
 IN1 = TypeVar("IN1")
 IN2 = TypeVar("IN2")
 OUT = TypeVar("OUT")
+K = TypeVar("K")
+V = TypeVar("V")
 KEY = TypeVar("KEY")
 
 
@@ -46,7 +48,7 @@ class _BroadcastContext(_BaseContext):
     __slots__ = ()
 
     @abstractmethod
-    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor[K, V]) -> BroadcastState[K, V]:
         """The broadcast state of that name."""
 
 
@@ -56,7 +58,7 @@ class _ReadOnlyContext(_BaseContext):
     __slots__ = ()
 
     @abstractmethod
-    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor[K, V]) -> ReadOnlyBroadcastState[K, V]:
         """The broadcast state of that name."""
 
 

@@ -4,31 +4,35 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Any
+from typing import Generic, TypeVar
 
 from penstock.core.functions.base import Function
 from penstock.core.functions.process import _SideOutputContext
 
 __all__ = ["CoGroupFunction", "FlatJoinFunction", "JoinFunction", "ProcessJoinFunction"]
 
+IN1 = TypeVar("IN1")
+IN2 = TypeVar("IN2")
+OUT = TypeVar("OUT")
 
-class JoinFunction(Function):
+
+class JoinFunction(Function, Generic[IN1, IN2, OUT]):
     """Called for every pair of a window join; gives one result."""
 
     @abstractmethod
-    def join(self, first: Any, second: Any) -> Any:
+    def join(self, first: IN1, second: IN2) -> OUT:
         """The result for a pair."""
 
 
-class FlatJoinFunction(Function):
+class FlatJoinFunction(Function, Generic[IN1, IN2, OUT]):
     """Called for every pair of a window join; gives any number of results."""
 
     @abstractmethod
-    def join(self, first: Any, second: Any) -> Iterable[Any] | None:
+    def join(self, first: IN1, second: IN2) -> Iterable[OUT] | None:
         """Yields the results for a pair."""
 
 
-class CoGroupFunction(Function):
+class CoGroupFunction(Function, Generic[IN1, IN2, OUT]):
     """Called once per key and window with the elements of both sides; either side may be empty.
 
     >>> class LeftOuter(CoGroupFunction):
@@ -40,11 +44,11 @@ class CoGroupFunction(Function):
     """
 
     @abstractmethod
-    def co_group(self, first: Iterable[Any], second: Iterable[Any]) -> Iterable[Any] | None:
+    def co_group(self, first: Iterable[IN1], second: Iterable[IN2]) -> Iterable[OUT] | None:
         """Yields the results for a key and window."""
 
 
-class ProcessJoinFunction(Function):
+class ProcessJoinFunction(Function, Generic[IN1, IN2, OUT]):
     """Called for every pair of an interval join."""
 
     class Context(_SideOutputContext):
@@ -65,5 +69,5 @@ class ProcessJoinFunction(Function):
             """The timestamp of the pair: the larger of the two."""
 
     @abstractmethod
-    def process_element(self, left: Any, right: Any, ctx: ProcessJoinFunction.Context) -> Iterable[Any] | None:
+    def process_element(self, left: IN1, right: IN2, ctx: ProcessJoinFunction.Context) -> Iterable[OUT] | None:
         """Yields the results for a pair."""

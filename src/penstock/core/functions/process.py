@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from penstock.core.functions.base import Function
 from penstock.core.output_tag import OutputTag
@@ -17,6 +17,13 @@ from penstock.core.timerservice import TimerService
 
 __all__ = ["CoProcessFunction", "KeyedCoProcessFunction", "KeyedProcessFunction", "ProcessFunction"]
 
+T = TypeVar("T")
+KEY = TypeVar("KEY")
+IN = TypeVar("IN")
+IN1 = TypeVar("IN1")
+IN2 = TypeVar("IN2")
+OUT = TypeVar("OUT")
+
 
 class _SideOutputContext(ABC):
     """Contexts that can write to side outputs."""
@@ -24,7 +31,7 @@ class _SideOutputContext(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def output(self, tag: OutputTag, value: Any) -> None:
+    def output(self, tag: OutputTag[T], value: T) -> None:
         """Emits ``value`` to a side output."""
 
 
@@ -48,7 +55,7 @@ class _KeyedProcessContext(_ProcessContext):
         """The key of the current record or timer."""
 
 
-class ProcessFunction(Function):
+class ProcessFunction(Function, Generic[IN, OUT]):
     """Handles single records, with access to clocks and side outputs."""
 
     class Context(_ProcessContext):
@@ -57,11 +64,11 @@ class ProcessFunction(Function):
         __slots__ = ()
 
     @abstractmethod
-    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterable[Any] | None:
+    def process_element(self, value: IN, ctx: ProcessFunction.Context) -> Iterable[OUT] | None:
         """Handles one record."""
 
 
-class KeyedProcessFunction(Function):
+class KeyedProcessFunction(Function, Generic[KEY, IN, OUT]):
     """Handles single records of a keyed stream, with state and timers per key.
 
     >>> class CountThenAlert(KeyedProcessFunction):
@@ -88,15 +95,15 @@ class KeyedProcessFunction(Function):
             """The clock the timer followed."""
 
     @abstractmethod
-    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterable[Any] | None:
+    def process_element(self, value: IN, ctx: KeyedProcessFunction.Context) -> Iterable[OUT] | None:
         """Handles one record."""
 
-    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterable[Any] | None:
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterable[OUT] | None:
         """Handles a timer that fired."""
         return None
 
 
-class CoProcessFunction(Function):
+class CoProcessFunction(Function, Generic[IN1, IN2, OUT]):
     """Handles records of two connected streams."""
 
     class Context(_ProcessContext):
@@ -105,15 +112,15 @@ class CoProcessFunction(Function):
         __slots__ = ()
 
     @abstractmethod
-    def process_element1(self, value: Any, ctx: CoProcessFunction.Context) -> Iterable[Any] | None:
+    def process_element1(self, value: IN1, ctx: CoProcessFunction.Context) -> Iterable[OUT] | None:
         """Handles a record of the first stream."""
 
     @abstractmethod
-    def process_element2(self, value: Any, ctx: CoProcessFunction.Context) -> Iterable[Any] | None:
+    def process_element2(self, value: IN2, ctx: CoProcessFunction.Context) -> Iterable[OUT] | None:
         """Handles a record of the second stream."""
 
 
-class KeyedCoProcessFunction(Function):
+class KeyedCoProcessFunction(Function, Generic[KEY, IN1, IN2, OUT]):
     """Handles records of two connected keyed streams; both sides share the state and timers of a key."""
 
     class Context(_KeyedProcessContext):
@@ -131,13 +138,13 @@ class KeyedCoProcessFunction(Function):
             """The clock the timer followed."""
 
     @abstractmethod
-    def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterable[Any] | None:
+    def process_element1(self, value: IN1, ctx: KeyedCoProcessFunction.Context) -> Iterable[OUT] | None:
         """Handles a record of the first stream."""
 
     @abstractmethod
-    def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterable[Any] | None:
+    def process_element2(self, value: IN2, ctx: KeyedCoProcessFunction.Context) -> Iterable[OUT] | None:
         """Handles a record of the second stream."""
 
-    def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Iterable[Any] | None:
+    def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Iterable[OUT] | None:
         """Handles a timer that fired."""
         return None

@@ -206,7 +206,7 @@ def _purging(result: TriggerResult) -> TriggerResult:
 class _ContinuousTrigger(_QuietTrigger):
     """Fires at every full interval. The time of the next firing is trigger state; of merged windows the earliest."""
 
-    _next_fire = ReducingStateDescriptor("continuous-trigger", min)
+    _next_fire: ReducingStateDescriptor[int] = ReducingStateDescriptor("continuous-trigger", min)
 
     def __init__(self, interval: int) -> None:
         if interval <= 0:

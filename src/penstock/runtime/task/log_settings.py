@@ -18,7 +18,7 @@ __all__ = ["LogSettings"]
 _OF_THE_ENGINE = ("py4j", "pyspark")
 
 
-class _Handler(logging.StreamHandler):  # type: ignore[type-arg]
+class _Handler(logging.StreamHandler):
     """Ours: whatever stderr is at the time."""
 
     def __init__(self) -> None:

@@ -1,0 +1,41 @@
+"""What is checked of functions and numbers that a program passes to a stream."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from penstock.common.checks import is_int
+from penstock.common.errors import InvalidProgramError, shorten
+from penstock.core.functions import Function, ProcessFunction
+from penstock.core.return_values import check_returns
+
+__all__ = ["check_limit", "checked_function"]
+
+_RESULTS = {"filter": "whether to keep the record", "reduce": "the value of both records"}
+
+
+def checked_function(func: Any, kind: type, method: str) -> Any:
+    """The user's function, if the method can take it: an object of the right kind or a plain callable."""
+    if inspect.iscoroutinefunction(getattr(func, method, func)):
+        raise InvalidProgramError(
+            f"{method}() calls its function and takes what that returns, but {shorten(func)} is asynchronous: use "
+            "AsyncDataStream with an AsyncFunction"
+        )
+    if method in _RESULTS:
+        check_returns(func, method, _RESULTS[method])
+    if isinstance(func, kind):
+        return func
+    takes_callables = kind is not ProcessFunction
+    is_function_class = isinstance(func, type) and issubclass(func, Function)
+    if takes_callables and callable(func) and not isinstance(func, Function) and not is_function_class:
+        return func
+    wanted = f"a {kind.__name__}" + (" or a function" if takes_callables else "")
+    hint = " (make an object of the class)" if is_function_class else ""
+    raise InvalidProgramError(f"{method}() takes {wanted}, got {shorten(func)}{hint}")
+
+
+def check_limit(limit: int | None) -> None:
+    """Refuse a limit that is no number of records."""
+    if limit is not None and (not is_int(limit) or limit < 0):
+        raise InvalidProgramError(f"the limit must be an int of at least 0, got {limit!r}")
