@@ -96,7 +96,11 @@ class SortItem(Node):
 
 @dataclass(frozen=True, slots=True)
 class Frame(Node):
-    """ROWS or RANGE BETWEEN ``start`` AND CURRENT ROW; None is UNBOUNDED, else rows or an interval in front."""
+    """ROWS or RANGE BETWEEN ``start`` AND ``end``.
+
+    ``start`` None is UNBOUNDED PRECEDING, else rows or an interval in front. ``end`` None is CURRENT ROW, a literal
+    NULL is UNBOUNDED FOLLOWING, else rows behind.
+    """
 
     rows: bool
     start: Node | None

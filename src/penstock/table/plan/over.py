@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 
-from penstock.core.table.types import BigIntType, DataType
+from penstock.core.table.types import BigIntType, DataType, DoubleType
 from penstock.runtime.table.aggregates.registry import find_aggregate
 from penstock.runtime.table.expressions import Expr, InputRef
 from penstock.table.plan import ast, build
@@ -99,6 +99,8 @@ def _call(over: ast.Over, binder: Binder, scope: Scope, columns: _Columns) -> Ag
 
 
 def _result_type(name: str, types: Sequence[DataType]) -> DataType | None:
+    if name in ("PERCENT_RANK", "CUME_DIST"):
+        return DoubleType(_nullable=False)
     if name in RANKING:
         return BigIntType(_nullable=False)
     if name in ("LAG", "LEAD"):
@@ -112,15 +114,24 @@ def _frame(frame: ast.Frame | None, specs: Sequence[AggregateSpec]) -> FrameSpec
     by_row = all(spec.function in (*RANKING, "LAG", "LEAD") for spec in specs)
     if frame is None:
         return FrameSpec(by_row, None)
-    if frame.end is not None:
-        raise TableException("OVER windows that end behind the current row are not supported")
+    return FrameSpec(frame.rows, _preceding(frame), _following(frame))
+
+
+def _preceding(frame: ast.Frame) -> int | None:
     if frame.start is None:
-        return FrameSpec(frame.rows, None)
+        return None
     value = getattr(frame.start, "value", None)
-    if frame.rows and isinstance(value, int):
-        return FrameSpec(rows=True, preceding=value)
-    if isinstance(value, dt.timedelta):
-        return FrameSpec(rows=False, preceding=value // dt.timedelta(milliseconds=1))
-    if value == 0:
-        return FrameSpec(frame.rows, 0)
+    if (frame.rows and isinstance(value, int)) or value == 0:
+        return int(value or 0)
+    if isinstance(value, dt.timedelta) and not frame.rows:
+        return value // dt.timedelta(milliseconds=1)
     raise ValidationException("the frame of an OVER window needs a number of rows or an interval")
+
+
+def _following(frame: ast.Frame) -> int | None:
+    if frame.end is None:
+        return 0
+    value = getattr(frame.end, "value", 0)
+    if value is None or (frame.rows and isinstance(value, int)):
+        return value  # type: ignore[no-any-return]
+    raise ValidationException("behind the current row, the frame of an OVER window takes a number of rows")

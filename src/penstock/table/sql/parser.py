@@ -282,11 +282,17 @@ class ExpressionReader:
     def _frame(self, spec: Any) -> ast.Frame | None:
         if spec is None:
             return None
-        return ast.Frame(
-            rows=spec.args["kind"].upper() == "ROWS",
-            start=self._bound(spec.args.get("start")),
-            end=None if spec.args.get("end") in (None, "CURRENT ROW") else self._bound(spec.args.get("end")),
-        )
+        start, end = spec.args.get("start"), spec.args.get("end")
+        if spec.args.get("start_side") == "FOLLOWING" or spec.args.get("end_side") == "PRECEDING":
+            raise ValidationException(
+                "An OVER window must begin at or before the current row, and end at or behind it."
+            )
+        last: ast.Node | None = None
+        if end == "UNBOUNDED":
+            last = ast.Literal(None)
+        elif end not in (None, "CURRENT ROW"):
+            last = self.read(end)
+        return ast.Frame(rows=spec.args["kind"].upper() == "ROWS", start=self._bound(start), end=last)
 
     def _bound(self, bound: Any) -> ast.Node | None:
         if bound == "UNBOUNDED" or bound is None:

@@ -18,7 +18,7 @@ from typing import Any
 from penstock.graph.transformation import Transformation
 from penstock.table.plan.nodes.base import Rel
 
-MODULES = ("relational", "aggregate", "scan", "window", "rank", "correlate", "join")
+MODULES = ("relational", "aggregate", "scan", "window", "rank", "over", "correlate", "join")
 """Modules of this package that register translations."""
 
 Translate = Callable[[Any, Any, bool], Transformation]

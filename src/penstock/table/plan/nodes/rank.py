@@ -20,10 +20,14 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class FrameSpec:
-    """Rows of an OVER window: ``preceding`` rows or milliseconds in front of the current row; None is all of them."""
+    """Rows of an OVER window: ``preceding`` rows or milliseconds in front of the current row; None is all of them.
+
+    ``following`` is rows behind the current one, None is all of them.
+    """
 
     rows: bool
     preceding: int | None
+    following: int | None = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,20 @@ class OverRel(Rel):
     input: Rel
     window: OverSpec
     calls: tuple[AggregateSpec, ...]
+
+    @property
+    def by_time(self) -> bool:
+        """Whether rows are in the order of a time attribute."""
+        order = self.window.order
+        return bool(order) and self.input.fields[order[0].column].time is not None
+
+    def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
+        """By time, results are final; else rows that sort behind a new one are updated (T81)."""
+        return inputs[0] if self.by_time else Changelog(updates=True, deletes=not inputs[0].insert_only)
+
+    def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
+        """What an update replaces has a place of its own."""
+        return [inputs[0].updates]
 
     @property
     def inputs(self) -> Sequence[Rel]:
