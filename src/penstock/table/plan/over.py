@@ -133,5 +133,5 @@ def _following(frame: ast.Frame) -> int | None:
         return 0
     value = getattr(frame.end, "value", 0)
     if value is None or (frame.rows and isinstance(value, int)):
-        return value  # type: ignore[no-any-return]
+        return value
     raise ValidationException("behind the current row, the frame of an OVER window takes a number of rows")

@@ -129,7 +129,7 @@ class NonTimeOverOperator(_OverPartitions):
         rows = self._state.rows_of(grouped)
         known: list[Any] = self._state.gather(rows)[0]
         before = [list(one[1]) if one else [] for one in known]
-        lists = [one or ([], []) for one in known]
+        lists: list[Any] = [one or ([], []) for one in known]
         sort_keys = comparable_keys(batch.data.columns, self.order) or [0] * len(batch)
         kinds = batch.kinds_or_inserts().to_pylist()
         for row, code, key, kind in zip(stored_rows(batch), grouped.codes.to_pylist(), sort_keys, kinds, strict=True):
