@@ -41,7 +41,7 @@ class Watched(Crashing):
 
 
 def test_numbers_of_files_only_go_up_and_a_discarded_file_is_never_seen_under_one(tmp_path):
-    """Spec ch. 8, P06. A number whose file was discarded is taken again by the replay: no reader knows it yet."""
+    """Rule P06: A number whose file was discarded is taken again by the replay: no reader knows it yet."""
     out = tmp_path / "out"
     TROUBLE.update(dict.fromkeys((7, 8, 17, 18, 31, 32), True))
     small_files = RollingPolicy.default_rolling_policy(3, 10**9, 10**9)

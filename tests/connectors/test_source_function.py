@@ -26,7 +26,7 @@ def _clean():
 
 
 class ResettableCount(SourceFunction, CheckpointedFunction, CheckpointListener):
-    """Counts to a limit; offset and emission are one step (spec: ch. 8, ResettableCountSource)."""
+    """Counts to a limit; offset and emission are one step (rules R06, R12)."""
 
     def __init__(self, limit, hesitate=False):
         self.limit, self.hesitate, self.running, self.offset = limit, hesitate, True, -1

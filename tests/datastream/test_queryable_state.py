@@ -1,4 +1,4 @@
-"""Queryable state: one key of a running job, from outside, out of a completed checkpoint (spec: ch. 7 K)."""
+"""Queryable state: one key of a running job, from outside, out of a completed checkpoint (rules K01 to K12)."""
 
 import importlib
 import socket

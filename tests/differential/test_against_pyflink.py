@@ -23,7 +23,7 @@ PROGRAMS = Path(__file__).with_name("programs.py")
 ROOT = Path(__file__).parents[2]
 
 # PyFlink assigns records to sliding count windows itself and leaves out the windows before the first full one. Flink
-# fires every `slide` records from the first on, with fewer than `size` records at the beginning (spec: 6.4).
+# fires every `slide` records from the first on, with fewer than `size` records at the beginning (rule 6.4).
 EARLY_RESULTS = {"sliding_count": ["('s0', 0, 3)", "('s1', 370, 5)", "('s2', 740, 7)"]}
 
 

@@ -1,4 +1,4 @@
-"""From a program to tasks: chains, exchanges, levels, ids (spec: 2.1, 3.5, 3.10)."""
+"""From a program to tasks: chains, exchanges, levels, ids (rules 2.1, 3.5, 3.10)."""
 
 import pytest
 
@@ -80,7 +80,7 @@ class Checkpointed(Identity, CheckpointedFunction):
 
 
 class TestChaining:
-    """Same parallelism and a forward connection share a task (spec: 3.5)."""
+    """Same parallelism and a forward connection share a task (rule 3.5)."""
 
     def test_a_straight_program_is_one_task(self, env, tasks):
         env.from_sequence(1, 9).map(str).filter(len).print()
@@ -186,7 +186,7 @@ class TestLevels:
 
 
 class TestIds:
-    """State is found by them: from the uid, else from the place in the graph (spec: 3.10)."""
+    """State is found by them: from the uid, else from the place in the graph (rule 3.10)."""
 
     def test_they_are_the_same_every_time(self, env, ids):
         env.from_sequence(1, 9).map(str).key_by(len).reduce(max).print()

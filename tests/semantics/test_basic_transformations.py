@@ -1,4 +1,4 @@
-"""Transformations of single records (spec: 5.2)."""
+"""Transformations of single records (rule 5.2)."""
 
 import pytest
 
@@ -105,7 +105,7 @@ def test_records_can_be_rows_dicts_and_objects(env, run):
 
 
 class TestPrint:
-    """``n> value`` with the 1-based subtask; no prefix at parallelism 1 (spec: 4)."""
+    """``n> value`` with the 1-based subtask; no prefix at parallelism 1 (rule 4.1)."""
 
     @pytest.mark.on_spark((4, "STREAMING"), (1, "BATCH"))
     def test_print_has_a_prefix_only_if_there_are_several_subtasks(self, env, variant, capsys):

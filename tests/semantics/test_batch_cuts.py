@@ -1,4 +1,4 @@
-"""Results do not depend on how the input is cut into micro-batches, nor on the parallelism (spec: 1, 2.3)."""
+"""Results do not depend on how the input is cut into micro-batches, nor on the parallelism (rules 1.1, 2.3)."""
 
 from __future__ import annotations
 

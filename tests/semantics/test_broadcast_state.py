@@ -1,4 +1,4 @@
-"""Broadcast state, keyed and not (spec: 5.4, ch. 7)."""
+"""Broadcast state, keyed and not (rules 5.4, C01 to C12)."""
 
 import pytest
 from support import At, Wm, script

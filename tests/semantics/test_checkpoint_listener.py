@@ -1,4 +1,4 @@
-"""CheckpointListener: what is written at a checkpoint may leave when it is complete (spec: ch. 7 E)."""
+"""CheckpointListener: what is written at a checkpoint may leave when it is complete (rules CL01, CL02)."""
 
 import pytest
 from crashing import Crashing

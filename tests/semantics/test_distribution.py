@@ -1,4 +1,4 @@
-"""Which subtask gets a record (spec: 5.5)."""
+"""Which subtask gets a record (rule 5.5)."""
 
 from collections import Counter, defaultdict
 

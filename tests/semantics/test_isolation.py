@@ -1,4 +1,4 @@
-"""Records are snapshots: what happens to an object after it was emitted shows nowhere (spec: 3.4)."""
+"""Records are snapshots: what happens to an object after it was emitted shows nowhere (rule 3.4)."""
 
 import pytest
 from support import by_key

@@ -1,4 +1,4 @@
-"""Keyed state: five kinds, one instance per key, clear (spec: 3.7, 5.3)."""
+"""Keyed state: five kinds, one instance per key, clear (rules 3.7, 5.3)."""
 
 import pytest
 from support import by_key

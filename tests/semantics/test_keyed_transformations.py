@@ -1,4 +1,4 @@
-"""key_by and the rolling aggregates of keyed streams (spec: 5.3, 5.8)."""
+"""key_by and the rolling aggregates of keyed streams (rules 5.3, 5.8)."""
 
 from dataclasses import dataclass
 
@@ -98,7 +98,7 @@ def test_rolling_aggregates_emit_an_update_for_every_record(env, run):
         .reduce(Concatenate()),
         reduce_lambda=keyed.reduce(lambda a, b: (a[0], max(a[1], b[1]), b[2])),
     )
-    # Only the aggregated field changes, the others stay as in the first record of the key (spec: E12).
+    # Only the aggregated field changes, the others stay as in the first record of the key (example E12).
     assert by_key(results["sum"]) == {1: [(1, 2, 2), (1, 7, 2)], 2: [(2, 3, 1), (2, 5, 1)]}
     assert results["min"] == [("a", 5, "first"), ("a", 3, "first"), ("a", 3, "first"), ("a", 3, "first")]
     assert results["max"] == [("a", 5, "first"), ("a", 5, "first"), ("a", 5, "first"), ("a", 9, "first")]

@@ -1,4 +1,4 @@
-"""union and connect (spec: 5.4), and graphs that branch and meet again."""
+"""union and connect (rule 5.4), and graphs that branch and meet again."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Functions that keep operator state: CheckpointedFunction (spec: 3.7, ch. 7)."""
+"""Functions that keep operator state: CheckpointedFunction (rules 3.7, D02 to D07)."""
 
 import threading
 from itertools import pairwise
@@ -70,7 +70,7 @@ def test_every_subtask_has_operator_state_of_its_own(hand):
 
 
 class SplitCount(MapFunction, ListCheckpointed):
-    """The count in ten parts that differ by one at most, so that it can be dealt out (spec: ch. 7, B07)."""
+    """The count in ten parts that differ by one at most, so that it can be dealt out (rule B07)."""
 
     def restore_state(self, state):
         self.count = sum(state)

@@ -1,4 +1,4 @@
-"""The life of a function: shipped to every subtask, opened once, closed once (spec: 5.9)."""
+"""The life of a function: shipped to every subtask, opened once, closed once (rule 5.9)."""
 
 import json
 from collections import Counter
@@ -174,7 +174,7 @@ def test_every_subtask_has_its_own_copy_of_a_function(env, run, variant):
 
 
 class ShowSubtask(FlatMapFunction):
-    """Emits n if it is the subtask's turn (spec: E24)."""
+    """Emits n if it is the subtask's turn (example E24)."""
 
     def open(self, runtime_context: RuntimeContext):
         self.subtask = runtime_context.get_index_of_this_subtask()

@@ -1,4 +1,4 @@
-"""Side outputs: both ways to emit, several tags, types of their own (spec: 6.3)."""
+"""Side outputs: both ways to emit, several tags, types of their own (rule 6.3)."""
 
 import pytest
 from support import BY_SECOND_FIELD
@@ -11,7 +11,7 @@ LARGE, SMALL = OutputTag("large"), OutputTag("small")
 
 
 class FreezingMonitor(ProcessFunction):
-    """Forwards every reading, with an alarm to the side for cold ones (spec: E29)."""
+    """Forwards every reading, with an alarm to the side for cold ones (example E29)."""
 
     def process_element(self, value, ctx):
         if value[1] < 32:

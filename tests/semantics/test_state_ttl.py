@@ -1,4 +1,4 @@
-"""Time to live of keyed state (spec: ch. 7; StateTtlConfig)."""
+"""Time to live of keyed state (rule A20)."""
 
 import pytest
 from support import script

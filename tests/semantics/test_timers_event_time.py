@@ -1,4 +1,4 @@
-"""Event-time timers (spec: 6.3)."""
+"""Event-time timers (rule 6.3)."""
 
 import pytest
 from support import BY_SECOND_FIELD, At, Wm, by_key, script

@@ -1,4 +1,4 @@
-"""Processing-time timers (spec: 6.3): they fire with no input arriving, and survive restarts."""
+"""Processing-time timers (rule 6.3): they fire with no input arriving, and survive restarts."""
 
 import pytest
 from support import At, by_key, script
@@ -124,7 +124,7 @@ def test_the_same_within_one_batch_of_records_without_timestamps(hand):
 
 
 class Rising(KeyedProcessFunction):
-    """Warns if a temperature rises for a second (spec: E28)."""
+    """Warns if a temperature rises for a second (example E28)."""
 
     def open(self, runtime_context: RuntimeContext):
         self.last = runtime_context.get_state(ValueStateDescriptor("last", default_value=0.0))

@@ -1,4 +1,4 @@
-"""Timestamps and watermarks (spec: 3.6, 6.2)."""
+"""Timestamps and watermarks (rules 3.6, 6.2)."""
 
 from typing import ClassVar
 
@@ -39,7 +39,7 @@ class KeyedClock(KeyedProcessFunction):
 
 
 class Punctuated(WatermarkGenerator):
-    """A watermark one minute behind, only from sensor_1 (spec: E26)."""
+    """A watermark one minute behind, only from sensor_1 (example E26)."""
 
     def on_event(self, event, event_timestamp, output):
         if event[0] == "sensor_1":
@@ -259,7 +259,7 @@ def test_a_strategy_without_assigner_takes_the_timestamps_that_are_there(hand):
 
 @pytest.mark.variants(executors=["one"], modes=["STREAMING"])
 def test_a_process_function_without_keys_sees_the_watermark(env, run):
-    """Readings behind the watermark to the side (spec: E43)."""
+    """Readings behind the watermark to the side (example E43)."""
     late = OutputTag("late")
 
     class LateReadings(ProcessFunction):

@@ -1,4 +1,4 @@
-"""Which checkpoints go with their job (spec: ch. 10, DD10 to DD12); what happens then is in test_savepoints.py."""
+"""Which checkpoints go with their job (rules DD10 to DD12); what happens then is in test_savepoints.py."""
 
 import pytest
 

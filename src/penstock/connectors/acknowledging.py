@@ -1,4 +1,4 @@
-"""Sources of messages that a broker keeps until they are acknowledged (spec: ch. 8, at-least-once by acknowledgement).
+"""Sources of messages that a broker keeps until they are acknowledged (rule L02).
 
 A message is acknowledged when the checkpoint that contains it is complete. A broker delivers again what was not
 acknowledged when the connection or the job was lost; messages with ids are recognized then and left out, so each counts

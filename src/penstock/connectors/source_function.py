@@ -104,7 +104,7 @@ class FunctionReceiver(Receiver):
     """Runs one instance of the function.
 
     If the function has state of its own, a batch ends where a snapshot of it was taken, under the checkpoint lock: the
-    snapshot stands for exactly the records before it (spec: ch. 8, resettable sources).
+    snapshot stands for exactly the records before it (rules L01, L08).
     """
 
     def __init__(self, name: str, function: SourceFunction, index: int, parallelism: int) -> None:

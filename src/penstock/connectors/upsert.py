@@ -1,7 +1,7 @@
 """Sinks into key-value and document stores: the last value of a key stays, so that writing again changes nothing.
 
 Give such a sink deterministic keys and it delivers exactly once, except that a reader may see older values again
-while a batch is repeated after a failure (spec: ch. 8, idempotent sinks).
+while a batch is repeated after a failure (rules L03, S04).
 """
 
 from __future__ import annotations

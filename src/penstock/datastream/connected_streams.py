@@ -1,4 +1,4 @@
-"""Two streams in one operator (spec: 5.4)."""
+"""Two streams in one operator (rule 5.4)."""
 
 from __future__ import annotations
 

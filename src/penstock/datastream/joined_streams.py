@@ -1,4 +1,4 @@
-"""Joins of two streams: in windows (join, co_group) and by distance in time (interval join) (spec: 6.7)."""
+"""Joins of two streams: in windows (join, co_group) and by distance in time (interval join) (rule 6.7)."""
 
 from __future__ import annotations
 

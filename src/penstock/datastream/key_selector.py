@@ -1,4 +1,4 @@
-"""From whatever a user may give as a key to a plain function of the record (spec: 5.8)."""
+"""From whatever a user may give as a key to a plain function of the record (rule 5.8)."""
 
 from __future__ import annotations
 

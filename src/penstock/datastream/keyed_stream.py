@@ -1,4 +1,4 @@
-"""Streams partitioned by key: keyed state, timers, rolling aggregates, windows (spec: 5.3)."""
+"""Streams partitioned by key: keyed state, timers, rolling aggregates, windows (rule 5.3)."""
 
 from __future__ import annotations
 

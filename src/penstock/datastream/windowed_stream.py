@@ -1,4 +1,4 @@
-"""Windows over a stream, by key or as a whole (spec: 6.4, 6.5)."""
+"""Windows over a stream, by key or as a whole (rules 6.4, 6.5)."""
 
 from __future__ import annotations
 

@@ -234,7 +234,7 @@ def operator_ids(graph: StreamGraph) -> dict[int, str]:
     """Stable ids: from the uid if the user set one, else from the operator's place in the topology.
 
     As in Flink an id generated for an operator depends on the ids of its predecessors, so adding an operator
-    upstream changes it (spec: 3.10): set uids on stateful operators.
+    upstream changes it (rule 3.10): set uids on stateful operators.
     """
     ids: dict[int, str] = {}
     used: set[str] = set()

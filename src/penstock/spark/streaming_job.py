@@ -164,7 +164,7 @@ class StreamingJob(RunningJob):
 
 
 def is_disposable(retention: str | None, status: JobStatus) -> bool:
-    """Whether checkpoints go with the job (spec: ch. 10, DD10 to DD12).
+    """Whether checkpoints go with the job (rules DD10 to DD12).
 
     >>> is_disposable("DELETE_ON_CANCELLATION", JobStatus.CANCELED), is_disposable(None, JobStatus.CANCELED)
     (True, False)

@@ -1,4 +1,4 @@
-"""FlinkKafkaConsumer and FlinkKafkaProducer: the defaults of the old connectors (spec: 8, M and N)."""
+"""FlinkKafkaConsumer and FlinkKafkaProducer: the defaults of the old connectors (rules M01 to N15)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Partitioners split batches: every record once, in order, with its timestamp (spec: 5.5)."""
+"""Partitioners split batches: every record once, in order, with its timestamp (rule 5.5)."""
 
 from collections import Counter
 

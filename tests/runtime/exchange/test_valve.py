@@ -1,4 +1,4 @@
-"""The watermark valve: one clock per input channel, the task's clock is their minimum (spec: 3.6)."""
+"""The watermark valve: one clock per input channel, the task's clock is their minimum (rule 3.6)."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,7 +26,7 @@ def test_the_clock_waits_for_every_channel_and_takes_the_minimum():
 
 
 def test_the_book_example_of_four_partitions():
-    """Partition clocks 2, 4, 3, 6 and then 3 -> 4 (spec: E47)."""
+    """Partition clocks 2, 4, 3, 6 and then 3 -> 4 (example E47)."""
     v = valve(*CHANNELS)
     assert [v.input_watermark(c, w) for c, w in zip(CHANNELS, (2, 4, 3, 6), strict=True)] == [None, None, None, 2]
     assert v.input_watermark("a", 4) == 3

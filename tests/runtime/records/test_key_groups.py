@@ -1,4 +1,4 @@
-"""Keys, key groups and subtasks (spec: 3.8, section 8)."""
+"""Keys, key groups and subtasks (rule 3.8)."""
 
 import dataclasses
 import datetime as dt

@@ -1,4 +1,4 @@
-"""Types of state that change between two versions of a program (spec: ch. 7, J03 to J10)."""
+"""Types of state that change between two versions of a program (rules J03 to J10)."""
 
 import dataclasses
 from dataclasses import dataclass, field

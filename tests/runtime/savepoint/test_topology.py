@@ -1,5 +1,5 @@
 """A savepoint and a program of another shape: which operator, source and state it belongs to, and how it is dealt out
-(spec: 3.10, ch. 7 F and J)."""
+(rules 3.10, F03 to F09, J01 to J10)."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""A savepoint and a program with other types: what fits, what is refused, and with which words (spec: ch. 7 J)."""
+"""A savepoint and a program with other types: what fits, what is refused, and with which words (rules J01 to J10)."""
 
 import copy
 

@@ -444,7 +444,7 @@ def collection_state(kind, *, ttl, page_bytes=4096):
 
 
 @pytest.mark.parametrize("ttl", [False, True])
-def test_an_append_neither_reads_nor_writes_what_is_in_the_list(ttl):  # spec: G07
+def test_an_append_neither_reads_nor_writes_what_is_in_the_list(ttl):  # rule G07
     backend, state, again = collection_state("list", ttl=ttl)
     backend.set_current_key("k")
     held = None
@@ -462,7 +462,7 @@ def test_an_append_neither_reads_nor_writes_what_is_in_the_list(ttl):  # spec: G
 
 
 @pytest.mark.parametrize("ttl", [False, True])
-def test_access_to_an_entry_of_a_map_neither_reads_nor_writes_the_others(ttl):  # spec: G08
+def test_access_to_an_entry_of_a_map_neither_reads_nor_writes_the_others(ttl):  # rule G08
     backend, state, again = collection_state("map", ttl=ttl)
     for key in range(1000):  # on many pages
         backend.set_current_key(key)

@@ -1,4 +1,4 @@
-"""A program that continues its checkpoint with other versions of the classes in its state (spec: ch. 7, J09, J10)."""
+"""A program that continues its checkpoint with other versions of the classes in its state (rules J09, J10)."""
 
 import dataclasses
 import random

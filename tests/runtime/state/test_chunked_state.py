@@ -191,7 +191,7 @@ def filled(descriptor, *, namespaced=False, count=5_000):
 @pytest.mark.parametrize("restarted", [False, True])
 @pytest.mark.parametrize("ttl", [False, True])
 @pytest.mark.parametrize("namespaced", [False, True])
-def test_adding_to_a_large_list_writes_what_is_added(restarted, ttl, namespaced):  # spec: G07
+def test_adding_to_a_large_list_writes_what_is_added(restarted, ttl, namespaced):  # rule G07
     descriptor = ListStateDescriptor("held")
     task, everything = filled(with_ttl(descriptor) if ttl else descriptor, namespaced=namespaced)
     for number in range(20):
@@ -209,7 +209,7 @@ def test_adding_to_a_large_list_writes_what_is_added(restarted, ttl, namespaced)
 
 
 @pytest.mark.parametrize("ttl", [False, True])
-def test_putting_into_a_large_map_writes_what_is_near_it(ttl):  # spec: G08
+def test_putting_into_a_large_map_writes_what_is_near_it(ttl):  # rule G08
     descriptor = MapStateDescriptor("held")
     task, everything = filled(with_ttl(descriptor) if ttl else descriptor)
     (state,) = task.states

@@ -1,5 +1,5 @@
 """A program that continues its checkpoint with other types of keys or states: refused or adapted, and never without its
-state (spec: ch. 7, J08 to J10)."""
+state (rules J08 to J10)."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Operator state: list, union list, broadcast and raw state of a subtask (spec: 3.7)."""
+"""Operator state: list, union list, broadcast and raw state of a subtask (rule 3.7)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""From the clocks of splits, over channels and inputs, to the clock of a task (spec: 3.6)."""
+"""From the clocks of splits, over channels and inputs, to the clock of a task (rule 3.6)."""
 
 import pytest
 

@@ -37,7 +37,7 @@ class FoundFile:
 
 
 def visible_files(paths: Sequence[str]) -> list[FoundFile]:
-    """All files below the paths without hidden ones, in the order of their modification (spec: ch. 8, file source)."""
+    """All files below the paths without hidden ones, in the order of their modification (rules O01 to O11)."""
     found: list[FoundFile] = []
     for name in paths:
         path = Path(name)

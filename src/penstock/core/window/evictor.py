@@ -1,4 +1,4 @@
-"""Evictors: elements taken out of a window before or after its function is called (spec: 6.6)."""
+"""Evictors: elements taken out of a window before or after its function is called (rule 6.6)."""
 
 from __future__ import annotations
 

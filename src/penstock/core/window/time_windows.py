@@ -1,4 +1,4 @@
-"""Tumbling and sliding windows of fixed size, aligned to the epoch (spec: 6.4)."""
+"""Tumbling and sliding windows of fixed size, aligned to the epoch (rule 6.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of triggers: when a window is computed, and when its contents are thrown away (spec: 6.6)."""
+"""The contract of triggers: when a window is computed, and when its contents are thrown away (rule 6.6)."""
 
 from __future__ import annotations
 

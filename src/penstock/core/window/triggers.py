@@ -1,4 +1,4 @@
-"""The built-in triggers (spec: 6.6)."""
+"""The built-in triggers (rule 6.6)."""
 
 from __future__ import annotations
 

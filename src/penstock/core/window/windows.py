@@ -1,4 +1,4 @@
-"""Windows: the finite parts of a stream that get computed on (spec: 6.4, 6.6)."""
+"""Windows: the finite parts of a stream that get computed on (rules 6.4, 6.6)."""
 
 from __future__ import annotations
 

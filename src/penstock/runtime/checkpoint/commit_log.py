@@ -2,8 +2,7 @@
 
 An entry is one file, `<checkpoint id>.log`: the committables of one sink. It is written while the batch can still
 fail; then a replay writes it again, so that in the end it belongs to the run whose state is in the checkpoint. It is
-committed when the checkpoint is complete, and removed when the commit has returned (spec: ch. 8, pending
-transactions).
+committed when the checkpoint is complete, and removed when the commit has returned (rule U09).
 
 A driver that takes over finds the entry of a batch that was not complete, and runs the batch again. The driver before
 may be paused right before it completes it: then its run of the batch is the one that counts, though this driver has

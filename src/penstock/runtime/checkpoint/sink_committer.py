@@ -120,7 +120,7 @@ class SinkCommitters:
 
     def checkpoint_complete(self, up_to: int | None = None, *, final: bool = False) -> None:
         """The batches whose committables are in the logs, or those up to an id, are durable: commit them, oldest first
-        (spec: ch. 8, all transactions of this and earlier checkpoints). What has to wait stays for the next time,
+        (rule U08). What has to wait stays for the next time,
         unless this is the last.
         """
         if any(log.entries() for log in self._logs.values()):

@@ -1,4 +1,4 @@
-"""Several clocks as one: the smallest of the active ones (spec: 3.6).
+"""Several clocks as one: the smallest of the active ones (rule 3.6).
 
 A source subtask combines the clocks of its splits like this, an operator those of its two inputs. Unlike a channel of
 the valve, a part that returns from idleness behind the others holds the clock where it is, so that its records are not

@@ -1,4 +1,4 @@
-"""Partitioners: which subtasks of the next task get a record (spec: 2.1, 5.5).
+"""Partitioners: which subtasks of the next task get a record (rules 2.1, 5.5).
 
 A partitioner works on a batch: it returns, for each target channel, the records that go there.
 """
@@ -159,7 +159,7 @@ def _draw(generator: random.Random) -> Callable[[Any], float]:
 
 
 class KeyGroupPartitioner(Partitioner):
-    """By key: key -> key group -> subtask (spec: ch. 3 section 3.8)."""
+    """By key: key -> key group -> subtask (rule 3.8)."""
 
     name = "HASH"
 

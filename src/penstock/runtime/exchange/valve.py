@@ -1,4 +1,4 @@
-"""The watermark valve of a task: one clock per input channel, the task's event time is their minimum (spec: 3.6).
+"""The watermark valve of a task: one clock per input channel, the task's event time is their minimum (rule 3.6).
 
 Idle channels are left out. A channel that comes back is left out until it has caught up with the task's clock: it is
 not aligned. When the last channel becomes idle that the clock was waiting for, it jumps to the largest of them.

@@ -1,4 +1,4 @@
-"""map and flat_map over two connected streams (spec: 5.4). Keyed, both sides share the state of a key.
+"""map and flat_map over two connected streams (rule 5.4). Keyed, both sides share the state of a key.
 
 As in PyFlink a co-map that returns None emits nothing: one of the two sides often has nothing to say.
 """

@@ -1,4 +1,4 @@
-"""Fields of records, by position or by name, whatever the record is (spec: 5.8).
+"""Fields of records, by position or by name, whatever the record is (rule 5.8).
 
 A field expression is a position (``0``), a name (``"id"``), one of Flink's positional names (``"f2"`` and ``"2"`` for
 the third field, ``"_1"`` for the first), a path of these (``"address.zip"``), or ends in a wildcard (``"birthday._"``,

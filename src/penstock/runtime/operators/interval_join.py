@@ -1,4 +1,4 @@
-"""Interval join: pairs of two keyed streams whose timestamps are within bounds of each other (spec: 6.7).
+"""Interval join: pairs of two keyed streams whose timestamps are within bounds of each other (rule 6.7).
 
 Event time only, inner. A pair goes out as soon as its second element is there. Each side keeps an element only as long
 as an element of the other side may still match it. In a key's entry a side is two parallel lists, timestamps (ordered)
@@ -233,7 +233,7 @@ def _retention(upper: int) -> int:
     """How long after its timestamp an element must be kept if the other side may be `upper` later than it.
 
     An element is late when it is behind the watermark, so with a negative bound the last match is possible while the
-    watermark is at it; one millisecond later it is not (spec: 6.7, retention).
+    watermark is at it; one millisecond later it is not (rule 6.7).
 
     >>> _retention(5), _retention(0), _retention(-5)
     (5, 0, -4)

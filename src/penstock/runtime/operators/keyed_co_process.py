@@ -1,4 +1,4 @@
-"""KeyedCoProcessFunction: two connected keyed streams that share state and timers of a key (spec: 6.3)."""
+"""KeyedCoProcessFunction: two connected keyed streams that share state and timers of a key (rule 6.3)."""
 
 from __future__ import annotations
 

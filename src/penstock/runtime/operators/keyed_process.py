@@ -1,4 +1,4 @@
-"""KeyedProcessFunction: keyed state and timers for every record of a keyed stream (spec: 6.3)."""
+"""KeyedProcessFunction: keyed state and timers for every record of a keyed stream (rule 6.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""map, filter and flat_map on a keyed stream: the same calls with the record's key in scope (spec: 5.3)."""
+"""map, filter and flat_map on a keyed stream: the same calls with the record's key in scope (rule 5.3)."""
 
 from __future__ import annotations
 

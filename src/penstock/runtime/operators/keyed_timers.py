@@ -112,7 +112,7 @@ class KeyedTimerOperator(FunctionOperator):
         ctx.current_timestamp = timestamp
         try:
             results = self.function.on_timer(timestamp, ctx)
-            # Only event time gives records a timestamp (spec: 3.6).
+            # Only event time gives records a timestamp (rule 3.6).
             collect_results(self.collector, results, timestamp if domain is TimeDomain.EVENT_TIME else None)
         except Exception as error:
             cause = f"(none: the timer at {timestamp} of key {shorten(key)})"

@@ -156,7 +156,7 @@ class StreamOperator:
         raise NotImplementedError
 
     def process_watermark(self, watermark: int) -> None:
-        """The operator's event time advanced: fire timers, then pass the watermark on (spec: 3.6)."""
+        """The operator's event time advanced: fire timers, then pass the watermark on (rule 3.6)."""
         self.current_watermark = watermark
         for service in self.context.timer_services:
             service.advance_watermark(watermark)

@@ -1,4 +1,4 @@
-"""ProcessFunction: timestamps, clocks and side outputs for every record of a stream without keys (spec: 6.3)."""
+"""ProcessFunction: timestamps, clocks and side outputs for every record of a stream without keys (rule 6.3)."""
 
 from __future__ import annotations
 

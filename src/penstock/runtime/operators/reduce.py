@@ -1,4 +1,4 @@
-"""Rolling reduce on a keyed stream: one update for every record (spec: 5.3).
+"""Rolling reduce on a keyed stream: one update for every record (rule 5.3).
 
 The first record of a key is emitted as it is, then reduce(current, new) of each. State is never cleaned. In batch
 execution only the final value of each key is emitted, when its input has ended. Its timestamp is the largest there is.

@@ -1,4 +1,4 @@
-"""Rolling sum, min, max, min_by and max_by as reduce functions (spec: 5.3).
+"""Rolling sum, min, max, min_by and max_by as reduce functions (rule 5.3).
 
 sum, min and max change only the aggregated field, the others stay as in the first record; min_by and max_by give the
 whole extreme record, the first one on ties.

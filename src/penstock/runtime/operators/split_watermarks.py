@@ -1,4 +1,4 @@
-"""A user's watermark generator for every source split (spec: 3.6, 6.2).
+"""A user's watermark generator for every source split (rules 3.6, 6.2).
 
 A strategy given to `from_source` has one generator per split, whatever task reads it, and the task's event time is the
 smallest of its splits that are not idle. The built-in generators need no state and run beside the readers, where every

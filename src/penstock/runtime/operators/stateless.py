@@ -1,4 +1,4 @@
-"""map, filter and flat_map without keyed state (spec: 5.2).
+"""map, filter and flat_map without keyed state (rule 5.2).
 
 The comprehensions are the inner loops of stateless jobs: nothing is done per record but the user's call. Records that
 a function object emits are protected against its changing them later; a plain function has nowhere to keep them.

@@ -1,4 +1,4 @@
-"""Timestamps and watermarks from a WatermarkStrategy (spec: 6.2).
+"""Timestamps and watermarks from a WatermarkStrategy (rule 6.2).
 
 An assigner overwrites what upstream set: its timestamps replace the old ones, upstream watermarks end here except the
 last one. A watermark is passed on only if it is larger than the one before, and only such a one ends idleness.

@@ -57,7 +57,7 @@ def _open_on_driver(function: Function, job_id: str, name: str) -> None:
 
 class TwoPhaseCommitSink(Sink):
     """Runs a TwoPhaseCommitSinkFunction. The state of a writer is the transaction that is open behind the checkpoint:
-    the next attempt aborts it (spec: ch. 8, 2PC: abort the transaction open at failure).
+    the next attempt aborts it (rule U10).
     """
 
     stateful = True
@@ -204,7 +204,7 @@ class _SegmentCommitter(Committer):
         self._opened = True
 
     def commit(self, committables: list[Any], checkpoint_id: int) -> None:
-        """Two steps, the delivery and the note of it (spec: ch. 8, WAL sink)."""
+        """Two steps, the delivery and the note of it (rule WA03)."""
         if not self._opened:
             self._open()
         refused = 0

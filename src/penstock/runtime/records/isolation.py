@@ -1,6 +1,6 @@
 """Emitted records are snapshots: a function may go on changing an object after it emitted it.
 
-Flink serializes records between tasks, so a later mutation never shows downstream (spec: 3.4). Records here wait in a
+Flink serializes records between tasks, so a later mutation never shows downstream (rule 3.4). Records here wait in a
 list until the batch is passed on, so an object with other references (state, a member, a local variable of a
 suspended generator) is copied when it is emitted. Immutable values and objects without other references are not.
 """

@@ -27,7 +27,7 @@ _MASK32 = 0xFFFFFFFF
 
 
 def default_max_parallelism(parallelism: int) -> int:
-    """The number of key groups when the user set none (spec: ch. 1-6 section 8).
+    """The number of key groups when the user set none (rule 3.8).
 
     >>> default_max_parallelism(1), default_max_parallelism(85), default_max_parallelism(86)
     (128, 128, 256)

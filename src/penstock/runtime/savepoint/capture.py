@@ -219,7 +219,7 @@ def assemble(
     for vertex in vertices:
         if vertex.is_source:
             head = vertex.operators[0]
-            # A savepoint holds no information about tasks, such as the subtask that reads a split (spec: 3.10).
+            # A savepoint holds no information about tasks, such as the subtask that reads a split (rule 3.10).
             manifest.sources[head.operator_id] = {
                 "uid": head.uid,
                 "name": head.name,

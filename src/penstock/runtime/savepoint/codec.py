@@ -1,7 +1,7 @@
 """Values of state as bytes, in a form that outlives the classes of this program.
 
 Plain Python values are pickled as they are, at C speed. Rows, windows, dataclasses and named tuples go by field name
-through the functions of `values`, so that their definitions may change (spec: ch. 7 J, state evolution).
+through the functions of `values`, so that their definitions may change (rules J08 to J10).
 """
 
 from __future__ import annotations

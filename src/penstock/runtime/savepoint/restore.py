@@ -207,7 +207,7 @@ class TaskRestorer:
         return builder.build(keyed_entries(files, groups, names, known.title, known.max_parallelism), expected)
 
     def _operator_state(self, known: OperatorManifest, name: str, mode: str, subtask: int, parallelism: int) -> Any:
-        """What a subtask gets of an operator state (spec: 3.8)."""
+        """What a subtask gets of an operator state (rule 3.8)."""
         same = known.parallelism == parallelism
         if mode == RAW:
             return self._read(known, name, subtask) if same else None  # private to one task: no other task can read it

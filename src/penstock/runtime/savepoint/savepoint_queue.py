@@ -202,7 +202,7 @@ def _not_written(location: str, error: Exception) -> SavepointError:
 
 
 def savepoint_root(given: str | None, configured: str | None) -> str:
-    """Where to put a savepoint; an error if no directory is given or configured (spec: ch. 10, AA17)."""
+    """Where to put a savepoint; an error if no directory is given or configured (rule AA17)."""
     root: Any = given or configured
     if not root:
         raise SavepointError("no directory for the savepoint: give one, or set execution.checkpointing.savepoint-dir")

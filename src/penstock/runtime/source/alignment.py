@@ -1,6 +1,6 @@
 """Watermark alignment: no split of a group is read further ahead of the slowest in event time than its drift allows.
 
-The driver decides it when it plans a batch (spec: 3.6; in Flink, the source coordinator). It knows how far each split's
+The driver decides it when it plans a batch (rule 3.6; in Flink, the source coordinator). It knows how far each split's
 watermark has come from the reports of the batches before, and keeps that in the offset. What a batch reads is decided
 before it runs, so the number of records is chosen by how many of them made a millisecond of event time so far.
 """

@@ -1,8 +1,8 @@
 """The receive log: what a source without memory of its own has received, kept until it is processed for good.
 
-Sockets and hand-written source functions cannot be asked again. What they deliver is appended to files on the driver
-before a batch that reads it is planned; after a crash the batch is read from the files (spec: ch. 8, resettable
-sources). Positions count elements from the beginning of the job.
+Sockets and hand-written source functions cannot be read again. The driver appends what they deliver to files before it
+plans a batch that reads it; after a crash the batch is read from the files (rules L01, L08). Positions count elements
+from the start of the job.
 
 Neither memory nor disk grow with a job that is slower than its source: a receiver waits while `capacity` elements are
 not yet in a batch, and the files hold the batches that are not yet committed.

@@ -1,7 +1,7 @@
 """The source stage: readers and the stateless operators chained behind them. It keeps no state between batches.
 
 Every split has a clock of its own: a split's records travel under the split's name, and the receiver takes
-the minimum over the splits (spec: 3.6, watermarks per partition).
+the minimum over the splits (rule 3.6).
 """
 
 from __future__ import annotations

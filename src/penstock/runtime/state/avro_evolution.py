@@ -1,4 +1,4 @@
-"""Avro's rules of schema resolution: whether records of one schema can be read as another, and how (spec: ch. 7, J09).
+"""Avro's rules of schema resolution: whether records of one schema can be read as another, and how (rule J09).
 
 The check looks at schemas only, so that an incompatible change is refused when a job starts and not when a value
 happens to be read; the conversion itself is fastavro's.

@@ -1,7 +1,7 @@
 """State that was written with other versions of the program's dataclasses and named tuples.
 
 Before the first record, whatever holds values of a class that has changed is written once more with the class as it is
-now, by the rules of savepoints: fields that are gone are dropped, new ones need a default (spec: ch. 7, J09, J10).
+now, by the rules of savepoints: fields that are gone are dropped, new ones need a default (rules J09, J10).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Large maps of a key, stored in chunks: of a map only what was touched is written (spec: ch. 7, G08).
+"""Large maps of a key, stored in chunks: of a map only what was touched is written (rule G08).
 
 Entries are in chunks in the order in which they came, new ones at the end. So a map keeps its order when it is read
 back, and keys that come and go with time are in few chunks.

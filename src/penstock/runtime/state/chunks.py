@@ -1,4 +1,4 @@
-"""Large lists of a key, stored in chunks: what is appended is written, what was there is not (spec: ch. 7, G07).
+"""Large lists of a key, stored in chunks: what is appended is written, what was there is not (rule G07).
 
 A page is written as a whole. That suits keys with little state; one with a list of a million elements would have all of
 them pickled in every batch that adds one. So a list that has grown large becomes a `ChunkedList`: still a list in

@@ -1,7 +1,7 @@
 """Keys of another form than those that state is under: no record would find it.
 
 What a key selector returns is known when it has returned it. So the keys of the first records of a program are compared
-with some of those in the state that it continues from (spec: ch. 7, J10).
+with some of those in the state that it continues from (rule J10).
 """
 
 from __future__ import annotations

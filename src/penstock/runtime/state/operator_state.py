@@ -1,4 +1,4 @@
-"""Operator state: list, union list and broadcast state of one operator in one subtask (spec: 3.7, ch. 7).
+"""Operator state: list, union list and broadcast state of one operator in one subtask (rules 3.7, D02 to D07).
 
 Unlike keyed state it belongs to the subtask. It is kept decoded and written as one blob per state when it changed.
 """
@@ -116,7 +116,7 @@ class OperatorStateBackend(OperatorStateStore):
         slot.dirty = True
 
     def _typed_slot(self, descriptor: Any, kind: type[StateDescriptor], mode: str, empty: Any) -> _Slot:
-        """A state is refused when it is asked for, and not when an element is used (spec: ch. 7, J08 to J10)."""
+        """A state is refused when it is asked for, and not when an element is used (rules J08 to J10)."""
         if not isinstance(descriptor, kind):
             raise InvalidProgramError(
                 f"{MODES[mode]}{self._whose} was asked for with {shorten(descriptor)}, which is no {kind.__name__}"

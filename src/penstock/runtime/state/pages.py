@@ -1,8 +1,7 @@
 """Pages: the unit in which keyed state is loaded, kept and written.
 
 A page holds all states and timers of some keys. Pages are addressed by linear hashing: the table grows one
-split at a time, so that adding a key never rewrites the whole state (spec: cost per batch follows the keys
-touched, not the keys held).
+split at a time, so that adding a key never rewrites the whole state (rule H01).
 """
 
 from __future__ import annotations

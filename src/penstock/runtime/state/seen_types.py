@@ -1,7 +1,7 @@
 """The Python types of what keyed states hold, noted while a savepoint is written.
 
 A state without a declared type says nothing about itself. What was seen in it is compared instead with the type that a
-later program declares (spec: ch. 7, J10).
+later program declares (rule J10).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Types of states as they are remembered, whether a later type fits, and how older values become newer ones.
 
 A state keeps the description of the type it was registered with. When a program comes back with another type, it is
-decided here, at registration and not when a value happens to be read, whether that can be (spec: ch. 7, J09 and J10).
+decided here, at registration and not when a value happens to be read, whether that can be (rules J09 and J10).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Time-to-live: every stored element carries the processing time of its last touch (spec: ch. 7, state TTL).
+"""Time-to-live: every stored element carries the processing time of its last touch (rule A20).
 
 Expired elements are invisible at once (or, if so configured, until they are cleaned up). They are really removed when
 they are read, whenever their page is written, and page by page in the background; without cleanup in the background

@@ -1,7 +1,7 @@
 """Queryable state: questions travel with a batch, tasks answer at its end, answers leave when it is committed.
 
 So an answer is always a value of a completed checkpoint, and asking costs the job no more than an empty batch
-(spec: ch. 7 K).
+(rules K01 to K12).
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class QueryBoard:
                 _settle(query, answer, entry[1])
 
     def end(self, reason: str) -> None:
-        """Reject all pending queries: the job is over or restarts (spec: ch. 7, K02)."""
+        """Reject all pending queries: the job is over or restarts (rule K02)."""
         with self._lock:
             self._ended = reason
             entries, self._open = list(self._open.values()), {}

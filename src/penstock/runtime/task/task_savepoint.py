@@ -61,7 +61,7 @@ def _inputs(task: StreamTask, vertices: dict[int, JobVertex]) -> list[Json]:
 
 
 def check_claimed(task: StreamTask, *, ignore: bool) -> None:
-    """After a restored task was opened: every state it was given must have been asked for (spec: ch. 7, J06)."""
+    """After a restored task was opened: every state it was given must have been asked for (rule J06)."""
     for operator in task.chain.operators:
         context = operator.context
         backend = context.keyed_backend

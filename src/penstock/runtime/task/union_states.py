@@ -1,4 +1,4 @@
-"""Union list state over a failure: every subtask gets the elements of all of them back (spec: 3.8).
+"""Union list state over a failure: every subtask gets the elements of all of them back (rule 3.8).
 
 In a savepoint the parts of all subtasks lie side by side. Between savepoints each part is in the pages of its own
 channel, where the others cannot see it. So tasks tell the driver about union state that has changed, the driver keeps

@@ -72,7 +72,7 @@ class InternalTimerService:
     # -- for user code ------------------------------------------------------------------------------------------
 
     def register_event_time_timer(self, timestamp: int, namespace: Any = None) -> None:
-        """One timer per key, namespace and timestamp (spec: 6.3, dedup)."""
+        """One timer per key, namespace and timestamp (rule 6.3)."""
         if self._quiesced:
             self._ignore("event", timestamp)
         elif self._add(EVENT_TIMERS, timestamp, namespace):

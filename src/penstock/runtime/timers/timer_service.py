@@ -62,7 +62,7 @@ class KeyedTimerService(TimerService):
 
 
 class UnkeyedTimerService(TimerService):
-    """On a stream without keys time can be read, but timers need a key (spec: 6.3)."""
+    """On a stream without keys time can be read, but timers need a key (rule 6.3)."""
 
     def __init__(self, now: Callable[[], int], operator_name: str) -> None:
         self._now = now

@@ -81,7 +81,7 @@ class WindowedOperator(StreamOperator):
         """The slot of the windows; the kind says how they are represented, `growing` where their elements are."""
         held = self.definition.contents.kind if contents_kind is None else contents_kind
         keeps_elements = contents_kind is not None or isinstance(self.definition.contents, ListContents)
-        held_type = self.definition.held_type  # of another one than the savepoint has is refused (spec: ch. 7, J05)
+        held_type = self.definition.held_type  # of another one than the savepoint has is refused (rule J05)
         type_description = None if held_type is None else {"type": "WINDOW", "element": held_type}
         return self.backend.register(
             CONTENTS_STATE,
@@ -185,7 +185,7 @@ class WindowedOperator(StreamOperator):
         self.definition.function.clear(self.window_context)
 
     def _late(self, value: Any, timestamp: int | None) -> None:
-        """A record for which every window is gone: never silently lost (spec: 6.8)."""
+        """A record for which every window is gone: never silently lost (rule 6.8)."""
         tag = self.definition.late_tag
         if tag is None:
             self._dropped.inc()

@@ -161,7 +161,7 @@ def build_window_join_operator(
 def count_window_parts(
     size: int, slide: int = 0
 ) -> tuple[WindowAssigner[Any, Any], Trigger[Any, Any], Evictor[Any, Any] | None]:
-    """Assigner, trigger and evictor of `count_window(size[, slide])` (spec: 6.4).
+    """Assigner, trigger and evictor of `count_window(size[, slide])` (rule 6.4).
 
     Without a slide: every `size` elements, those. With one: every `slide` elements, the last `size`, so that the first
     windows have fewer.

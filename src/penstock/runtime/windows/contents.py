@@ -1,4 +1,4 @@
-"""How a window keeps its elements: one reduced value, one accumulator, or all of them (spec: 6.5)."""
+"""How a window keeps its elements: one reduced value, one accumulator, or all of them (rule 6.5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows with an evictor: every element is kept, with its timestamp, until it is evicted (spec: 6.6)."""
+"""Windows with an evictor: every element is kept, with its timestamp, until it is evicted (rule 6.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is called when a window fires, and the context it sees (spec: 6.5)."""
+"""What is called when a window fires, and the context it sees (rule 6.5)."""
 
 from __future__ import annotations
 

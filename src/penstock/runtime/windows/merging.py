@@ -1,4 +1,4 @@
-"""The general window operator for windows that merge (spec: 6.4, 6.6)."""
+"""The general window operator for windows that merge (rules 6.4, 6.6)."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class MergingWindowOperator(WindowOperator):
         return actual
 
     def _merge(self, members: list[Any], result: Any) -> None:
-        """Live windows become one: trigger first, then timers and contents (spec: 6.6)."""
+        """Live windows become one: trigger first, then timers and contents (rule 6.6)."""
         self._check_end(result)
         ctx, windows = self.trigger_context, self._windows()
         gone = [window for window in members if window != result]
@@ -123,7 +123,7 @@ class MergingWindowOperator(WindowOperator):
     # -- time ---------------------------------------------------------------------------------------------------
 
     def _on_time(self, call: Callable[..., TriggerResult], timestamp: int, window: Any, *, event_time: bool) -> None:
-        """Timers of windows that were merged into others are void (spec: section 0, timers after deletion)."""
+        """Timers of windows that were merged into others are void (rule 6.6)."""
         if window in self._live():
             super()._on_time(call, timestamp, window, event_time=event_time)
 

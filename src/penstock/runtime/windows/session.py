@@ -47,7 +47,7 @@ class SessionWindowOperator(TimedOperator):
     def _add_all(self, values: Values, timestamps: Timestamps, select: KeySelect) -> None:
         times = self._timestamps(values, timestamps)
         if None in times:
-            times = [MIN_WATERMARK if time is None else time for time in times]  # spec: 6.4, sessions do not check
+            times = [MIN_WATERMARK if time is None else time for time in times]  # rule 6.4: sessions do not check
         backend, entries, slot = self.backend, self.backend.entries, self.slot
         contents, gap_of, gap = self.definition.contents, self.assigner.gap_of, self.fixed_gap
         fold = contents.reduce if isinstance(contents, ReduceContents) else contents.fold
@@ -70,7 +70,7 @@ class SessionWindowOperator(TimedOperator):
             self._add(value, timestamp, end, key, entry)
 
     def _add(self, value: Any, start: int, end: int, key: Any, entry: Entry) -> None:
-        """An element that begins a session, or bridges some, or comes to one that is complete (spec: 6.4, 6.8)."""
+        """An element that begins a session, or bridges some, or comes to one that is complete (rules 6.4, 6.8)."""
         sessions: list[Session] = entry[self.slot] or []
         contents, watermark = self.definition.contents, self.timers.current_watermark
         low = next((at for at, session in enumerate(sessions) if session[END] >= start), len(sessions))

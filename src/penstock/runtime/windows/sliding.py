@@ -84,7 +84,7 @@ class SlidingWindowOperator(PaneOperator):
             entry[0].dirty = True
 
     def _add_late(self, value: Any, timestamp: int, key: Any, entry: Entry, start: int) -> None:
-        """An element that may be late for some of its windows and in time for others (spec: 6.8)."""
+        """An element that may be late for some of its windows and in time for others (rule 6.8)."""
         complete, lateness = self._complete_until(), self.lateness
         last_end = timestamp - (timestamp - self.offset) % self.slide + self.size
         if last_end - 1 + lateness <= complete and self.event_time:

@@ -56,7 +56,7 @@ class WindowStates:
         return found[1]
 
     def merge(self, descriptor: StateDescriptor, target: Any, sources: Iterable[Any]) -> None:
-        """Move the state of the source windows to the target window (spec: 6.6, mergeable trigger state)."""
+        """Move the state of the source windows to the target window (rule 6.6)."""
         state = self.of_window(descriptor, target)
         merge = getattr(state, "merge_namespaces", None) or ttl_merging.merge_function(state)
         if merge is None:

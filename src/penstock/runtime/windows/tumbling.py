@@ -41,7 +41,7 @@ class TumblingWindowOperator(PaneOperator):
         self._schedule(key, entry, start + self.size - 1)
 
     def _add_late(self, value: Any, timestamp: int, key: Any, entry: Entry, start: int) -> None:
-        """The window is complete: fire it again if it is still kept, else the element is late (spec: 6.8)."""
+        """The window is complete: fire it again if it is still kept, else the element is late (rule 6.8)."""
         cleanup = start + self.size - 1 + self.lateness
         if cleanup <= self.timers.current_watermark:
             self._late(value, timestamp)

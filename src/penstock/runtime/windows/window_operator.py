@@ -1,4 +1,4 @@
-"""The general window operator: any assigner, any trigger, with or without evictor (spec: 6.4-6.8).
+"""The general window operator: any assigner, any trigger, with or without evictor (rules 6.4 to 6.8).
 
 A key's windows are a dict from the window to its contents. Trigger timers and the cleanup timer carry the window as
 their namespace.
@@ -48,7 +48,7 @@ class WindowOperator(WindowedOperator):
             set_key(select(value))
             add(value, timestamp)
             if timers.due:
-                # Timers set for the past fire right after the method that set them (spec: 6.3).
+                # Timers set for the past fire right after the method that set them (rule 6.3).
                 timers.advance_processing_time(self.context.clock.now - 1)
 
     def _add(self, value: Any, timestamp: int | None) -> None:
@@ -101,7 +101,7 @@ class WindowOperator(WindowedOperator):
                 self.timers.register_processing_time_timer(cleanup, window)
 
     def _skipped(self, value: Any, timestamp: int | None) -> None:
-        """No window took the element. It is late only if it is behind the watermark (spec: 6.8)."""
+        """No window took the element. It is late only if it is behind the watermark (rule 6.8)."""
         if not self.event_time:
             return
         time = MIN_WATERMARK if timestamp is None else timestamp
@@ -126,7 +126,7 @@ class WindowOperator(WindowedOperator):
         self._on_time(self.trigger.on_processing_time, timestamp, namespace, event_time=False)
 
     def _on_time(self, call: Callable[..., TriggerResult], timestamp: int, window: Any, *, event_time: bool) -> None:
-        """A timer of the current key: the trigger sees it first, then the window may have to go (spec: 6.6)."""
+        """A timer of the current key: the trigger sees it first, then the window may have to go (rule 6.6)."""
         ctx = self.trigger_context
         ctx.window = window
         try:
@@ -162,7 +162,7 @@ class WindowOperator(WindowedOperator):
         )
 
     def _act(self, result: TriggerResult, window: Any) -> None:
-        """FIRE evaluates the contents, PURGE drops them; trigger state and timers stay (spec: 6.6)."""
+        """FIRE evaluates the contents, PURGE drops them; trigger state and timers stay (rule 6.6)."""
         windows = self.backend.entry[self.slot]
         contents = MISSING if windows is None else windows.get(window, MISSING)
         if contents is MISSING:
