@@ -7,10 +7,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEC = ROOT / "docs" / "spec"
-ID = r"(?:[A-Z]{1,2}\d{2,3}|\d\.\d{1,2})"
+ID = r"(?:[A-Z]{1,2}\d{1,3}|\d\.\d{1,2})"
 LIST = rf"{ID}(?:(?:, | and | to )\s*{ID})*"
 CITATION = re.compile(rf"\b[Rr]ules?\s+({LIST})")
-TABLE_CITATION = re.compile(r"\((T\d{2,3}(?:(?:, | and | to )\s*T\d{2,3})*)\)")
+TABLE_CITATION = re.compile(r"\((T\d{1,3}(?:(?:, | and | to )\s*T\d{1,3})*)\)")
 """Modules of tables cite their rules without the word."""
 
 

@@ -280,8 +280,8 @@ class Pattern(Generic[T]):
     def has_property(self, quantifier_property: QuantifierProperty) -> bool:
         return self._quantifier.has_property(quantifier_property)
 
-    def _malformed(self, what: str, remedy: str) -> MalformedPatternError:
-        return MalformedPatternError(f"pattern '{self._name}' {what}: {remedy}")
+    def _malformed(self, label: str, remedy: str) -> MalformedPatternError:
+        return MalformedPatternError(f"pattern '{self._name}' {label}: {remedy}")
 
     def _refuse_on_not_pattern(self, method: str) -> None:
         if self._strategy.negated:

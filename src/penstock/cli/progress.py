@@ -43,10 +43,10 @@ class ProgressLine:
         self._name, self._since = job_name, time.time()
         self.wait_for(f"{job_name}: starting {what}")
 
-    def wait_for(self, what: str) -> None:
+    def wait_for(self, label: str) -> None:
         """Show what is being waited for, and how long already."""
         if self._enabled:
-            self._starting = what, time.time()
+            self._starting = label, time.time()
             self._start()
 
     def follow(self, client: JobClient) -> None:
@@ -132,14 +132,14 @@ class _Above:
         return getattr(self._stream, name)
 
 
-def _waiting(what: str, seconds: float, width: int) -> str:
+def _waiting(label: str, seconds: float, width: int) -> str:
     """What is being waited for; in a narrow terminal the seconds stay, so that one sees that it goes on.
 
     >>> _waiting("my job: starting Spark", 7.2, 80), _waiting("my job: starting Spark", 7.2, 20)
     ('my job: starting Spark ... 7 s', 'my job: star ... 7 s')
     """
     counted = f" ... {max(seconds, 0):.0f} s"
-    return what[: max(width - len(counted), 0)] + counted
+    return label[: max(width - len(counted), 0)] + counted
 
 
 def describe(progress: JobProgress, now: float) -> str:

@@ -16,7 +16,7 @@ def is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def require_name(value: object, what: str) -> str:
+def require_name(value: object, label: str) -> str:
     """The value, if it is a string that is not empty.
 
     >>> require_name("late-data", "the id of an OutputTag")
@@ -24,4 +24,4 @@ def require_name(value: object, what: str) -> str:
     """
     if isinstance(value, str) and value:
         return value
-    raise InvalidProgramError(f"{what} must be a string that is not empty, got {value!r}")
+    raise InvalidProgramError(f"{label} must be a string that is not empty, got {value!r}")

@@ -218,7 +218,7 @@ class ExecutionConfig:
         return hash(frozenset(plain.items()))
 
 
-def _interval(value: int, what: str) -> int:
+def _interval(value: int, label: str) -> int:
     if value < 0:
-        raise InvalidProgramError(f"{what} must not be negative, got {value}")
+        raise InvalidProgramError(f"{label} must not be negative, got {value}")
     return value

@@ -364,11 +364,11 @@ class RestartStrategies:
         return read(configuration)
 
 
-def _not_negative(value: int, what: str) -> int:
+def _not_negative(value: int, label: str) -> int:
     if not is_int(value):
-        raise InvalidProgramError(f"{what} must be an int, got {value!r}")
+        raise InvalidProgramError(f"{label} must be an int, got {value!r}")
     if value < 0:
-        raise InvalidProgramError(f"{what} must not be negative, got {value}")
+        raise InvalidProgramError(f"{label} must not be negative, got {value}")
     return value
 
 

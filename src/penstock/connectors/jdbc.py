@@ -136,9 +136,9 @@ class JdbcExecutionOptions:
             return self._options
 
 
-def _at_least(least: int, value: int, what: str) -> int:
+def _at_least(least: int, value: int, label: str) -> int:
     if value < least:
-        raise InvalidProgramError(f"the {what} must be at least {least}, got {value}")
+        raise InvalidProgramError(f"the {label} must be at least {least}, got {value}")
     return value
 
 

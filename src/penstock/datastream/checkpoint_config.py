@@ -196,7 +196,7 @@ class CheckpointConfig:
     set_aligned_checkpoint_timeout = set_alignment_timeout
 
 
-def _at_least(value: int, least: int, what: str) -> int:
+def _at_least(value: int, least: int, label: str) -> int:
     if not is_int(value) or value < least:
-        raise InvalidProgramError(f"{what} must be an int of at least {least}, got {value!r}")
+        raise InvalidProgramError(f"{label} must be an int of at least {least}, got {value!r}")
     return value

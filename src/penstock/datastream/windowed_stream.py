@@ -131,7 +131,7 @@ class _Windowed(WindowParts, Generic[T]):
 
     def _window(
         self,
-        what: str,
+        label: str,
         *,
         reduce_function: Any = None,
         aggregate_function: Any = None,
@@ -160,7 +160,7 @@ class _Windowed(WindowParts, Generic[T]):
         if keeps_type and output_type is None:
             declare_kept_type(operator, source.output_type)
         transformation = OneInputTransformation(
-            name=f"{self._kind}({self._assigner!r}, {what})",
+            name=f"{self._kind}({self._assigner!r}, {label})",
             input=source,
             operator=operator,
             output_type=output_type if output_type is not None or not keeps_type else source.output_type,
@@ -269,8 +269,8 @@ class AllWindowedStream(_Windowed[T], Generic[T, W]):
     def __init__(self, data_stream: DataStream[T], window_assigner: WindowAssigner[Any, W]) -> None:
         super().__init__(data_stream, window_assigner)
 
-    def _window(self, what: str, **parts: Any) -> DataStream[Any]:
-        return super()._window(what, **parts).force_non_parallel()
+    def _window(self, label: str, **parts: Any) -> DataStream[Any]:
+        return super()._window(label, **parts).force_non_parallel()
 
     @overload
     def reduce(

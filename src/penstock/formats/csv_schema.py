@@ -174,7 +174,7 @@ class CsvSchemaBuilder:
         return CsvSchema(row_type, self._dialect, self._use_header, self._skip_first, self._strict)
 
 
-def _one(char: str, what: str) -> str:
+def _one(char: str, label: str) -> str:
     if len(char) != 1:
-        raise InvalidProgramError(f"the {what} is one character, got {char!r}")
+        raise InvalidProgramError(f"the {label} is one character, got {char!r}")
     return char

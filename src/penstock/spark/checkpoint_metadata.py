@@ -248,16 +248,16 @@ def _sealed(content: dict[str, Any]) -> dict[str, Any]:
     return {**content, _SEAL: zlib.crc32(json.dumps(content, sort_keys=True).encode())}
 
 
-def _unsealed(text: bytes, what: str) -> dict[str, Any]:
+def _unsealed(text: bytes, label: str) -> dict[str, Any]:
     """What was written, with its checksum; the first version had none."""
     try:
         content: dict[str, Any] = json.loads(text)
         checksum = content.pop(_SEAL, None)
         fine = content["version"] == 1 if checksum is None else _sealed(content)[_SEAL] == checksum
     except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise CheckpointError(f"{what} is damaged ({error!r}): {_ADVICE}") from None
+        raise CheckpointError(f"{label} is damaged ({error!r}): {_ADVICE}") from None
     if not fine:
-        raise CheckpointError(f"{what} is damaged (it does not match its checksum): {_ADVICE}")
+        raise CheckpointError(f"{label} is damaged (it does not match its checksum): {_ADVICE}")
     return content
 
 

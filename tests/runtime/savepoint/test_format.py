@@ -250,7 +250,7 @@ def test_memory_does_not_grow_with_the_state(tmp_path, monkeypatch):
     entries = ((n, None, None, n) for n in range(10_000))
     directory = LocalDirectory(str(tmp_path))
     description, seen = capture.write_keyed_file(
-        directory, "a.data", entries, [("s", "value state")], 16, compress=False, what="x"
+        directory, "a.data", entries, [("s", "value state")], 16, compress=False, label="x"
     )
     blocks = BlockFile(directory, description).index()
     assert len(blocks) == 160

@@ -95,8 +95,8 @@ def attributes_of(value: object) -> dict[str, Any] | None:
     return None if attributes is None else dict(attributes)
 
 
-def checked_type(type_info: Any, what: str) -> TypeInformation:
+def checked_type(type_info: Any, label: str) -> TypeInformation:
     """The type that was given for something; refuses what is none, such as ``Types.INT`` without parentheses."""
     if not isinstance(type_info, TypeInformation):
-        raise InvalidProgramError(f"{what} must be a type such as Types.INT(), got {shorten(type_info)}")
+        raise InvalidProgramError(f"{label} must be a type such as Types.INT(), got {shorten(type_info)}")
     return type_info

@@ -19,9 +19,9 @@ def _quoted(name: str) -> str:
     return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
-def _check_types(field_types: Sequence[TypeInformation], what: str) -> list[TypeInformation]:
+def _check_types(field_types: Sequence[TypeInformation], label: str) -> list[TypeInformation]:
     return [
-        checked_type(field_type, f"field {position} of a {what} type")
+        checked_type(field_type, f"field {position} of a {label} type")
         for position, field_type in enumerate(field_types)
     ]
 

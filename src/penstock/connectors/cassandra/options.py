@@ -165,7 +165,7 @@ class CassandraFailureHandler:
         self._handler(failure)
 
 
-def _at_least(least: int, value: int | None, what: str) -> int | None:
+def _at_least(least: int, value: int | None, label: str) -> int | None:
     if value is not None and (not is_int(value) or value < least):
-        raise InvalidProgramError(f"the {what} must be at least {least}, got {value!r}")
+        raise InvalidProgramError(f"the {label} must be at least {least}, got {value!r}")
     return value

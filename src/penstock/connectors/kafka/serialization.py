@@ -226,9 +226,9 @@ def _schema(schema: Any) -> SerializationSchema:
     return schema
 
 
-def _function(function: Any, what: str) -> Any:
+def _function(function: Any, label: str) -> Any:
     if not callable(function):
-        raise InvalidProgramError(f"{what}, got {shorten(function)}")
+        raise InvalidProgramError(f"{label}, got {shorten(function)}")
     return function
 
 

@@ -73,8 +73,8 @@ class ShardCursor:
 class Patience:
     """How long to wait after a failure, and when to give up."""
 
-    def __init__(self, what: str, max_retries: int) -> None:
-        self._what = what
+    def __init__(self, label: str, max_retries: int) -> None:
+        self._label = label
         self._max_retries = max_retries
         self._failures = 0
 
@@ -87,8 +87,8 @@ class Patience:
         self._failures += 1
         busy = is_busy(error)
         if not busy and (not is_away(error) or self._failures > self._max_retries):
-            raise KinesisError(f"cannot read {self._what}: {reason(error)}") from error
-        LOG.warning("reading %s: %s", self._what, reason(error))
+            raise KinesisError(f"cannot read {self._label}: {reason(error)}") from error
+        LOG.warning("reading %s: %s", self._label, reason(error))
         return float(min(_FIRST_PAUSE_SECONDS * 2 ** min(self._failures - 1, 10), _LONGEST_PAUSE_SECONDS))
 
 
@@ -106,7 +106,7 @@ class ShardFetcher:
     def __init__(self, client: Any, split: ShardSplit, offset: str, settings: ConsumerSettings) -> None:
         self._cursor = ShardCursor(client, split, offset, settings.max_records)
         self._settings = settings
-        self._what = f"shard {split.shard_id} of stream '{split.stream}'"
+        self._label = f"shard {split.shard_id} of stream '{split.stream}'"
         self._changed = threading.Condition()
         self._stopped = False
         self._failure: KinesisError | None = None
@@ -174,7 +174,7 @@ class ShardFetcher:
         self._thread.join(_JOIN_SECONDS)
 
     def _run(self) -> None:
-        patience = Patience(self._what, self._settings.max_retries)
+        patience = Patience(self._label, self._settings.max_retries)
         try:
             while self._wait_for_room():
                 try:

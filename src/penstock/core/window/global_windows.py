@@ -54,9 +54,9 @@ class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
         return "GlobalWindows()"
 
 
-def _require_count(value: int, what: str) -> int:
+def _require_count(value: int, label: str) -> int:
     if not is_int(value) or value <= 0:
-        raise InvalidProgramError(f"the {what} of a count window must be a whole number above 0, got {value!r}")
+        raise InvalidProgramError(f"the {label} of a count window must be a whole number above 0, got {value!r}")
     return value
 
 

@@ -216,7 +216,7 @@ def _check_query(query: str, default_keyspace: str | None) -> None:
         raise InvalidProgramError("a default keyspace is for mapped dataclasses: name the keyspace in the query")
 
 
-def _at_least(least: int, value: int, what: str) -> int:
+def _at_least(least: int, value: int, label: str) -> int:
     if not is_int(value) or value < least:
-        raise InvalidProgramError(f"the {what} must be at least {least}, got {value!r}")
+        raise InvalidProgramError(f"the {label} must be at least {least}, got {value!r}")
     return value

@@ -150,14 +150,14 @@ class SinkCommitters:
         for log in self._logs.values():
             log.completed_by_the_driver_before(checkpoint_id)
 
-    def _guarded(self, sink_id: str, what: str, call: Callable[[], T]) -> T:
+    def _guarded(self, sink_id: str, label: str, call: Callable[[], T]) -> T:
         try:
             return call()
         except PenstockError:
             raise
         except Exception as error:
             raise JobExecutionError(
-                f"sink '{self._names[sink_id]}' failed to {what}: {type(error).__name__}: {error}\n"
+                f"sink '{self._names[sink_id]}' failed to {label}: {type(error).__name__}: {error}\n"
                 f"{user_traceback(error)}"
             ) from error
 

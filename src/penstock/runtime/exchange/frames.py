@@ -40,10 +40,10 @@ class Frame:
         return elements
 
 
-def encode_frame(edge: int, target_level: int, origin: str, sequence: int, payload: Any, what: str) -> bytes:
+def encode_frame(edge: int, target_level: int, origin: str, sequence: int, payload: Any, label: str) -> bytes:
     """One frame as bytes."""
     name = origin.encode()
-    return _HEAD.pack(edge, target_level, sequence, len(name)) + name + dumps(payload, what)
+    return _HEAD.pack(edge, target_level, sequence, len(name)) + name + dumps(payload, label)
 
 
 def decode_frame(data: bytes) -> Frame:

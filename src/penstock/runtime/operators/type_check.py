@@ -52,11 +52,11 @@ def checked_output(output: Output, operator: StreamOperator, context: OperatorCo
     return typed_output(output, operator.output_type, context, "output")
 
 
-def typed_output(output: Output, output_type: TypeInformation | None, context: OperatorContext, what: str) -> Output:
+def typed_output(output: Output, output_type: TypeInformation | None, context: OperatorContext, label: str) -> Output:
     """`output` itself, or one that checks the type of `what` in front of it."""
     if output_type is None or not _says_something(output_type):
         return output
-    return TypeCheckedOutput(output, output_type, context, what)
+    return TypeCheckedOutput(output, output_type, context, label)
 
 
 def _says_something(output_type: TypeInformation | None) -> bool:
@@ -79,9 +79,9 @@ class TypeCheckedOutput:
         "emit_watermark",
     )
 
-    def __init__(self, output: Output, output_type: TypeInformation, context: OperatorContext, what: str) -> None:
+    def __init__(self, output: Output, output_type: TypeInformation, context: OperatorContext, label: str) -> None:
         self._output = output
-        self._what = what
+        self._label = label
         self._type = output_type
         self._context = context
         self._accept = compile_predicate(output_type)
@@ -111,7 +111,7 @@ class TypeCheckedOutput:
         if found is not None:
             position, reason = found
             raise TypeMismatchError(
-                f"a record does not fit the declared {self._what} type {self._type!r}: {reason}",
+                f"a record does not fit the declared {self._label} type {self._type!r}: {reason}",
                 operator_name=self._context.operator_name,
                 record=values[position],
             )

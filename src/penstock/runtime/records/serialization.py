@@ -13,7 +13,7 @@ MISSING_OR_CHANGED = (AttributeError, ImportError, TypeError)
 """What reading a pickle raises if a class in it is not there any more, or is not what it was."""
 
 
-def dumps(value: Any, what: str) -> bytes:
+def dumps(value: Any, label: str) -> bytes:
     """Pickle `value`; classes defined inside functions go by value, which is slower but works.
 
     >>> import pickle
@@ -27,12 +27,12 @@ def dumps(value: Any, what: str) -> bytes:
             return bytes(cloudpickle.dumps(value, 5))
         except Exception as error:
             hint = "; to emit what a generator yields, use flat_map()" if "'generator'" in str(error) else ""
-            raise SerializationError(f"{what} cannot be pickled ({error}{hint}): {shorten(value)}") from error
+            raise SerializationError(f"{label} cannot be pickled ({error}{hint}): {shorten(value)}") from error
 
 
-def unreadable(what: str, error: Exception) -> InvalidProgramError:
+def unreadable(label: str, error: Exception) -> InvalidProgramError:
     """What to say then."""
     return InvalidProgramError(
-        f"{what} cannot be read from the checkpoint ({type(error).__name__}: {error}): keep the classes of what it "
+        f"{label} cannot be read from the checkpoint ({type(error).__name__}: {error}): keep the classes of what it "
         "holds where and as they were"
     )

@@ -57,11 +57,11 @@ class TaskPart:
 class KeyedFileWriter:
     """Entries in any order, written in blocks by key group, with bounded memory."""
 
-    def __init__(self, writer: BlockWriter, states: list[tuple[str, str]], max_parallelism: int, what: str) -> None:
+    def __init__(self, writer: BlockWriter, states: list[tuple[str, str]], max_parallelism: int, label: str) -> None:
         self._writer = writer
         self._names = [name for name, _ in states]
         self._max_parallelism = max_parallelism
-        self._what = what
+        self._label = label
         self._groups: dict[int, list[EntryTuple]] = {}
         self._buffered = 0
         self.keys = 0
@@ -90,7 +90,7 @@ class KeyedFileWriter:
             self.key_types.update(seen_types(keys))
             for name, column in states.items():
                 self.seen.note(name, column)
-            data = encode((keys, _thin(event), _thin(processing), states), self._what)
+            data = encode((keys, _thin(event), _thin(processing), states), self._label)
             self._writer.add(group, data, len(keys))
             self.keys += len(keys)
             self.bytes += len(data)
@@ -110,12 +110,12 @@ def write_keyed_file(
     max_parallelism: int,
     *,
     compress: bool,
-    what: str,
+    label: str,
 ) -> tuple[Json, SeenTypes]:
     """A keyed state file; its description, and the Python types that were seen in each state."""
     with directory.create(name) as stream:
         blocks = BlockWriter(stream, compress=compress)
-        writer = KeyedFileWriter(blocks, layout, max_parallelism, what)
+        writer = KeyedFileWriter(blocks, layout, max_parallelism, label)
         for entry in entries:
             writer.add(entry)
         writer.flush()
@@ -159,7 +159,7 @@ def write_operator(
             backend.directory.layout,
             chained.max_parallelism,
             compress=request.compress,
-            what=f"state of operator '{chained.name}'",
+            label=f"state of operator '{chained.name}'",
         )
         part["keyed"] = {**description, "subtask": subtask}
         part["states"] = state_descriptions(backend.directory, seen)

@@ -109,7 +109,7 @@ class _Decoder(StoredUnpickler):
             ) from None
 
 
-def encode(value: Any, what: str) -> bytes:
+def encode(value: Any, label: str) -> bytes:
     """A value as bytes; `what` names it in errors.
 
     >>> decode(encode({"a": Row(x=1)}, "state"), "state")
@@ -123,15 +123,15 @@ def encode(value: Any, what: str) -> bytes:
         try:
             _ThoroughEncoder(buffer, _PROTOCOL).dump(value)
         except Exception as error:
-            raise SerializationError(f"{what} cannot be written ({error}): {shorten(value)}") from error
+            raise SerializationError(f"{label} cannot be written ({error}): {shorten(value)}") from error
     return buffer.getvalue()
 
 
-def decode(data: bytes, what: str) -> Any:
+def decode(data: bytes, label: str) -> Any:
     """A value from bytes."""
     try:
         return _Decoder(io.BytesIO(data)).load()
     except SavepointError as error:
-        raise SavepointError(f"{what} cannot be read: {error}") from None
+        raise SavepointError(f"{label} cannot be read: {error}") from None
     except Exception as error:
-        raise SavepointError(f"{what} cannot be read: {type(error).__name__}: {error}") from error
+        raise SavepointError(f"{label} cannot be read: {type(error).__name__}: {error}") from error

@@ -43,11 +43,11 @@ def adopt_changed_classes(
 class _Adoption:
     """Pages that are written once more."""
 
-    def __init__(self, changed: ChangedClasses, store: PageStore, notes: RecordNotes, what: str) -> None:
+    def __init__(self, changed: ChangedClasses, store: PageStore, notes: RecordNotes, label: str) -> None:
         self._changed = changed
         self._store = store
         self._notes = notes
-        self._what = what
+        self._label = label
         self.grown = 0  # bytes
 
     def adopt_page(self, page_id: str, *, keyed: bool) -> None:
@@ -79,7 +79,7 @@ class _Adoption:
         return found_any
 
     def _write(self, page_id: str, before: bytes, content: Any) -> bytes:
-        made = dumps(content, self._what)
+        made = dumps(content, self._label)
         self._store.put(page_id, made)
         self._notes.note(made)
         self.grown += len(made) - len(before)

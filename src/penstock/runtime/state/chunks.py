@@ -44,7 +44,7 @@ class ChunkStore:
         self, prefix: str, operator_name: str, store: PageStore, directory: PageDirectory, chunk_bytes: int
     ) -> None:
         self._prefix = prefix
-        self._what = f"state of operator '{operator_name}'"
+        self._label = f"state of operator '{operator_name}'"
         self._store = store
         self._directory = directory
         self.chunk_bytes = chunk_bytes
@@ -52,7 +52,7 @@ class ChunkStore:
 
     def encode(self, content: Any) -> bytes:
         """What is to be stored for some elements."""
-        return dumps(content, self._what)
+        return dumps(content, self._label)
 
     def put(self, chunk: Chunk, blob: bytes, *, count: int, fixed: bool) -> None:
         """Store the content of a chunk, unless it is what the store has anyway."""
@@ -67,7 +67,7 @@ class ChunkStore:
         """The content of a chunk."""
         blob = self._store.get(self._name(number))
         if blob is None:
-            raise KeyError(f"chunk {number} of the {self._what} is not in the store")
+            raise KeyError(f"chunk {number} of the {self._label} is not in the store")
         return blob
 
     def remove(self, number: int) -> None:

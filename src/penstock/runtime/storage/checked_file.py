@@ -28,16 +28,16 @@ def seal(content: bytes) -> bytes:
     return _HEAD.pack(_MAGIC, len(content), zlib.crc32(content)) + content
 
 
-def unseal(data: bytes, what: str) -> bytes:
+def unseal(data: bytes, label: str) -> bytes:
     """The content of sealed bytes; refuses bytes that are not as they were sealed."""
     content = data[_HEAD.size :]
     if len(data) < _HEAD.size or not data.startswith(_MAGIC):
-        raise _damaged(what, "its beginning is not that of such a file")
+        raise _damaged(label, "its beginning is not that of such a file")
     _, length, checksum = _HEAD.unpack_from(data)
     if len(content) != length:
-        raise _damaged(what, f"it has {len(content)} bytes instead of {length}")
+        raise _damaged(label, f"it has {len(content)} bytes instead of {length}")
     if zlib.crc32(content) != checksum:
-        raise _damaged(what, "it does not match its checksum")
+        raise _damaged(label, "it does not match its checksum")
     return content
 
 
@@ -73,9 +73,9 @@ def read_checked(path: Path) -> bytes:
     return unseal(data, f"the file {path}")
 
 
-def _damaged(what: str, why: str) -> CheckpointError:
+def _damaged(label: str, why: str) -> CheckpointError:
     return CheckpointError(
-        f"{what} is damaged ({why}): put it back as it was, or start from a savepoint with an empty checkpoint "
+        f"{label} is damaged ({why}): put it back as it was, or start from a savepoint with an empty checkpoint "
         "directory"
     )
 

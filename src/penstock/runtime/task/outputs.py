@@ -104,7 +104,7 @@ class ExchangeOutput:
         self._columns: Any = None  # the type of column batches, if the records are in columns
         self._sequence = 0
         self.origin = str(sender)
-        self._what = f"a record on its way to '{edge.target_name}'"
+        self._label = f"a record on its way to '{edge.target_name}'"
         self.records = 0
         self.bytes = 0
 
@@ -151,7 +151,7 @@ class ExchangeOutput:
         if self._columns is not None and len(elements) > 1:
             elements = self._columns.merge_elements(elements)
         edge = self._edge
-        frame = encode_frame(edge.id, edge.target_level, self.origin, self._sequence, elements, self._what)
+        frame = encode_frame(edge.id, edge.target_level, self.origin, self._sequence, elements, self._label)
         self._send(channel, frame)
         self.bytes += len(frame)
         self._sequence += 1
