@@ -70,11 +70,11 @@ class TypeCheckedOutput:
         "_accept",
         "_context",
         "_form",
+        "_label",
         "_name_plain_rows",
         "_output",
         "_serialized",
         "_type",
-        "_what",
         "emit_status",
         "emit_watermark",
     )

@@ -38,7 +38,7 @@ class Chunk:
 class ChunkStore:
     """The chunks of one operator in one subtask, beside its pages."""
 
-    __slots__ = ("_directory", "_prefix", "_store", "_what", "chunk_bytes", "on_put")
+    __slots__ = ("_directory", "_label", "_prefix", "_store", "chunk_bytes", "on_put")
 
     def __init__(
         self, prefix: str, operator_name: str, store: PageStore, directory: PageDirectory, chunk_bytes: int
