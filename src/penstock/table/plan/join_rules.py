@@ -36,7 +36,7 @@ _CONDITION_INPUTS = {  # which inputs a part of the join's own condition may mov
 
 def filter_into_join(rel: Rel) -> Rel | None:
     """A filter of joined rows becomes a part of an inner join, or a filter of one input."""
-    if not isinstance(rel, FilterRel) or not isinstance(rel.input, JoinRel):
+    if not isinstance(rel, FilterRel) or type(rel.input) is not JoinRel:
         return None
     join = rel.input
     width = len(join.left.fields)
@@ -59,7 +59,7 @@ def filter_into_join(rel: Rel) -> Rel | None:
 
 def condition_into_inputs(rel: Rel) -> Rel | None:
     """Parts of a join's condition that read one side only filter that side."""
-    if not isinstance(rel, JoinRel):
+    if type(rel) is not JoinRel:
         return None
     width = len(rel.left.fields)
     stays: list[Expr] = []
@@ -87,7 +87,7 @@ def _with_filters(join: JoinRel, moves: dict[str, list[Expr]], condition: list[E
 
 def narrow_join(rel: Rel) -> Rel | None:
     """A projection of a join: columns that neither it nor the condition reads are dropped in front of the join."""
-    if not isinstance(rel, ProjectRel) or not isinstance(rel.input, JoinRel):
+    if not isinstance(rel, ProjectRel) or type(rel.input) is not JoinRel:
         return None
     join = rel.input
     needed = set().union(input_columns(join.condition), *map(input_columns, rel.expressions))
@@ -101,7 +101,7 @@ def narrow_join(rel: Rel) -> Rel | None:
 
 def narrow_semi_join(rel: Rel) -> Rel | None:
     """Of the right side of a semi join only the columns of the condition count."""
-    if not isinstance(rel, JoinRel) or rel.kind not in (SEMI, ANTI):
+    if type(rel) is not JoinRel or rel.kind not in (SEMI, ANTI):
         return None
     narrowed = _narrowed(rel, input_columns(rel.condition) | set(range(len(rel.left.fields))))
     return None if narrowed is None else narrowed[0]

@@ -8,8 +8,9 @@ from penstock.core.table.types import BooleanType
 from penstock.runtime.table.expressions import Call, Constant, Expr, InputRef
 from penstock.table.plan import ast, build
 from penstock.table.plan.bind import Binder
-from penstock.table.plan.nodes.base import Field, Rel
-from penstock.table.plan.nodes.join import ANTI, FULL, LEFT, RIGHT, SEMI, JoinRel
+from penstock.table.plan.nodes.base import Field, Rel, TimeAttribute
+from penstock.table.plan.nodes.join import ANTI, FULL, INNER, LEFT, RIGHT, SEMI, JoinRel
+from penstock.table.plan.nodes.time_join import TemporalJoinRel
 from penstock.table.plan.scope import Scope, ScopeColumn
 from penstock.util.exceptions import TableException, ValidationException
 
@@ -26,8 +27,6 @@ def join_relations(
     as_of: ast.Node | None = None,
 ) -> tuple[Rel, Scope]:
     """A join and the scope of its result. ``scope`` has the columns of both sides, left ones first."""
-    if as_of is not None:
-        raise TableException("FOR SYSTEM_TIME AS OF is not supported yet")
     bound: Expr = Constant(BooleanType(_nullable=False), value=True)
     if condition is not None:
         bound = binder.condition(condition, scope, "ON")
@@ -35,6 +34,8 @@ def join_relations(
     if using:
         bound = _using_condition(binder, left, right, using)
     joined = make_join(left, right, kind, bound)
+    if as_of is not None:
+        joined = _temporal(joined, binder.bind(as_of, scope), width)
     if kind in (SEMI, ANTI):
         return joined, Scope(scope.columns[:width], scope.outer, scope.style)
     columns = [ScopeColumn(field, column.qualifier) for field, column in zip(joined.fields, scope.columns, strict=True)]
@@ -42,14 +43,32 @@ def join_relations(
     return _merge_columns(joined, result, width, using, kind) if using else (joined, result)
 
 
-def make_join(left: Rel, right: Rel, kind: str, condition: Expr) -> Rel:
+def make_join(left: Rel, right: Rel, kind: str, condition: Expr) -> JoinRel:
     """The node of a join; columns of an outer side may be NULL."""
     if kind in (SEMI, ANTI):
         return JoinRel(left.fields, left, right, kind, condition)
     fields = []
     for side, optional in ((left, kind in (RIGHT, FULL)), (right, kind in (LEFT, FULL))):
-        fields += [Field(one.name, one.type.nullable() if optional else one.type) for one in side.fields]
+        fields += [Field(one.name, one.type.nullable() if optional else one.type, one.time) for one in side.fields]
     return JoinRel(tuple(fields), left, right, kind, condition)
+
+
+def _temporal(join: JoinRel, time: Expr, width: int) -> JoinRel:
+    """FOR SYSTEM_TIME AS OF a time attribute of the left table (T74, T75)."""
+    if not isinstance(time, InputRef) or time.index >= width or join.left.fields[time.index].time is None:
+        raise ValidationException(
+            "Temporal table join currently only supports 'FOR SYSTEM_TIME AS OF' left table's time attribute field"
+        )
+    if join.kind not in (INNER, LEFT):
+        raise ValidationException(f"a temporal join is INNER or LEFT, not {join.kind}")
+    if join.left.fields[time.index].time is TimeAttribute.PROCTIME:
+        raise TableException("Processing-time temporal join is not supported yet.")
+    if not any(one.time is TimeAttribute.ROWTIME for one in join.right.fields):
+        raise ValidationException(
+            "Event-Time Temporal Table Join requires both primary key and row time attribute in versioned table, but "
+            "no row time attribute can be found."
+        )
+    return TemporalJoinRel(join.fields, join.left, join.right, join.kind, join.condition, time.index)
 
 
 def _using_condition(binder: Binder, left: Rel, right: Rel, using: Sequence[str]) -> Expr:

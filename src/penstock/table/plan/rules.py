@@ -9,20 +9,30 @@ from penstock.table.plan.join_rules import JOIN_RULES
 from penstock.table.plan.nodes.base import Rel
 from penstock.table.plan.nodes.relational import FilterRel, ProjectRel
 from penstock.table.plan.rank_rules import RANK_RULES
+from penstock.table.plan.time_joins import TIME_JOIN_RULES, check_time_attributes
 from penstock.table.plan.windows import window_aggregate
 
 Rule = Callable[[Rel], Rel | None]
 
 
 def optimize(rel: Rel, *, batch: bool) -> Rel:
-    """Apply all rules from the leaves up, until none applies."""
-    inputs = [optimize(one, batch=batch) for one in rel.inputs]
+    """Apply all rules from the leaves up, until none applies; then those that choose joins in time."""
+    rel = _applied(rel, RULES)
+    if batch:
+        return rel
+    rel = _applied(rel, TIME_JOIN_RULES)
+    check_time_attributes(rel)
+    return rel
+
+
+def _applied(rel: Rel, rules: Sequence[Rule]) -> Rel:
+    inputs = [_applied(one, rules) for one in rel.inputs]
     if any(new is not old for new, old in zip(inputs, rel.inputs, strict=True)):
         rel = rel.with_inputs(inputs)
-    for rule in RULES:
+    for rule in rules:
         changed = rule(rel)
         if changed is not None:
-            return optimize(changed, batch=batch)
+            return _applied(changed, rules)
     return rel
 
 

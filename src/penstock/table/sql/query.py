@@ -282,7 +282,7 @@ class QueryTranslator:
         condition = None if on is None else self._reader().read(on)
         version = item.args.get("version")
         as_of = None if version is None else self._reader().read(version.expression)
-        join_kind = side or ("SEMI" if kind == "SEMI" else "ANTI" if kind == "ANTI" else "INNER")
+        join_kind = kind if kind in ("SEMI", "ANTI") else side or "INNER"
         return join_relations(
             left, right, join_kind, scope, self.binder(), condition=condition, using=using, as_of=as_of
         )

@@ -14,15 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.common.watermark import MAX_WATERMARK
-from penstock.runtime.operators.operator import OperatorContext, Output
-from penstock.runtime.operators.user_errors import user_error
 from penstock.runtime.table.batch import DELETE, INSERT, ColumnBatch, positions, repeated
-from penstock.runtime.table.column_state import ColumnStateBackend, KeyRows
 from penstock.runtime.table.expressions import EvaluationContext, Expr
 from penstock.runtime.table.join_state import Form, SideRows, add_rows, change_count, change_partners
-from penstock.runtime.table.keys import GroupedRows, group_rows
-from penstock.runtime.table.operator import TableOperator
-from penstock.runtime.table.pairs import PairCondition, expand, stored_rows, sums_of_runs
+from penstock.runtime.table.keys import GroupedRows
+from penstock.runtime.table.operators.keyed_join import KeyedJoinOperator
+from penstock.runtime.table.pairs import expand, stored_rows, sums_of_runs
 from penstock.runtime.table.segments import Segments
 
 _I64, _I8 = pa.int64(), pa.int8()
@@ -62,15 +59,11 @@ class _Changed:
     appeared: pa.BooleanArray
 
 
-class StreamingJoinOperator(TableOperator):
+class StreamingJoinOperator(KeyedJoinOperator):
     """Inner, outer, semi and anti joins. ``kind`` is one of INNER, LEFT, RIGHT, FULL, SEMI, ANTI.
 
     ``null_safe`` says for each key column whether NULL is equal to NULL; otherwise a row with NULL has no partner.
     """
-
-    keyed = True
-    stateful = True
-    keyed_backend = ColumnStateBackend
 
     def __init__(
         self,
@@ -82,22 +75,9 @@ class StreamingJoinOperator(TableOperator):
         schema: pa.Schema,
         context: EvaluationContext,
     ) -> None:
+        super().__init__((left.types, right.types), (left.keys, right.keys), (), null_safe, condition, schema, context)
         self.sides = (left, right)
         self.kind = kind
-        self.null_safe = list(null_safe)
-        self.condition = condition
-        self.schema = schema
-        self.evaluation = context
-
-    def setup(self, context: OperatorContext, output: Output) -> None:
-        """Register the state: the rows of both sides."""
-        super().setup(context, output)
-        assert isinstance(context.keyed_backend, ColumnStateBackend)
-        self._state: ColumnStateBackend = context.keyed_backend
-        self._state.define("join", [(None, None), (None, None)])
-        self._pair_condition = None
-        if self.condition is not None:
-            self._pair_condition = PairCondition(self.condition, len(self.sides[0].types), self.evaluation)
 
     # -- rows ---------------------------------------------------------------------------------------------------
 
@@ -110,35 +90,25 @@ class StreamingJoinOperator(TableOperator):
         self._join(1, batch)
 
     def _join(self, number: int, batch: ColumnBatch) -> None:
-        side, other_side = self.sides[number], self.sides[1 - number]
-        grouped = group_rows(batch, side.keys)
-        live = self._live_groups(grouped)
-        rows = self._state.rows_of(grouped if live is None else _some_groups(grouped, live))
-        own = _spread(self._state.gather_field(number, rows), live, len(grouped.keys))
-        other = _spread(self._state.gather_field(1 - number, rows), live, len(grouped.keys))
-        codes = grouped.codes.cast(_I64)
+        other_side = self.sides[1 - number]
+        keys = self.keys_of(number, batch)
+        own = keys.spread(self._state.gather_field(number, keys.rows))
+        other = keys.spread(self._state.gather_field(1 - number, keys.rows))
         if other_side.form is Form.NUMBER:
             numbers = pa.array([value or 0 for value in other], _I64)
-            pairs = _Pairs(_none(), _none(), numbers.take(codes))
+            pairs = _Pairs(_none(), _none(), numbers.take(keys.codes))
             partners = SideRows(Form.ROWS, [], other_side.types)
         else:
             partners = SideRows(other_side.form, other, other_side.types)
-            pairs = self._pairs(number, batch, codes, partners)
+            pairs = self._pairs(number, batch, keys.codes, partners)
         signs = batch.signs()
         changed = self._change_partners(pairs, partners, signs) if other_side.form is Form.PARTNERS else None
         result = self._result(number, batch, pairs, partners, changed)
-        self._store(number, batch, grouped, own, signs, pairs.matches)
-        self._write(number, rows, own, other, live, others_changed=changed is not None)
+        self._store(number, batch, keys.grouped, own, signs, pairs.matches)
+        # The pages of these keys are written, and with them the partner counts that have changed in place.
+        self.write(keys.rows, {number: keys.gathered(own)}, keys.gathered(other))
         if result is not None:
             self.emit(result)
-
-    def _live_groups(self, grouped: GroupedRows) -> pa.BooleanArray | None:
-        """Which keys may have a partner; None if all may."""
-        live = None
-        for column, null_safe in zip(grouped.columns, self.null_safe, strict=True):
-            if not null_safe and column.null_count:
-                live = column.is_valid() if live is None else pc.and_(live, column.is_valid())
-        return live
 
     def _pairs(self, number: int, batch: ColumnBatch, codes: pa.Int64Array, partners: SideRows) -> _Pairs:
         """All pairs that fulfil the condition, in the order of the batch."""
@@ -148,31 +118,21 @@ class StreamingJoinOperator(TableOperator):
         starts = pc.subtract(pc.cumulative_sum(lengths), lengths)
         other = pc.add(starts.take(codes).take(own), within)
         times = None if partners.times is None else pa.array(partners.times, _I64)
-        if self._pair_condition is None or not len(own):
-            matches = counts if times is None else sums_of_runs(times.take(other), counts)
-            return _Pairs(own, other, matches)
-        mask = self._tested(number, batch, own, other, partners)
-        numbers = mask.cast(_I64)
-        if times is not None:
-            numbers = pc.multiply(numbers, times.take(other))
-        return _Pairs(own.filter(mask), other.filter(mask), sums_of_runs(numbers, counts))
 
-    def _tested(
-        self, number: int, batch: ColumnBatch, own: pa.Int64Array, other: pa.Int64Array, partners: SideRows
-    ) -> pa.BooleanArray:
         def own_column(index: int) -> pa.Array:
             return batch.column(index).take(own)
 
         def other_column(index: int) -> pa.Array:
             return partners.rows.column(index).take(other)
 
-        left, right = (own_column, other_column) if number == 0 else (other_column, own_column)
-        assert self._pair_condition is not None
-        self.evaluation.now = self.context.processing_time()
-        try:
-            return self._pair_condition.mask(left, right, len(own))
-        except Exception as error:
-            raise user_error(self.context, error, "eval") from None
+        sides = (own_column, other_column) if number == 0 else (other_column, own_column)
+        mask = self.test(*sides, len(own))
+        if mask is None:
+            return _Pairs(own, other, counts if times is None else sums_of_runs(times.take(other), counts))
+        numbers = mask.cast(_I64)
+        if times is not None:
+            numbers = pc.multiply(numbers, times.take(other))
+        return _Pairs(own.filter(mask), other.filter(mask), sums_of_runs(numbers, counts))
 
     def _change_partners(self, pairs: _Pairs, partners: SideRows, signs: pa.Int64Array | None) -> _Changed | None:
         """Count the new partners of the other side's rows, and find those that change between none and some."""
@@ -312,7 +272,7 @@ class StreamingJoinOperator(TableOperator):
         signs: pa.Int64Array | None,
         matches: pa.Int64Array,
     ) -> None:
-        """Add the batch to the rows of its side; what belongs to keys that never match is dropped by `_write`."""
+        """Add the batch to the rows of its side; what belongs to keys that never match is not written."""
         side = self.sides[number]
         if side.form is Form.NUMBER:
             segments = Segments.of(grouped.codes, len(grouped.keys))
@@ -335,26 +295,6 @@ class StreamingJoinOperator(TableOperator):
             return
         for code, row, sign, partners in zip(codes, rows, changes, matches.to_pylist(), strict=True):
             own[code] = change_partners(own[code], row, sign, partners)
-
-    def _write(
-        self,
-        number: int,
-        rows: KeyRows,
-        own: list[Any],
-        other: list[Any],
-        live: pa.BooleanArray | None,
-        *,
-        others_changed: bool,
-    ) -> None:
-        if live is not None:
-            kept = pc.indices_nonzero(live).to_pylist()
-            own, other = [own[place] for place in kept], [other[place] for place in kept]
-        if not rows.list:
-            return
-        self._state.scatter_field(number, rows, own)  # the page is written, so changed partner counts are, too
-        empty = [row for row, one, two in zip(rows.list, own, other, strict=True) if one is None and two is None]
-        if empty:
-            self._state.remove(empty)
 
     # -- batch execution ----------------------------------------------------------------------------------------
 
@@ -408,19 +348,3 @@ def _kinds(batch: ColumnBatch, rows: pa.Int64Array, signs: pa.Int64Array | None,
     if keep:
         return batch.kinds.take(rows)
     return pc.if_else(pc.greater(signs.take(rows), _ZERO), _INSERT, _DELETE)
-
-
-def _some_groups(grouped: GroupedRows, chosen: pa.BooleanArray) -> GroupedRows:
-    kept = pc.indices_nonzero(chosen).to_pylist()
-    columns = [column.filter(chosen) for column in grouped.columns]
-    return GroupedRows(grouped.codes, [grouped.keys[place] for place in kept], columns)
-
-
-def _spread(values: list[Any], live: pa.BooleanArray | None, count: int) -> list[Any]:
-    """The values of some groups at the places of these among all; the others have none."""
-    if live is None:
-        return values
-    spread = [None] * count
-    for place, value in zip(pc.indices_nonzero(live).to_pylist(), values, strict=True):
-        spread[place] = value
-    return spread

@@ -18,7 +18,17 @@ from typing import Any
 from penstock.graph.transformation import Transformation
 from penstock.table.plan.nodes.base import Rel
 
-MODULES = ("relational", "aggregate", "scan", "window", "rank", "over", "correlate", "join")
+MODULES = (
+    "aggregate",
+    "correlate",
+    "join",
+    "over",
+    "rank",
+    "relational",
+    "scan",
+    "time_join",
+    "window",
+)
 """Modules of this package that register translations."""
 
 Translate = Callable[[Any, Any, bool], Transformation]

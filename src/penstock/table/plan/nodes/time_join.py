@@ -1,0 +1,84 @@
+"""Joins in time: interval, temporal and window joins. All of them give inserts only where their inputs do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from penstock.table.plan.nodes.base import INSERT_ONLY, NO_KEYS, Changelog, UpsertKeys
+from penstock.table.plan.nodes.join import JoinRel
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class IntervalJoinRel(JoinRel):
+    """Rows whose times are close: ``lower <= right time - left time <= upper``, in milliseconds (T73)."""
+
+    left_time: int
+    right_time: int
+    lower: int
+    upper: int
+
+    def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
+        """A row is padded only when no partner can come any more."""
+        return INSERT_ONLY
+
+    def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
+        """The inputs have inserts only."""
+        return [False, False]
+
+    def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
+        """None."""
+        return NO_KEYS
+
+    def describe(self) -> str:
+        """With the bounds."""
+        return f"IntervalJoin(joinType=[{self.kind}], bounds=[{self.lower} ms, {self.upper} ms])"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class WindowJoinRel(JoinRel):
+    """Rows in the same window; emitted when it ends (T65)."""
+
+    left_end: int
+    right_end: int
+    local: bool
+    processing_time: bool
+
+    def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
+        """Every window is joined once."""
+        return INSERT_ONLY
+
+    def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
+        """The inputs have inserts only."""
+        return [False, False]
+
+    def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
+        """None."""
+        return NO_KEYS
+
+    def describe(self) -> str:
+        """With its kind."""
+        return f"WindowJoin(joinType=[{self.kind}], select=[{', '.join(self.names)}])"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TemporalJoinRel(JoinRel):
+    """Each left row with the version of the right row at the left row's time (T74)."""
+
+    left_time: int
+
+    def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
+        """That of the left side: later versions change nothing."""
+        return inputs[0]
+
+    def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
+        """A new version replaces the old one by its key."""
+        return [inputs[0].updates, False]
+
+    def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
+        """Each left row has at most one version."""
+        return inputs[0]
+
+    def describe(self) -> str:
+        """With its kind."""
+        return f"TemporalJoin(joinType=[{self.kind}], select=[{', '.join(self.names)}])"
