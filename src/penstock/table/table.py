@@ -15,6 +15,15 @@ from penstock.table.plan.build import AggregateBuilder, has_aggregate
 from penstock.table.plan.nodes.base import Rel
 from penstock.table.plan.scope import Scope
 from penstock.table.resolved_schema import PhysicalColumn, ResolvedSchema
+from penstock.table.row_operations import (
+    AggregatedTable,
+    FlatAggregateTable,
+    aggregate_groups,
+    flat_aggregate_groups,
+    flat_map_rows,
+    join_lateral,
+    map_rows,
+)
 from penstock.table.table_result import TableResult
 from penstock.table.table_schema import TableSchema
 from penstock.util.exceptions import ValidationException
@@ -126,6 +135,36 @@ class Table:
         self._check_same_environment(right)
         return self.with_relation(build.union_all([self._relation, right._relation], "UNION ALL"))
 
+    # Functions over rows and groups
+
+    def map(self, func: Any) -> Table:
+        """One row for each row: a scalar function of the whole row, or a call of one (T105)."""
+        return self.with_relation(map_rows(self._relation, func, self.binder()))
+
+    def flat_map(self, func: Any) -> Table:
+        """The rows that a table function makes of each row (T105)."""
+        return self.with_relation(flat_map_rows(self._relation, func, self.binder()))
+
+    def aggregate(self, func: Any) -> AggregatedTable:
+        """One row of an aggregate function for the whole table (T105)."""
+        return GroupedTable(self, []).aggregate(func)
+
+    def flat_aggregate(self, func: Any) -> FlatAggregateTable:
+        """The rows of a table aggregate function for the whole table (T105)."""
+        return GroupedTable(self, []).flat_aggregate(func)
+
+    def join_lateral(self, table_function_call: Any, join_predicate: Expression[bool] | None = None) -> Table:
+        """Every row with each row that a table function makes of it (T76)."""
+        relation = join_lateral(self._relation, table_function_call, join_predicate, self.binder(), outer=False)
+        return self.with_relation(relation)
+
+    def left_outer_join_lateral(
+        self, table_function_call: Any, join_predicate: Expression[bool] | None = None
+    ) -> Table:
+        """The same; rows for which the function yields nothing stay, with NULL (T76)."""
+        relation = join_lateral(self._relation, table_function_call, join_predicate, self.binder(), outer=True)
+        return self.with_relation(relation)
+
     # Results
 
     def execute(self) -> TableResult:
@@ -221,6 +260,18 @@ class GroupedTable:
         return table.with_relation(
             build.project(relation, expressions, _unique([_name_of(n, i) for i, n in enumerate(nodes)]))
         )
+
+    def aggregate(self, func: Any) -> AggregatedTable:
+        """One row of an aggregate function for each group; choose columns with `select` (T105)."""
+        table = self._table
+        relation = aggregate_groups(table._relation, self._keys, func, table.binder())
+        return AggregatedTable(table.with_relation(relation))
+
+    def flat_aggregate(self, func: Any) -> FlatAggregateTable:
+        """The rows of a table aggregate function for each group; choose columns with `select` (T105)."""
+        table = self._table
+        relation = flat_aggregate_groups(table._relation, self._keys, func, table.binder())
+        return FlatAggregateTable(table.with_relation(relation))
 
 
 def _with_keys(node: ast.Node, keys: dict[str, ast.Node]) -> ast.Node:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from penstock.common.configuration import Configuration
+from penstock.runtime.table.async_calls import AsyncCalls
 from penstock.table.plan.planner import PlannerSettings
 from penstock.table.sql_dialect import SqlDialect
 from penstock.util.exceptions import ValidationException
@@ -130,6 +131,12 @@ class TableConfig:
             state_ttl=milliseconds(self.get("table.exec.state.ttl", "0")),
             watermark_interval=milliseconds(self.get("pipeline.auto-watermark-interval", "200")),
             options=dict(self._options),
+            async_calls=AsyncCalls(
+                int(self.get("table.exec.async-scalar.max-concurrent-operations", "10")),
+                milliseconds(self.get("table.exec.async-scalar.timeout", "180 s")) / 1000,
+                int(self.get("table.exec.async-scalar.max-attempts", "3")),
+                milliseconds(self.get("table.exec.async-scalar.retry-delay", "100 ms")) / 1000,
+            ),
         )
 
 

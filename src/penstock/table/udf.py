@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any
 
-import pyarrow as pa
-
 from penstock.common.errors import InvalidProgramError
-from penstock.core.table.arrow import arrow_type, python_values, to_column
 from penstock.core.table.functions import (
     AggregateFunction,
     AsyncScalarFunction,
+    DelegatingAsyncScalarFunction,
+    DelegatingPandasAggregateFunction,
     DelegatingScalarFunction,
     DelegatingTableFunction,
     FunctionContext,
+    ImperativeAggregateFunction,
     ScalarFunction,
     TableAggregateFunction,
     TableFunction,
     UserDefinedFunction,
 )
 from penstock.core.table.types import DataType, RowField, RowType
-from penstock.runtime.table.aggregates.base import Aggregate, RowAggregate
+from penstock.runtime.table.aggregates.base import Aggregate
+from penstock.runtime.table.aggregates.user import PandasAggregate, UserAggregate
 from penstock.table.expression import Expression, node_of
 from penstock.table.plan import ast
 from penstock.table.type_text import parse_type
+from penstock.util.exceptions import ValidationException
 
 __all__ = [
     "AggregateFunction",
@@ -61,8 +65,21 @@ class UserDefinedFunctionWrapper:
         self.result_type = result_type
         self.input_types = input_types
         self.name = name or _name_of(function)
-        self.is_pandas = func_type == "pandas"
+        self.func_type = func_type
+        self.alias_names: tuple[str, ...] = ()
         self._deterministic = deterministic
+
+    def alias(self, *alias_names: str) -> UserDefinedFunctionWrapper:
+        """The function with names for the columns of its result: for `map`, `aggregate` and the like of a table."""
+        named = copy(self)
+        named.alias_names = alias_names
+        return named
+
+    @property
+    def can_retract(self) -> bool:
+        """Whether an aggregate function can take rows away."""
+        retract = getattr(type(self.function), "retract", None)
+        return self.func_type == "pandas" or retract is not ImperativeAggregateFunction.retract
 
     @property
     def is_aggregate(self) -> bool:
@@ -81,6 +98,28 @@ class UserDefinedFunctionWrapper:
 
     def __call__(self, *args: Any) -> Expression[Any]:
         return Expression(ast.UserFunctionCall(self, tuple(map(node_of, args))))
+
+    def check_arguments(self, count: int) -> None:
+        """Raise a ValidationException if the function does not take that many arguments."""
+        try:
+            parameters = inspect.signature(self.checked_method)
+        except (TypeError, ValueError):  # a builtin says nothing about its parameters
+            return
+        try:
+            parameters.bind(*range(count + (self.is_aggregate and self.func_type == "general")))
+        except TypeError as error:
+            raise ValidationException(
+                f"Function '{self.name}' cannot be called with {count} arguments: {error}"
+            ) from None
+
+    @property
+    def checked_method(self) -> Callable[..., Any]:
+        """What rows are passed to."""
+        inner: Callable[..., Any] | None = getattr(self.function, "function", None)
+        if callable(inner):
+            return inner
+        method: Callable[..., Any] = self.function.accumulate if self.is_aggregate else self.function.eval
+        return method
 
     def open(self, context: FunctionContext) -> None:
         """Open the function."""
@@ -109,47 +148,13 @@ class AggregateFunctionWrapper(UserDefinedFunctionWrapper):
 
     def create_aggregate(self, types: Sequence[DataType]) -> Aggregate:
         """Its runtime form."""
-        return UserAggregate(self, list(types))
+        return PandasAggregate(self, types) if self.func_type == "pandas" else UserAggregate(self, types)
 
 
 class TableAggregateFunctionWrapper(UserDefinedFunctionWrapper):
     """A table aggregate function; its result type is a row of its columns."""
 
     kind = "table aggregate"
-
-
-class UserAggregate(RowAggregate):
-    """A user's aggregate function on its accumulators, row by row."""
-
-    def __init__(self, wrapper: UserDefinedFunctionWrapper, types: list[DataType]) -> None:
-        self.wrapper = wrapper
-        self.types = types
-        self.result_type = arrow_type(wrapper.result_type)
-
-    def create(self) -> Any:
-        """A new accumulator."""
-        return self.wrapper.function.create_accumulator()
-
-    def accumulate(self, accumulator: Any, *values: Any) -> None:
-        """Add a row."""
-        self.wrapper.function.accumulate(accumulator, *values)
-
-    def retract(self, accumulator: Any, *values: Any) -> None:
-        """Take a row away."""
-        self.wrapper.function.retract(accumulator, *values)
-
-    def value(self, accumulator: Any) -> Any:
-        """The result."""
-        return self.wrapper.function.get_value(accumulator)
-
-    def rows(self, columns: list[pa.Array], count: int) -> list[tuple[Any, ...]]:
-        """Arguments as Python values of their SQL types."""
-        values = [python_values(column, type_) for column, type_ in zip(columns, self.types, strict=True)]
-        return list(zip(*values, strict=True)) if values else [()] * count
-
-    def column(self, values: list[Any]) -> pa.Array:
-        """Results as a column."""
-        return to_column(values, self.wrapper.result_type)
 
 
 def udf(
@@ -161,8 +166,8 @@ def udf(
     func_type: str = "general",
 ) -> Any:
     """A scalar function: ``udf(lambda i: i + 1, result_type="BIGINT")``, or a decorator."""
-    if func_type not in ("general", "pandas"):
-        raise InvalidProgramError(f"The func_type must be one of 'general, pandas', got {func_type}.")
+    if func_type not in ("general", "pandas", "arrow"):
+        raise InvalidProgramError(f"The func_type must be one of 'general, pandas, arrow', got {func_type}.")
 
     def wrap(function: Any) -> UserDefinedFunctionWrapper:
         made = _instance(function, (ScalarFunction, AsyncScalarFunction), DelegatingScalarFunction)
@@ -215,7 +220,11 @@ def udaf(
 
     def wrap(function: Any) -> AggregateFunctionWrapper:
         made = function() if isinstance(function, type) else function
-        if not isinstance(made, AggregateFunction) and func_type == "general":
+        if func_type == "pandas":
+            if not isinstance(made, AggregateFunction) and not callable(made):
+                raise InvalidProgramError(f"a pandas aggregate function must be callable, got {made!r}")
+            made = DelegatingPandasAggregateFunction(made)
+        elif not isinstance(made, AggregateFunction):
             raise InvalidProgramError("udaf() takes an AggregateFunction, or a function with func_type='pandas'")
         declared = result_type if result_type is not None else made.get_result_type()
         return AggregateFunctionWrapper(
@@ -245,10 +254,12 @@ def udtaf(
 
     def wrap(function: Any) -> TableAggregateFunctionWrapper:
         made = function() if isinstance(function, type) else function
+        if not isinstance(made, TableAggregateFunction):
+            raise InvalidProgramError(f"udtaf() takes a TableAggregateFunction, got {made!r}")
         declared = result_type if result_type is not None else made.get_result_type()
         return TableAggregateFunctionWrapper(
             made,
-            _type(declared, "result_type"),
+            _row_type(declared),
             _input_types(input_types),
             name=name or _name_of(function),
             deterministic=deterministic,
@@ -261,6 +272,8 @@ def as_function(function: Any, name: str) -> UserDefinedFunctionWrapper:
     """What the catalog keeps under a name."""
     if isinstance(function, UserDefinedFunctionWrapper):
         return function
+    if isinstance(function, type) and issubclass(function, UserDefinedFunction):
+        function = function()
     if isinstance(function, (AggregateFunction, TableAggregateFunction)):
         wrap = udaf if isinstance(function, AggregateFunction) else udtaf
         wrapped: UserDefinedFunctionWrapper = wrap(function, name=name)
@@ -269,12 +282,14 @@ def as_function(function: Any, name: str) -> UserDefinedFunctionWrapper:
 
 
 def _instance(function: Any, classes: tuple[type[UserDefinedFunction], ...], delegate: Callable[[Any], Any]) -> Any:
-    if isinstance(function, type):
+    if isinstance(function, type) and issubclass(function, UserDefinedFunction):
         function = function()
     if isinstance(function, classes):
         return function
     if not callable(function):
         raise InvalidProgramError(f"a user-defined function must be callable, got {function!r}")
+    if inspect.iscoroutinefunction(function):
+        return DelegatingAsyncScalarFunction(function)
     return delegate(function)
 
 

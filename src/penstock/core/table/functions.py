@@ -140,6 +140,17 @@ class DelegatingScalarFunction(ScalarFunction):
         return self.function(*args)
 
 
+class DelegatingAsyncScalarFunction(AsyncScalarFunction):
+    """A coroutine function as a scalar function."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    async def eval(self, *args: Any) -> Any:
+        """Await it."""
+        return await self.function(*args)
+
+
 class DelegatingTableFunction(TableFunction):
     """A plain function as a table function."""
 
@@ -149,6 +160,49 @@ class DelegatingTableFunction(TableFunction):
     def eval(self, *args: Any) -> Any:
         """Call it."""
         return self.function(*args)
+
+
+class DelegatingPandasAggregateFunction(AggregateFunction[Any, Any]):
+    """A function of Series, or an aggregate function whose accumulator gets whole Series, as an aggregate function."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def open(self, function_context: FunctionContext) -> None:
+        """Open the function, if it is a class."""
+        if isinstance(self.function, UserDefinedFunction):
+            self.function.open(function_context)
+
+    def close(self) -> None:
+        """Close the function, if it is a class."""
+        if isinstance(self.function, UserDefinedFunction):
+            self.function.close()
+
+    def accumulate_series(self, *series: Any) -> Any:
+        """The result for a whole group."""
+        function = self.function
+        if not isinstance(function, AggregateFunction):
+            return function(*series)
+        accumulator = function.create_accumulator()
+        function.accumulate(accumulator, *series)
+        return function.get_value(accumulator)
+
+    def create_accumulator(self) -> Any:
+        """Groups are kept by the runtime."""
+        return []
+
+    def accumulate(self, accumulator: Any, *args: Any) -> None:
+        """Keep a row."""
+        accumulator.append(args)
+
+    def get_value(self, accumulator: Any) -> Any:
+        """Not used: see accumulate_series."""
+        raise NotImplementedError
+
+    def get_result_type(self) -> DataType | str:
+        """That of the function."""
+        result: DataType | str = self.function.get_result_type()
+        return result
 
 
 def argument_count(function: Callable[..., Any]) -> Sequence[str]:

@@ -53,6 +53,7 @@ STORED_CLASSES: dict[str, str] = {
     **_entries("penstock.core.window.tagged_union", "TaggedUnion"),
     **_moved("penstock.runtime.windows.slices", "penstock.runtime.state.key_slices", "KeySlices"),
     **_entries("penstock.runtime.table.batch", "_read_batch"),
+    **_entries("penstock.core.table.data_view", "_list_view", "_map_view"),
     # The functions that savepoints rebuild values with.
     **_moved("penstock.runtime.savepoint.values", "penstock.runtime.state.stored_values", *_STORED_VALUES),
     # Snapshots and union list states of version 1, which were pickled as they are.

@@ -15,6 +15,7 @@ import pyarrow as pa
 from penstock.common.watermark import MIN_WATERMARK
 from penstock.core.table.arrow import arrow_type
 from penstock.core.table.types import DataType
+from penstock.runtime.table.async_calls import AsyncCalls
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ class EvaluationContext:
     """When a batch query began, in ms; what CURRENT_TIMESTAMP is in batch mode."""
     batch_execution: bool = False
     database: str = "default_database"
+    async_calls: AsyncCalls = field(default_factory=AsyncCalls)
 
 
 @dataclass(slots=True)

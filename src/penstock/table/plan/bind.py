@@ -18,6 +18,7 @@ from penstock.core.table.types import (
     DayTimeIntervalType,
     DecimalType,
     NullType,
+    RowField,
     RowType,
     VarBinaryType,
     VarCharType,
@@ -128,6 +129,11 @@ class Binder:
                     f"{len(bound)} given"
                 )
             bound = [cast_to(one, type_) for one, type_ in zip(bound, wanted, strict=True)]
+        if function.is_table or function.is_aggregate:
+            kind = "table" if function.kind == "table" else "aggregate"
+            advice = "use LATERAL TABLE(...) or join_lateral" if kind == "table" else "use it in a SELECT with groups"
+            raise ValidationException(f"'{function.name}' is a {function.kind} function and not allowed here: {advice}")
+        function.check_arguments(len(bound))
         return UserCall(function.result_type, function, tuple(bound))
 
     def _cast(self, node: ast.Cast, scope: Scope) -> Expr:
@@ -268,5 +274,19 @@ def _between(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Expr:
     return binder.function("AND", binder.function(">=", value, low), binder.function("<=", value, high))
 
 
-SPECIAL: dict[str, Special] = {"FIELD": _field_access, "ITEM": _item, "CASE": _case, "IF": _case, "BETWEEN": _between}
+def _row_of(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Expr:
+    """All columns as one row with their names: what functions over whole rows get."""
+    values = binder.bind_all(node.arguments, scope)
+    fields = tuple(RowField(str(name), one.type) for name, one in zip(node.options, values, strict=True))
+    return Call(RowType(fields, _nullable=False), "ROW", tuple(values))
+
+
+SPECIAL: dict[str, Special] = {
+    "$ROW_OF": _row_of,
+    "FIELD": _field_access,
+    "ITEM": _item,
+    "CASE": _case,
+    "IF": _case,
+    "BETWEEN": _between,
+}
 """Register functions here that need to see their arguments unbound."""

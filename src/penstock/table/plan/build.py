@@ -181,6 +181,8 @@ class AggregateBuilder:
             function = (
                 node.function if isinstance(node, ast.UserFunctionCall) else self.binder.user_functions(node.name)
             )
+            function.check_arguments(len(bound))
+            bound = cast_arguments(function, bound)
             result = function.result_type
         if not self.keys:
             result = result.nullable() if function != "COUNT" else result
@@ -207,6 +209,13 @@ class AggregateBuilder:
         ]
         fields += [Field(f"EXPR${index}", call.type) for index, call in enumerate(self._calls)]
         return AggregateRel(tuple(fields), source, tuple(range(len(self.keys))), tuple(self._calls))
+
+
+def cast_arguments(function: Any, bound: list[Expr]) -> list[Expr]:
+    """The arguments in the types that a user's function declares, if it does."""
+    if function.input_types is None:
+        return bound
+    return [cast_to(one, type_) for one, type_ in zip(bound, function.input_types, strict=True)]
 
 
 def always_true(expr: Expr) -> bool:

@@ -16,6 +16,7 @@ from penstock.graph.transformation import (
 )
 from penstock.runtime.exchange.partitioner import GlobalPartitioner
 from penstock.runtime.operators.operator import StreamOperator
+from penstock.runtime.table.async_calls import AsyncCalls
 from penstock.runtime.table.expressions import EvaluationContext
 from penstock.runtime.table.partitioner import ColumnHashPartitioner
 from penstock.table.plan.exec.registry import translation_of
@@ -34,10 +35,11 @@ class PlannerSettings:
     state_ttl: int = 0
     watermark_interval: int = 200
     options: dict[str, str] = field(default_factory=dict)
+    async_calls: AsyncCalls = field(default_factory=AsyncCalls)
 
     def evaluation(self) -> EvaluationContext:
         """The context of expressions; each operator gets one of its own."""
-        return EvaluationContext(time_zone=self.time_zone)
+        return EvaluationContext(time_zone=self.time_zone, async_calls=self.async_calls)
 
 
 class Planner:

@@ -18,7 +18,8 @@ from penstock.core.table.types import (
 )
 from penstock.runtime.table.expressions import Expr
 from penstock.table.plan import ast
-from penstock.table.plan.bind import Binder, cast_to
+from penstock.table.plan.bind import Binder
+from penstock.table.plan.build import cast_arguments
 from penstock.table.plan.nodes.aggregate import WindowSpec, WindowTableFunctionRel
 from penstock.table.plan.nodes.base import Field, Rel
 from penstock.table.plan.nodes.correlate import CorrelateRel
@@ -154,8 +155,8 @@ def apply_table_function(
     if function == "UNNEST":
         columns = _unnested(bound[0].type)
     else:
-        if function.input_types is not None:
-            bound = [cast_to(one, type_) for one, type_ in zip(bound, function.input_types, strict=True)]
+        function.check_arguments(len(bound))
+        bound = cast_arguments(function, bound)
         row = function.result_type
         columns = [(one.name, one.data_type) for one in row.fields]
     if ordinality:

@@ -272,7 +272,9 @@ class QueryTranslator:
         side, kind = (tree.side or "").upper(), (tree.kind or "").upper()
         item = tree.this
         if type(item).__name__ in ("Lateral", "Unnest"):
-            return self._lateral(left, left_scope, item, outer=side == "LEFT")
+            joined, joined_scope = self._lateral(left, left_scope, item, outer=side == "LEFT")
+            on = tree.args.get("on")
+            return (joined, joined_scope) if on is None else self._lateral_condition(joined, joined_scope, on, side)
         right, right_scope = self._from_item(item)
         scope = Scope([*left_scope.columns, *right_scope.columns], self._outer, "sql")
         using = [one.name for one in tree.args.get("using") or ()]
@@ -286,6 +288,12 @@ class QueryTranslator:
         return join_relations(
             left, right, join_kind, scope, self.binder(), condition=condition, using=using, as_of=as_of
         )
+
+    def _lateral_condition(self, relation: Rel, scope: Scope, on: Any, side: str) -> tuple[Rel, Scope]:
+        condition = self.binder().condition(self._reader().read(on), scope, "ON")
+        if side == "LEFT" and not build.always_true(condition):
+            raise ValidationException("SQL validation failed. LEFT JOIN of a table function takes ON TRUE only")
+        return build.filter_rows(relation, condition), scope
 
     # -- WHERE, ORDER BY, LIMIT ---------------------------------------------------------------------------------
 

@@ -64,6 +64,13 @@ class Aggregate(ABC):
     """The fields of an accumulator that has seen nothing."""
     result_type: pa.DataType
 
+    results_at_end: bool = False
+    """Set if only the results at the end count: those behind each row need not be computed."""
+
+    def user_functions(self) -> list[Any]:
+        """The user's functions, to be opened and closed."""
+        return []
+
     @abstractmethod
     def scan(self, batch: AggregateInput, fields: list[Any]) -> AggregateScan:
         """Run over a batch, beginning with these fields for every segment."""
@@ -136,6 +143,8 @@ class RowAggregate(Aggregate):
         rows = self.rows(batch.arguments, batch.segments.rows)
         signs = [1] * len(rows) if batch.signs is None else batch.signs.to_pylist()
         counts = None if batch.mask is None else batch.mask.to_pylist()
+        if self.results_at_end:
+            return self._folded(batch, fields, rows, signs, counts)
         initial, running, final = [], [], []
         for known, start, end in batch.segments.slices(fields[0]):
             accumulator = self.create() if known is None else known
@@ -151,6 +160,23 @@ class RowAggregate(Aggregate):
                 running.append(result)
             final.append(accumulator)
         return AggregateScan(self.column(initial), self.column(running), [final])
+
+    def _folded(
+        self, batch: AggregateInput, fields: list[Any], rows: list[Any], signs: list[int], counts: list[bool] | None
+    ) -> AggregateScan:
+        """Accumulators only."""
+        final = []
+        for known, start, end in batch.segments.slices(fields[0]):
+            accumulator = self.create() if known is None else known
+            for row in range(start, end):
+                if counts is None or counts[row]:
+                    if signs[row] > 0:
+                        self.accumulate(accumulator, *rows[row])
+                    else:
+                        self.retract(accumulator, *rows[row])
+            final.append(accumulator)
+        none = pa.nulls(len(rows), self.result_type)
+        return AggregateScan(pa.nulls(len(final), self.result_type), none, [final])
 
     def results(self, fields: list[Any]) -> pa.Array:
         """The results of accumulators."""

@@ -77,6 +77,10 @@ class DistinctAggregate(Aggregate):
         self.empty = (None, *inner.empty)
         self.result_type = inner.result_type
 
+    def user_functions(self) -> list[Any]:
+        """Those of the other aggregate."""
+        return self.inner.user_functions()
+
     def scan(self, batch: AggregateInput, fields: list[Any]) -> AggregateScan:
         """Only the first row of a value is added, only the last one taken away."""
         rows = list(zip(*map(key_values, batch.arguments), strict=True))

@@ -85,11 +85,13 @@ class TableFunctionCall(RowFunction):
     def apply(self, arguments: Sequence[pa.Array]) -> tuple[pa.Int64Array, list[pa.Array]]:
         """Call the function for each row; it gives an iterable of rows or values, or None for none."""
         call = self.function.eval
-        columns = [python_values(column, kind) for column, kind in zip(arguments, self.argument_types, strict=True)]
+        types = self.argument_types
+        columns = [python_values(column, kind) for column, kind in zip(arguments, types, strict=False)]
+        rows = list(zip(*columns, strict=True)) if types else [()] * len(arguments[0])
         counts: list[int] = []
         results: list[Sequence[Any]] = []
-        for values in zip(*columns, strict=True):
-            made = _rows_of(call(*values), len(self.column_types))
+        for value in rows:
+            made = _rows_of(call(*value), len(self.column_types), self.function.name)
             counts.append(len(made))
             results += made
         parts = list(zip(*results, strict=True)) if results else [()] * len(self.column_types)
@@ -97,16 +99,17 @@ class TableFunctionCall(RowFunction):
         return pa.array(counts, _I64), made_columns
 
 
-def _rows_of(result: Any, width: int) -> list[Sequence[Any]]:
+def _rows_of(result: Any, width: int, name: str) -> list[Sequence[Any]]:
     if result is None:
         return []
     if isinstance(result, (Row, tuple, str, bytes)) or not isinstance(result, Iterable):
         result = [result]
     rows: list[Sequence[Any]] = []
     for one in result:
-        row = tuple(one) if isinstance(one, (Row, tuple, list)) and (width != 1 or isinstance(one, Row)) else (one,)
+        is_row = isinstance(one, (Row, tuple) if width == 1 else (Row, tuple, list))
+        row = tuple(one) if is_row else (one,)
         if len(row) != width:
-            raise ValueError(f"the table function returned a row of {len(row)} values, its result type has {width}")
+            raise ValueError(f"table function '{name}' yielded {one!r}: a row of {width} values is expected")
         rows.append(row)
     return rows
 

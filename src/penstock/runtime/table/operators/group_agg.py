@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from penstock.common.watermark import MAX_WATERMARK
 from penstock.runtime.operators.operator import OperatorContext, Output
+from penstock.runtime.operators.user_errors import user_error
 from penstock.runtime.table.aggregates.base import Aggregate, AggregateInput, AggregateScan
 from penstock.runtime.table.batch import (
     DELETE,
@@ -29,6 +30,7 @@ from penstock.runtime.table.column_state import ColumnStateBackend, FieldType
 from penstock.runtime.table.keys import GroupedRows, group_rows, key_columns_of
 from penstock.runtime.table.operator import TableOperator
 from penstock.runtime.table.segments import Segments
+from penstock.runtime.table.user_functions import close_functions, open_functions
 
 _I8, _I64 = pa.int8(), pa.int64()
 _ZERO = pa.scalar(0, _I64)
@@ -88,6 +90,19 @@ class GroupAggFunction(TableOperator):
         self._state.define("aggregates", fields)
         self._empty = tuple(initial for _, initial in fields)
         self._key_types = [self.schema.field(index).type for index in range(len(self.keys))]
+        for call in self.calls:
+            call.aggregate.results_at_end = not self.emits_changes or context.batch_execution
+
+    def open(self) -> None:
+        """Open the user's functions."""
+        open_functions(self._user_functions(), self.context)
+
+    def close(self) -> None:
+        """Close the user's functions."""
+        close_functions(self._user_functions(), self.context)
+
+    def _user_functions(self) -> list[Any]:
+        return [function for call in self.calls for function in call.aggregate.user_functions()]
 
     # -- rows ---------------------------------------------------------------------------------------------------
 
@@ -139,7 +154,10 @@ class GroupAggFunction(TableOperator):
             mask = None
             if call.filter is not None:
                 mask = pc.fill_null(segments.sort(batch.column(call.filter)), False)
-            scans.append(call.aggregate.scan(AggregateInput(segments, arguments, signs, mask), fields[place]))
+            try:
+                scans.append(call.aggregate.scan(AggregateInput(segments, arguments, signs, mask), fields[place]))
+            except Exception as error:
+                raise user_error(self.context, error, "accumulate") from None
         return scans
 
     # -- changes ------------------------------------------------------------------------------------------------
@@ -260,6 +278,9 @@ def _differ(old: list[pa.Array], new: list[pa.Array], rows: int) -> pa.BooleanAr
 
 def is_distinct(left: pa.Array, right: pa.Array) -> pa.BooleanArray:
     """IS DISTINCT FROM: NULL is equal to NULL and different from everything else."""
+    if pa.types.is_nested(left.type):  # Arrow compares no lists and structs
+        pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
+        return pa.array([before != after for before, after in pairs], pa.bool_())
     unequal = pc.not_equal(left, right)
     if not left.null_count and not right.null_count:
         return unequal

@@ -16,6 +16,7 @@ from penstock.table.plan.exec.registry import translates
 from penstock.table.plan.nodes.aggregate import AggregateRel, AggregateSpec, ExpandRel
 from penstock.table.plan.nodes.base import Rel
 from penstock.table.plan.planner import Planner
+from penstock.util.exceptions import TableException
 
 
 def aggregate_call(spec: AggregateSpec, source: Rel, *, retracts: bool) -> AggregateCall:
@@ -34,13 +35,29 @@ def _aggregate(
         definition = find_aggregate(function)
         assert definition is not None, function
         return definition.create(AggregateRequest(tuple(types), result, retracts, options))
+    if retracts:
+        check_retraction(function)
     made: Aggregate = function.create_aggregate(types)
     return made
+
+
+def check_retraction(function: Any) -> None:
+    """Whether a user's function can take rows away."""
+    if not function.can_retract:
+        raise TableException(
+            f"Aggregate function '{function.name}' has no retract(), but its input is updated: implement retract()"
+        )
 
 
 @translates(AggregateRel)
 def translate_aggregate(planner: Planner, rel: AggregateRel, update_before: bool) -> Transformation:
     """An aggregate that updates its results."""
+    pandas = [one.function.name for one in rel.calls if getattr(one.function, "func_type", "") == "pandas"]
+    if pandas and not planner.settings.batch:
+        raise TableException(
+            f"Pandas UDAF '{pandas[0]}' is not supported in a streaming GROUP BY without a window: use a window, OVER "
+            "or batch mode"
+        )
     (source,) = planner.inputs(rel, update_before)
     retracts = not planner.changelog(rel.input).insert_only
     exchanged, parallelism = planner.exchange(source, rel.keys)

@@ -28,6 +28,7 @@ MODULES = (
     "scan",
     "time_join",
     "window",
+    "table_aggregate",
 )
 """Modules of this package that register translations."""
 
