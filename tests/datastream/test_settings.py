@@ -67,11 +67,11 @@ def test_settings_reach_the_job(env):
     settings = env.job_settings("my job")
     assert settings.job_name == "my job"
     assert (settings.parallelism, settings.max_parallelism) == (2, 64)
-    assert (settings.runtime_mode, settings.chaining_enabled, settings.buffer_timeout) == ("BATCH", False, 5)
-    assert (settings.checkpoint_interval, settings.checkpointing_mode) == (250, "AT_LEAST_ONCE")
+    assert (settings.runtime_mode, settings.chaining_enabled) == ("BATCH", False)
+    assert settings.checkpoint_interval == 250
     assert (settings.checkpoint_dir, settings.checkpoint_retention) == ("file:///tmp/c", "RETAIN_ON_CANCELLATION")
-    assert (settings.state_backend, settings.savepoint_dir) == ("rocksdb", "/tmp/s")
-    assert (settings.auto_watermark_interval, settings.job_parameters) == (50, {"k": "1"})
+    assert settings.savepoint_dir == "/tmp/s"
+    assert settings.job_parameters == {"k": "1"}
     assert settings.restart_strategy is strategy
     assert settings.python_files == ["a.py"]
     assert settings.python_archives == [("venv.zip", "venv")]
@@ -107,11 +107,10 @@ def test_configuration_keys_set_the_same(env):
         some_other_key="kept",
     )
     assert settings.job_name == "named"
-    assert (settings.max_parallelism, settings.auto_watermark_interval) == (32, 1000)
+    assert settings.max_parallelism == 32
     assert (settings.runtime_mode, settings.chaining_enabled) == ("BATCH", False)
-    assert (settings.checkpoint_interval, settings.checkpointing_mode) == (2000, "AT_LEAST_ONCE")
+    assert settings.checkpoint_interval == 2000
     assert (settings.checkpoint_dir, settings.savepoint_dir) == ("file:///c", "file:///s")
-    assert settings.state_backend == "rocksdb"
     assert settings.python_files == ["a.py", "b.py"]
     assert settings.python_archives == [("a.zip", "x"), ("b.zip", None)]
     assert settings.python_requirements == ("r.txt", "cache")

@@ -7,14 +7,14 @@ defined; results are checked once a batch or on a branch that is seldom taken.
 
 from __future__ import annotations
 
-import dis
 import inspect
 from collections.abc import Callable
-from types import BuiltinFunctionType, CodeType, CoroutineType, FunctionType, GeneratorType, MethodType
+from types import BuiltinFunctionType, CoroutineType, FunctionType, GeneratorType, MethodType
 from typing import Any
 
 from penstock.common.checks import is_int
 from penstock.common.errors import InvalidProgramError, TypeMismatchError, shorten
+from penstock.core.cpython import returned_values
 
 __all__ = ["can_return_something", "check_returns", "check_verdict", "describe", "forgotten_call", "milliseconds"]
 
@@ -32,22 +32,7 @@ def can_return_something(method: Callable[..., Any]) -> bool:
     (True, False)
     """
     code = getattr(method, "__code__", None)
-    return True if code is None else any(_returned_values(code))  # written in C: nothing to look at
-
-
-def _returned_values(code: CodeType) -> list[bool]:
-    """For each return statement, whether it returns a value."""
-    if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
-        return [True]
-    found = []
-    before: dis.Instruction | None = None
-    for instruction in dis.get_instructions(code):
-        if instruction.opname == "RETURN_CONST":
-            found.append(instruction.argval is not None)
-        elif instruction.opname == "RETURN_VALUE":
-            found.append(not (before and before.opname == "LOAD_CONST" and before.argval is None))
-        before = instruction
-    return found
+    return True if code is None else any(returned_values(code))  # written in C: nothing to look at
 
 
 def check_returns(function: Any, method: str, expected: str) -> None:
@@ -66,7 +51,7 @@ def check_returns(function: Any, method: str, expected: str) -> None:
         return  # written in C
     if code.co_flags & inspect.CO_GENERATOR:
         raise InvalidProgramError(f"{describe(function, method)} yields: return {expected} instead")
-    returned = _returned_values(code)
+    returned = returned_values(code)
     if returned and not any(returned):
         raise InvalidProgramError(f"{describe(function, method)} never returns a value: return {expected}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 from penstock.common.checks import is_int, require_name
 from penstock.common.configuration import Configuration
@@ -233,7 +233,10 @@ class EnvironmentSettings:
         self._python_requirements = (path, requirements_cache_dir)
 
     def set_python_executable(self, python_exec: str) -> None:
-        """The Python interpreter of the workers."""
+        """The Python interpreter of the workers: of the version that runs this program, with the same packages.
+
+        Set it before the first job: it counts when Spark starts, and Spark starts once a process.
+        """
         self.check_open()
         self._python_executable = require_name(python_exec, "the path of the Python interpreter")
 
@@ -279,30 +282,20 @@ class EnvironmentSettings:
         checkpoints, storage = self._checkpoint_config, self._checkpoint_config.get_checkpoint_storage()
         retention = checkpoints.chosen_retention
         max_parallelism = self._config.get_max_parallelism()
-        extra: dict[str, Any] = {
-            "checkpoint_config": checkpoints,
-            "execution_config": self._config,
-            "state_backend": self._state_backend,
-            "slot_sharing_groups": dict(self._slot_sharing_groups),
-        }
         settings = JobSettings(
             parallelism=self.get_parallelism(),
             max_parallelism=max_parallelism if max_parallelism > 0 else None,
             runtime_mode=self._runtime_mode.name,
             chaining_enabled=self.chaining,
-            auto_watermark_interval=self._config.get_auto_watermark_interval(),
-            buffer_timeout=self._buffer_timeout,
             checkpoint_interval=checkpoints.get_checkpoint_interval()
             if checkpoints.is_checkpointing_enabled()
             else None,
-            checkpointing_mode=checkpoints.get_checkpointing_mode().name,
             checkpoint_dir=None if storage is None else storage.get_checkpoint_path(),
             checkpoint_retention=None if retention is None else retention.name,
             retained_checkpoints=self._retained_checkpoints,
             restart_strategy=RestartStrategies.effective(
                 self._config.get_restart_strategy(), checkpointing_enabled=checkpoints.is_checkpointing_enabled()
             ),
-            state_backend="hashmap" if self._state_backend is None else self._state_backend.type_name,
             state_memory_budget=self._state_memory_budget(),
             state_store=self._state_store(),
             savepoint_dir=self._savepoint_dir,
@@ -316,7 +309,6 @@ class EnvironmentSettings:
             python_executable=self._python_executable,
             cached_files=dict(self._cached_files),
             configuration=self._configuration.to_dict(),
-            extra=extra,
         )
         settings.job_name = job_name or self.job_name or settings.job_name
         return settings

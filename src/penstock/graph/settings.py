@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from penstock.common.restart_strategy import RestartStrategyConfiguration
 
@@ -17,15 +16,11 @@ class JobSettings:
     max_parallelism: int | None = None
     runtime_mode: str = "STREAMING"  # STREAMING, BATCH or AUTOMATIC
     chaining_enabled: bool = True
-    auto_watermark_interval: int = 200
-    buffer_timeout: int = 100
     checkpoint_interval: int | None = None
-    checkpointing_mode: str = "EXACTLY_ONCE"
     checkpoint_dir: str | None = None
     checkpoint_retention: str | None = None
     retained_checkpoints: int | None = None
     restart_strategy: RestartStrategyConfiguration | None = None
-    state_backend: str = "hashmap"
     state_memory_budget: int | None = None
     state_store: dict[str, int | bool] = field(default_factory=dict)  # changelog, block_size_kb, block_cache_mb, ...
     savepoint_dir: str | None = None
@@ -39,4 +34,3 @@ class JobSettings:
     python_executable: str | None = None
     cached_files: dict[str, str] = field(default_factory=dict)
     configuration: dict[str, str] = field(default_factory=dict)
-    extra: dict[str, Any] = field(default_factory=dict)

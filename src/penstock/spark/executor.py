@@ -31,6 +31,8 @@ def embedded_session(settings: JobSettings) -> SparkSession:
     if _embedded is None:
         master = settings.configuration.get("spark.master", "local[*]")
         conf = {key: value for key, value in settings.configuration.items() if key.startswith("spark.")}
+        if settings.python_executable is not None:
+            conf["spark.pyspark.python"] = settings.python_executable
         with start_notice(master):
             _embedded = build_session(master=master, app_name=settings.job_name, conf=conf)
         atexit.register(stop_embedded_session)

@@ -158,12 +158,8 @@ def _is_local(master: str) -> bool:
 def _choose_python(master: str, conf: Mapping[str, str]) -> None:
     """Workers have to be of this process's Python. On other machines only the user knows where that is."""
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    if _is_local(master):
-        os.environ["PYSPARK_PYTHON"] = sys.executable
-    else:
-        os.environ["PYSPARK_PYTHON"] = conf.get("spark.pyspark.python") or os.environ.get(
-            "PYSPARK_PYTHON", sys.executable
-        )
+    default = sys.executable if _is_local(master) else os.environ.get("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYSPARK_PYTHON"] = conf.get("spark.pyspark.python") or default
 
 
 # -- start ------------------------------------------------------------------------------------------------------

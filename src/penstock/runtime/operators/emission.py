@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from sys import getrefcount
 from typing import Any
 
+from penstock.core.cpython import ALONE, UNSHARED, getrefcount
 from penstock.core.output_tag import OutputTag
 from penstock.runtime.operators.collector import Collector
-from penstock.runtime.records.isolation import IMMUTABLE, UNSHARED, copy_of, protect
-
-
-def _references_of_a_local() -> int:
-    probe = object()
-    return getrefcount(probe)
-
-
-_ALONE = _references_of_a_local()  # differs between Python versions
+from penstock.runtime.records.isolation import IMMUTABLE, copy_of, protect
 
 
 def collect_results(collector: Collector, results: Any, timestamp: int | None) -> None:
@@ -26,7 +18,7 @@ def collect_results(collector: Collector, results: Any, timestamp: int | None) -
     if results is None:
         return
     collect = collector.collect
-    holders = _ALONE
+    holders = ALONE
     if type(results) is list and getrefcount(results) <= UNSHARED:  # a list made for us
         holders += 1  # the list holds its items
     for item in results:

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from penstock.common.errors import JobExecutionError, PenstockError, UserFunctionError, shorten
+from penstock.core.cpython import MISSING, local_variable
 from penstock.runtime.operators.operator import OperatorContext
 
 _PACKAGE = str(Path(__file__).resolve().parents[2])
@@ -81,8 +82,9 @@ def _record_in_flight(tb: TracebackType | None) -> object:
         if not _is_ours(frame.f_code.co_filename):
             if found is not _UNKNOWN:
                 break  # user code: a `value` behind it is an argument of something that it called
-        elif "value" in frame.f_locals:
-            found = frame.f_locals["value"]
+        else:
+            value = local_variable(frame, "value")
+            found = found if value is MISSING else value
         tb = tb.tb_next
     return found
 

@@ -10,9 +10,10 @@ import contextlib
 import hashlib
 import pickle
 from collections.abc import Iterable, Iterator
-from types import CodeType, FunctionType, MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
+from penstock.core.cpython import code_parts
 from penstock.runtime.plan.job_vertex import JobVertex
 
 _DEEP_ENOUGH = 4
@@ -45,7 +46,7 @@ def _code_of(value: Any, depth: int) -> Iterator[str]:
         yield from _code_of(value.__func__, depth)
         yield from _code_of(value.__self__, depth + 1)
     elif isinstance(value, FunctionType):
-        yield from _parts(value.__code__)
+        yield from code_parts(value.__code__)
         for cell in value.__closure__ or ():
             with contextlib.suppress(ValueError):  # of a function that is not defined yet
                 yield from _part(cell.cell_contents, depth)
@@ -76,7 +77,7 @@ def _methods(kind: type) -> Iterator[str]:
         if not cls.__module__.startswith(_NOT_THE_USERS):
             for method in vars(cls).values():
                 if isinstance(method, FunctionType):
-                    yield from _parts(method.__code__)
+                    yield from code_parts(method.__code__)
 
 
 def _part(held: Any, depth: int) -> Iterator[str]:
@@ -85,15 +86,3 @@ def _part(held: Any, depth: int) -> Iterator[str]:
         yield repr(held)
     else:
         yield from _code_of(held, depth + 1)
-
-
-def _parts(code: CodeType) -> Iterator[str]:
-    yield code.co_code.hex()
-    yield " ".join(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _parts(constant)
-        elif isinstance(constant, frozenset):
-            yield repr(sorted(map(repr, constant)))
-        else:
-            yield repr(constant)

@@ -10,16 +10,15 @@ from __future__ import annotations
 import datetime as dt
 import enum
 import pickle
-from collections.abc import Iterator
 from copy import copy
 from decimal import Decimal
 from functools import cache
 from itertools import chain
-from sys import getrefcount
 from typing import Any
 from uuid import UUID
 
 from penstock.common.types import Row
+from penstock.core.cpython import UNSHARED, UNSHARED_IN_TUPLE, getrefcount
 from penstock.runtime.records.serialization import dumps
 
 IMMUTABLE: frozenset[type] = frozenset(
@@ -30,35 +29,6 @@ IMMUTABLE: frozenset[type] = frozenset(
 )  # fmt: skip
 
 _all_immutable = IMMUTABLE.issuperset
-
-_ENOUGH_CALLS = 100  # for the interpreter to have specialised a call by then
-
-
-def _references_when_passed_on() -> int:
-    """To an object that only its receiver holds: in the receiver's variable and in a parameter of ours.
-
-    How many of them are counted depends on the version of Python: some only lend references. The fewest ever seen are
-    taken, so that at worst an object is copied that need not be.
-    """
-
-    def count(value: object) -> int:
-        return getrefcount(value)
-
-    def made() -> Iterator[object]:
-        for _ in range(_ENOUGH_CALLS):
-            yield object()
-
-    return min(count(item) for item in made())
-
-
-def _references_in_a_tuple() -> int:
-    """To a part of an otherwise unshared tuple: one in the tuple and one in a variable."""
-    parts = tuple(object() for _ in range(_ENOUGH_CALLS))
-    return min(getrefcount(part) for part in parts)
-
-
-UNSHARED = _references_when_passed_on()
-_UNSHARED_IN_TUPLE = _references_in_a_tuple()
 
 
 def protect(value: Any, known_holders: int = 0) -> Any:
@@ -77,9 +47,7 @@ def protect(value: Any, known_holders: int = 0) -> Any:
     shared = getrefcount(value) > UNSHARED + known_holders
     if kind is tuple:
         for part in value:
-            if type(part) not in IMMUTABLE and (
-                shared or type(part) is tuple or getrefcount(part) > _UNSHARED_IN_TUPLE
-            ):
+            if type(part) not in IMMUTABLE and (shared or type(part) is tuple or getrefcount(part) > UNSHARED_IN_TUPLE):
                 return value if deeply_immutable(value) else copy_of(value)
         return value
     if shared and not deeply_immutable(value):

@@ -12,6 +12,7 @@ import dataclasses
 import io
 from typing import Any
 
+from penstock.core.cpython import PICKLE_CLASS, PICKLE_MEMOIZE, PICKLE_SHORT_STRING, PICKLE_STACK_GLOBAL
 from penstock.runtime.records.stored_classes import StoredUnpickler
 from penstock.runtime.state.field_types import field_types
 
@@ -20,8 +21,6 @@ RecordTypes = dict[str, dict[str, Any]]
 
 DATACLASS, NAMED_TUPLE = "dataclass", "named tuple"
 
-_MEMOIZE, _STACK_GLOBAL, _SHORT_STRING = b"\x94", b"\x93", b"\x8c"
-_A_CLASS = _MEMOIZE + _STACK_GLOBAL + _MEMOIZE  # behind the name of a class or function, once in each pickle
 _OURS = "penstock."
 
 
@@ -80,14 +79,14 @@ class RecordNotes:
     def note(self, blob: bytes) -> None:
         """Look for classes in a pickle. Only a name that was not seen before takes more than some microseconds."""
         found = False
-        position = blob.find(_STACK_GLOBAL)
+        position = blob.find(PICKLE_STACK_GLOBAL)
         while position > 0:
-            if blob[position - 1 : position + 2] == _A_CLASS:
+            if blob[position - 1 : position + 2] == PICKLE_CLASS:
                 name = _name_before(blob, position)
                 if name not in self._names:
                     self._names.add(name)
                     found = True
-            position = blob.find(_STACK_GLOBAL, position + 1)
+            position = blob.find(PICKLE_STACK_GLOBAL, position + 1)
         if found:
             self._note_all(blob)
 
@@ -103,9 +102,9 @@ class RecordNotes:
 
 def _name_before(blob: bytes, position: int) -> bytes:
     """The strings that name a class, as they are in the pickle; a module that was named before is left out."""
-    start = blob.rfind(_SHORT_STRING, 0, position)
-    if start > 0 and blob[start - 1 : start] == _MEMOIZE:
-        start = blob.rfind(_SHORT_STRING, 0, start)
+    start = blob.rfind(PICKLE_SHORT_STRING, 0, position)
+    if start > 0 and blob[start - 1 : start] == PICKLE_MEMOIZE:
+        start = blob.rfind(PICKLE_SHORT_STRING, 0, start)
     return blob[max(start, 0) : position]
 
 
