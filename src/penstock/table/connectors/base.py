@@ -27,7 +27,7 @@ from penstock.core.table.types import DataType
 from penstock.table.plan.nodes.base import INSERT_ONLY, Changelog, Field
 from penstock.util.exceptions import ValidationException
 
-MODULES = ("print", "blackhole", "datagen")
+MODULES = ("print", "blackhole", "datagen", "filesystem")
 """Modules of this package that register connectors."""
 
 
@@ -68,9 +68,12 @@ class TableSink(ABC):
     accepts: str = "all"
     """``insert``: only inserts; ``upsert``: changes by primary key, without -U; ``all``: every row kind."""
 
+    rows: bool = False
+    """Whether writers get lists of Row objects with their kinds instead of column batches."""
+
     @abstractmethod
     def create(self) -> Sink:
-        """The sink; its writers get column batches."""
+        """The sink; its writers get column batches, or Rows."""
 
 
 class ConnectorFactory:
@@ -103,7 +106,11 @@ class ConnectorFactory:
         prefixes = tuple(key[:-3] for key in self.options if key.endswith("..."))
         if self.formats:
             known.add("format")
-            prefixes += (f"{table.options.get('format', '')}.",)
+            known.add("value.format")
+            for prefix in ("", "key.", "value."):
+                name = table.options.get(f"{prefix}format")
+                if name is not None:
+                    prefixes += (f"{prefix}{name}.",)
         unknown = [key for key in table.options if key not in known and not (prefixes and key.startswith(prefixes))]
         if unknown:
             raise ValidationException(

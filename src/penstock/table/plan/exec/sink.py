@@ -22,6 +22,9 @@ def translate_sink(planner: Planner, rel: Rel, sink: TableSink, name: str) -> Si
             f"{rel.describe()}"
         )
     source = planner.translate(rel, update_before=sink.accepts == "all")
+    if sink.rows:
+        conversion = OutputConversionOperator([field.type for field in rel.fields], None)
+        source = planner.one_input(source, conversion, "SinkConversion")
     return _sink(source, sink.create(), f"Sink: {name}")
 
 

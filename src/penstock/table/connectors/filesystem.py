@@ -1,0 +1,221 @@
+"""The connector ``filesystem``: files of a directory, with columns in the names of subdirectories if wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, ClassVar
+from urllib.parse import quote
+
+from penstock.common.serialization import BulkWriter, BulkWriterFactory, Encoder
+from penstock.connectors.file_system.local_path import local_path
+from penstock.connectors.file_system.sink import FileSink
+from penstock.connectors.file_system.sink_options import (
+    BucketAssigner,
+    BucketContext,
+    DefaultRollingPolicy,
+    OutputFileConfig,
+)
+from penstock.connectors.file_system.source import FileSource
+from penstock.core.sink import Sink
+from penstock.core.source import Source
+from penstock.core.table.types import DataTypes
+from penstock.formats.file_format import FileFormat, LineFormat
+from penstock.table.connectors.base import ConnectorFactory, ResolvedTable, TableSink, TableSource, connector
+from penstock.table.connectors.file_columns import FileColumns
+from penstock.table.formats.base import Change, TableFormat, batch_of_changes, create_format
+from penstock.table.formats.values import from_text, to_text
+from penstock.table.plan.nodes.base import Field
+from penstock.table.table_config import milliseconds
+from penstock.util.exceptions import ValidationException
+
+_DEFAULT_PARTITION = "__DEFAULT_PARTITION__"
+
+
+class LinesOfMessages(LineFormat):
+    """Files whose lines are the messages of a format."""
+
+    def __init__(self, table_format: TableFormat) -> None:
+        super().__init__()
+        self._format = table_format
+
+    def decode_lines(self, lines: list[bytes], path: str) -> Any:
+        """A batch of the rows."""
+        changes: list[Change] = self._format.decode_all([line for line in lines if line])
+        return batch_of_changes(changes, self._format.fields) if changes else []
+
+
+class FilesTableSource(TableSource):
+    """Files that are there, or all that will come."""
+
+    def __init__(self, table: ResolvedTable, interval: int | None) -> None:
+        self._table = table
+        self._interval = interval
+        self._stored, self._partitions = _columns(table)
+        self._format = _format(table, self._stored)
+        if not self._format.changelog.insert_only:
+            self.changelog = self._format.changelog
+
+    def create(self) -> Source:
+        """The source."""
+        table = self._table
+        inner: FileFormat = self._format.file_format() or LinesOfMessages(self._format)
+        path = local_path(table.options["path"])
+        if not Path(path).exists() and self._interval is None:
+            raise ValidationException(f"The path '{path}' of table '{table.name}' does not exist.")
+        default = table.option("partition.default-name", _DEFAULT_PARTITION)
+        columns = FileColumns(
+            inner,
+            path,
+            table.fields,
+            {one.name: from_text(one.type) for one in self._partitions},
+            [key for key, _ in table.metadata],
+            default or _DEFAULT_PARTITION,
+        )
+        return FileSource(columns, [path], interval_ms=self._interval)
+
+
+class _Line(Encoder):
+    def __init__(self, table_format: TableFormat, places: Sequence[int]) -> None:
+        self._format = table_format
+        self._places = list(places)
+
+    def encode(self, value: Any, stream: BinaryIO) -> None:
+        kind = value.get_row_kind().value
+        stream.write(self._format.encode(kind, [value[place] for place in self._places]) + b"\n")
+
+
+class _Bulk(BulkWriterFactory):
+    """Passes the stored columns of rows to another writer."""
+
+    def __init__(self, inner: BulkWriterFactory, places: Sequence[int]) -> None:
+        self._inner = inner
+        self._places = list(places)
+
+    def create(self, stream: BinaryIO) -> BulkWriter:
+        return _BulkWriter(self._inner.create(stream), self._places)
+
+
+class _BulkWriter(BulkWriter):
+    def __init__(self, inner: BulkWriter, places: list[int]) -> None:
+        self._inner = inner
+        self._places = places
+
+    def add_element(self, element: Any) -> None:
+        self._inner.add_element([element[place] for place in self._places])
+
+    def finish(self) -> None:
+        self._inner.finish()
+
+
+class PartitionAssigner(BucketAssigner):
+    """``day=2024-01-01/hour=7``: a directory for each value of the partition columns."""
+
+    def __init__(self, columns: Sequence[tuple[str, int, Any]], default: str) -> None:
+        self._columns = list(columns)
+        self._default = default
+
+    def get_bucket_id(self, element: Any, context: BucketContext) -> str:
+        """The directory of a row."""
+        parts = []
+        for name, place, write in self._columns:
+            value = element[place]
+            text = self._default if value is None or value == "" else quote(write(value), safe=" -_.,+@()")
+            parts.append(f"{name}={text}")
+        return "/".join(parts)
+
+    def bucket_of_batch(self, processing_time: int) -> str | None:
+        """The base directory, if there are no partitions."""
+        return None if self._columns else ""
+
+
+class FilesTableSink(TableSink):
+    """Takes inserts; files appear when a checkpoint is complete."""
+
+    rows = True
+
+    def __init__(self, table: ResolvedTable) -> None:
+        self._table = table
+        self._stored, self._partitions = _columns(table)
+        self._format = _format(table, self._stored)
+        self.accepts = "insert" if self._format.changelog.insert_only else "all"
+
+    def create(self) -> Sink:
+        """The sink."""
+        table = self._table
+        names = [field.name for field in table.fields]
+        places = [names.index(field.name) for field in self._stored]
+        path = local_path(table.options["path"])
+        bulk = self._format.bulk_writer()
+        assigner = PartitionAssigner(
+            [(one.name, names.index(one.name), to_text(one.type)) for one in self._partitions],
+            table.option("partition.default-name", _DEFAULT_PARTITION) or _DEFAULT_PARTITION,
+        )
+        config = OutputFileConfig.builder().with_part_suffix(self._format.file_suffix).build()
+        if bulk is not None:
+            bulk_builder = FileSink.for_bulk_format(path, _Bulk(bulk, places))
+            return bulk_builder.with_bucket_assigner(assigner).with_output_file_config(config).build()
+        row_builder = FileSink.for_row_format(path, _Line(self._format, places))
+        policy = DefaultRollingPolicy(
+            part_size=_bytes(table.option("sink.rolling-policy.file-size", "128MB") or "128MB"),
+            rollover_interval=milliseconds(table.option("sink.rolling-policy.rollover-interval", "30 min") or ""),
+            inactivity_interval=milliseconds(table.option("sink.rolling-policy.inactivity-interval", "30 min") or ""),
+        )
+        builder = row_builder.with_bucket_assigner(assigner).with_rolling_policy(policy)
+        return builder.with_output_file_config(config).build()
+
+
+def _columns(table: ResolvedTable) -> tuple[list[Field], list[Field]]:
+    """Columns that are in the files, and those in the names of directories."""
+    known = {field.name: field for field in table.fields}
+    for key in table.partition_keys:
+        if key not in known:
+            raise ValidationException(f"Partition column '{key}' is no physical column of table '{table.name}'.")
+    stored = [field for field in table.fields if field.name not in table.partition_keys]
+    return stored, [known[key] for key in table.partition_keys]
+
+
+def _format(table: ResolvedTable, fields: Sequence[Field]) -> TableFormat:
+    made = create_format(table.name, table.options, fields)
+    assert made is not None
+    return made
+
+
+def _bytes(text: str) -> int:
+    number = "".join(character for character in text if character.isdigit())
+    unit = text.strip()[len(number) :].strip().lower().removesuffix("b")
+    factors = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+    if not number or unit not in factors:
+        raise ValidationException(f"'{text}' is no size: write '128MB'")
+    return int(number) * factors[unit]
+
+
+@connector("filesystem")
+class FilesystemFactory(ConnectorFactory):
+    """``'connector' = 'filesystem'``"""
+
+    required: ClassVar[Sequence[str]] = ("path",)
+    options: ClassVar[dict[str, str | None]] = {
+        "source.monitor-interval": None,
+        "partition.default-name": _DEFAULT_PARTITION,
+        "sink.rolling-policy.file-size": "128MB",
+        "sink.rolling-policy.rollover-interval": "30 min",
+        "sink.rolling-policy.inactivity-interval": "30 min",
+        "sink.rolling-policy.check-interval": "1 min",
+    }
+    formats: ClassVar[bool] = True
+    metadata: ClassVar[dict[str, Any]] = {
+        "file.path": DataTypes.STRING(nullable=False),
+        "file.name": DataTypes.STRING(nullable=False),
+        "file.size": DataTypes.BIGINT(nullable=False),
+        "file.modification-time": DataTypes.TIMESTAMP_LTZ(3, nullable=False),
+    }
+
+    def source(self, table: ResolvedTable) -> TableSource:
+        """A source."""
+        interval = table.option("source.monitor-interval")
+        return FilesTableSource(table, None if interval is None else milliseconds(interval))
+
+    def sink(self, table: ResolvedTable) -> TableSink:
+        """A sink."""
+        return FilesTableSink(table)

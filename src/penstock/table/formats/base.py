@@ -1,0 +1,143 @@
+"""The contract of table formats.
+
+    @table_format("json")
+    class JsonFormat(TableFormat):
+        options = {"ignore-parse-errors": "false"}
+
+A format is made for some columns of a table and for its options, without their prefix. Formats of messages decode bytes
+to changes and encode changes to bytes. Formats of files may read and write whole files of their own kind instead.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from penstock.common.errors import RecordFormatError, shorten
+from penstock.common.serialization import BulkWriterFactory
+from penstock.core.table.arrow import to_column
+from penstock.formats.file_format import FileFormat
+from penstock.runtime.table.batch import ColumnBatch
+from penstock.table.plan.nodes.base import INSERT_ONLY, Changelog, Field, schema_of
+from penstock.util.exceptions import ValidationException
+
+MODULES = ("json", "csv", "raw", "changelog_json", "parquet", "avro")
+"""Modules of this package that register formats."""
+
+Change = tuple[int, Sequence[Any]]
+"""The number of a row kind, and the values of the columns."""
+
+
+class TableFormat(ABC):
+    """Rows of some columns as bytes."""
+
+    options: ClassVar[dict[str, str | None]] = {}
+    """Known options and their defaults."""
+    changelog: ClassVar[Changelog] = INSERT_ONLY
+    """Which changes the format can express."""
+    is_line: ClassVar[bool] = True
+    """Whether a file of the format has one row in each line."""
+    file_suffix: ClassVar[str] = ""
+
+    def __init__(self, fields: Sequence[Field], options: dict[str, str]) -> None:
+        self.fields = tuple(fields)
+        self.given = {key: value for key, value in self.options.items() if value is not None} | options
+
+    def flag(self, key: str) -> bool:
+        """Whether an option is true."""
+        return self.given.get(key, "false").strip().lower() == "true"
+
+    # Messages
+
+    def decode(self, message: bytes) -> Sequence[Change]:
+        """The changes in one message."""
+        raise ValidationException(f"{type(self).__name__} cannot read messages")
+
+    def encode(self, kind: int, values: Sequence[Any]) -> bytes:
+        """A change as a message."""
+        raise ValidationException(f"{type(self).__name__} cannot write messages")
+
+    def decode_all(self, messages: Sequence[bytes]) -> list[Change]:
+        """The changes of several messages; those that cannot be read fail, or are left out."""
+        ignores = self.flag("ignore-parse-errors")
+        changes: list[Change] = []
+        for message in messages:
+            try:
+                changes += self.decode(message)
+            except (ValueError, TypeError, KeyError, ArithmeticError, RecordFormatError) as error:
+                if not ignores:
+                    raise RecordFormatError(f"{type(self).__name__} cannot read {shorten(message)}: {error}") from error
+        return changes
+
+    # Files
+
+    def file_format(self) -> FileFormat | None:
+        """How files are read that are not lines of messages."""
+        return None
+
+    def bulk_writer(self) -> BulkWriterFactory | None:
+        """How files are written that are not lines of messages."""
+        return None
+
+
+def batch_of_changes(changes: Sequence[Change], fields: Sequence[Field]) -> ColumnBatch:
+    """Changes in columns."""
+    columns = [to_column([values[place] for _, values in changes], field.type) for place, field in enumerate(fields)]
+    data = pa.RecordBatch.from_arrays(columns, schema=schema_of(fields))
+    kinds = [kind for kind, _ in changes]
+    return ColumnBatch(data, pa.array(kinds, pa.int8()) if any(kinds) else None)
+
+
+_formats: dict[str, type[TableFormat]] = {}
+
+
+def table_format(name: str) -> Callable[[type[TableFormat]], type[TableFormat]]:
+    """Register a format."""
+
+    def decorate(made: type[TableFormat]) -> type[TableFormat]:
+        _formats[name] = made
+        return made
+
+    return decorate
+
+
+@cache
+def load_formats() -> None:
+    """Import all modules that register formats."""
+    for module in MODULES:
+        import_module(f"penstock.table.formats.{module}")
+
+
+def create_format(
+    table: str, options: dict[str, str], fields: Sequence[Field], *, prefix: str = "", required: bool = True
+) -> TableFormat | None:
+    """The format that the options ``format`` and ``<format>.*`` name, with its options checked."""
+    load_formats()
+    key = f"{prefix}format"
+    name = options.get(key, options.get("format") if prefix == "value." else None)
+    if name is None:
+        if not required:
+            return None
+        raise ValidationException(
+            f"Table '{table}' has no option '{key}'. Known formats: {', '.join(sorted(_formats))}"
+        )
+    made = _formats.get(name)
+    if made is None:
+        raise ValidationException(
+            f"Could not find any format '{name}' for table '{table}'. Known formats: {', '.join(sorted(_formats))}"
+        )
+    start = f"{prefix if key in options else ''}{name}."
+    given = {one.removeprefix(start): value for one, value in options.items() if one.startswith(start)}
+    unknown = sorted(one for one in given if one not in made.options)
+    if unknown:
+        known = ", ".join(f"{start}{one}" for one in sorted(made.options)) or "none"
+        raise ValidationException(
+            f"Unsupported options found for format '{name}' of table '{table}': "
+            f"{', '.join(start + one for one in unknown)}. Supported options: {known}"
+        )
+    return made(fields, given)
