@@ -29,6 +29,7 @@ from penstock.table.table_environment import StreamTableEnvironment, TableEnviro
 from penstock.table.table_pipeline import TablePipeline
 from penstock.table.table_result import TableResult
 from penstock.table.table_schema import TableSchema
+from penstock.table.windowed_table import GroupWindowedTable, OverWindowedTable, WindowGroupedTable
 
 __all__ = [
     "AggregateFunction",
@@ -39,7 +40,9 @@ __all__ = [
     "Expression",
     "FormatDescriptor",
     "FunctionContext",
+    "GroupWindowedTable",
     "GroupedTable",
+    "OverWindowedTable",
     "ResultKind",
     "Row",
     "RowKind",
@@ -57,4 +60,5 @@ __all__ = [
     "TablePipeline",
     "TableResult",
     "TableSchema",
+    "WindowGroupedTable",
 ]

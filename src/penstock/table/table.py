@@ -31,6 +31,8 @@ from penstock.util.exceptions import ValidationException
 if TYPE_CHECKING:
     from penstock.table.table_environment import TableEnvironment
     from penstock.table.table_pipeline import TablePipeline
+    from penstock.table.window import GroupWindow, OverWindow
+    from penstock.table.windowed_table import GroupWindowedTable, OverWindowedTable
 
 __all__ = ["GroupedTable", "Table"]
 
@@ -85,7 +87,7 @@ class Table:
         expressions: list[ast.Node] = [ast.Ref((name,)) for name in names]
         for field, name in zip(fields, added.names, strict=True):
             if name in names:
-                expressions[names.index(name)] = ast.Named(_unnamed(node_of(field)), (name,))
+                expressions[names.index(name)] = ast.Named(unnamed(node_of(field)), (name,))
             else:
                 names.append(name)
                 expressions.append(node_of(field))
@@ -129,6 +131,40 @@ class Table:
     def group_by(self, *fields: Expr_) -> GroupedTable:
         """Groups of rows; select their keys and aggregates next."""
         return GroupedTable(self, [node_of(field) for field in fields])
+
+    def window(self, window: GroupWindow) -> GroupWindowedTable:
+        """Rows in windows: ``Tumble.over(lit(5).minutes).on(col("ts")).alias("w")``; group them next."""
+        from penstock.table.windowed_table import GroupWindowedTable
+
+        return GroupWindowedTable(self, window)
+
+    def over_window(self, *over_windows: OverWindow) -> OverWindowedTable:
+        """Names for windows of rows; ``col("a").sum.over(col("w"))`` is next."""
+        from penstock.table.windowed_table import OverWindowedTable
+
+        return OverWindowedTable(self, over_windows)
+
+    def order_by(self, *fields: Expr_) -> Table:
+        """Sorted rows: ``col("a").desc``."""
+        from penstock.table.windowed_table import sorted_table
+
+        return sorted_table(self, fields)
+
+    def offset(self, offset: int) -> Table:
+        """Without the first rows."""
+        from penstock.table.windowed_table import limited_table
+
+        return limited_table(self, offset, None)
+
+    def fetch(self, fetch: int) -> Table:
+        """The first rows."""
+        from penstock.table.windowed_table import limited_table
+
+        return limited_table(self, 0, fetch)
+
+    def limit(self, fetch: int, offset: int = 0) -> Table:
+        """The first rows behind an offset."""
+        return self.offset(offset).fetch(fetch) if offset else self.fetch(fetch)
 
     def union_all(self, right: Table) -> Table:
         """The rows of both tables."""
@@ -224,6 +260,11 @@ class Table:
         """The relation, for expressions that ask whether a value is in a table."""
         return self._relation
 
+    @property
+    def relation(self) -> Rel:
+        """What the table is."""
+        return self._relation
+
     def with_relation(self, relation: Rel) -> Table:
         return Table(relation, self._t_env)
 
@@ -249,16 +290,18 @@ class GroupedTable:
         """Keys and aggregates of each group."""
         table = self._table
         binder, scope = table.binder(), table.scope()
-        bound = [binder.bind(_unnamed(key), scope) for key in self._keys]
-        names = [_name_of(key, index) for index, key in enumerate(self._keys)]
+        bound = [binder.bind(unnamed(key), scope) for key in self._keys]
+        names = [name_of(key, index) for index, key in enumerate(self._keys)]
         builder = AggregateBuilder(table._relation, scope, binder, bound, names)
         outer = builder.outer_binder()
         named_keys = {key.names[0]: key.operand for key in self._keys if isinstance(key, ast.Named)}
-        nodes = [_with_keys(node, named_keys) for field in fields for node in _expand(node_of(field), table._relation)]
+        nodes = [
+            _with_keys(node, named_keys) for field in fields for node in expand_columns(node_of(field), table._relation)
+        ]
         expressions = [outer.bind(node, scope) for node in nodes]
         relation = builder.build()
         return table.with_relation(
-            build.project(relation, expressions, _unique([_name_of(n, i) for i, n in enumerate(nodes)]))
+            build.project(relation, expressions, unique_names([name_of(n, i) for i, n in enumerate(nodes)]))
         )
 
     def aggregate(self, func: Any) -> AggregatedTable:
@@ -287,12 +330,12 @@ def _with_keys(node: ast.Node, keys: dict[str, ast.Node]) -> ast.Node:
 
 def _select(relation: Rel, nodes: Sequence[ast.Node], binder: Binder) -> Rel:
     scope = Scope.of(relation.fields)
-    expanded = [one for node in nodes for one in _expand(node, relation)]
+    expanded = [one for node in nodes for one in expand_columns(node, relation)]
     expressions: list[Expr] = [binder.bind(node, scope) for node in expanded]
-    return build.project(relation, expressions, _unique([_name_of(node, i) for i, node in enumerate(expanded)]))
+    return build.project(relation, expressions, unique_names([name_of(node, i) for i, node in enumerate(expanded)]))
 
 
-def _expand(node: ast.Node, relation: Rel) -> list[ast.Node]:
+def expand_columns(node: ast.Node, relation: Rel) -> list[ast.Node]:
     """Stars, column ranges and rows that are taken apart."""
     match node:
         case ast.Star():
@@ -341,11 +384,12 @@ def _flattened(node: ast.Node, relation: Rel) -> list[ast.Node]:
     ]
 
 
-def _unnamed(node: ast.Node) -> ast.Node:
+def unnamed(node: ast.Node) -> ast.Node:
+    """An expression without its alias."""
     return node.operand if isinstance(node, ast.Named) else node
 
 
-def _name_of(node: ast.Node, position: int) -> str:
+def name_of(node: ast.Node, position: int) -> str:
     """The name of a column: its alias, the name of the column it is, or `_c0`."""
     match node:
         case ast.Named():
@@ -357,7 +401,7 @@ def _name_of(node: ast.Node, position: int) -> str:
     return f"_c{position}"
 
 
-def _unique(names: list[str]) -> list[str]:
+def unique_names(names: list[str]) -> list[str]:
     """Computed columns are numbered from 0, whatever columns stand between them."""
     result, computed = [], 0
     for name in names:

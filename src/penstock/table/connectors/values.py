@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.connectors.ranges import RangeEnumerator, RangeSplit
+from penstock.connectors.ranges import RangeEnumerator, range_split
 from penstock.core.source import Source, SourceReader, SourceSplit, SplitEnumerator
 from penstock.runtime.table.batch import ColumnBatch
 
@@ -22,7 +22,7 @@ class ValuesSource(Source):
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
         """One split: the order of rows is part of them."""
-        return RangeEnumerator([RangeSplit("values", 0, len(self._batch))])
+        return RangeEnumerator([range_split(0, len(self._batch))])
 
     def create_reader(self) -> SourceReader:
         """Reads by position."""

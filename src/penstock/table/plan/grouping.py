@@ -47,8 +47,10 @@ def grouping_sets(group: Any, reader: Any, nodes: Sequence[ast.Node]) -> Groupin
         return (place(reader.read(tree.this if kind == "Paren" else tree)),)
 
     def expand(tree: Any) -> list[tuple[int, ...]]:
-        parts = [members(one) for one in tree.expressions] if type(tree).__name__ != "GroupingSets" else []
-        match type(tree).__name__:
+        kind = type(tree).__name__
+        # A function has expressions too, its arguments: they are no keys.
+        parts = [members(one) for one in tree.expressions] if kind in ("Rollup", "Cube") else []
+        match kind:
             case "Rollup":
                 return [_joined(parts[:size]) for size in range(len(parts), -1, -1)]
             case "Cube":

@@ -135,3 +135,23 @@ def _following(frame: ast.Frame) -> int | None:
     if value is None or (frame.rows and isinstance(value, int)):
         return value
     raise ValidationException("behind the current row, the frame of an OVER window takes a number of rows")
+
+
+def has_over_or_subquery(node: ast.Node) -> bool:
+    """Whether an expression has parts that are computed beside it."""
+    return any(isinstance(one, (ast.Over, ast.Subquery)) for one in ast.walk(node))
+
+
+def bind_parts(node: ast.Node, binder: Binder, scope: Scope) -> None:
+    """Aggregates inside of OVER: bind what can be bound."""
+    for child in ast.children(node):
+        if isinstance(child, (ast.Over, ast.Subquery, ast.Frame)) or has_over_or_subquery(child):
+            bind_parts(child, binder, scope)
+        elif isinstance(child, ast.SortItem):
+            binder.bind(child.operand, scope)
+        elif isinstance(node, ast.Over) and child is node.call:
+            for argument in getattr(child, "arguments", ()):
+                if not isinstance(argument, ast.Star):
+                    binder.bind(argument, scope)
+        else:
+            binder.bind(child, scope)

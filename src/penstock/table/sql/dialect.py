@@ -213,7 +213,10 @@ def _define() -> Dialect:  # noqa: C901 - definitions, one behind the other
             for key, value in tokens.Tokenizer.KEYWORDS.items()
             # Words that mean something to other systems only.
             if key
-            not in ("INTO", "KILL", "ANALYZE", "CACHE", "UNCACHE", "TOP", "XML", "~", "::", "@>", "<@", "?", "/*+")
+            not in (
+                *("INTO", "KILL", "ANALYZE", "CACHE", "UNCACHE", "TOP", "XML", "SESSION"),
+                *("~", "::", "@>", "<@", "?", "/*+"),
+            )
         }
         KEYWORDS["INTO"] = TokenType.INTO
         VAR_SINGLE_TOKENS = {"$"}

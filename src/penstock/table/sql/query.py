@@ -11,12 +11,13 @@ from penstock.runtime.table.expressions import Constant
 from penstock.table.plan import ast, build
 from penstock.table.plan.bind import Binder, cast_to, constant
 from penstock.table.plan.build import AggregateBuilder, has_aggregate
+from penstock.table.plan.group_windows import GroupWindowBuilder, group_window, window_of_call
 from penstock.table.plan.grouping import grouping_sets, with_grouping_sets
 from penstock.table.plan.joins import join_relations
 from penstock.table.plan.nodes.base import Field, Rel
 from penstock.table.plan.nodes.rank import SortKey
 from penstock.table.plan.nodes.relational import ValuesRel
-from penstock.table.plan.over import with_over_windows
+from penstock.table.plan.over import bind_parts, has_over_or_subquery, with_over_windows
 from penstock.table.plan.scope import Scope, ScopeColumn
 from penstock.table.plan.set_operations import set_operation
 from penstock.table.plan.sorting import sort_keys, sort_relation
@@ -142,19 +143,50 @@ class QueryTranslator:
         group = tree.args.get("group")
         sets = grouping_sets(group, reader, nodes)
         keys = sets.keys
+        window = group_window(keys)
+        if window is not None:
+            return self._window_aggregate(window, keys, relation, scope, nodes, having, sort_nodes)
         bound = [binder.bind(key, scope) for key in keys]
         names = [_key_name(key, index) for index, key in enumerate(keys)]
         if sets.is_plain:
             builder = AggregateBuilder(relation, scope, binder, bound, names)
         else:
             builder = with_grouping_sets(relation, scope, binder, bound, names, sets)
-        outer = builder.outer_binder()
+        return self._grouped(builder, scope, nodes, having, sort_nodes)
+
+    def _window_aggregate(
+        self,
+        window: ast.FunctionCall,
+        keys: list[ast.Node],
+        relation: Rel,
+        scope: Scope,
+        nodes: list[ast.Node],
+        having: ast.Node | None,
+        sort_nodes: list[ast.Node | int],
+    ) -> tuple[Rel, Binder, Scope]:
+        """GROUP BY TUMBLE(ts, size) and the like (T68)."""
+        plain = [key for key in keys if key != window]
+        names = [_key_name(key, index) for index, key in enumerate(plain)]
+        spec = window_of_call(window)
+        grouped = GroupWindowBuilder(relation, scope, self.binder(), spec, plain, names)
+        return self._grouped(grouped.builder, grouped.scope, nodes, having, sort_nodes, grouped.outer_binder())
+
+    def _grouped(
+        self,
+        builder: AggregateBuilder,
+        scope: Scope,
+        nodes: list[ast.Node],
+        having: ast.Node | None,
+        sort_nodes: list[ast.Node | int],
+        outer: Binder | None = None,
+    ) -> tuple[Rel, Binder, Scope]:
+        outer = outer or builder.outer_binder()
         # Bind everything once, so that all aggregates are known before the node is made.
         for node in [*nodes, *(one for one in sort_nodes if not isinstance(one, int))]:
-            if not _has_over_or_subquery(node):
+            if not has_over_or_subquery(node):
                 outer.bind(node, scope)
             else:
-                _bind_parts(node, outer, scope)
+                bind_parts(node, outer, scope)
         condition = None if having is None else outer.condition(having, scope, "HAVING")
         result = builder.build()
         if condition is not None:
@@ -438,25 +470,6 @@ def _order_node(node: ast.Node, nodes: list[ast.Node], names: list[str]) -> ast.
         if node in (one, one.operand if isinstance(one, ast.Named) else None):
             return index
     return node
-
-
-def _has_over_or_subquery(node: ast.Node) -> bool:
-    return any(isinstance(one, (ast.Over, ast.Subquery)) for one in ast.walk(node))
-
-
-def _bind_parts(node: ast.Node, binder: Binder, scope: Scope) -> None:
-    """Aggregates inside of OVER: bind what can be bound."""
-    for child in ast.children(node):
-        if isinstance(child, (ast.Over, ast.Subquery, ast.Frame)) or _has_over_or_subquery(child):
-            _bind_parts(child, binder, scope)
-        elif isinstance(child, ast.SortItem):
-            binder.bind(child.operand, scope)
-        elif isinstance(node, ast.Over) and child is node.call:
-            for argument in getattr(child, "arguments", ()):
-                if not isinstance(argument, ast.Star):
-                    binder.bind(argument, scope)
-        else:
-            binder.bind(child, scope)
 
 
 def _count(tree: Any) -> int | None:
