@@ -1,6 +1,8 @@
 """Streams: what a program is written in. Calls only build a graph; nothing runs before ``env.execute()``.
 
 The other kinds of streams live in modules of their own and can be imported from here too, as in PyFlink.
+
+It imports the operators of all its methods.
 """
 
 from __future__ import annotations

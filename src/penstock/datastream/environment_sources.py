@@ -1,4 +1,7 @@
-"""The sources half of the environment: where streams begin."""
+"""The sources half of the environment: where streams begin.
+
+It imports one module per kind of source.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Streams partitioned by key: keyed state, timers, rolling aggregates, windows (rule 5.3)."""
+"""Streams partitioned by key: keyed state, timers, rolling aggregates, windows (rule 5.3).
+
+It imports the operators of all its methods.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The environment: where a program begins and where it is executed."""
+"""The environment: where a program begins and where it is executed.
+
+It imports what an execution takes: settings, graph and job clients.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Where the records of a stream end: sinks, the caller, DataFrames, caches."""
+"""Where the records of a stream end: sinks, the caller, DataFrames, caches.
+
+It imports one module per way out of a stream.
+"""
 
 from __future__ import annotations
 

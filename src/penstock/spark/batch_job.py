@@ -1,4 +1,7 @@
-"""A batch job: the same job graph as one Spark batch job over bounded sources."""
+"""A batch job: the same job graph as one Spark batch job over bounded sources.
+
+It imports what it puts together: plan, coordinators, and Spark.
+"""
 
 from __future__ import annotations
 

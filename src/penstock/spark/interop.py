@@ -1,4 +1,7 @@
-"""Streams as Spark DataFrames: every writer of Spark is a sink."""
+"""Streams as Spark DataFrames: every writer of Spark is a sink.
+
+It imports what it puts together: the plan of a job, and Spark's side of it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The job master: runs a job at one parallelism, attempt after attempt, and decides what a failure means."""
+"""The job master: runs a job at one parallelism, attempt after attempt, and decides what a failure means.
+
+It imports what it puts together: the plan, the coordinators, restarts, and Spark's side of each.
+"""
 
 from __future__ import annotations
 

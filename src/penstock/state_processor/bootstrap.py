@@ -1,6 +1,8 @@
 """State from data: an operator is fed with the elements of an iterable or of a DataFrame, and its state is kept.
 
 The operator that fills the state is the operator that will use it, so what it writes is what the job expects.
+
+It imports the parts of a small job, which it runs by hand to fill the state.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Reading savepoints: as Python iterators, one block in memory at a time, or as Spark DataFrames."""
+"""Reading savepoints: as Python iterators, one block in memory at a time, or as Spark DataFrames.
+
+It imports the parts of a savepoint, one module for each kind of state.
+"""
 
 from __future__ import annotations
 

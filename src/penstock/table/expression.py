@@ -7,10 +7,19 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from penstock.core.table.types import DataType, DayTimeIntervalType, VarCharType, YearMonthIntervalType
+from penstock.table.expression_options import (
+    JsonExistsOnError,
+    JsonOnNull,
+    JsonQueryOnEmptyOrError,
+    JsonQueryWrapper,
+    JsonType,
+    JsonValueOnEmptyOrError,
+    TimeIntervalUnit,
+    TimePointUnit,
+)
 from penstock.table.plan import ast
 
 __all__ = [
@@ -26,91 +35,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-
-class TimeIntervalUnit(Enum):
-    """Units of an interval."""
-
-    YEAR = 0
-    YEAR_TO_MONTH = 1
-    QUARTER = 2
-    MONTH = 3
-    WEEK = 4
-    DAY = 5
-    DAY_TO_HOUR = 6
-    DAY_TO_MINUTE = 7
-    DAY_TO_SECOND = 8
-    HOUR = 9
-    SECOND = 10
-    HOUR_TO_MINUTE = 11
-    HOUR_TO_SECOND = 12
-    MINUTE = 13
-    MINUTE_TO_SECOND = 14
-
-
-class TimePointUnit(Enum):
-    """Units of a point in time."""
-
-    YEAR = 0
-    MONTH = 1
-    DAY = 2
-    HOUR = 3
-    MINUTE = 4
-    SECOND = 5
-    QUARTER = 6
-    WEEK = 7
-    MILLISECOND = 8
-    MICROSECOND = 9
-
-
-class JsonType(Enum):
-    """What IS JSON asks for."""
-
-    VALUE = 0
-    SCALAR = 1
-    ARRAY = 2
-    OBJECT = 3
-
-
-class JsonExistsOnError(Enum):
-    """What JSON_EXISTS gives for text that is no JSON."""
-
-    TRUE = 0
-    FALSE = 1
-    UNKNOWN = 2
-    ERROR = 3
-
-
-class JsonValueOnEmptyOrError(Enum):
-    """What JSON_VALUE gives if there is nothing, or an error."""
-
-    NULL = 0
-    ERROR = 1
-    DEFAULT = 2
-
-
-class JsonQueryWrapper(Enum):
-    """Whether JSON_QUERY puts its result into an array."""
-
-    WITHOUT_ARRAY = 0
-    CONDITIONAL_ARRAY = 1
-    UNCONDITIONAL_ARRAY = 2
-
-
-class JsonQueryOnEmptyOrError(Enum):
-    """What JSON_QUERY gives if there is nothing, or an error."""
-
-    NULL = 0
-    EMPTY_ARRAY = 1
-    EMPTY_OBJECT = 2
-    ERROR = 3
-
-
-class JsonOnNull(Enum):
-    """What JSON functions make of NULL."""
-
-    NULL = 0
-    ABSENT = 1
 
 
 def node_of(value: Any) -> ast.Node:

@@ -1,4 +1,7 @@
-"""Tables of the Table API: immutable descriptions of relations (T6)."""
+"""Tables of the Table API: immutable descriptions of relations (T6).
+
+It imports the builders of all its methods.
+"""
 
 from __future__ import annotations
 

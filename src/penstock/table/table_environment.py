@@ -1,4 +1,7 @@
-"""Where table programs begin: names, statements, execution (T1 to T7)."""
+"""Where table programs begin: names, statements, execution (T1 to T7).
+
+It imports one module per group of methods: catalogs, statements, execution, bridges.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """A cluster in this process: the same tasks, stages and state pages as on Spark, moved by a loop.
 
 Between any two batches (of one record, if you like) the whole job can be written to bytes and continued from them.
+
+It imports what it puts together: plan, coordinators, stages and storage.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The CEP operator: feeds the events of each key to the automaton, in order, and passes on its matches."""
+"""The CEP operator: feeds the events of each key to the automaton, in order, and passes on its matches.
+
+It imports the parts of an operator (state, timers, records) and those of the automaton.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 A task loads its state in the first batch, into the same store that keeps it afterwards. A crash in that batch loses the
 store's uncommitted changes with it, so the next attempt loads again.
+
+It imports the plan, the parts of a savepoint and the state they become.
 """
 
 from __future__ import annotations

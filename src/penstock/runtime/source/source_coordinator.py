@@ -8,18 +8,25 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 from penstock.common.errors import shorten
-from penstock.core.source import Source, SourceSplit, SplitEnumerator, planned_records
+from penstock.core.source import Source, SourceSplit, planned_records
 from penstock.runtime.exchange.frames import BatchHeader, SplitStatus, TaskReport
 from penstock.runtime.operators.user_errors import source_errors
 from penstock.runtime.plan.job_vertex import JobVertex
 from penstock.runtime.plan.offset import Offset, Positions, SplitPosition, SplitState
 from penstock.runtime.source.alignment import WatermarkAligner
 from penstock.runtime.source.batch_sizer import BatchSizer
+from penstock.runtime.source.coordinated_source import (
+    CoordinatedSource,
+    idle_timeout_of,
+    readers,
+    subtask_for_new_split,
+    with_subtasks,
+)
 from penstock.runtime.source.source_stage import SourceWork, SplitRange
 from penstock.runtime.source.split_order import SplitQueue
 
@@ -29,31 +36,6 @@ ACTIVE, IDLE, FINISHED, GONE = SplitState
 _NEW = SplitPosition(None)
 
 _PLANNING_SECONDS = 0.005
-
-
-@dataclass(slots=True)
-class CoordinatedSource:
-    """One source vertex and its enumerator."""
-
-    vertex: JobVertex
-    source: Source
-    enumerator: SplitEnumerator
-    idle_timeout: int | None
-    splits: dict[str, SourceSplit] = field(default_factory=dict)
-    last_active: dict[str, int] = field(default_factory=dict)
-    restored: bool = False
-    unfinished: int = 1  # splits, when a batch was planned last
-    busy: set[str] = field(default_factory=set)  # those of them that had something to read
-    withholds: bool = False  # whether splits wait until a task is free to take them
-
-    @property
-    def key(self) -> str:
-        """The source's name in offsets."""
-        return self.vertex.operators[0].operator_id
-
-    def guard(self, action: str) -> AbstractContextManager[None]:
-        """Name the source and the action in errors of the enumerator."""
-        return source_errors(self.vertex.operators[0].name, action)
 
 
 class SourceCoordinator:
@@ -205,7 +187,7 @@ class SourceCoordinator:
             self._aligner.begin(start.alignment, _splits_up_to(ACTIVE, start.splits), now)
         for source in self.sources:
             with source.guard("planning a batch"):
-                before = _with_subtasks(source, start.of_source(source.key))
+                before = with_subtasks(source, start.of_source(source.key))
                 after, new = self._advance(source, before, now)
             splits[source.key] = after
             if new:
@@ -231,7 +213,7 @@ class SourceCoordinator:
             source.restored = True
             if before:
                 source.enumerator.restore({name: at.state.is_finished for name, at in before.items()})
-        before = _with_subtasks(source, self._without_forgotten(source, before))
+        before = with_subtasks(source, self._without_forgotten(source, before))
         after: dict[str, SplitPosition] = {}
         splits = source.enumerator.discover_splits()
         for split in splits:
@@ -241,7 +223,7 @@ class SourceCoordinator:
             name = split.split_id
             position = before.get(name)
             if position is None:
-                subtask = queue.take() if queue else _subtask_for_new_split(source, name, {**before, **after})
+                subtask = queue.take() if queue else subtask_for_new_split(source, name, {**before, **after})
                 if subtask is None:
                     continue
                 starts[name] = self._starting_offset(source, split, fresh=fresh)
@@ -389,7 +371,7 @@ class SourceCoordinator:
                 )
                 for split_id, at in positions.items()
                 if at.state != GONE
-                for name, reader in _readers(source.vertex, split_id, at.subtask or 0)
+                for name, reader in readers(source.vertex, split_id, at.subtask or 0)
             }
             ended = source.source.may_end and source.key not in end.more
             if end.is_last or (ended and all(at.state.is_finished for at in positions.values())):
@@ -467,39 +449,3 @@ def _splits_up_to(state: SplitState, splits: Positions) -> dict[str, set[str]]:
     return {
         key: {split_id for split_id, at in positions.items() if at.state <= state} for key, positions in splits.items()
     }
-
-
-def _readers(vertex: JobVertex, split_id: str, subtask: int) -> list[tuple[str, int]]:
-    """Under which names a split is read, and by which subtasks: each part has a clock of its own."""
-    if not vertex.spread:
-        return [(split_id, subtask)]
-    return [(f"{split_id}/{reader}", reader) for reader in range(vertex.parallelism)]
-
-
-def _with_subtasks(source: CoordinatedSource, positions: dict[str, SplitPosition]) -> dict[str, SplitPosition]:
-    """The positions with a subtask of this job for each: a savepoint names none, or one of another parallelism."""
-    parallelism = source.vertex.parallelism
-    if all(at.subtask is not None and at.subtask < parallelism for at in positions.values()):
-        return positions
-    assigned: dict[str, SplitPosition] = {}
-    for split_id, at in positions.items():
-        assigned[split_id] = replace(at, subtask=_subtask_for_new_split(source, split_id, assigned))
-    return assigned
-
-
-def _subtask_for_new_split(source: CoordinatedSource, split_id: str, positions: dict[str, SplitPosition]) -> int:
-    """The one that the source wants, or that with the fewest splits to read; a split stays there to its end."""
-    wanted = source.enumerator.subtask_for(split_id, source.vertex.parallelism)
-    if wanted is not None:
-        return wanted
-    loads = [0] * source.vertex.parallelism
-    for at in positions.values():
-        if at.state != GONE and at.subtask is not None:
-            loads[at.subtask] += 1
-    return loads.index(min(loads))
-
-
-def idle_timeout_of(vertex: JobVertex) -> int | None:
-    """The idleness timeout of the watermark strategy in a source chain, if there is one."""
-    timeouts = [getattr(chained.operator, "idle_timeout", None) for chained in vertex.operators]
-    return min((timeout for timeout in timeouts if timeout is not None), default=None)

@@ -1,4 +1,7 @@
-"""A stage hosts all tasks of one level in one channel; frames for later levels pass through untouched."""
+"""A stage hosts all tasks of one level in one channel; frames for later levels pass through untouched.
+
+It imports what a stage joins: tasks, frames, state and savepoints.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What all window operators have in common: life cycle, calling the window function, late records."""
+"""What all window operators have in common: life cycle, calling the window function, late records.
+
+It imports the parts of every operator: state, timers, collectors and user functions.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """From a definition to an operator: checks it, and picks the quickest operator that does exactly what it says.
 
 A wrong definition is refused here, when the program is defined, and not when the first record comes.
+
+It imports every window operator, to choose one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""From a query's tree to a relation: FROM, WHERE, GROUP BY, HAVING, SELECT, ORDER BY, in this order."""
+"""From a query's tree to a relation: FROM, WHERE, GROUP BY, HAVING, SELECT, ORDER BY, in this order.
+
+It imports one module per clause.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""OVER: by time, by other columns, in batch jobs (T80 to T82)."""
+"""OVER: by time, by other columns, in batch jobs (T80 to T82).
+
+It imports one operator per kind of OVER.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Interval, window and temporal joins."""
+"""Interval, window and temporal joins.
+
+It imports one operator per kind of join.
+"""
 
 from __future__ import annotations
 
