@@ -1,4 +1,7 @@
-"""The connector ``filesystem``: files of a directory, with columns in the names of subdirectories if wanted."""
+"""The connector ``filesystem``: files of a directory, with columns in the names of subdirectories if wanted.
+
+It imports one module per format.
+"""
 
 from __future__ import annotations
 
