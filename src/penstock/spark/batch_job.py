@@ -63,7 +63,8 @@ class BatchJob:
                 self._checkpoints.close(failed=True)
                 raise
             self._checkpoints.close()
-        except BaseException:
+        except BaseException as error:
+            self.progress.failed(error)
             self.life.end(JobStatus.FAILED)
             raise
         self.life.end(JobStatus.FINISHED if finished else JobStatus.CANCELED)
