@@ -9,8 +9,10 @@ from penstock.cluster.job_registry import JobRegistry
 from penstock.cluster.rest.app import ClusterContext, create_app
 from penstock.cluster.rest.process_files import LogFiles
 from penstock.cluster.workers import Workers
+from penstock.common import Time, WatermarkStrategy
 from penstock.connectors import DiscardingSink
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.testing import MiniCluster
 
 
@@ -217,3 +219,69 @@ def test_o68_the_exception_that_ended_a_job_is_in_its_history(api, registry):
         client.get_job_execution_result().result(60)
     (entry,) = api.get(f"/jobs/{job.job_id}/exceptions").json()["exceptionHistory"]["entries"]
     assert "ZeroDivisionError" in entry["stacktrace"]
+
+
+def test_o98_the_last_minutes_are_there_when_the_page_opens(api, finished_job):
+    found = api.get(f"/penstock/jobs/{finished_job.job_id}/history").json()
+    assert sum(found["records"]) == 100
+    assert len({len(found[name]) for name in ("second", "records", "duration", "lag", "state-bytes")}) == 1
+
+
+def test_o93_the_watermark_of_a_source_is_the_one_it_sends(api, registry):
+    env = StreamExecutionEnvironment(executor=MiniCluster(max_records=10))
+    env.set_parallelism(1)
+    times = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda n: n)
+    stream = env.from_sequence(1, 2**60).assign_timestamps_and_watermarks(times)
+    stream.key_by(lambda n: n % 3).sum().sink_to(DiscardingSink())
+    client = env.execute_async("timed")
+    job = registry.add(client)
+    path = f"/penstock/jobs/{job.job_id}/live"
+    try:
+        deadline = time.monotonic() + 60
+        while (source := api.get(path).json()["vertices"][0])["watermark"] is None:
+            assert time.monotonic() < deadline
+        assert int(source["watermark"]) > 0
+    finally:
+        client.cancel().result()
+
+
+def test_o102_the_state_browser_lists_operators_states_and_keys(api, endless_job):
+    path = f"/penstock/jobs/{endless_job.job_id}/state"
+    (operator,) = api.get(path).json()["operators"]
+    assert operator["name"] == "total"
+    (state,) = operator["states"]
+    found = api.get(f"{path}/total").json()
+    assert [entry["key"] for entry in found["entries"]] == ["0", "1", "2"]
+    assert found["complete"]
+    assert found["entries"][0]["states"][state["name"]]["value"] > 0
+
+
+def test_o102_keys_are_searched_and_looked_up(api, endless_job):
+    path = f"/penstock/jobs/{endless_job.job_id}/state/total"
+    assert [entry["key"] for entry in api.get(f"{path}?search=2").json()["entries"]] == ["2"]
+    assert [entry["key"] for entry in api.get(f"{path}?key=1").json()["entries"]] == ["1"]
+    assert api.get(f"{path}?key=17").json()["entries"] == []
+    some = api.get(f"{path}?limit=1").json()
+    assert len(some["entries"]) == 1
+    assert not some["complete"]
+    assert api.get(f"{path}?limit=x").status_code == 400
+    assert api.get(f"/penstock/jobs/{endless_job.job_id}/state/nonsense").status_code == 404
+
+
+def test_o102_timers_and_windows_of_a_key_are_shown(api, registry):
+    env = StreamExecutionEnvironment(executor=MiniCluster(max_records=10))
+    env.set_parallelism(1)
+    times = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda n: n)
+    stream = env.from_sequence(1, 2**60).assign_timestamps_and_watermarks(times)
+    windows = stream.key_by(lambda n: n % 2).window(TumblingEventTimeWindows.of(Time.days(10_000)))
+    windows.reduce(lambda a, b: a + b).name("sums").sink_to(DiscardingSink())
+    client = env.execute_async("windows")
+    job = registry.add(client)
+    try:
+        entry = api.get(f"/penstock/jobs/{job.job_id}/state/sums?key=1").json()["entries"][0]
+    finally:
+        client.cancel().result()
+    (state,) = entry["states"].values()
+    assert state["kind"].startswith("windowed")
+    assert [name for name in state["value"] if "TimeWindow" in name]
+    assert entry["event-timers"][0]["time"] == str(10_000 * 86_400_000 - 1)

@@ -214,13 +214,22 @@ def _flamegraph(job: MonitoredJob, vertex: JobVertex, workers: Workers) -> Any:
     return {"endTimestamp": -1 if job.status.is_terminal_state() else -2, "data": None}
 
 
-def _state(request: Request, context: ClusterContext) -> Any:
-    if not context.switch("penstock.state-browser.enable"):
-        raise RestError(403, "The state browser is switched off (penstock.state-browser.enable).")
+def _browsing(answer: Callable[[MonitoredJob, Request], Any]) -> Answer:
+    def respond(request: Request, context: ClusterContext) -> Any:
+        if not context.switch("penstock.state-browser.enable"):
+            raise RestError(403, "The state browser is switched off (penstock.state-browser.enable).")
+        return answer(_job(request, context), request)
+
+    return respond
+
+
+def _state_of_key(job: MonitoredJob, request: Request) -> Any:
     path = request.path_params
-    return state_browser.state_of_key(
-        _job(request, context), path["operator"], path["state"], request.query_params.get("key")
-    )
+    return state_browser.state_of_key(job, path["operator"], path["state"], request.query_params.get("key"))
+
+
+def _entries(job: MonitoredJob, request: Request) -> Any:
+    return state_browser.entries(job, request.path_params["operator"], request.query_params)
 
 
 def _attempt_accumulators(request: Request, context: ClusterContext) -> Any:
@@ -360,6 +369,7 @@ READING: dict[str, Answer] = {
     _VERTEX + "/subtasks/{subtask}/attempts/{attempt}/accumulators": _attempt_accumulators,
     "/penstock/jobs/{job_id}/live": _of_job(live.live),
     "/penstock/jobs/{job_id}/batches": _batches,
+    "/penstock/jobs/{job_id}/history": _of_job(live.history),
     "/penstock/jobs/{job_id}/splits": _of_job(live.splits),
     "/penstock/samples": lambda _, context: [
         sample.to_json() for sample in collect(context.registry.all(), context.workers)
@@ -377,6 +387,8 @@ _WAITING: dict[str, Answer] = {
     ),
     "/taskmanagers/{worker_id}/log": _of_worker(lambda _, context: context.logs.newest()),
     "/taskmanagers/{worker_id}/stdout": _of_worker(lambda _, context: context.logs.newest()),
-    "/penstock/jobs/{job_id}/state/{operator}/{state}": _state,
+    "/penstock/jobs/{job_id}/state": _browsing(lambda job, _: state_browser.states(job)),
+    "/penstock/jobs/{job_id}/state/{operator}": _browsing(_entries),
+    "/penstock/jobs/{job_id}/state/{operator}/{state}": _browsing(_state_of_key),
     "/penstock/savepoint": lambda request, _: state_browser.savepoint_contents(request.query_params.get("path")),
 }

@@ -69,4 +69,13 @@ def process_metrics() -> dict[str, Any]:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except (OSError, IndexError, ValueError):
         return found
-    return {**found, "Status.Python.Memory.Rss": pages * os.sysconf("SC_PAGE_SIZE")}
+    used = pages * os.sysconf("SC_PAGE_SIZE")
+    return {**found, "Status.Python.Memory.Rss": used, **_as_jvm_memory(used)}
+
+
+def _as_jvm_memory(used: int) -> dict[str, int]:
+    """The memory of a Python process under the names that boards for Flink ask for: all of it is heap."""
+    most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    sizes = {"Heap.Used": used, "Heap.Committed": used, "Heap.Max": most}
+    unknown = ("NonHeap.Used", "NonHeap.Committed", "NonHeap.Max", "Metaspace.Used", "Metaspace.Max")
+    return {f"Status.JVM.Memory.{name}": size for name, size in (*sizes.items(), *((name, 0) for name in unknown))}

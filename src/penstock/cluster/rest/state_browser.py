@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import itertools
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from penstock.cluster.rest.responses import RestError
+from penstock.cluster.rest.responses import RestError, bad_parameter
 from penstock.common.errors import PenstockError, StateAccessError
+from penstock.runtime.records.serialization import dumps
 from penstock.runtime.savepoint.manifest import read_manifest
+from penstock.runtime.task.state_scan import ScanAnswer, as_json
 
 if TYPE_CHECKING:
     from penstock.cluster.monitored_job import MonitoredJob
     from penstock.cluster.rest.jobs import Json
+    from penstock.common.completable_future import CompletableFuture
+    from penstock.runtime.plan.job_vertex import JobVertex
 
-__all__ = ["key_from_text", "savepoint_contents", "shown", "state_of_key"]
+__all__ = ["entries", "key_from_text", "savepoint_contents", "state_of_key", "states"]
 
 _ANSWER_SECONDS = 30.0
-_SHOWN_ELEMENTS = 1000
+_ENTRIES = 50
+_MOST_ENTRIES = 500
 
 
 def key_from_text(text: str) -> Any:
@@ -37,17 +42,7 @@ def state_of_key(job: MonitoredJob, operator: str, state: str, key: str | None) 
     """`GET /penstock/jobs/:jobid/state/:operator/:state?key=K`: a value of a completed checkpoint."""
     if key is None:
         raise RestError(400, "The query parameter key is missing.")
-    uid = next(
-        (
-            chained.operator_id
-            for vertex in job.graph.vertices
-            for chained in vertex.operators
-            if operator in {chained.operator_id, chained.uid, chained.name}
-        ),
-        None,
-    )
-    if uid is None:
-        raise RestError(404, f"The job has no operator {operator!r}: give its uid, its name or its id.")
+    _, uid, _ = _operator(job, operator)
     try:
         answer = job.life.queries.ask(state, key_from_text(key), uid).result(_ANSWER_SECONDS)
     except TimeoutError:
@@ -60,8 +55,63 @@ def state_of_key(job: MonitoredJob, operator: str, state: str, key: str | None) 
         "key": key,
         "found": answer.kind is not None,
         "kind": answer.kind,
-        "value": shown(answer.value),
+        "value": as_json(answer.value),
     }
+
+
+def states(job: MonitoredJob) -> Json:
+    """`GET /penstock/jobs/:jobid/state`: the operators with keyed state, their states and the bytes of them."""
+    found = _answer(job.life.queries.scan())
+    return {
+        "operators": [
+            {
+                "id": chained.operator_id,
+                "name": chained.name,
+                "vertex": vertex.name,
+                **found.operators[chained.operator_id],
+            }
+            for vertex in job.graph.vertices
+            for chained in vertex.operators
+            if chained.operator_id in found.operators
+        ]
+    }
+
+
+def entries(job: MonitoredJob, operator: str, query: Mapping[str, str]) -> Json:
+    """`GET /penstock/jobs/:jobid/state/:operator?key=K|search=TEXT&limit=N`: keys, with states and timers."""
+    _, operator_id, name = _operator(job, operator)
+    limit = query.get("limit", str(_ENTRIES))
+    if not limit.isdigit():
+        raise bad_parameter("query", "limit", limit)
+    key = query.get("key")
+    pickled = None if key is None else dumps(key_from_text(key), "the key")
+    wanted = min(int(limit), _MOST_ENTRIES)
+    answer = _answer(job.life.queries.scan(operator_id, key=pickled, contains=query.get("search", ""), limit=wanted))
+    found = sorted(answer.entries, key=lambda entry: str(entry["key"]))
+    return {
+        "operator": operator_id,
+        "name": name,
+        "states": answer.operators.get(operator_id, {}).get("states", []),
+        "entries": found[:wanted] if key is None else found,
+        "complete": answer.complete and (key is not None or len(found) <= wanted),
+    }
+
+
+def _answer(future: CompletableFuture[ScanAnswer]) -> ScanAnswer:
+    try:
+        return future.result(_ANSWER_SECONDS)
+    except TimeoutError:
+        raise RestError(503, f"No batch was committed within {_ANSWER_SECONDS:.0f} seconds: try again.") from None
+    except StateAccessError as error:
+        raise RestError(404, str(error)) from None
+
+
+def _operator(job: MonitoredJob, operator: str) -> tuple[JobVertex, str, str]:
+    for vertex in job.graph.vertices:
+        for chained in vertex.operators:
+            if operator in {chained.operator_id, chained.uid, chained.name}:
+                return vertex, chained.operator_id, chained.name
+    raise RestError(404, f"The job has no operator {operator!r}: give its uid, its name or its id.")
 
 
 def savepoint_contents(path: str | None) -> Json:
@@ -94,31 +144,3 @@ def savepoint_contents(path: str | None) -> Json:
             for operator in manifest.operators.values()
         ],
     }
-
-
-def shown(value: Any) -> Any:
-    """A value of state as JSON: numbers, texts and collections as such, everything else as Python prints it.
-
-    >>> (
-    ...     shown({"ann": (1, 2.5)}),
-    ...     shown(2**60),
-    ...     shown(
-    ...         {
-    ...             1,
-    ...         }
-    ...     ),
-    ...     shown(float("inf")),
-    ... )
-    ({'ann': [1, 2.5]}, '1152921504606846976', [1], 'inf')
-    """
-    if value is None or isinstance(value, (bool, str)):
-        return value
-    if isinstance(value, int):
-        return value if abs(value) < 2**53 else str(value)  # browsers round larger ones
-    if isinstance(value, float):
-        return value if value - value == 0 else str(value)
-    if isinstance(value, dict):
-        return {str(key): shown(each) for key, each in itertools.islice(value.items(), _SHOWN_ELEMENTS)}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [shown(each) for each in itertools.islice(value, _SHOWN_ELEMENTS)]
-    return repr(value)

@@ -126,6 +126,7 @@ class TaskReport:
     state_bytes: int = 0
     written_bytes: int = 0  # of state, in this batch
     savepoint: Any = None  # a TaskPart, if the batch asked for it
-    answers: list[Any] = field(default_factory=list)  # StateAnswer
+    answers: list[Any] = field(default_factory=list)  # StateAnswer, ScanAnswer
     unions: dict[tuple[str, str], list[Any]] = field(default_factory=dict)  # union list states that changed
     splits: dict[tuple[int, str], SplitProgress] = field(default_factory=dict)  # (source vertex, split), if aligned
+    output_watermark: int | None = None  # the last one sent to another task in this batch

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from penstock.runtime.exchange.frames import TaskReport
 
 _KEPT = 1000
+_SECONDS = 900
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +58,20 @@ class StepTotals:
         return found
 
 
+@dataclass(slots=True)
+class SecondRecord:
+    """The batches that were committed in one second; sums, the longest duration, and the last of the rest."""
+
+    second: int
+    records_in: int = 0
+    longest: int = 0
+    watermark: int = 0
+    late_records: int = 0
+    state_size: int = 0
+
+
 class BatchHistory:
-    """The last thousand batches.
+    """The last thousand batches, and sums of those of the last 15 minutes by second.
 
     >>> history = BatchHistory()
     >>> for n in (1, 2, 3):
@@ -69,10 +82,22 @@ class BatchHistory:
 
     def __init__(self) -> None:
         self._batches: deque[BatchRecord] = deque(maxlen=_KEPT)
+        self._seconds: deque[SecondRecord] = deque(maxlen=_SECONDS)
 
     def add(self, batch: BatchRecord) -> None:
         """Keep a batch that was committed."""
         self._batches.append(batch)
+        second = batch.end // 1000
+        if not self._seconds or self._seconds[-1].second != second:
+            self._seconds.append(SecondRecord(second))
+        sums = self._seconds[-1]
+        sums.records_in += batch.records_in
+        sums.longest = max(sums.longest, batch.end - batch.start)
+        sums.watermark, sums.late_records, sums.state_size = batch.watermark, batch.late_records, batch.state_size
+
+    def seconds(self) -> list[SecondRecord]:
+        """Sums by second, oldest first; seconds without a batch are left out."""
+        return list(self._seconds)
 
     def since(self, checkpoint_id: int) -> list[BatchRecord]:
         """The batches after this one, oldest first. A batch that is repeated after a restart has the same number."""

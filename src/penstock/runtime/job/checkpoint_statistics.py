@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 _LAST = 10
 _SECONDS = 60
 _MINUTES = 24 * 60
+_FINDABLE = 5_000
 _SPECIAL = 100
 _SAMPLES = 1000
 
@@ -107,6 +108,7 @@ class CheckpointHistory:
         self.latest_restored: tuple[int, int, str | None] | None = None
         """(checkpoint id, epoch milliseconds, savepoint path) of the last restore."""
         self._last: deque[CheckpointStatistics] = deque(maxlen=_LAST)
+        self._findable: deque[CheckpointStatistics] = deque(maxlen=_FINDABLE)
         self._by_second: deque[CheckpointStatistics] = deque(maxlen=_SECONDS)
         self._by_minute: deque[CheckpointStatistics] = deque(maxlen=_MINUTES)
         self._special: deque[CheckpointStatistics] = deque(maxlen=_SPECIAL)
@@ -114,6 +116,7 @@ class CheckpointHistory:
     def add(self, checkpoint: CheckpointStatistics) -> None:
         """A checkpoint has completed or failed."""
         self._last.append(checkpoint)
+        self._findable.append(checkpoint)
         if checkpoint.failure is not None:
             self.failed += 1
             self.latest_failed = checkpoint
@@ -149,8 +152,9 @@ class CheckpointHistory:
         return _newest_first((*self._last, *self._by_second, *self._by_minute, *self._special))
 
     def find(self, checkpoint_id: int) -> CheckpointStatistics | None:
-        """A checkpoint that is still in the history."""
-        return next((known for known in self.all() if known.checkpoint_id == checkpoint_id), None)
+        """A checkpoint that is in the history, or was until a moment ago: a list is read before its details."""
+        known = (*self.all(), *self._findable)
+        return next((found for found in known if found.checkpoint_id == checkpoint_id), None)
 
 
 def _keep_first(kept: deque[CheckpointStatistics], checkpoint: CheckpointStatistics, period_ms: int) -> None:

@@ -53,6 +53,7 @@ class SubtaskProgress:
     bytes_out: int = 0
     busy_seconds: float = 0.0
     watermark: int = MIN_WATERMARK
+    output_watermark: int = MIN_WATERMARK
     state_bytes: int = 0
     metrics: dict[str, Any] = field(default_factory=dict)  # operator name and metric -> value
     backpressured_seconds: float = 0.0
@@ -73,6 +74,8 @@ class SubtaskProgress:
         self.bytes_out += report.bytes_out
         self.busy_seconds += report.busy_seconds
         self.watermark = report.watermark
+        if report.output_watermark is not None:
+            self.output_watermark = report.output_watermark
         self.state_bytes = report.state_bytes
         for name, value in report.metrics.items():
             self.metrics[name] = value.value if type(value) is Level else self.metrics.get(name, 0) + value
@@ -101,6 +104,11 @@ class VertexProgress:
     def watermark(self) -> int:
         """The slowest subtask."""
         return min((subtask.watermark for subtask in self.subtasks.values()), default=MIN_WATERMARK)
+
+    @property
+    def output_watermark(self) -> int:
+        """The slowest subtask's, as it is sent to other tasks."""
+        return min((subtask.output_watermark for subtask in self.subtasks.values()), default=MIN_WATERMARK)
 
     @property
     def state_size(self) -> int:

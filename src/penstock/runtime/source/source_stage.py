@@ -193,6 +193,7 @@ class SourceTask:
             bytes_out=sent_bytes,
             busy_seconds=time.perf_counter() - started,
             splits=splits,
+            output_watermark=self.chain.output_watermark,
         )
 
     def close(self) -> None:

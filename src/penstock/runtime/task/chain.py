@@ -204,6 +204,12 @@ class OperatorChain:
             raise failure
 
     @property
+    def output_watermark(self) -> int | None:
+        """The last watermark that was sent to other tasks; None if there was none."""
+        sent = [exchange.watermark for exchange in self.exchanges if exchange.watermark is not None]
+        return min(sent, default=None)
+
+    @property
     def state_bytes(self) -> int:
         """Bytes of keyed state, as last written."""
         backends = [operator.context.keyed_backend for operator in self.operators]

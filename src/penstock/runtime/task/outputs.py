@@ -91,9 +91,11 @@ class ExchangeOutput:
         "bytes",
         "origin",
         "records",
+        "watermark",
     )
 
     def __init__(self, edge: JobEdge, sender: int, send: Send) -> None:
+        self.watermark: int | None = None
         self._edge = edge
         self._send = send
         self._partitioner = copy.copy(edge.partitioner)
@@ -121,6 +123,7 @@ class ExchangeOutput:
 
     def emit_watermark(self, watermark: int) -> None:
         """To every receiver, behind its records."""
+        self.watermark = watermark
         for channel in self._channels:
             self._elements[channel].append(watermark)
 

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.common.completable_future import CompletableFuture
 from penstock.common.errors import SerializationError, StateAccessError, shorten
@@ -19,6 +19,7 @@ from penstock.runtime.records.key_groups import key_group_for, subtask_for_key_g
 from penstock.runtime.records.serialization import dumps
 from penstock.runtime.records.unhashable_keys import hashable
 from penstock.runtime.state.pages import FIRST_SLOT
+from penstock.runtime.task.state_scan import ScanAnswer, StateScan, scan_states
 
 if TYPE_CHECKING:
     from penstock.runtime.exchange.frames import TaskReport
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 
 _SEVERAL = "several operators"
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +53,15 @@ class StateAnswer:
     error: str | None = None
 
 
-def answer_queries(task: StreamTask, queries: list[StateQuery]) -> list[StateAnswer]:
+def answer_queries(task: StreamTask, queries: list[StateQuery | StateScan]) -> list[StateAnswer | ScanAnswer]:
     """The answers of one task, between batches. A question that makes no sense is the asker's error, not the job's."""
-    answers: list[StateAnswer] = []
+    answers: list[StateAnswer | ScanAnswer] = []
     for query in queries:
         try:
-            answers += _answers(task, query)
+            if isinstance(query, StateScan):
+                answers.append(scan_states(task, query))
+            else:
+                answers += _answers(task, query)
         except Exception as error:
             answers.append(StateAnswer(query.query_id, None, None, f"{type(error).__name__}: {error}"))
     return answers
@@ -88,9 +93,9 @@ class QueryBoard:
     def __init__(self) -> None:
         self._numbers = count(1)
         self._lock = threading.Lock()
-        self._open: dict[int, tuple[StateQuery, CompletableFuture[StateAnswer]]] = {}
-        self._asked: dict[int, list[StateQuery]] = {}  # by checkpoint id
-        self._answered: list[tuple[int, StateQuery, StateAnswer | None]] = []
+        self._open: dict[int, tuple[StateQuery | StateScan, CompletableFuture[Any]]] = {}
+        self._asked: dict[int, list[StateQuery | StateScan]] = {}  # by checkpoint id
+        self._answered: list[tuple[int, StateQuery | StateScan, StateAnswer | ScanAnswer | None]] = []
         self._ended: str | None = None
         self._awaiting_checkpoint: list[CompletableFuture[int]] = []
 
@@ -112,6 +117,17 @@ class QueryBoard:
         except SerializationError as error:
             future.complete_exceptionally(error)
             return future
+        return self._submit(query, future)
+
+    def scan(
+        self, operator_id: str | None = None, *, key: bytes | None = None, contains: str = "", limit: int = 0
+    ) -> CompletableFuture[ScanAnswer]:
+        """Ask for the states of all operators, or for entries of one: of a key (pickled), or of keys with a text."""
+        return self._submit(
+            StateScan(next(self._numbers), operator_id, key, contains, limit), CompletableFuture[ScanAnswer]()
+        )
+
+    def _submit(self, query: StateQuery | StateScan, future: CompletableFuture[_T]) -> CompletableFuture[_T]:
         with self._lock:
             if self._ended is not None:
                 future.complete_exceptionally(StateAccessError(self._ended))
@@ -124,7 +140,7 @@ class QueryBoard:
         """Whether a batch is needed though no input may have come."""
         return bool(self._open or self._awaiting_checkpoint)
 
-    def attach(self, checkpoint_id: int) -> list[StateQuery]:
+    def attach(self, checkpoint_id: int) -> list[StateQuery | StateScan]:
         """The questions a batch has to answer."""
         if not self._open:
             return []
@@ -138,10 +154,15 @@ class QueryBoard:
         queries = self._asked.pop(checkpoint_id, None)
         if queries is None:
             return
-        found: dict[int, StateAnswer] = {}
+        found: dict[int, StateAnswer | ScanAnswer] = {}
         for answer in (answer for report in reports for answer in report.answers):
             known = found.setdefault(answer.query_id, answer)
-            if known is not answer and answer.error is None:  # a key lives in one task of an operator
+            if known is answer:
+                continue
+            if isinstance(known, ScanAnswer):
+                if isinstance(answer, ScanAnswer):
+                    known.add(answer)
+            elif answer.error is None:  # a key lives in one task of an operator
                 found[answer.query_id] = StateAnswer(answer.query_id, None, None, _SEVERAL)
         with self._lock:
             self._answered += [(checkpoint_id, query, found.get(query.query_id)) for query in queries]
@@ -175,7 +196,17 @@ class QueryBoard:
             checkpoint.complete_exceptionally(StateAccessError(reason))
 
 
-def _settle(query: StateQuery, answer: StateAnswer | None, future: CompletableFuture[StateAnswer]) -> None:
+def _settle(
+    query: StateQuery | StateScan, answer: StateAnswer | ScanAnswer | None, future: CompletableFuture[Any]
+) -> None:
+    if isinstance(query, StateScan):
+        if isinstance(answer, ScanAnswer):
+            future.complete(answer)
+        else:
+            reason = "no task has answered" if answer is None else answer.error
+            future.complete_exceptionally(StateAccessError(f"the state cannot be browsed: {reason}"))
+        return
+    assert not isinstance(answer, ScanAnswer)
     if answer is None:
         whose = f" of operator '{query.uid}'" if query.uid is not None else ""
         future.complete_exceptionally(

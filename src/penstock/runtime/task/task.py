@@ -150,6 +150,7 @@ class StreamTask:
             records_out=sum(exchange.records for exchange in self.chain.exchanges),
             bytes_in=self._bytes_in,
             bytes_out=sum(exchange.bytes for exchange in self.chain.exchanges),
+            output_watermark=self.chain.output_watermark,
             busy_seconds=self._busy_seconds + time.perf_counter() - started,
             state_bytes=self.chain.state_bytes,
             written_bytes=self.chain.take_written_bytes(),

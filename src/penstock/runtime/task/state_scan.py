@@ -1,0 +1,162 @@
+"""The state browser's questions: which states an operator has, and what some of its keys hold.
+
+They travel with a batch as queries of queryable state do, so the answers are those of a completed checkpoint. Values
+become plain JSON in the task: the driver need not have the user's classes, and a large value does not travel whole.
+"""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from penstock.runtime.records.key_groups import key_group_for, subtask_for_key_group
+from penstock.runtime.records.unhashable_keys import hashable
+from penstock.runtime.state.pages import EVENT_TIMERS, FIRST_SLOT, PROCESSING_TIMERS
+from penstock.runtime.state.ttl import without_stamps
+
+if TYPE_CHECKING:
+    from penstock.runtime.task.task import StreamTask
+
+__all__ = ["ScanAnswer", "StateScan", "as_json", "scan_states"]
+
+_SHOWN_ELEMENTS = 100
+_SHOWN_TEXT = 10_000
+_SCAN_SECONDS = 0.25
+"""How long a task may search: the batch waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateScan:
+    """A question to all tasks of an operator, or of all operators.
+
+    With a key (pickled) the entry of this key, else entries whose key contains the text, in any case.
+    """
+
+    query_id: int
+    operator_id: str | None = None
+    key: bytes | None = None
+    contains: str = ""
+    limit: int = 0
+
+
+@dataclass(slots=True)
+class ScanAnswer:
+    """What the tasks found: states, and entries, by operator."""
+
+    query_id: int
+    operators: dict[str, dict[str, Any]] = field(default_factory=dict)
+    entries: list[dict[str, Any]] = field(default_factory=list)
+    complete: bool = True
+    """False if a task stopped searching at its limit of time or entries."""
+
+    def add(self, other: ScanAnswer) -> None:
+        """Take the answer of another task."""
+        for operator_id, found in other.operators.items():
+            known = self.operators.setdefault(operator_id, found)
+            if known is not found:
+                known["bytes"] += found["bytes"]
+        self.entries += other.entries
+        self.complete = self.complete and other.complete
+
+
+def scan_states(task: StreamTask, scan: StateScan) -> ScanAnswer:
+    """The answer of one task, between batches."""
+    answer = ScanAnswer(scan.query_id)
+    for operator, chained in zip(task.chain.operators, task.vertex.operators, strict=True):
+        backend = operator.context.keyed_backend
+        if backend is None or scan.operator_id not in {None, chained.operator_id}:
+            continue
+        layout = backend.directory.layout
+        answer.operators[chained.operator_id] = {
+            "states": [{"name": name, "kind": kind} for name, kind in layout],
+            "bytes": backend.directory.total_bytes,
+        }
+        if scan.operator_id is None:
+            continue
+        now = operator.context.processing_time()
+        if scan.key is None:
+            _search(answer, scan, layout, backend.scan(now))
+            continue
+        key = hashable(pickle.loads(scan.key))
+        group = key_group_for(key, chained.max_parallelism)
+        if subtask_for_key_group(group, task.vertex.parallelism, chained.max_parallelism) == task.subtask:
+            slots = (EVENT_TIMERS, PROCESSING_TIMERS, *(FIRST_SLOT + at for at in range(len(layout))))
+            values = [backend.peek(key, slot, now) for slot in slots]
+            if any(value is not None for value in values):
+                answer.entries.append(_entry(layout, (key, *values)))
+    return answer
+
+
+def _search(
+    answer: ScanAnswer, scan: StateScan, layout: list[tuple[str, str]], found: Iterator[tuple[Any, ...]]
+) -> None:
+    wanted = scan.contains.lower()
+    ends = time.monotonic() + _SCAN_SECONDS
+    for number, entry in enumerate(found, 1):
+        if wanted in _text(entry[0]).lower():
+            if len(answer.entries) >= scan.limit:
+                answer.complete = False
+                return
+            answer.entries.append(_entry(layout, entry))
+        if number % 1000 == 0 and time.monotonic() > ends:
+            answer.complete = False
+            return
+
+
+def _entry(layout: list[tuple[str, str]], entry: tuple[Any, ...]) -> dict[str, Any]:
+    key, event_timers, processing_timers, *values = entry
+    return {
+        "key": _text(key),
+        "states": {
+            name: {"kind": kind, "value": as_json(_plain(kind, value))}
+            for (name, kind), value in zip(layout, values, strict=False)
+            if value is not None
+        },
+        "event-timers": _timers(event_timers),
+        "processing-timers": _timers(processing_timers),
+    }
+
+
+def _text(key: Any) -> str:
+    return key if isinstance(key, str) else repr(key)
+
+
+def _plain(kind: str, value: Any) -> Any:
+    if not kind.startswith("windowed "):
+        return without_stamps(kind, value)
+    inner = kind.removeprefix("windowed ")
+    return {window: without_stamps(inner, each) for window, each in value.items()}
+
+
+def _timers(timers: Iterable[Any] | None) -> list[dict[str, Any]]:
+    pairs = [(timer, None) if type(timer) is int else timer for timer in timers or ()]
+    pairs.sort(key=lambda pair: pair[0])
+    return [
+        {"time": str(timestamp), **({} if namespace is None else {"window": str(namespace)})}
+        for timestamp, namespace in pairs[:_SHOWN_ELEMENTS]
+    ]
+
+
+def as_json(value: Any) -> Any:
+    """A value of state as JSON: numbers, texts and collections as such, everything else as Python prints it.
+
+    >>> as_json({"ann": (1, 2.5)}), as_json(2**60), as_json({1}), as_json(float("inf"))
+    ({'ann': [1, 2.5]}, '1152921504606846976', [1], 'inf')
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return value if len(value) <= _SHOWN_TEXT else value[:_SHOWN_TEXT] + "…"
+    if isinstance(value, int):
+        return value if abs(value) < 2**53 else str(value)  # browsers round larger ones
+    if isinstance(value, float):
+        return value if value - value == 0 else str(value)
+    if isinstance(value, dict):
+        return {str(key): as_json(each) for key, each in itertools.islice(value.items(), _SHOWN_ELEMENTS)}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [as_json(each) for each in itertools.islice(value, _SHOWN_ELEMENTS)]
+    return repr(value)[:_SHOWN_TEXT]
