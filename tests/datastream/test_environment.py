@@ -14,7 +14,8 @@ from penstock.common.errors import (
     UserFunctionError,
 )
 from penstock.connectors import NumberSequenceSource
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.connectors.sinks import DiscardingSink
+from penstock.datastream import FileSystemCheckpointStorage, StreamExecutionEnvironment
 
 
 def test_nothing_runs_before_execute_and_a_job_is_executed_once(env, executor):
@@ -214,3 +215,21 @@ def test_the_plan_is_json_and_leaves_the_job_as_it_is(env, executor):
     assert len(executor.jobs) == 1
     with pytest.raises(InvalidProgramError, match="no job to plan"):
         env.get_execution_plan()
+
+
+def test_the_plan_shows_the_writer_and_the_committer_of_a_sink(env):
+    env.from_elements(1).print().name("out")
+    env.from_elements(2).sink_to(DiscardingSink())
+    env.from_elements(3).add_sink(lambda value: None).name("called")
+    env.from_elements(4).add_sink(DiscardingSink()).name("added")
+    nodes = json.loads(env.get_execution_plan())["nodes"]
+    by_type = {node["type"]: node for node in nodes}
+    assert {"out: Writer", "out: Committer", "Sink: Writer", "Sink: called", "Sink: added"} <= by_type.keys()
+    assert "Sink: Committer" not in by_type
+    (edge,) = by_type["out: Committer"]["predecessors"]
+    assert (edge["id"], edge["ship_strategy"]) == (by_type["out: Writer"]["id"], "FORWARD")
+    assert len({node["id"] for node in nodes}) == len(nodes)
+
+
+def test_the_path_of_a_checkpoint_storage_has_no_slash_at_its_end():
+    assert FileSystemCheckpointStorage("file:///var/checkpoints/").get_checkpoint_path() == "file:///var/checkpoints"

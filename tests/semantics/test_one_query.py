@@ -111,7 +111,7 @@ def test_its_plan_can_be_printed(env, variant, tmp_path):
     first, second = nodes["best"]["predecessors"]
     assert (first["ship_strategy"], first["side"]) == ("HASH", "first")
     assert (second["ship_strategy"], second["side"]) == ("BROADCAST", "second")
-    (to_files,) = nodes["Sink: files"]["predecessors"]
+    (to_files,) = nodes["files: Writer"]["predecessors"]
     assert to_files["side_output"] == "large orders"
     assert to_files["id"] == nodes["totals"]["id"]
     # Sources -> totals -> best: two exchanges, so two stages behind the sources, all in one query.

@@ -101,3 +101,30 @@ def test_t111_unknown_fields_of_a_stream_are_named(t_env):
     schema = Schema.new_builder().column("nope", DataTypes.STRING()).build()
     with pytest.raises(ValidationException, match="field named 'nope'"):
         t_env.from_data_stream(_stream(t_env, Row("p", 1)), schema)
+
+
+@pytest.mark.parametrize(
+    ("type_", "records"),
+    [
+        (Types.ROW([Types.STRING(), Types.LONG()]), [Row(f0="p", f1=1)]),
+        (Types.TUPLE([Types.STRING(), Types.LONG()]), [("p", 1)]),
+    ],
+)
+def test_t110_to_append_stream_gives_records_of_the_type(t_env, type_, records):
+    table = t_env.from_data_stream(_stream(t_env, Row("p", 1)))
+    with t_env.to_append_stream(table, type_).execute_and_collect() as found:
+        assert list(found) == records
+
+
+def test_t110_to_append_stream_of_a_single_column_gives_its_values(t_env):
+    table = t_env.from_data_stream(_stream(t_env, 5, type_=Types.LONG()))
+    with t_env.to_append_stream(table, Types.LONG()).execute_and_collect() as found:
+        assert list(found) == [5]
+
+
+def test_t110_to_retract_stream_flags_what_is_added_and_what_is_removed(t_env):
+    t_env._env.set_parallelism(1)
+    t_env.create_temporary_view("words", _stream(t_env, Row("p", 1), Row("p", 2)))
+    table = t_env.sql_query("SELECT k, SUM(v) AS total FROM words GROUP BY k")
+    with t_env.to_retract_stream(table, Types.TUPLE([Types.STRING(), Types.LONG()])).execute_and_collect() as found:
+        assert list(found) == [(True, ("p", 1)), (False, ("p", 1)), (True, ("p", 3))]

@@ -2,6 +2,7 @@
 
 import sys
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -68,3 +69,40 @@ def test_an_output_type_of_a_keyed_process_that_is_no_type_information_is_an_err
     stream = env.from_collection([1, 2]).key_by(lambda value: value)
     with pytest.raises((InvalidProgramError, TypeMismatchError), match="Types"):
         stream.process(Pass(), output_type=int)
+
+
+def test_functions_run_where_the_archives_of_the_job_are(env, tmp_path):
+    with zipfile.ZipFile(tmp_path / "numbers.zip", "w") as archive:
+        archive.writestr("added.txt", "30")
+    env.add_python_archive(str(tmp_path / "numbers.zip"), "data")
+    env.add_python_archive(str(tmp_path / "numbers.zip"))
+    before = Path.cwd()
+
+    def add(value):
+        return value + int(Path("data/added.txt").read_text()) + int(Path("numbers.zip/added.txt").read_text())
+
+    assert sorted(env.from_collection([1, 2]).map(add).execute_and_collect(limit=9)) == [61, 62]
+    assert Path.cwd() == before
+
+
+def test_a_missing_archive_is_an_error_that_names_it(env, tmp_path):
+    env.add_python_archive(str(tmp_path / "missing.zip"))
+    with pytest.raises(InvalidProgramError, match=r"add_python_archive\(.*missing.zip.*there is no such file"):
+        env.from_collection([1]).execute_and_collect(limit=1)
+
+
+def test_functions_import_the_requirements_of_the_job(env, tmp_path):
+    project = tmp_path / "wheels"
+    project.mkdir()
+    with zipfile.ZipFile(project / "mini_required-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("mini_required.py", "ADDED = 40")
+        wheel.writestr(
+            "mini_required-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: mini-required\nVersion: 1.0\n"
+        )
+        wheel.writestr(
+            "mini_required-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr("mini_required-1.0.dist-info/RECORD", "")
+    (tmp_path / "requirements.txt").write_text("mini-required==1.0", encoding="utf-8")
+    env.set_python_requirements(str(tmp_path / "requirements.txt"), str(project))
+    assert collected(env, "mini_required") == [41, 42]

@@ -65,7 +65,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
     ) -> None:
         if not checkpoint_path:
             raise InvalidProgramError("FileSystemCheckpointStorage needs the path of a directory")
-        self._checkpoint_path = str(checkpoint_path)
+        self._checkpoint_path = str(checkpoint_path).rstrip("/") or "/"
         self._threshold = 20 * 1024 if file_state_size_threshold is None else file_state_size_threshold
         if not 0 <= self._threshold <= self.MAX_FILE_STATE_THRESHOLD:
             raise InvalidProgramError(

@@ -49,11 +49,14 @@ class StreamOutputs(StreamSettings, Generic[T]):
         """Writes the records to a sink."""
         if not isinstance(sink, Sink):
             raise InvalidProgramError(f"sink_to() takes a Sink, got {shorten(sink)}; for a SinkFunction use add_sink()")
+        return self._write_to(sink)
+
+    def _write_to(self, sink: Sink, *, as_function: bool = False) -> DataStreamSink:
         stream: StreamOutputs[Any] = self
         if isinstance(sink, SupportsPreprocessing):
             transformer = sink.get_transformer()
             stream = self if transformer is None else transformer.apply(cast("DataStream[T]", self))
-        return stream.attach_sink(type(sink).__name__, SinkOperator(sink))
+        return stream.attach_sink(type(sink).__name__, SinkOperator(sink, as_function=as_function))
 
     def add_sink(self, sink_func: SinkFunction | Sink | Callable[[Any], Any]) -> DataStreamSink:
         """Calls a SinkFunction, or a plain function, for every record.
@@ -61,7 +64,7 @@ class StreamOutputs(StreamSettings, Generic[T]):
         A TwoPhaseCommitSinkFunction or a GenericWriteAheadSink delivers with the checkpoints.
         """
         if isinstance(sink_func, Sink):  # StreamingFileSink and JdbcSink are sinks of either kind in PyFlink
-            return self.sink_to(sink_func)
+            return self._write_to(sink_func, as_function=True)
         transactional = transactional_sink(sink_func)
         if transactional is not None:
             return self.attach_sink("Unnamed", SinkOperator(transactional))

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 
+from penstock.common.decimals import fit
 from penstock.common.errors import InvalidProgramError, RecordFormatError
 from penstock.common.time import Instant
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.common.typeinfo.basic import BasicType, BasicTypeInfo
 from penstock.common.typeinfo.collections import MapTypeInfo, _ElementsTypeInfo
+from penstock.common.typeinfo.decimal import DecimalTypeInfo
 from penstock.common.typeinfo.temporal import DateTypeInfo, LocalTimeTypeInfo, TimestampTypeInfo, TimeTypeInfo
 from penstock.common.types import Row, RowKind, _make_row, _share
 from penstock.formats.conversion import Convert, _optional, is_bytes
@@ -31,6 +34,7 @@ _BASIC = {
     BasicType.BIG_DEC: pa.decimal128(38, 18),
     BasicType.INSTANT: pa.timestamp("us", "UTC"),
 }
+_MOST_DIGITS = 38
 _SCALARS = {str, int, float, bool, bytes}
 _LOCAL = (pa.date32(), pa.time64("us"), pa.timestamp("us"))
 
@@ -42,6 +46,8 @@ def arrow_type(kind: TypeInformation) -> Any:
     >>> arrow_type(Types.INT())
     DataType(int32)
     """
+    if isinstance(kind, DecimalTypeInfo):
+        return pa.decimal128(kind.precision, kind.scale)
     if isinstance(kind, BasicTypeInfo):
         return _BASIC[kind.basic_type]
     if isinstance(kind, RowTypeInfo):
@@ -70,6 +76,8 @@ def _plain(value: Any, kind: Any) -> Any:
     """A value as Arrow takes it for a type: structs are dicts, whatever a record was given as."""
     if value is None or type(value) in _SCALARS:
         return value
+    if isinstance(value, Decimal) and pa.types.is_decimal(kind):
+        return _fitting(value, kind)
     if isinstance(value, Instant):
         return value.seconds * 1_000_000 + value.nanos // 1_000
     if pa.types.is_struct(kind):
@@ -80,6 +88,12 @@ def _plain(value: Any, kind: Any) -> Any:
     if isinstance(value, (list, tuple)) and pa.types.is_list(kind):
         return [_plain(part, kind.value_type) for part in value]
     return value
+
+
+def _fitting(value: Decimal, kind: Any) -> Decimal | None:
+    """Rounded to the scale; NULL, as in SQL, if a declared precision is too small. Beyond 38 digits Arrow raises."""
+    fitting = fit(value, kind.precision, kind.scale)
+    return value if fitting is None and kind.precision == _MOST_DIGITS else fitting
 
 
 def _plain_struct(value: Any, kind: Any) -> Any:
@@ -171,6 +185,8 @@ def _reader(kind: Any, declared: TypeInformation | None) -> Convert | None:
     """From a value as Arrow gives it: structs become rows and maps dicts, at any depth, and the two types that have no
     column of their own become what they were declared to be. None: it is as it should be.
     """
+    if isinstance(declared, DecimalTypeInfo):
+        return None if kind == arrow_type(declared) else _optional(declared.fit)
     if isinstance(declared, BasicTypeInfo):
         return _DECLARED.get(declared.basic_type)
     if pa.types.is_struct(kind):

@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import pyarrow as pa
-
 from penstock.common.errors import InvalidProgramError, RecordFormatError
 from penstock.common.io import InputFormat
 from penstock.common.serialization import BulkWriter, BulkWriterFactory, DeserializationSchema, SerializationSchema
-from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
+from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.typeinfo.avro import AvroSchema, GenericRecordAvroTypeInfo, fastavro_module
 from penstock.common.types import Row
 from penstock.formats.avro_records import avro_record, avro_row
@@ -33,67 +31,6 @@ _BYTES_PER_RECORD = 32  # a guess, to turn a number of records into a number of 
 _SPLIT_BYTES = 64 << 20
 _RECORDS_PER_BLOCK = 4_096
 _SYNC_BYTES = 16
-
-
-_ARROW = {
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "bytes": pa.binary(),
-    "string": pa.string(),
-    "enum": pa.string(),
-}
-_LOGICAL = {
-    "date": pa.date32(),
-    "time-millis": pa.time32("ms"),
-    "time-micros": pa.time64("us"),
-    "timestamp-millis": pa.timestamp("ms", "UTC"),
-    "timestamp-micros": pa.timestamp("us", "UTC"),
-}
-
-
-def _arrow_type(kind: Any, named: dict[str, Any]) -> Any:
-    if isinstance(kind, list):  # a union: one type and null
-        kinds = [part for part in kind if part != "null"]
-        if len(kinds) == 1:
-            return _arrow_type(kinds[0], named)
-        raise InvalidProgramError(f"a union of {kinds} has no column type")
-    name = kind if isinstance(kind, str) else kind["type"]
-    if isinstance(kind, dict):
-        if kind.get("logicalType") in _LOGICAL:
-            return _LOGICAL[kind["logicalType"]]
-        if kind.get("logicalType") == "decimal":
-            return pa.decimal128(kind["precision"], kind.get("scale", 0))
-        if name == "record":
-            return named.setdefault(kind["name"], pa.struct(_arrow_fields(kind, named)))
-        if name == "array":
-            return pa.list_(_arrow_type(kind["items"], named))
-        if name == "map":
-            return pa.map_(pa.string(), _arrow_type(kind["values"], named))
-        if name == "fixed":
-            return named.setdefault(kind["name"], pa.binary(kind["size"]))
-        if name == "enum":
-            named[kind["name"]] = _ARROW[name]
-    found = named.get(name, _ARROW.get(name))
-    if found is None:
-        raise InvalidProgramError(f"the Avro type {kind!r} has no column type")
-    return found
-
-
-def _arrow_fields(record: dict[str, Any], named: dict[str, Any]) -> list[Any]:
-    return [pa.field(field["name"], _arrow_type(field["type"], named)) for field in record["fields"]]
-
-
-def arrow_schema_of(schema: AvroSchema) -> Any:
-    """The columns of the records of a schema."""
-    return pa.schema(_arrow_fields(schema.parsed, {}))
-
-
-def row_type_of_avro(schema: AvroSchema) -> RowTypeInfo:
-    """The row type with the fields of a schema, of any type."""
-    return Types.ROW_NAMED(schema.names, [Types.PICKLED_BYTE_ARRAY() for _ in schema.names])
 
 
 class AvroRowDeserializationSchema(DeserializationSchema):

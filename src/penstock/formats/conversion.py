@@ -14,6 +14,7 @@ from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.common.typeinfo.basic import INTEGER_BITS, BasicType, BasicTypeInfo, InstantTypeInfo
 from penstock.common.typeinfo.collections import MapTypeInfo, PrimitiveArrayTypeInfo, _ElementsTypeInfo
 from penstock.common.typeinfo.composite import TupleTypeInfo
+from penstock.common.typeinfo.decimal import DecimalTypeInfo
 from penstock.common.typeinfo.java_text import shortest_double
 from penstock.common.typeinfo.single import single
 from penstock.common.typeinfo.temporal import DateTypeInfo, LocalTimeTypeInfo, TimestampTypeInfo, TimeTypeInfo
@@ -145,6 +146,8 @@ def _basic_reader(kind: BasicTypeInfo) -> Convert:
         return _float
     if basic_type is BasicType.BOOLEAN:
         return _boolean
+    if isinstance(kind, DecimalTypeInfo):
+        return lambda value: kind.fit(_decimal(value))
     if basic_type is BasicType.BIG_DEC:
         return _decimal
     return _fitting(kind, _text) if basic_type is BasicType.CHAR else _text

@@ -13,6 +13,7 @@ from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.common.typeinfo.basic import BasicType, BasicTypeInfo
 from penstock.common.typeinfo.collections import _ElementsTypeInfo
 from penstock.common.typeinfo.composite import TupleTypeInfo
+from penstock.common.typeinfo.decimal import DecimalTypeInfo
 from penstock.common.typeinfo.java_text import java_double, java_float
 from penstock.common.types import Row, RowKind, _make_row, _share
 from penstock.formats.conversion import POISON, Convert, as_digits, is_bytes, plain_value, reader_of
@@ -208,6 +209,8 @@ class LineWriter:
         return self._special.sub(lambda found: escape + found[0], text)
 
     def _field(self, kind: TypeInformation, separator: str | None) -> ToText:
+        if isinstance(kind, DecimalTypeInfo):
+            return _decimal_text(kind, self._dialect.null or "")
         number = _number_text(kind)
         if number is not None:
             return number
@@ -231,10 +234,20 @@ def _fields(kind: RowTypeInfo | TupleTypeInfo, value: Any) -> Sequence[Any]:
     return fields
 
 
+def _decimal_text(kind: DecimalTypeInfo, null: str) -> ToText:
+    def text(value: Any) -> str:
+        fitting = kind.fit(value)
+        return null if fitting is None else str(fitting)
+
+    return text
+
+
 def _number_text(kind: TypeInformation) -> ToText | None:
     """What is written without quotes, whatever it contains."""
     if not isinstance(kind, BasicTypeInfo):
         return None
+    if isinstance(kind, DecimalTypeInfo):
+        return _decimal_text(kind, "")
     if kind.basic_type is BasicType.FLOAT:
         return java_float
     if kind.basic_type is BasicType.DOUBLE:

@@ -16,7 +16,8 @@ from penstock.common.serialization import BulkWriter, BulkWriterFactory, RowData
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from penstock.core.table.type_information import as_row_type
 from penstock.formats.arrow import arrow_schema, rows_from_arrow, to_arrow
-from penstock.formats.avro import AvroSchema, arrow_schema_of, row_type_of_avro
+from penstock.formats.avro import AvroSchema
+from penstock.formats.avro_columns import AvroColumns
 from penstock.formats.file_format import BulkFormat, StreamFormat
 
 __all__ = [
@@ -119,11 +120,12 @@ class AvroParquetReaders:
 
 class _GenericParquetFormat(_ParquetReading, StreamFormat):
     def __init__(self, schema: AvroSchema) -> None:
-        self.columns = [field["name"] for field in schema.parsed["fields"]]
+        self._avro = AvroColumns(schema)
+        self.columns = self._avro.schema.names
 
     def read(self, path: str, start: int, end: int) -> Iterator[list[Any]]:
         for batch in self.batches(path, start, end):
-            yield batch.to_pylist(maps_as_pydicts="strict")
+            yield [self._avro.from_columns(record) for record in batch.to_pylist(maps_as_pydicts="strict")]
 
 
 class ParquetBulkWriters:
@@ -144,13 +146,17 @@ class AvroParquetWriters:
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> BulkWriterFactory:
         """Writers of dicts with the fields of the schema."""
-        return _ParquetWriterFactory(row_type_of_avro(schema), arrow_schema_of(schema), "snappy")
+        avro = AvroColumns(schema)
+        names = avro.schema.names
+        row_type = Types.ROW_NAMED(names, [Types.PICKLED_BYTE_ARRAY() for _ in names])
+        return _ParquetWriterFactory(row_type, avro.schema, "snappy", avro)
 
 
 class _ParquetWriterFactory(RowDataBulkWriterFactory):
-    def __init__(self, row_type: RowTypeInfo, schema: Any, compression: str) -> None:
+    def __init__(self, row_type: RowTypeInfo, schema: Any, compression: str, avro: AvroColumns | None = None) -> None:
         super().__init__(row_type)
         self.schema = schema
+        self.avro = avro
         self._compression = compression
 
     def create(self, stream: BinaryIO) -> BulkWriter:
@@ -164,10 +170,11 @@ class _ParquetWriter(BulkWriter):
         self._writer = writer
         self._row_type = factory.get_row_type()
         self._schema = factory.schema
+        self._avro = factory.avro
         self._rows: list[Any] = []
 
     def add_element(self, element: Any) -> None:
-        self._rows.append(element)
+        self._rows.append(element if self._avro is None else self._avro.to_columns(element))
         if len(self._rows) >= _ROWS_PER_GROUP:
             self.flush()
 

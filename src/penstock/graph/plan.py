@@ -7,8 +7,9 @@ from typing import Any
 
 from penstock.graph.job_graph import JobGraph, operator_ids, translate
 from penstock.graph.settings import JobSettings
-from penstock.graph.stream_graph import StreamGraphGenerator
+from penstock.graph.stream_graph import StreamGraphGenerator, StreamNode
 from penstock.graph.transformation import Transformation
+from penstock.runtime.operators.sink import SinkOperator
 
 _KINDS = {"source": "Data Source", "operator": "Operator", "sink": "Data Sink"}
 
@@ -19,6 +20,8 @@ def execution_plan_json(sinks: list[Transformation], settings: JobSettings) -> s
     ids = operator_ids(graph)
     job = translate(sinks, settings)
     nodes: list[dict[str, Any]] = []
+    committers: list[dict[str, Any]] = []
+    next_id = max(node.id for node in graph.nodes) + 1
     for node in graph.nodes:
         description: dict[str, Any] = {
             "id": node.id,
@@ -41,6 +44,20 @@ def execution_plan_json(sinks: list[Transformation], settings: JobSettings) -> s
                 for edge in node.inputs
             ]
         nodes.append(description)
+        if isinstance(node.operator, SinkOperator) and not node.operator.as_function:
+            label = _sink_label(node, node.operator)
+            description["type"] = f"{label}: Writer"
+            if node.operator.sink.create_committer() is not None:
+                committer = {
+                    "id": next_id + len(committers),
+                    "type": f"{label}: Committer",
+                    "pact": _KINDS["operator"],
+                    "contents": f"{label}: Committer",
+                    "parallelism": node.parallelism,
+                    "predecessors": [{"id": node.id, "ship_strategy": "FORWARD", "side": "first"}],
+                }
+                committers.append(committer)
+    nodes += committers
     tasks = [
         {
             "task": vertex.name,
@@ -54,6 +71,12 @@ def execution_plan_json(sinks: list[Transformation], settings: JobSettings) -> s
         for vertex in job.vertices
     ]
     return json.dumps({"nodes": nodes, "tasks": tasks, "stages": job.levels, "channels": job.channels}, indent=2)
+
+
+def _sink_label(node: StreamNode, operator: SinkOperator) -> str:
+    """The name that the program gave the sink; "Sink", as in Flink, if it gave none."""
+    name = node.name.removeprefix("Sink: ")
+    return "Sink" if name == type(operator.sink).__name__ else name
 
 
 def plan_text(job: JobGraph) -> str:

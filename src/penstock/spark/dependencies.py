@@ -12,7 +12,6 @@ import importlib
 import importlib.util
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import threading
@@ -24,6 +23,7 @@ from pathlib import Path
 from pyspark import SparkContext, SparkFiles
 
 from penstock.common.errors import InvalidProgramError
+from penstock.common.requirements import install_requirements
 from penstock.graph.settings import JobSettings
 from penstock.spark.worker_tuning import ARCHIVES_VARIABLE
 
@@ -109,7 +109,11 @@ def _ship_python(context: SparkContext, name: str) -> None:
 
 
 def _ship_requirements(context: SparkContext, requirements: str, cache: str | None) -> None:
-    _ship_packages(context, _zipped(_installed(requirements, cache)))
+    """Packages for machines and a Python like these here."""
+    directory = _new_directory() / "packages"
+    directory.mkdir()
+    install_requirements(requirements, cache, directory)
+    _ship_packages(context, _zipped(directory))
 
 
 def _ship_packages(context: SparkContext, archive: Path) -> None:
@@ -127,29 +131,6 @@ def _ship_packages(context: SparkContext, archive: Path) -> None:
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
-
-
-def _installer() -> list[str]:
-    """pip, or uv: an environment that uv has made has no pip."""
-    if importlib.util.find_spec("pip") is not None:
-        return [sys.executable, "-m", "pip", "install"]
-    uv = shutil.which("uv")
-    if uv is None:
-        raise InvalidProgramError("set_python_requirements() needs pip in this environment, or uv on the PATH")
-    return [uv, "pip", "install", "--python", sys.executable]
-
-
-def _installed(requirements: str, cache: str | None) -> Path:
-    """A directory with the required packages, for machines and a Python like these here."""
-    directory = _new_directory() / "packages"
-    directory.mkdir()
-    command = [*_installer(), "--quiet", "--target", str(directory), "-r", requirements]
-    if cache is not None:
-        command += ["--no-index", "--find-links", cache]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - the user's own file
-    if done.returncode:
-        raise InvalidProgramError(f"the requirements in {requirements} cannot be installed: {done.stderr.strip()}")
-    return directory
 
 
 # -- files ------------------------------------------------------------------------------------------------------

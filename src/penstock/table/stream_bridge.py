@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation, Types
+from penstock.common.typeinfo.decimal import DecimalTypeInfo
+from penstock.common.types import Row
 from penstock.core.table.type_information import as_type_information
 from penstock.core.table.types import DataType, DataTypes, LocalZonedTimestampType
 from penstock.datastream import DataStream
@@ -114,6 +116,8 @@ def _data_type(type_: TypeInformation) -> DataType | None:
     for known, data_type in _TYPES:
         if known == type_:
             return data_type
+    if isinstance(type_, DecimalTypeInfo):
+        return DataTypes.DECIMAL(type_.precision, type_.scale)
     if isinstance(type_, (RowTypeInfo, TupleTypeInfo)):
         columns = _derived_columns(type_)
         return None if columns is None else DataTypes.ROW([DataTypes.FIELD(name, one) for name, one in columns])
@@ -194,3 +198,13 @@ def schema_and_names(given: Sequence[Any]) -> tuple[Schema | None, list[str]]:
             raise ValidationException(f"from_data_stream() takes a Schema or col(...) expressions, got {one!r}")
         names.append(node.path[0])
     return None, names
+
+
+def values_of(type_: TypeInformation) -> Callable[[Row], Any]:
+    """From a table's row to a record of a type: a row, a tuple, or the only value."""
+    if isinstance(type_, RowTypeInfo):
+        names = type_.get_field_names()
+        return lambda row: Row(**dict(zip(names, row, strict=True)))
+    if isinstance(type_, TupleTypeInfo):
+        return tuple
+    return lambda row: row[0]

@@ -11,7 +11,8 @@ from typing import Any
 
 from penstock.common.configuration import Configuration
 from penstock.common.errors import InvalidProgramError
-from penstock.common.types import Row
+from penstock.common.typeinfo import TypeInformation, Types
+from penstock.common.types import Row, RowKind
 from penstock.connectors.sinks import CollectSink
 from penstock.core.table.types import DataType, DataTypes
 from penstock.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
@@ -33,7 +34,7 @@ from penstock.table.resolved_schema import ResolvedSchema
 from penstock.table.result_kind import ResultKind
 from penstock.table.schema import Schema
 from penstock.table.statement_set import StatementSet
-from penstock.table.stream_bridge import schema_and_names, stream_relation, table_stream
+from penstock.table.stream_bridge import schema_and_names, stream_relation, table_stream, values_of
 from penstock.table.table import Table, resolved_schema
 from penstock.table.table_config import TableConfig
 from penstock.table.table_descriptor import TableDescriptor
@@ -417,6 +418,18 @@ class StreamTableEnvironment(TableEnvironment):
             wanted = self.resolver().schema(target_schema).columns
             relation = build.cast_columns(relation, [one.type for one in wanted], [one.name for one in wanted])
         return table_stream(self._planner(), self._env, relation, changelog_mode or ChangelogMode.all())
+
+    def to_append_stream(self, table: Table, type_info: TypeInformation) -> DataStream:
+        """A table that is never updated as a stream of rows or tuples of a type, field by field."""
+        return self.to_data_stream(table).map(values_of(type_info), type_info)
+
+    def to_retract_stream(self, table: Table, type_info: TypeInformation) -> DataStream:
+        """A table as a stream of ``(True, added)`` and ``(False, removed)``."""
+        values = values_of(type_info)
+        kept = (RowKind.INSERT, RowKind.UPDATE_AFTER)
+        changes = self.to_changelog_stream(table)
+        flag_and_row = Types.TUPLE([Types.BOOLEAN(), type_info])
+        return changes.map(lambda row: (row.get_row_kind() in kept, values(row)), flag_and_row)
 
     def _table_of_stream(self, stream: Any, *fields_or_schema: Any) -> Table:
         if not isinstance(stream, DataStream):

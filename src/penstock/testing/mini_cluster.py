@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from penstock.common.errors import UnsupportedFeatureError
 from penstock.common.job_client import JobClient
 from penstock.common.job_id import JobID
 from penstock.core.fence import Fence
@@ -35,7 +36,7 @@ from penstock.runtime.task.job_blob import pack_job
 from penstock.runtime.task.queries import QueryBoard
 from penstock.testing.mini_engine import ChannelState, MiniEngine
 from penstock.testing.mini_running_job import MiniBatchJob, MiniRunningJob
-from penstock.testing.python_files import add_python_files
+from penstock.testing.python_files import add_python_files, add_requirements, unpack_archives
 
 _RECEIVING_SECONDS = 0.005
 _ENDLESS_BATCH = 10_000  # records of a source that never ends
@@ -88,6 +89,7 @@ class MiniClusterJob:
     :param cold: forget all live tasks after every batch, so that everything has to come from the pages
     :param directory: where receivers and sinks keep what must survive a crash of the driver; None: in memory
     :param fence: the lease on that directory, if another driver may take it over
+    :param working_directory: where functions run, if not where this process is
     """
 
     stepped = False
@@ -108,6 +110,7 @@ class MiniClusterJob:
         life: JobLife | None = None,
         progress: JobProgress | None = None,
         fence: Fence | None = None,
+        working_directory: str | None = None,
     ) -> None:
         before = None if snapshot is None else _JobSnapshot.decode(snapshot)
         fence = fence or Fence()
@@ -151,6 +154,8 @@ class MiniClusterJob:
         )
         offset = resumed or self.coordinator.initial_offset
         if self.stepped:
+            if working_directory is not None:
+                raise UnsupportedFeatureError("add_python_archive() needs a job with micro-batches on the mini cluster")
             self._start_tasks(pack_job(spec), offset, storage)
             return
         self.engine = MiniEngine(
@@ -159,6 +164,7 @@ class MiniClusterJob:
             storage,
             {} if before is None else {key: ChannelState(*state) for key, state in before.channels.items()},
             cold=cold or graph.runs_as_batch,
+            working_directory=working_directory,
         )
 
     def _last_complete(self, directory: str | None, fence: Fence, graph: JobGraph) -> Offset | None:
@@ -314,6 +320,7 @@ class MiniCluster:
         `job_id` is the id of a job that failed before its first snapshot.
         """
         add_python_files(settings.python_files)
+        add_requirements(settings.python_requirements)
         graph = translate(sinks, settings)
         return self._job_class(graph)(
             graph,
@@ -328,6 +335,7 @@ class MiniCluster:
             life=life,
             progress=progress,
             fence=fence,
+            working_directory=unpack_archives(settings.python_archives),
         )
 
     def _job_class(self, graph: JobGraph) -> type[MiniClusterJob]:

@@ -36,6 +36,7 @@ class MiniEngine:
     :param blob: the job as workers get it
     :param offset: where the job begins, or continues
     :param cold: forget all live tasks after every batch
+    :param working_directory: where tasks run, if not where this process is
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class MiniEngine:
         channels: dict[ChannelKey, ChannelState],
         *,
         cold: bool,
+        working_directory: str | None = None,
     ) -> None:
         self.blob = blob
         self.offset = offset
@@ -54,14 +56,21 @@ class MiniEngine:
         self._spec = self._new_spec()
         self._storage = storage
         self._cold = cold
+        self._working_directory = working_directory
         self._source_stage: SourceStage | None = None
 
     def run(self, batch: Batch) -> list[TaskReport]:
         """Move the frames of a batch from stage to stage."""
-        rows = list(self._sources().run(batch.assignments, batch.header, first=True))
-        for level in range(1, self._spec.levels + 1):
-            rows = self.run_level(level, rows)
+        with self._where_archives_are():
+            rows = list(self._sources().run(batch.assignments, batch.header, first=True))
+            for level in range(1, self._spec.levels + 1):
+                rows = self.run_level(level, rows)
         return decode_all_reports([frame for _, frame in rows])
+
+    def _where_archives_are(self) -> contextlib.AbstractContextManager[None]:
+        """Only while tasks run: the driver's relative paths are those of the program."""
+        where = self._working_directory
+        return contextlib.nullcontext() if where is None else contextlib.chdir(where)
 
     def run_level(self, level: int, rows: list[Row]) -> list[Row]:
         """Run one stage in all channels."""

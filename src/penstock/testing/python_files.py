@@ -1,15 +1,19 @@
-"""Python files of a job that runs in this process: its functions can import them, as they can on Spark."""
+"""What a job that runs in this process brings along: its functions find it as they do on Spark."""
 
 from __future__ import annotations
 
+import atexit
 import importlib
+import shutil
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
 
 from penstock.common.errors import InvalidProgramError
+from penstock.common.requirements import install_requirements
 
-__all__ = ["add_python_files"]
+__all__ = ["add_python_files", "add_requirements", "unpack_archives"]
 
 _ZIPPED = {".zip", ".whl", ".egg"}
 
@@ -34,3 +38,46 @@ def _import_path(path: Path) -> str:
     if path.is_dir() and not (path / "__init__.py").exists():
         return str(path.resolve())
     return str(path.resolve().parent)
+
+
+_installed: dict[tuple[str, bytes, str | None], str] = {}
+
+
+def add_requirements(requirements: tuple[str, str | None] | None) -> None:
+    """Install the packages of a requirements file, once in this process, and put them on its import path."""
+    if requirements is None:
+        return
+    path, cache = requirements
+    file = Path(path)
+    key = (str(file.resolve()), file.read_bytes() if file.exists() else b"", cache)
+    if key not in _installed:
+        directory = _new_directory()
+        install_requirements(path, cache, directory)
+        _installed[key] = str(directory)
+    if _installed[key] not in sys.path:
+        sys.path.append(_installed[key])
+        importlib.invalidate_caches()
+
+
+def unpack_archives(archives: list[tuple[str, str | None]]) -> str | None:
+    """Unpack a job's archives into one directory, in which its functions run; None if it has no archives."""
+    if not archives:
+        return None
+    directory = _new_directory()
+    for name, target in archives:
+        path = Path(name)
+        if not path.is_file():
+            raise InvalidProgramError(f"add_python_archive({name!r}): there is no such file")
+        zipped = path.suffix.lower() in _ZIPPED | {".jar"}
+        try:
+            shutil.unpack_archive(path, directory / (target or path.name), "zip" if zipped else None)
+        except shutil.ReadError as error:
+            raise InvalidProgramError(f"add_python_archive({name!r}): {error}") from None
+    return str(directory)
+
+
+def _new_directory() -> Path:
+    """A directory that stays as long as this process: a job may be restarted at any time."""
+    directory = Path(tempfile.mkdtemp(prefix="penstock-mini-cluster-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return directory

@@ -6,7 +6,8 @@ from typing import Any
 
 from penstock.common.errors import InvalidProgramError, shorten
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
-from penstock.core.table.types import ArrayType, DataType, MapType, RowType
+from penstock.common.typeinfo.decimal import DecimalTypeInfo
+from penstock.core.table.types import ArrayType, DataType, DecimalType, MapType, RowType
 
 __all__ = ["as_row_type", "as_type_information"]
 
@@ -18,7 +19,6 @@ _SIMPLE = {
     "BIGINT": Types.LONG,
     "FLOAT": Types.FLOAT,
     "DOUBLE": Types.DOUBLE,
-    "DECIMAL": Types.BIG_DEC,
     "CHAR": Types.STRING,
     "VARCHAR": Types.STRING,
     "DATE": Types.SQL_DATE,
@@ -41,11 +41,13 @@ def as_type_information(declared: Any) -> Any:
     root = declared.root
     if root in _SIMPLE:
         return _SIMPLE[root]()
+    if isinstance(declared, DecimalType):
+        return DecimalTypeInfo(declared.precision, declared.scale)
     if root in _BYTES:
         return Types.PRIMITIVE_ARRAY(Types.BYTE())
     if isinstance(declared, ArrayType):
         element = declared.element_type
-        wrap = Types.BASIC_ARRAY if element.root in _SIMPLE else Types.OBJECT_ARRAY
+        wrap = Types.BASIC_ARRAY if element.root in _SIMPLE or isinstance(element, DecimalType) else Types.OBJECT_ARRAY
         return wrap(as_type_information(element))
     if isinstance(declared, MapType):
         return Types.MAP(as_type_information(declared.key_type), as_type_information(declared.value_type))

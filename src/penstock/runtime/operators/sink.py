@@ -15,10 +15,14 @@ _WRITER_STATE = ListStateDescriptor("sink-writer")
 
 
 class SinkOperator(StreamOperator):
-    """Runs one writer of a sink."""
+    """Runs one writer of a sink.
 
-    def __init__(self, sink: Sink) -> None:
+    :param as_function: the sink was given to ``add_sink()``: plans show it in one piece, as they show a SinkFunction
+    """
+
+    def __init__(self, sink: Sink, *, as_function: bool = False) -> None:
         self.sink = sink
+        self.as_function = as_function
         self.stateful = sink.stateful
         self._writer: SinkWriter | None = None
 

@@ -1,22 +1,14 @@
-"""Exact decimals as SQL has them: rounding half up, NULL for what does not fit."""
+"""Arithmetic of exact decimals."""
 
 from __future__ import annotations
 
-from decimal import ROUND_HALF_UP, Context, Decimal
+from decimal import Decimal
+
+from penstock.common.decimals import EXACT, fit
+
+__all__ = ["MAX_PRECISION", "divide_half_up", "fit"]
 
 MAX_PRECISION = 38
-_EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
-
-
-def fit(value: Decimal, precision: int, scale: int | None = None) -> Decimal | None:
-    """A value in DECIMAL(precision, scale), None if it has too many digits in front of the point (T33).
-
-    >>> fit(Decimal("2.345"), 4, 2), fit(Decimal("123.4"), 4, 2)
-    (Decimal('2.35'), None)
-    """
-    if scale is not None:
-        value = value.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
-    return value if len(value.as_tuple().digits) <= precision or not value else None
 
 
 def divide_half_up(left: Decimal, right: Decimal | int, precision: int, scale: int) -> Decimal | None:
@@ -25,4 +17,4 @@ def divide_half_up(left: Decimal, right: Decimal | int, precision: int, scale: i
     >>> divide_half_up(Decimal("3.00"), 2, 38, 6)
     Decimal('1.500000')
     """
-    return fit(_EXACT.divide(left, Decimal(right)), precision, scale)
+    return fit(EXACT.divide(left, Decimal(right)), precision, scale)
