@@ -54,7 +54,7 @@ class CassandraSink(DataStreamSink):
     >>> from penstock.datastream import StreamExecutionEnvironment
     >>> stream = StreamExecutionEnvironment.get_execution_environment().from_collection([("sensor_1", 20.5)])
     >>> query = "INSERT INTO example.sensors (sensorId, temperature) VALUES (?, ?)"
-    >>> by_keywords = stream.add_sink(CassandraSink.sink(query, host="127.0.0.1")).name("readings")
+    >>> by_keywords = stream.sink_to(CassandraSink.sink(query, host="127.0.0.1")).name("readings")
     >>> by_builder = CassandraSink.add_sink(stream).set_query(query).set_host("127.0.0.1").build().name("readings")
     """
 
@@ -75,7 +75,7 @@ class CassandraSink(DataStreamSink):
         max_retries: int = ExecutorSettings.max_retries,
         write_ahead_log: bool | CheckpointCommitter = False,
     ) -> Sink:
-        """A sink for ``stream.add_sink(...)``.
+        """A sink for ``stream.sink_to(...)``.
 
         :param query: is executed for every tuple or row; none for mapped dataclasses
         :param host: where Cassandra is, or a ``cluster_builder`` for more than one host, credentials and policies
