@@ -30,7 +30,7 @@ def test_the_program_stops_at_execute_and_the_job_is_shown(job, capsys):
     assert main(["plan", "-p", "2", job]) == 0
     printed = capsys.readouterr().out
     assert "never" not in printed
-    assert printed.startswith("sums of numbers: 2 tasks in 2 stages, 2 channels\nstage 0 (sources)\n")
+    assert printed.startswith("sums of numbers: 2 tasks in 2 stages, 2 channels, micro-batch\nstage 0 (sources)\n")
     assert "sums -> Sink: Print to Std. Out  x2\n        <- [0] hash" in printed
 
 

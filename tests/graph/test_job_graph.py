@@ -271,7 +271,7 @@ def test_the_plan_as_text(env, graph):
     env.from_sequence(1, 9).flat_map(lambda n: [n]).get_side_output(SIDE).key_by(lambda n: n).reduce(max).print()
     lines = plan_text(graph()).splitlines()
     assert lines == [
-        "test: 2 tasks in 2 stages, 2 channels",
+        "test: 2 tasks in 2 stages, 2 channels, micro-batch",
         "stage 0 (sources)",
         "  [0] Source: Sequence Source -> Flat Map  x2",
         "stage 1",

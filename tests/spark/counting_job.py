@@ -1,6 +1,6 @@
 """A program to be killed: counts records by key, exactly once, into one file for each checkpoint.
 
-python counting_job.py CHECKPOINT_DIRECTORY OUTPUT_DIRECTORY RECORDS
+python counting_job.py CHECKPOINT_DIRECTORY OUTPUT_DIRECTORY RECORDS [MODE]
 """
 
 import json
@@ -51,8 +51,11 @@ class FilesCommitter(Committer):
         temporary.rename(self.directory / f"{checkpoint_id}.json")
 
 
-def main(checkpoint, output, records):
+def main(checkpoint, output, records, mode="micro-batch"):
     configuration = Configuration.from_dict({"penstock.batch.max-records": str(BATCH), "spark.master": "local[2]"})
+    configuration.set_string("penstock.execution.mode", mode)
+    if mode == "continuous":
+        configuration.set_string("execution.checkpointing.interval", "20 ms")
     env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)
     env.get_checkpoint_config().set_checkpoint_storage(Path(checkpoint).as_uri())
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(1_000, 10))
@@ -63,4 +66,4 @@ def main(checkpoint, output, records):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), *sys.argv[4:])

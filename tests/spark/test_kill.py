@@ -24,13 +24,13 @@ RECORDS = 2_100
 class Program:
     """A run of the counting job, and everything it has started."""
 
-    def __init__(self, directory, records):
+    def __init__(self, directory, records, mode="micro-batch"):
         self.output = directory / "output"
         self.output.mkdir(exist_ok=True)
         self.said, self.complained = directory / "stdout", directory / "stderr"
         with self.said.open("w") as stdout, self.complained.open("w") as stderr:
             self.process = start(
-                "counting_job.py", directory / "checkpoint", self.output, records, stdout=stdout, stderr=stderr
+                "counting_job.py", directory / "checkpoint", self.output, records, mode, stdout=stdout, stderr=stderr
             )
         self.children = {}
 

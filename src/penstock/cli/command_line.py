@@ -17,6 +17,7 @@ def run_options(options: argparse.Namespace) -> list[str]:
     pairs = (
         ("--parallelism", options.parallelism),
         ("--master", options.master),
+        ("--mode", options.mode),
         ("--py-files", options.py_files),
     )
     given = [part for name, value in pairs if value is not None for part in (name, str(value))]

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from penstock import __version__
 from penstock.common.errors import JobCancelledError, PenstockError
+from penstock.common.spark_execution_mode import SparkExecutionMode
 
 __all__ = ["main"]
 
@@ -105,6 +106,7 @@ def _add_run(commands: _Commands) -> None:
     )
     _add_settings(command)
     command.add_argument("--master", help="Spark's master, for example spark://host:7077 (default: local[*])")
+    _add_mode(command)
     command.add_argument("-d", "--detached", action="store_true", help="return once the job runs")
     command.add_argument(
         "--log", type=Path, metavar="FILE", help="with -d: where output goes (default: a new file here)"
@@ -115,6 +117,15 @@ def _add_run(commands: _Commands) -> None:
     command.set_defaults(parser=command, do=("penstock.cli.run", "run"))
 
 
+def _add_mode(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--mode",
+        choices=[mode.value for mode in SparkExecutionMode],
+        help="one streaming query, or tasks that live as long as the job, for milliseconds of latency "
+        "(default: micro-batch)",
+    )
+
+
 def _add_plan(commands: _Commands) -> None:
     command = commands.add_parser(
         "plan",
@@ -122,6 +133,7 @@ def _add_plan(commands: _Commands) -> None:
         description="Run a program up to its first execute(), and show the job instead of running it.",
     )
     command.add_argument("-p", "--parallelism", type=_positive, metavar="N", help=_PARALLELISM)
+    _add_mode(command)
     _add_settings(command)
     command.add_argument("-f", "--format", choices=PLAN_FORMATS, help="default: by the file's name, else text")
     command.add_argument("-o", "--output", type=Path, metavar="FILE", help="write to a file: plan.svg, plan.mmd, ...")

@@ -13,6 +13,7 @@ from types import TracebackType
 
 from penstock.common.configuration import Configuration
 from penstock.common.errors import InvalidProgramError, PenstockError, UnsupportedFeatureError
+from penstock.common.spark_execution_mode import EXECUTION_MODE
 from penstock.datastream.execution_defaults import ExecutionDefaults, execution_defaults
 
 __all__ = ["check_program", "configuration", "run_program"]
@@ -21,9 +22,9 @@ __all__ = ["check_program", "configuration", "run_program"]
 def configuration(options: argparse.Namespace) -> Configuration:
     """The settings of the command line.
 
-    >>> options = argparse.Namespace(settings=["a.b=1=2"], parallelism=4, py_files=None)
+    >>> options = argparse.Namespace(settings=["a.b=1=2"], parallelism=4, mode="continuous", py_files=None)
     >>> configuration(options).to_dict()
-    {'a.b': '1=2', 'parallelism.default': '4'}
+    {'a.b': '1=2', 'parallelism.default': '4', 'penstock.execution.mode': 'continuous'}
     """
     result = Configuration()
     for setting in options.settings:
@@ -33,6 +34,8 @@ def configuration(options: argparse.Namespace) -> Configuration:
         result.set_string(key, value)
     if options.parallelism is not None:
         result.set_integer("parallelism.default", options.parallelism)
+    if options.mode is not None:
+        result.set_string(EXECUTION_MODE, options.mode)
     if options.py_files:
         result.set_string("python.files", options.py_files)
     return result

@@ -10,6 +10,7 @@ from penstock.common.cpus import usable_cpus
 from penstock.common.errors import EnvironmentStoppedError, InvalidProgramError
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
+from penstock.common.spark_execution_mode import EXECUTION_MODE, SparkExecutionMode
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.configuration_keys import apply_configuration
@@ -97,6 +98,16 @@ class EnvironmentSettings:
 
     def get_runtime_mode(self) -> RuntimeExecutionMode:
         return self._runtime_mode
+
+    def set_spark_execution_mode(self, mode: SparkExecutionMode | str) -> Self:
+        """How streaming jobs run on Spark: `micro-batch` (the default), or `continuous` for milliseconds of latency.
+
+        The same as the setting `penstock.execution.mode`.
+        """
+        self._check_open()
+        mode = mode if isinstance(mode, SparkExecutionMode) else SparkExecutionMode.parse(mode)
+        self._configuration.set_string(EXECUTION_MODE, mode.value)
+        return self
 
     def disable_operator_chaining(self) -> Self:
         self.check_open()

@@ -70,7 +70,8 @@ def execution_plan_json(sinks: list[Transformation], settings: JobSettings) -> s
         }
         for vertex in job.vertices
     ]
-    return json.dumps({"nodes": nodes, "tasks": tasks, "stages": job.levels, "channels": job.channels}, indent=2)
+    sizes = {"stages": job.levels, "channels": job.channels}
+    return json.dumps({"nodes": nodes, "tasks": tasks, **sizes, "mode": _mode(job)}, indent=2)
 
 
 def _sink_label(node: StreamNode, operator: SinkOperator) -> str:
@@ -82,7 +83,7 @@ def _sink_label(node: StreamNode, operator: SinkOperator) -> str:
 def plan_text(job: JobGraph) -> str:
     """The job graph, stage by stage."""
     sizes = _counted(len(job.vertices), "task"), _counted(job.levels + 1, "stage"), _counted(job.channels, "channel")
-    lines = [f"{job.name}: {sizes[0]} in {sizes[1]}, {sizes[2]}"]
+    lines = [f"{job.name}: {sizes[0]} in {sizes[1]}, {sizes[2]}, {_mode(job)}"]
     for level in range(job.levels + 1):
         lines.append(f"stage {level}" + (" (sources)" if level == 0 else ""))
         for vertex in job.vertices:
@@ -93,6 +94,11 @@ def plan_text(job: JobGraph) -> str:
                     side = f" side output '{edge.tag_id}'" if edge.tag_id else ""
                     lines.append(f"        <- [{edge.source}]{side} {edge.partitioner.name.lower()}")
     return "\n".join(lines)
+
+
+def _mode(job: JobGraph) -> str:
+    """How the job runs: as a batch job, a streaming query or in the continuous mode."""
+    return "batch" if job.runs_as_batch else job.settings.execution_mode.value
 
 
 def _counted(number: int, thing: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from penstock.common.restart_strategy import RestartStrategyConfiguration
+from penstock.common.spark_execution_mode import EXECUTION_MODE, SparkExecutionMode
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,3 +35,8 @@ class JobSettings:
     python_executable: str | None = None
     cached_files: dict[str, str] = field(default_factory=dict)
     configuration: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def execution_mode(self) -> SparkExecutionMode:
+        """How a streaming job is run: `penstock.execution.mode`."""
+        return SparkExecutionMode.parse(self.configuration.get(EXECUTION_MODE, SparkExecutionMode.MICRO_BATCH.value))

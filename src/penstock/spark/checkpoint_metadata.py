@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from penstock.common.errors import CheckpointError, InvalidProgramError
+from penstock.common.spark_execution_mode import EXECUTION_MODE, SparkExecutionMode
 from penstock.core.fence import Fence
 from penstock.graph.job_graph import JobGraph
 from penstock.runtime.savepoint.restore import adopt_max_parallelism
@@ -21,6 +22,9 @@ from penstock.runtime.task.union_states import UnionFiles
 from penstock.spark.hadoop_directory import HadoopDirectory
 from penstock.spark.moved_checkpoint import put_right
 from penstock.spark.storage_failures import checkpoint_gone
+
+CONTINUOUS = "continuous"
+"""The directory with the checkpoints of the continuous mode."""
 
 _FILE = "penstock.json"
 _VERSION = 2
@@ -30,7 +34,7 @@ _SIGNPOST = {"version", "continued_in", "parallelism"}
 # Files that Spark and the job master write into a checkpoint directory. Never touch any other files.
 _OF_A_JOB = {
     *("offsets", "commits", "state", "sources", "metadata", ".metadata.crc"),
-    *("committables", "received", "frames", _UNIONS),
+    *("committables", "received", "frames", _UNIONS, CONTINUOUS),
 }
 _OF_AN_EPOCH = ("committables-", "received-")
 _SEAL = "crc32"
@@ -132,8 +136,8 @@ class CheckpointDirectory(HadoopDirectory):
 
     @property
     def committed(self) -> bool:
-        """Whether a batch was committed here."""
-        return self.last_batch is not None
+        """Whether a checkpoint was completed here."""
+        return self.last_batch is not None or any(name.startswith("manifest-") for name in self.names(CONTINUOUS))
 
     @property
     def last_batch(self) -> int | None:
@@ -170,14 +174,20 @@ class CheckpointDirectory(HadoopDirectory):
                 f"{where} was written by another version of Penstock (format {known['version']}, this one reads "
                 f"{_VERSION})"
             )
+        before, now = (each.get("mode", SparkExecutionMode.MICRO_BATCH.value) for each in (known, shape))
+        if before != now:
+            raise InvalidProgramError(
+                f"{where} was written in the {before} mode, this job runs in the {now} mode: set {EXECUTION_MODE} to "
+                f"{before}, or take a savepoint there and start from it with an empty checkpoint directory"
+            )
         if known["channels"] != shape["channels"]:
             raise InvalidProgramError(
                 f"{where} was written with parallelism {known['channels']}, this job has {shape['channels']}: run it "
                 "with the same parallelism, take a savepoint to change it, or use an empty checkpoint directory"
             )
-        for level, (before, now) in enumerate(zip(known["stages"], shape["stages"], strict=False), start=1):
-            for operator_id, name in before.items():
-                if operator_id not in now:
+        for level, (earlier, present) in enumerate(zip(known["stages"], shape["stages"], strict=False), start=1):
+            for operator_id, name in earlier.items():
+                if operator_id not in present:
                     raise InvalidProgramError(
                         f"{where} has state of operator '{name}' in stage {level}, which this job does not have there: "
                         "give stateful operators a uid() and keep the shape of the job, or use an empty checkpoint "
@@ -268,8 +278,10 @@ def _shape(graph: JobGraph) -> dict[str, Any]:
             if vertex.level and chained.operator is not None and (chained.operator.keyed or chained.operator.stateful):
                 stages[vertex.level - 1][chained.operator_id] = chained.name
     keyed = [c for v in graph.vertices for c in v.operators if c.operator is not None and c.operator.keyed]
+    mode = graph.settings.execution_mode
     return {
         "version": _VERSION,
+        **({} if mode is SparkExecutionMode.MICRO_BATCH else {"mode": mode.value}),
         "channels": graph.channels,
         "stages": stages,
         "splits": {vertex.operators[0].operator_id: vertex.source_parallelism for vertex in graph.source_vertices},

@@ -8,12 +8,14 @@ from pyspark.sql import SparkSession
 
 from penstock.common.job_client import JobClient
 from penstock.common.job_id import JobID
+from penstock.common.spark_execution_mode import SparkExecutionMode
 from penstock.graph.job_graph import translate
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import Transformation
 from penstock.runtime.job.job_client import ThreadJobClient
 from penstock.spark.batch_job import BatchJob
 from penstock.spark.checkpoint_lease import refuse_if_in_use
+from penstock.spark.continuous.slots import check_can_run_continuously, slots_needed, slots_of, with_slots
 from penstock.spark.dependencies import ship_dependencies
 from penstock.spark.package import ship_package
 from penstock.spark.session import build_session, has_ended, session_for, stop_session
@@ -58,7 +60,13 @@ class SparkExecutor:
         graph = translate(sinks, settings)
         if not graph.runs_as_batch:
             refuse_if_in_use(settings)
+        continuous = not graph.runs_as_batch and settings.execution_mode is SparkExecutionMode.CONTINUOUS
+        if continuous:
+            check_can_run_continuously(graph)
+            settings = with_slots(settings, slots_needed(graph))
         session = self._spark or embedded_session(settings)
+        if continuous:
+            check_can_run_continuously(graph, slots_of(session))
         ship_package(session.sparkContext)
         ship_dependencies(session.sparkContext, settings)
         job_id = JobID()

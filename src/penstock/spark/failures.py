@@ -36,14 +36,21 @@ class TaskFailureError(Exception):
     """Carries an encoded error; its text survives the JVM."""
 
 
+def portable_error(error: BaseException) -> PenstockError:
+    """An error of a task in a form that another process can read."""
+    if not isinstance(error, PenstockError):
+        return JobExecutionError(f"a task failed: {type(error).__name__}: {error}\n{user_traceback(error)}")
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return JobExecutionError(str(error))
+    return error
+
+
 def raise_encoded(error: BaseException) -> NoReturn:
     """Leave a worker with an error that the driver can decode."""
-    if not isinstance(error, PenstockError):
-        error = JobExecutionError(f"a task failed: {type(error).__name__}: {error}\n{user_traceback(error)}")
-    try:
-        data = pickle.dumps(error)
-    except Exception:
-        data = pickle.dumps(JobExecutionError(str(error)))
+    error = portable_error(error)
+    data = pickle.dumps(error)
     # The readable part comes first: in the user's own query (`to_dataframe`) nothing decodes the rest.
     raise TaskFailureError(f"{error}\n{_MARK}{base64.b64encode(data).decode()}:") from None
 

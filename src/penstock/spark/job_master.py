@@ -50,6 +50,9 @@ class JobMaster:
     :param on_first_checkpoint: called once, when a checkpoint of the job is complete in its directory
     """
 
+    stepped = False
+    """Whether there are several steps from one checkpoint to the next."""
+
     def __init__(
         self,
         graph: JobGraph,
@@ -67,7 +70,12 @@ class JobMaster:
         self.life = life
         self.progress = progress or JobProgress(graph)
         self.checkpoints = CheckpointCoordinator(
-            graph.vertices, life, self.progress, fence=fence, on_first_checkpoint=on_first_checkpoint
+            graph.vertices,
+            life,
+            self.progress,
+            fence=fence,
+            on_first_checkpoint=on_first_checkpoint,
+            stepped=self.stepped,
         )
         self._spark = spark
         self._checkpoint = checkpoint
@@ -104,8 +112,8 @@ class JobMaster:
         return CheckpointDirectory(self._spark, path)
 
     def _run(self, checkpoint: CheckpointDirectory) -> None:
-        fence, restarts = self.checkpoints.fence, Restarts(self.graph.settings.restart_strategy)
-        storage = SparkCheckpointStorage.claim(checkpoint, self.graph, self.life.job_id, epoch=fence.epoch)
+        restarts = Restarts(self.graph.settings.restart_strategy)
+        storage = self.claim(checkpoint)
         if storage.directory(COMMITTABLES) is None:
             self.checkpoints.committers.check_durable(storage.location)
         self.checkpoints.start(storage.job_id, storage)
@@ -133,6 +141,12 @@ class JobMaster:
                     return
             else:
                 return
+
+    def claim(self, checkpoint: CheckpointDirectory) -> SparkCheckpointStorage:
+        """Make a checkpoint directory the job's own."""
+        return SparkCheckpointStorage.claim(
+            checkpoint, self.graph, self.life.job_id, epoch=self.checkpoints.fence.epoch
+        )
 
     def _raise_if_fenced(self) -> None:
         """What another driver does to the files of this one shows as errors of any kind: raise the actual reason."""
@@ -185,7 +199,7 @@ class JobMaster:
 
         name = f"{settings.job_name} {self.life.job_id[:8]}-{attempt}"
         query = JobQuery(self._spark, self.checkpoints, storage)
-        query.run(compiled, name, lambda: self._query_started(loading_only=loading_only))
+        query.run(compiled, name, lambda: self._attempt_started(loading_only=loading_only))
 
     def _new_sources(self, storage: SparkCheckpointStorage) -> SourceCoordinator:
         fixed = self.graph.settings.configuration.get("penstock.batch.max-records")
@@ -197,7 +211,7 @@ class JobMaster:
             aligner=WatermarkAligner(self.graph.source_vertices),
         )
 
-    def _query_started(self, *, loading_only: bool) -> None:
+    def _attempt_started(self, *, loading_only: bool) -> None:
         if self.life.cancelled.is_set():
             self.checkpoints.stop()
         if self.life.transition_to(JobStatus.RUNNING) and not loading_only and self._on_running is not None:

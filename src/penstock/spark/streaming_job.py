@@ -10,6 +10,7 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from penstock.common.job_status import JobStatus
+from penstock.common.spark_execution_mode import SparkExecutionMode
 from penstock.graph.job_graph import JobGraph, translate
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import Transformation
@@ -19,7 +20,7 @@ from penstock.runtime.job.running_job import RunningJob, carried_progress, dispo
 from penstock.runtime.savepoint.restore import check_key_groups
 from penstock.spark.checkpoint_lease import acquire_lease
 from penstock.spark.checkpoint_metadata import CheckpointDirectory
-from penstock.spark.checkpoint_storage import SparkCheckpointStorage
+from penstock.spark.continuous.master import ContinuousMaster
 from penstock.spark.frame_positions import check_stateless
 from penstock.spark.job_master import JobMaster
 from penstock.spark.query_server import QueryServer
@@ -94,7 +95,8 @@ class StreamingJob(RunningJob):
         same_program: bool = False,
         on_running: Callable[[], None] | None = None,
     ) -> JobMaster:
-        return JobMaster(
+        master = ContinuousMaster if graph.settings.execution_mode is SparkExecutionMode.CONTINUOUS else JobMaster
+        return master(
             graph,
             session_for(self._session, shuffle_partitions=graph.channels, conf=_conf(graph.settings)),
             self.life,
@@ -154,7 +156,7 @@ class StreamingJob(RunningJob):
         name = f"rescaled-{os.urandom(4).hex()}"  # a new one: a crash may have left another half finished
         checkpoint = self._root.below(name)
         master = self._new_master(graph, checkpoint, progress=progress, same_program=True, on_running=on_running)
-        SparkCheckpointStorage.claim(checkpoint, graph, self.life.job_id, epoch=self._fence.epoch)
+        master.claim(checkpoint)
         # From here on a restarted driver continues there. Before, it continues the old job: nothing was lost, since
         # the savepoint was that job's last checkpoint.
         current, _ = self._root.newest()

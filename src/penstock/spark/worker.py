@@ -76,7 +76,12 @@ def _forget_old_jobs() -> None:
 
 
 def _unpack(job_file: str) -> JobSpec:
-    spec = unpack_job(job_bytes(job_file))
+    return unpack_in_worker(job_bytes(job_file))
+
+
+def unpack_in_worker(job: bytes) -> JobSpec:
+    """The job, with logging as on the driver, and files where this worker has them."""
+    spec = unpack_job(job)
     if spec.logging is not None:
         spec.logging.apply()
     files = {name: SparkFiles.get(Path(path).name) for name, path in spec.info.cached_files.items()}

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 from penstock.common.errors import InvalidProgramError
 from penstock.graph.job_graph import JobGraph
+from penstock.graph.settings import JobSettings
 
-__all__ = ["check_can_run_continuously", "slots_needed"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["check_can_run_continuously", "slots_needed", "slots_of", "with_slots"]
+
+_MASTER = "spark.master"
 
 
 def slots_needed(graph: JobGraph) -> int:
@@ -31,3 +41,17 @@ def check_can_run_continuously(graph: JobGraph, slots: int | None = None) -> Non
             f"at the same time. Lower the parallelism, give Spark more cores (spark.master: local[{needed}], or more "
             "executors), or use penstock.execution.mode: micro-batch"
         )
+
+
+def with_slots(settings: JobSettings, needed: int) -> JobSettings:
+    """For a local Spark whose size the user does not set: one slot for each task, even if there are fewer cores."""
+    if _MASTER in settings.configuration:
+        return settings
+    slots = max(needed, os.cpu_count() or 1)
+    return replace(settings, configuration={**settings.configuration, _MASTER: f"local[{slots}]"})
+
+
+def slots_of(session: SparkSession) -> int | None:
+    """How many tasks a local Spark runs at the same time; None for a cluster, where Spark itself checks it."""
+    context = session.sparkContext
+    return int(context.defaultParallelism) if str(context.master).startswith("local") else None

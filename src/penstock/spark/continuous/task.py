@@ -8,6 +8,7 @@ before the next one begins. That bounds what is on its way: one step.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from penstock.common.errors import PenstockError
@@ -15,6 +16,7 @@ from penstock.runtime.source.source_stage import SourceStage
 from penstock.runtime.state.pages import MemoryPageStore
 from penstock.runtime.state.snapshots import StageSnapshot
 from penstock.runtime.task.job_blob import unpack_job
+from penstock.runtime.task.job_spec import JobSpec
 from penstock.runtime.task.stage import Row, StageChannel, encode_header
 from penstock.spark.continuous.changed_pages import ChangedPages
 from penstock.spark.continuous.checkpoint_files import CheckpointFiles, LevelState, write_state
@@ -27,9 +29,21 @@ _SMALL = 1 << 20  # bytes of changes that are always worth keeping
 
 
 class ContinuousTask:
-    """Runs until the driver says stop, or something fails."""
+    """Runs until the driver says stop, or something fails.
 
-    def __init__(self, index: int, links: TaskLinks) -> None:
+    :param settle: called after the first step and after every checkpoint, when there is time for garbage
+    :param unpack: makes the job of what the driver has sent
+    """
+
+    def __init__(
+        self,
+        index: int,
+        links: TaskLinks,
+        settle: Callable[[], None] = lambda: None,
+        unpack: Callable[[bytes], JobSpec] = unpack_job,
+    ) -> None:
+        self._settle = settle
+        self._unpack = unpack
         self._index = index
         self._levels = self._channels = 0
         self._location = self._attempt = ""
@@ -72,13 +86,13 @@ class ContinuousTask:
         self._location, self._attempt = start.location, start.attempt
         states = CheckpointFiles(start.location).load(self._index, start.files)
         self._chain = [file.size for file in start.files]
-        spec = unpack_job(start.job)
+        spec = self._unpack(start.job)
         self._levels, self._channels = spec.levels, spec.channels
         self._sources = SourceStage(spec, spec.environment(MemoryPageStore()))
         if self._index >= spec.channels:
             return
         for level in range(1, spec.levels + 1):
-            own = unpack_job(start.job)  # stages share no objects
+            own = self._unpack(start.job)  # stages share no objects
             state = states.get(level, LevelState())
             store = self._stores[level] = ChangedPages(state.pages)
             snapshot = StageSnapshot.decode(state.snapshot) if state.snapshot else StageSnapshot()
@@ -127,6 +141,8 @@ class ContinuousTask:
         if header.checkpoint:
             self._write(header.checkpoint_id)
         self._links.tell_driver(Done(self._index, header.step, [frame for _, frame in rows]))
+        if header.checkpoint or header.step == 1:
+            self._settle()
 
     def _send(self, step: int, level: int, rows: list[Row]) -> None:
         """Send the rows for the next stage to the other tasks."""

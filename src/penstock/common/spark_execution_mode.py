@@ -1,0 +1,34 @@
+"""How a streaming job runs on Spark."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from penstock.common.errors import InvalidProgramError
+
+__all__ = ["EXECUTION_MODE", "SparkExecutionMode"]
+
+EXECUTION_MODE = "penstock.execution.mode"
+"""The configuration key."""
+
+
+class SparkExecutionMode(Enum):
+    """How a streaming job runs on Spark.
+
+    >>> SparkExecutionMode.parse("Continuous")
+    <SparkExecutionMode.CONTINUOUS: 'continuous'>
+    """
+
+    MICRO_BATCH = "micro-batch"
+    """One streaming query. Every micro-batch is a checkpoint."""
+    CONTINUOUS = "continuous"
+    """One barrier stage with tasks that live as long as the job. Records take milliseconds."""
+
+    @classmethod
+    def parse(cls, text: str) -> SparkExecutionMode:
+        """The mode of this name."""
+        try:
+            return cls(text.strip().lower().replace("_", "-"))
+        except ValueError:
+            names = " or ".join(mode.value for mode in cls)
+            raise InvalidProgramError(f"{EXECUTION_MODE} is {text!r}: use {names}") from None

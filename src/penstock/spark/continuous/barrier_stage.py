@@ -1,0 +1,154 @@
+"""The tasks of a job as one barrier stage of Spark, which starts all of them at the same time.
+
+Tasks tell each other their addresses through Spark (`allGather`), connect to each other and to the driver, and run
+until the driver stops them. A task that fails tells the driver and ends normally: what a failure means is the driver's
+decision, not Spark's. If a process is killed, Spark starts the stage again. As soon as the driver has all tasks, it
+listens no longer, so tasks that Spark starts after that find no driver and end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets
+import threading
+from collections.abc import Callable, Iterable
+
+from py4j.protocol import Py4JError
+from pyspark import BarrierTaskContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from penstock.common.errors import JobExecutionError, PenstockError
+from penstock.spark.continuous.messages import Failed, Message
+from penstock.spark.continuous.sockets import (
+    Accepted,
+    Listener,
+    SocketDriverLinks,
+    SocketTaskLinks,
+    connect,
+    exit_process,
+)
+from penstock.spark.continuous.task import ContinuousTask
+from penstock.spark.failures import portable_error
+from penstock.spark.session import failure_of
+from penstock.spark.worker import settle, unpack_in_worker
+
+__all__ = ["BarrierStage"]
+
+_LOOK_SECONDS = 0.1
+_END_SECONDS = 5.0
+_START_SECONDS = 60.0
+
+
+class BarrierStage:
+    """One attempt at a job.
+
+    :param count: how many tasks it has
+    :param ports: the range for TCP connections
+    """
+
+    def __init__(
+        self, spark: SparkSession, count: int, group: str, name: str, ports: tuple[int, int] | None = None
+    ) -> None:
+        self._spark = spark
+        self._count = count
+        self._group = group
+        self._name = name
+        self._ports = ports
+        self._secret = secrets.token_bytes(32)
+        local = str(spark.sparkContext.master).startswith("local")
+        host = None if local else str(spark.sparkContext.getConf().get("spark.driver.host"))
+        self._listener = Listener(host, self._secret, ports)
+        self._failure: PenstockError | None = None
+        self._thread = threading.Thread(target=self._run, name=f"barrier stage of {name}", daemon=True)
+
+    def start(self, look: Callable[[], None]) -> SocketDriverLinks:
+        """Start all tasks, and wait until they are there.
+
+        :param look: called while waiting; raises an error to give up
+        """
+        self._thread.start()
+        accepted: list[Accepted] = []
+        while len(accepted) < self._count:
+            look()
+            if not self._thread.is_alive():
+                raise self._failure or JobExecutionError(f"the tasks of {self._name} have ended before the job")
+            new = self._listener.accept(_LOOK_SECONDS)
+            if new is not None:
+                accepted = newest([*accepted, new])
+        self._listener.close()
+        return SocketDriverLinks({each.task: each.connection for each in accepted})
+
+    def end(self) -> None:
+        """End all tasks that still run, and wait for it."""
+        self._listener.close()
+        self._thread.join(0.5)
+        if self._thread.is_alive():
+            with contextlib.suppress(Py4JError, ConnectionError):
+                self._spark.sparkContext.cancelJobGroup(self._group)
+            self._thread.join(_END_SECONDS)
+
+    def _run(self) -> None:
+        context = self._spark.sparkContext
+        count, address, secret, ports = self._count, self._listener.address, self._secret, self._ports
+
+        def task(_: Iterable[int]) -> Iterable[int]:
+            run_task(count, address, secret, ports)
+            return ()
+
+        try:
+            context.setJobGroup(self._group, self._name, interruptOnCancel=True)
+            context.parallelize(range(count), count).barrier().mapPartitions(task).collect()
+        except (PySparkException, Py4JError, ConnectionError) as error:
+            self._failure = failure_of(self._spark, error)
+
+
+class _PortableLinks(SocketTaskLinks):
+    """Sends errors so that the driver can read them."""
+
+    def tell_driver(self, message: Message) -> None:
+        if isinstance(message, Failed):
+            message = Failed(message.task, portable_error(message.error))
+        super().tell_driver(message)
+
+
+def newest(accepted: list[Accepted]) -> list[Accepted]:
+    """The connections of the last start; those of earlier ones are closed."""
+    last = max(each.generation for each in accepted)
+    for each in accepted:
+        if each.generation < last:
+            each.connection.close()
+    return [each for each in accepted if each.generation == last]
+
+
+def run_task(count: int, driver: str, secret: bytes, ports: tuple[int, int] | None) -> None:
+    """The body of a Spark task."""
+    context = BarrierTaskContext.get()
+    index = context.partitionId()
+    host = None if driver.startswith("unix:") else context.getTaskInfos()[index].address.rpartition(":")[0]
+    listener = Listener(host, secret, ports)
+    try:
+        answers = context.allGather(json.dumps([listener.address, context.taskAttemptId()]))
+        addresses, attempts = zip(*map(json.loads, answers), strict=True)
+        generation = max(attempts)
+        try:
+            to_driver = connect(driver, secret, index, generation)
+        except OSError:
+            return  # the driver has its tasks, or is gone
+        others = [other for other in range(count) if other != index]
+        outgoing = {other: connect(addresses[other], secret, index, generation) for other in others}
+        links = _PortableLinks(to_driver, outgoing, exit_process)
+        accepted: list[Accepted] = []
+        while len(accepted) < len(others):
+            new = listener.accept(_START_SECONDS)
+            if new is not None and new.generation == generation:
+                accepted.append(new)
+                links.add_incoming(new.connection)
+    finally:
+        listener.close()
+    try:
+        with contextlib.suppress(Exception):  # the driver knows it
+            ContinuousTask(index, links, settle, unpack_in_worker).run()
+    finally:
+        links.close()
