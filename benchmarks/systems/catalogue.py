@@ -68,6 +68,7 @@ SYSTEMS = {
     system.name: system
     for system in (
         System("penstock", "penstock", "default", _ALL),
+        System("penstock-continuous", "penstock", "continuous", _ALL),
         System("pyflink", "pyflink", "default", _PYFLINK, environment=PYFLINK),
         System("pyflink-process", "pyflink", "process", _PYFLINK, environment=PYFLINK, variables=_WORKERS),
         System("pyflink-thread", "pyflink", "thread", _PYFLINK, environment=PYFLINK),

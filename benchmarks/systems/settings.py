@@ -2,6 +2,7 @@
 
 `default` sets nothing. `process` and `thread` are PyFlink's two ways to run Python code, tuned for the job: large
 bundles and a state cache that holds every key for throughput; small bundles and a short buffer timeout for latency.
+`continuous` is Penstock's continuous mode, with a checkpoint every second.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ _CHECKPOINT = "execution.checkpointing.interval"
 
 def settings_for(package: str, variant: str, job: Job) -> dict[str, str]:
     """The configuration values of a variant for a job."""
+    if package == "penstock" and variant == "continuous":
+        return {"penstock.execution.mode": "continuous"}
     if package != "pyflink":
         return {}
     checkpoints = {_CHECKPOINT: "200 ms" if job.measures_latency else "1 s"} if job.commits else {}

@@ -104,7 +104,7 @@ class EnvironmentSettings:
 
         The same as the setting `penstock.execution.mode`.
         """
-        self._check_open()
+        self.check_open()
         mode = mode if isinstance(mode, SparkExecutionMode) else SparkExecutionMode.parse(mode)
         self._configuration.set_string(EXECUTION_MODE, mode.value)
         return self
