@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.common.errors import UnsupportedFeatureError
+from penstock.table.sql.match_syntax import parse_match_recognize
 from penstock.util.exceptions import SqlParserException
 
 if TYPE_CHECKING:
@@ -219,6 +220,7 @@ def _define() -> Dialect:  # noqa: C901 - definitions, one behind the other
             )
         }
         KEYWORDS["INTO"] = TokenType.INTO
+        KEYWORDS["MATCH_RECOGNIZE"] = TokenType.MATCH_RECOGNIZE
         VAR_SINGLE_TOKENS = {"$"}
 
     class FlinkParser(parser.Parser):
@@ -290,6 +292,10 @@ def _define() -> Dialect:  # noqa: C901 - definitions, one behind the other
                     table.set("alias", alias)
                 return table
             return super()._parse_table(*arguments, **options)
+
+        def _parse_match_recognize(self) -> Any:
+            """With WITHIN behind the pattern, which only Flink has."""
+            return parse_match_recognize(self) if self._match(TokenType.MATCH_RECOGNIZE) else None
 
         def _parse_lateral(self) -> Any:
             """LATERAL TABLE(f(x)) AS t(a, b): whatever the function is called."""

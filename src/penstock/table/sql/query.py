@@ -5,7 +5,6 @@ It imports one module per clause.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from penstock.table.plan.build import AggregateBuilder, has_aggregate
 from penstock.table.plan.group_windows import GroupWindowBuilder, group_window, window_of_call
 from penstock.table.plan.grouping import grouping_sets, with_grouping_sets
 from penstock.table.plan.joins import join_relations
+from penstock.table.plan.match_recognize import match_recognize
 from penstock.table.plan.nodes.base import Field, Rel
 from penstock.table.plan.nodes.rank import SortKey
 from penstock.table.plan.nodes.relational import ValuesRel
@@ -26,14 +26,13 @@ from penstock.table.plan.set_operations import set_operation
 from penstock.table.plan.sorting import sort_keys, sort_relation
 from penstock.table.plan.subquery import SubqueryPlanner
 from penstock.table.plan.table_functions import apply_table_function, window_table_function
+from penstock.table.sql.hints import hint_options
+from penstock.table.sql.match_syntax import read_match
 from penstock.table.sql.parser import ExpressionReader
 from penstock.util.exceptions import SqlParserException, ValidationException
 
 if TYPE_CHECKING:
     from penstock.table.table_environment import TableEnvironment
-
-_HINT = re.compile(r"\+\s*(\w+)\s*\((.*)\)", re.DOTALL)
-_OPTION = re.compile(r"'((?:[^']|'')*)'\s*=\s*'((?:[^']|'')*)'")
 
 
 class QueryTranslator:
@@ -204,11 +203,22 @@ class QueryTranslator:
             relation: Rel = ValuesRel((Field("ZERO", constant(0).type),), ((0,),))
             return relation, Scope([], self._outer, "sql")
         relation, scope = self._from_item(source.this)
+        match = tree.args.get("match") or source.this.args.get("match")
+        if match is not None:
+            relation, scope = self._match_recognize(match, relation, scope)
         for join in tree.args.get("joins") or ():
             relation, scope = self._join(relation, scope, join)
         for lateral in tree.args.get("laterals") or ():
             relation, scope = self._lateral(relation, scope, lateral, outer=False)
         return relation, scope
+
+    def _match_recognize(self, tree: Any, relation: Rel, scope: Scope) -> tuple[Rel, Scope]:
+        relation = match_recognize(read_match(tree, self._reader()), relation, scope, self.binder())
+        alias = tree.args.get("alias")
+        names = [column.name for column in (alias.args.get("columns") or ())] if alias is not None else []
+        relation = _renamed(relation, names, alias.name) if names else relation
+        qualifier = (alias.name,) if alias is not None and alias.name else ()
+        return relation, Scope.of(relation.fields, qualifier, self._outer, "sql")
 
     def _from_item(self, tree: Any) -> tuple[Rel, Scope]:
         kind = type(tree).__name__
@@ -482,15 +492,3 @@ def _count(tree: Any) -> int | None:
     if expression is None or not str(expression.name).isdigit():
         raise SqlParserException("SQL parse failed. LIMIT and OFFSET take a number")
     return int(expression.name)
-
-
-def hint_options(tree: Any) -> dict[str, dict[str, str]]:
-    """Hints behind a table: ``/*+ OPTIONS('k'='v') */``; those that are unknown are ignored (T122)."""
-    found: dict[str, dict[str, str]] = {}
-    comments = [*(tree.comments or ()), *(comment for part in tree.parts for comment in (part.comments or ()))]
-    for comment in comments:
-        match = _HINT.search(comment)
-        if match is not None:
-            pairs = _OPTION.findall(match.group(2))
-            found[match.group(1).upper()] = {k.replace("''", "'"): v.replace("''", "'") for k, v in pairs}
-    return found

@@ -23,6 +23,7 @@ MODULES = (
     "correlate",
     "join",
     "over",
+    "match",
     "rank",
     "relational",
     "scan",

@@ -1,0 +1,65 @@
+"""MATCH_RECOGNIZE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from penstock.runtime.table.expressions import Expr
+from penstock.runtime.table.match_values import MatchValue
+from penstock.table.plan.nodes.aggregate import AggregateSpec
+from penstock.table.plan.nodes.base import INSERT_ONLY, Changelog, Rel
+from penstock.table.plan.nodes.rank import SortKey
+
+
+@dataclass(frozen=True, slots=True)
+class PatternTerm:
+    """A variable of a pattern and how often it comes; ``high`` None is without limit."""
+
+    variable: str
+    low: int
+    high: int | None
+    greedy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MatchCondition:
+    """What a row must fulfil: a column of the input that says so, or an expression.
+
+    The expression is over the columns of the input and, behind them, over values of rows that were matched before.
+    """
+
+    flag: int | None
+    expression: Expr | None = None
+    values: tuple[tuple[MatchValue, AggregateSpec | None], ...] = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class MatchRel(Rel):
+    """Rows in which a pattern was found: partition keys, then the values that measures read (T90 to T93)."""
+
+    input: Rel
+    partition: tuple[int, ...]
+    order: tuple[SortKey, ...]
+    pattern: tuple[PatternTerm, ...]
+    skip: tuple[str, str]
+    within: int | None
+    conditions: tuple[tuple[str, MatchCondition], ...]
+    values: tuple[tuple[MatchValue, AggregateSpec | None], ...]
+
+    @property
+    def inputs(self) -> Sequence[Rel]:
+        """The one input."""
+        return (self.input,)
+
+    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
+        """Over another input."""
+        return replace(self, input=inputs[0])
+
+    def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
+        """Matches are final."""
+        return INSERT_ONLY
+
+    def describe(self) -> str:
+        """With the pattern."""
+        return f"Match(pattern=[{' '.join(term.variable for term in self.pattern)}])"
