@@ -59,7 +59,7 @@ def test_t90_after_match(sql, skip):
 
 def test_t93_skip_to_the_first_row_of_the_match_fails_the_job(sql):
     numbers(sql, 1, 2, 3)
-    with pytest.raises(Exception, match="(?i)skip|first"):
+    with pytest.raises(Exception, match=r"(?i)skip|first"):
         sql.rows(match("MEASURES A.v AS a AFTER MATCH SKIP TO FIRST A PATTERN (A B)"))
 
 

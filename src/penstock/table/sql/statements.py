@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from penstock.table.plan.nodes.base import Rel
 from penstock.table.sql.dialect import parse
-from penstock.table.sql.query import QueryTranslator, hint_options
+from penstock.table.sql.hints import hint_options
+from penstock.table.sql.query import QueryTranslator
 from penstock.table.sql.words import Words
 from penstock.table.table_result import TableResult
 from penstock.util.exceptions import SqlParserException
