@@ -128,3 +128,20 @@ def test_t110_to_retract_stream_flags_what_is_added_and_what_is_removed(t_env):
     table = t_env.sql_query("SELECT k, SUM(v) AS total FROM words GROUP BY k")
     with t_env.to_retract_stream(table, Types.TUPLE([Types.STRING(), Types.LONG()])).execute_and_collect() as found:
         assert list(found) == [(True, ("p", 1)), (False, ("p", 1)), (True, ("p", 3))]
+
+
+def test_t112_upserts_of_a_stream_get_the_rows_that_they_replace(t_env):
+    rows = [
+        Row.of_kind(RowKind.INSERT, "k", 4),
+        Row.of_kind(RowKind.UPDATE_AFTER, "k", 9),
+        Row.of_kind(RowKind.DELETE, "k", 9),
+    ]
+    stream = _stream(t_env, *rows)
+    schema = Schema.new_builder().column("k", "STRING NOT NULL").column("v", "BIGINT").primary_key("k").build()
+    table = t_env.from_changelog_stream(stream, schema, ChangelogMode.upsert())
+    t_env.create_temporary_view("t", table)
+    changes = Queries(t_env).changelog("SELECT k, v FROM t")
+    assert changes == [("+I", "k", 4), ("-U", "k", 4), ("+U", "k", 9), ("-D", "k", 9)]
+    assert Queries(t_env).final("SELECT SUM(v) FROM t") == []
+    with pytest.raises(ValidationException, match="needs a key"):
+        t_env.from_changelog_stream(stream, None, ChangelogMode.upsert())

@@ -51,6 +51,7 @@ class StreamOrigin:
     types: tuple[DataType, ...]
     with_rowtime: bool
     changelog: Changelog
+    upsert: bool = False
 
     def __call__(self, planner: Planner) -> Transformation:
         """Records as columns."""
@@ -61,12 +62,12 @@ class StreamOrigin:
 
 def stream_relation(stream: DataStream, schema: Schema | None, mode: ChangelogMode, resolver: Any, name: str) -> Rel:
     """A stream as a relation."""
-    if mode == ChangelogMode.upsert():
-        raise TableException(
-            "from_changelog_stream() does not take upserts yet: send -U rows with ChangelogMode.all(), or read the "
-            "stream by from_data_stream() and keep the last row of each key by ROW_NUMBER()"
-        )
     schema = schema or Schema()
+    upsert = mode == ChangelogMode.upsert()
+    if upsert and not schema.primary_key:
+        raise ValidationException(
+            "from_changelog_stream() in upsert mode needs a key: give a Schema with .primary_key(...)"
+        )
     derived = _derived_columns(stream.get_type())
     if not any(column.is_physical for column in schema.columns):
         if derived is None:
@@ -86,8 +87,10 @@ def stream_relation(stream: DataStream, schema: Schema | None, mode: ChangelogMo
     names, places = _places([column.name for column in physical], derived, stream.get_type())
     changelog = INSERT_ONLY if mode == ChangelogMode.insert_only() else ALL_CHANGES
     types = tuple(column.type for column in physical)
-    origin = StreamOrigin(stream, names, places, types, bool(metadata), changelog)
-    rel: Rel = resolver.relation(name, plan, origin, _NoKey())
+    origin = StreamOrigin(stream, names, places, types, bool(metadata), changelog, upsert)
+    known = [column.name for column in physical]
+    key = tuple(known.index(column) for column in plan.primary_key) if upsert else ()
+    rel: Rel = resolver.relation(name, plan, origin, _Keys(key))
     if rowtime is not None:
         fields = [replace(one, time=TimeAttribute.ROWTIME) if one.name == rowtime else one for one in rel.fields]
         rel = replace(rel, fields=tuple(fields))
@@ -95,7 +98,7 @@ def stream_relation(stream: DataStream, schema: Schema | None, mode: ChangelogMo
 
 
 @dataclass(frozen=True, slots=True)
-class _NoKey:
+class _Keys:
     primary_key: tuple[int, ...] = ()
 
 

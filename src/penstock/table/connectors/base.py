@@ -27,7 +27,7 @@ from penstock.core.table.types import DataType
 from penstock.table.plan.nodes.base import INSERT_ONLY, Changelog, Field
 from penstock.util.exceptions import ValidationException
 
-MODULES = ("print", "blackhole", "datagen", "filesystem")
+MODULES = ("print", "blackhole", "datagen", "filesystem", "kafka", "jdbc")
 """Modules of this package that register connectors."""
 
 
@@ -54,6 +54,8 @@ class TableSource(ABC):
     """Where rows come from."""
 
     changelog: Changelog = INSERT_ONLY
+    upsert: bool = False
+    """Whether rows are upserts and deletions by primary key, without the rows that they replace."""
     parallel: bool = True
     """Whether several tasks may read."""
 
@@ -106,7 +108,7 @@ class ConnectorFactory:
         prefixes = tuple(key[:-3] for key in self.options if key.endswith("..."))
         if self.formats:
             known.add("format")
-            known.add("value.format")
+            known |= {"value.format", "key.format"}
             for prefix in ("", "key.", "value."):
                 name = table.options.get(f"{prefix}format")
                 if name is not None:

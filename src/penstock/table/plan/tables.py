@@ -14,6 +14,7 @@ from penstock.table.plan import ast
 from penstock.table.plan.bind import Binder
 from penstock.table.plan.build import project
 from penstock.table.plan.nodes.base import NO_KEYS, Field, Rel, TimeAttribute
+from penstock.table.plan.nodes.normalize import ChangelogNormalizeRel
 from penstock.table.plan.nodes.relational import ScanRel, WatermarkRel
 from penstock.table.plan.scope import Scope
 from penstock.table.schema import Schema
@@ -176,6 +177,8 @@ class TableResolver:
         keys = frozenset({frozenset(table.primary_key)}) if table.primary_key else NO_KEYS
         fields = tuple(Field(column.name, column.type) for column in ordered)
         rel: Rel = ScanRel(fields, source, name, source.changelog, keys)
+        if source.upsert:
+            rel = ChangelogNormalizeRel(fields, rel, table.primary_key)
         if any(column.expression is not None for column in plan.columns) or ordered != declared:
             rel = self._computed(rel, plan, declared, ordered)
         if plan.watermark is not None:

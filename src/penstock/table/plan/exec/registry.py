@@ -30,6 +30,7 @@ MODULES = (
     "time_join",
     "window",
     "table_aggregate",
+    "normalize",
 )
 """Modules of this package that register translations."""
 

@@ -1,0 +1,18 @@
+"""ChangelogNormalize."""
+
+from __future__ import annotations
+
+from penstock.graph.transformation import Transformation
+from penstock.runtime.table.operators.changelog_normalize import ChangelogNormalizeOperator
+from penstock.table.plan.exec.registry import translates
+from penstock.table.plan.nodes.normalize import ChangelogNormalizeRel
+from penstock.table.plan.planner import Planner
+
+
+@translates(ChangelogNormalizeRel)
+def translate_normalize(planner: Planner, rel: ChangelogNormalizeRel, update_before: bool) -> Transformation:
+    """Rows by their key."""
+    (source,) = planner.inputs(rel, update_before)
+    exchanged, parallelism = planner.exchange(source, rel.keys)
+    operator = ChangelogNormalizeOperator(rel.keys, rel.schema(), emits_update_before=update_before)
+    return planner.one_input(exchanged, operator, "ChangelogNormalize", rel.describe(), parallelism=parallelism)

@@ -1,0 +1,41 @@
+"""Upserts by key made complete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from penstock.table.plan.nodes.base import ALL_CHANGES, Changelog, Rel, UpsertKeys
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ChangelogNormalizeRel(Rel):
+    """The changes of a source that sends upserts, with the rows that they replace (T112)."""
+
+    input: Rel
+    keys: tuple[int, ...]
+
+    @property
+    def inputs(self) -> Sequence[Rel]:
+        """The one input."""
+        return (self.input,)
+
+    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
+        """Over another input."""
+        return replace(self, input=inputs[0])
+
+    def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
+        """Everything."""
+        return ALL_CHANGES
+
+    def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
+        """What is replaced is known from state."""
+        return [False]
+
+    def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
+        """The key."""
+        return frozenset({frozenset(self.keys)})
+
+    def describe(self) -> str:
+        """With the key."""
+        return f"ChangelogNormalize(key=[{', '.join(self.fields[key].name for key in self.keys)}])"
