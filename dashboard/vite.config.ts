@@ -1,7 +1,7 @@
 import { defineConfig } from "vite";
 
 // Relative addresses, so that the dashboard works behind a path prefix. File names without hashes keep the committed
-// build easy to compare; the service sends them with `no-store`.
+// build easy to compare; the service sends them with an ETag.
 export default defineConfig({
   base: "./",
   build: {
@@ -12,9 +12,9 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     rollupOptions: {
       output: {
-        entryFileNames: "dashboard.js",
-        chunkFileNames: "[name].js",
-        assetFileNames: "[name][extname]",
+        entryFileNames: "assets/dashboard.js",
+        chunkFileNames: "assets/[name].js",
+        assetFileNames: "assets/[name][extname]",
       },
     },
   },

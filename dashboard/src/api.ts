@@ -99,6 +99,35 @@ export interface Batch {
   busy: Record<string, number>;
 }
 
+/** The last 15 minutes in columns, one row per second with a batch. */
+export interface History {
+  now: number;
+  second: number[];
+  records: number[];
+  duration: number[];
+  lag: (number | null)[];
+  "state-bytes": number[];
+}
+
+export interface StateOperator {
+  id: string;
+  name: string;
+  bytes: number;
+  states: { name: string; kind: string }[];
+}
+
+export interface StateEntry {
+  key: string;
+  states: Record<string, { kind: string; value: unknown }>;
+  "event-timers": { time: string; window?: string }[];
+  "processing-timers": { time: string; window?: string }[];
+}
+
+export interface StateFound {
+  entries: StateEntry[];
+  complete: boolean;
+}
+
 export interface Split {
   vertex: string;
   source: string;
@@ -168,13 +197,42 @@ export class ApiError extends Error {
   }
 }
 
-async function request<T>(path: string, init?: RequestInit): Promise<T> {
-  let response: Response;
+const TOKEN = "penstock-token";
+let token = "";
+try {
+  token = sessionStorage.getItem(TOKEN) ?? "";
+} catch {
+  // No storage: the token lasts for this page.
+}
+
+/** Sends this token from now on, as long as the tab is open. */
+export function signIn(typed: string): void {
+  token = typed;
   try {
-    response = await fetch(`v1/${path}`, init);
+    sessionStorage.setItem(TOKEN, typed);
+  } catch {
+    // As above.
+  }
+}
+
+async function answer(path: string, init?: RequestInit): Promise<Response> {
+  const headers = new Headers(init?.headers);
+  if (token) headers.set("Authorization", `Bearer ${token}`);
+  try {
+    return await fetch(`v1/${path}`, { ...init, headers });
   } catch {
     throw new ApiError(0, "The service does not answer. Is it still running?");
   }
+}
+
+export async function getText(path: string): Promise<string> {
+  const response = await answer(path);
+  if (!response.ok) throw new ApiError(response.status, `HTTP ${response.status}`);
+  return response.text();
+}
+
+async function request<T>(path: string, init?: RequestInit): Promise<T> {
+  const response = await answer(path, init);
   const text = await response.text();
   let body: unknown = {};
   try {

@@ -1,5 +1,6 @@
 import { render } from "preact";
 import type { Config, Overview } from "./api";
+import { signIn } from "./api";
 import { usePolling, useRoute, useTheme } from "./hooks";
 import { ServicePage, SubmitPage, WorkersPage } from "./pages/cluster";
 import { JobPage } from "./pages/job";
@@ -59,8 +60,34 @@ function App() {
           <small>{error ? <span class="offline">not connected</span> : `version ${cluster?.["penstock-version"] ?? ""}`}</small>
         </div>
       </aside>
-      <main>{page}</main>
+      <main>{error?.status === 401 ? <SignIn /> : page}</main>
     </>
+  );
+}
+
+/** The service asks for a token: it is kept for this tab only. */
+function SignIn() {
+  return (
+    <form
+      class="card sign-in"
+      onSubmit={(event) => {
+        event.preventDefault();
+        signIn(String(new FormData(event.currentTarget).get("token") ?? "").trim());
+        window.location.reload();
+      }}
+    >
+      <h2>Sign in</h2>
+      <label>
+        Token
+        <input type="password" name="token" autocomplete="off" required />
+      </label>
+      <p class="hint">
+        <code>penstock token create</code> makes one. It stays in this tab.
+      </p>
+      <button type="submit" class="primary">
+        Sign in
+      </button>
+    </form>
   );
 }
 

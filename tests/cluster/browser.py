@@ -26,7 +26,7 @@ class Browser:
         command = [program, *FLAGS, f"--user-data-dir={directory / 'profile'}", "about:blank"]
         self._process = subprocess.Popen(command, stdout=self._log, stderr=self._log)
         port = self._port(directory / "profile" / "DevToolsActivePort")
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list", timeout=60) as answer:
             pages = [page for page in json.load(answer) if page["type"] == "page"]
         self._connect(port, re.sub(r"^ws://[^/]*", "", pages[0]["webSocketDebuggerUrl"]))
         self._number = 0
@@ -35,7 +35,7 @@ class Browser:
             self.call(f"{domain}.enable")
 
     def _port(self, path: Path) -> int:
-        ends = time.monotonic() + 30
+        ends = time.monotonic() + 90
         while time.monotonic() < ends:
             if path.exists() and path.read_text().count("\n") >= 1:
                 return int(path.read_text().split("\n")[0])
@@ -45,7 +45,7 @@ class Browser:
     # -- the socket -----------------------------------------------------------------------------------------------
 
     def _connect(self, port: int, path: str) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=90)
         key = base64.b64encode(os.urandom(16)).decode()
         self._socket.sendall(
             f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -96,7 +96,7 @@ class Browser:
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
-    def wait_for(self, script: str, seconds: float = 15):
+    def wait_for(self, script: str, seconds: float = 60):
         ends = time.monotonic() + seconds
         while time.monotonic() < ends:
             found = self.run(f"(() => {{ try {{ return {script}; }} catch {{ return null; }} }})()")
@@ -148,5 +148,5 @@ class Browser:
         self._stream.close()
         self._socket.close()
         self._process.terminate()
-        self._process.wait(10)
+        self._process.wait(60)
         self._log.close()

@@ -143,7 +143,7 @@ def test_the_committed_build_belongs_to_the_sources():
 
 def test_the_build_is_small_and_the_lock_names_no_addresses():
     built = ROOT / "src/penstock/cluster/static"
-    assert sum(file.stat().st_size for file in built.iterdir()) < 400 * 1024
+    assert sum(file.stat().st_size for file in built.rglob("*") if file.is_file()) < 400 * 1024
     assert "resolved" not in (ROOT / "dashboard/package-lock.json").read_text()
 
 
@@ -171,7 +171,7 @@ def test_the_graph_shows_rates_busy_shares_and_lag(page, site):
     page.wait_for(
         "document.querySelectorAll('.vertex').length === 2 && document.querySelectorAll('.edge').length === 1"
     )
-    page.wait_for("parseFloat(document.querySelector('.edge-rate').textContent) > 0", 30)
+    page.wait_for("parseFloat(document.querySelector('.edge-rate').textContent) > 0")
     text = page.wait_for("[...document.querySelectorAll('.vertex')].map((one) => one.textContent).join(' ')")
     assert "Busy" in text
     assert "Watermark" in text
@@ -189,6 +189,7 @@ def test_the_graph_shows_rates_busy_shares_and_lag(page, site):
         ("timeline", "counts", "The last"),
         ("checkpoints", "counts", "Summary of all"),
         ("splits", "counts", "ACTIVE"),
+        ("state", "counts", "Operators"),
         ("exceptions", "bad", "order 17 has no customer"),
         ("configuration", "counts", "job-parallelism"),
         ("log", "counts", "ERROR something odd"),
@@ -198,6 +199,20 @@ def test_every_tab_of_a_job_has_its_content(page, site, tab, job, expected):
     page.open(f"{site.job(job)}/{tab}")
     page.wait_for_text(expected)
     keep_picture(page, tab)
+
+
+@needs_browser
+def test_the_state_browser_shows_keys_and_finds_one(page, site):
+    page.open(f"{site.job('counts')}/state")
+    page.wait_for("document.querySelectorAll('.keys li').length === 7")
+    page.run("document.querySelectorAll('.key')[3].click()")
+    page.wait_for("/[0-9]/.test(document.querySelector('.value pre').innerText)")
+    keep_picture(page, "state")
+    page.run(
+        "(() => { const box = document.querySelector('input[type=search]'); box.value = '6'; "
+        "box.dispatchEvent(new Event('change', {bubbles: true})); })()"
+    )
+    page.wait_for("document.querySelectorAll('.keys li').length === 1")
 
 
 @needs_browser
@@ -252,12 +267,12 @@ def test_the_buttons_take_a_savepoint_rescale_and_cancel(page, site):
     keep_picture(page, "savepoint")
     _fill(page, "directory", str(site.directory / "savepoints"))
     page.click("Take a savepoint", "dialog")
-    page.wait_for("document.querySelector('dialog .copy code').innerText.startsWith('file:')", 30)
+    page.wait_for("document.querySelector('dialog .copy code').innerText.startsWith('file:')")
     page.click("Close", "dialog")
     page.click("Rescale")
     _fill(page, "parallelism", "3")
     page.click("Change the parallelism", "dialog")
-    page.wait_for("!!document.querySelector('dialog .done')", 30)
+    page.wait_for("!!document.querySelector('dialog .done')")
     page.click("Close", "dialog")
     page.wait_for("[...document.querySelectorAll('.vertex')].some((one) => one.textContent.includes('\\u00d73'))")
     page.click("Cancel")
@@ -274,7 +289,7 @@ def test_the_stop_button_ends_a_job_with_a_savepoint(page, site):
     page.click("Stop")
     _fill(page, "directory", str(site.directory / "savepoints"))
     page.click("Stop with a savepoint", "dialog")
-    page.wait_for("document.querySelector('dialog .copy code').innerText.startsWith('file:')", 30)
+    page.wait_for("document.querySelector('dialog .copy code').innerText.startsWith('file:')")
     page.click("Close", "dialog")
     page.wait_for_text("FINISHED")
 

@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { type Batch, type Config, type Job, type Live, get } from "../api";
+import { type Batch, type Config, type Job, type History, type Live, get } from "../api";
 import * as format from "../format";
 import { type Theme, usePolling } from "../hooks";
 import { Badge, Empty, Problem, Time } from "../ui";
@@ -7,6 +7,7 @@ import { Actions } from "./actions";
 import { CheckpointsTab } from "./checkpoints";
 import { ConfigurationTab, ExceptionsTab, LogTab, SplitsTab } from "./job_tabs";
 import { OverviewTab } from "./job_overview";
+import { StateTab } from "./state";
 import { TimelineTab } from "./timeline";
 
 const TABS: [string, string][] = [
@@ -14,6 +15,7 @@ const TABS: [string, string][] = [
   ["timeline", "Timeline"],
   ["checkpoints", "Checkpoints"],
   ["splits", "Splits"],
+  ["state", "State"],
   ["exceptions", "Exceptions"],
   ["configuration", "Configuration"],
   ["log", "Log"],
@@ -59,6 +61,7 @@ export function JobPage({ id, tab, config, theme }: { id: string; tab: string; c
   const over = job ? OVER.has(job.state) : false;
   const { data: live } = usePolling<Live>(job && job.vertices.length > 0 ? `penstock/jobs/${id}/live` : null, over ? 0 : 1000);
   const batches = useBatches(id, !over);
+  const { data: history } = usePolling<History>(job && job.vertices.length > 0 ? `penstock/jobs/${id}/history` : null, over ? 0 : 2000);
   const vertices = useMemo(() => new Map(live?.vertices.map((vertex) => [vertex.id, vertex])), [live]);
   if (!job) {
     return error ? (
@@ -100,6 +103,8 @@ export function JobPage({ id, tab, config, theme }: { id: string; tab: string; c
         <CheckpointsTab id={id} theme={theme} />
       ) : tab === "splits" ? (
         <SplitsTab id={id} />
+      ) : tab === "state" ? (
+        <StateTab id={id} over={over} />
       ) : tab === "exceptions" ? (
         <ExceptionsTab id={id} />
       ) : tab === "configuration" ? (
@@ -107,7 +112,7 @@ export function JobPage({ id, tab, config, theme }: { id: string; tab: string; c
       ) : tab === "log" ? (
         <LogTab id={id} />
       ) : (
-        <OverviewTab job={job} live={live} vertices={vertices} batches={batches} theme={theme} />
+        <OverviewTab job={job} live={live} vertices={vertices} last={batches[batches.length - 1]} history={history} theme={theme} />
       )}
     </>
   );

@@ -1,52 +1,29 @@
 import { useMemo, useState } from "preact/hooks";
-import type { Batch, Job, Live, LiveVertex } from "../api";
+import type { Batch, History, Job, Live, LiveVertex } from "../api";
 import { Chart } from "../chart";
 import * as format from "../format";
 import { bottleneck, Graph } from "../graph";
 import { type Theme, usePolling } from "../hooks";
 import { Badge, Card, Empty, Meter, Table } from "../ui";
 
-const SECONDS = 900;
-
-/** Batches by second: the same moment in every chart. */
-function bySecond(batches: Batch[]) {
-  const times: number[] = [];
-  const records: number[] = [];
-  const durations: number[] = [];
-  const lags: (number | null)[] = [];
-  const states: number[] = [];
-  for (const batch of batches) {
-    const second = Math.floor(batch.end / 1000);
-    const lag = batch.lag !== null && Math.abs(batch.lag) < 3.2e11 ? Math.max(0, batch.lag) : null;
-    const at = times.length - 1;
-    if (times[at] === second) {
-      records[at] = (records[at] ?? 0) + batch.records;
-      durations[at] = Math.max(durations[at] ?? 0, batch.end - batch.start);
-      lags[at] = lag;
-      states[at] = batch["state-bytes"];
-    } else {
-      times.push(second);
-      records.push(batch.records);
-      durations.push(batch.end - batch.start);
-      lags.push(lag);
-      states.push(batch["state-bytes"]);
-    }
-  }
-  const rates = records.map((amount, at) => amount / Math.max(1, (times[at] ?? 0) - (times[at - 1] ?? (times[at] ?? 0) - 1)));
-  const first = times.findIndex((time) => time > (times[times.length - 1] ?? 0) - SECONDS);
-  const cut = <T,>(values: T[]) => values.slice(Math.max(0, first));
-  return { times: cut(times), rates: cut(rates), durations: cut(durations), lags: cut(lags), states: cut(states) };
+/** Records per second between one row and the next. */
+function columns(history: History | undefined) {
+  const times = history?.second ?? [];
+  const rates = (history?.records ?? []).map((amount, at) => amount / Math.max(1, (times[at] ?? 0) - (times[at - 1] ?? (times[at] ?? 0) - 1)));
+  const lags = (history?.lag ?? []).map((lag) => (lag !== null && Math.abs(lag) < 3.2e11 ? Math.max(0, lag) : null));
+  return { times, rates, lags, durations: history?.duration ?? [], states: history?.["state-bytes"] ?? [] };
 }
 
-export function OverviewTab({ job, live, vertices, batches, theme }: {
+export function OverviewTab({ job, live, vertices, last, history: recent, theme }: {
   job: Job;
   live?: Live;
   vertices: Map<string, LiveVertex>;
-  batches: Batch[];
+  last?: Batch;
+  history?: History;
   theme: Theme;
 }) {
   const [selected, setSelected] = useState<string | null>(null);
-  const history = useMemo(() => bySecond(batches), [batches]);
+  const history = useMemo(() => columns(recent), [recent]);
   const running = job.state === "RUNNING";
   const limit = running && live ? bottleneck(live.vertices) : null;
   if (job.vertices.length === 0)
@@ -55,7 +32,6 @@ export function OverviewTab({ job, live, vertices, batches, theme }: {
         <Empty>The process of this job has ended: its tasks and their numbers ended with it.</Empty>
       </Card>
     );
-  const last = batches[batches.length - 1];
   return (
     <>
       <div class="tiles">

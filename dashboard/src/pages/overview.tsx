@@ -40,7 +40,7 @@ export function OverviewPage() {
         <Figure label="Finished" value={cluster?.["jobs-finished"]} kind="finished" />
         <Figure label="Canceled" value={cluster?.["jobs-cancelled"]} kind="canceled" />
         <Figure label="Failed" value={cluster?.["jobs-failed"]} kind="failed" />
-        <Figure label="Task slots" value={cluster?.["slots-total"]} note={`on ${cluster?.taskmanagers ?? 0} workers`} />
+        <Figure label="Task slots" value={cluster?.["slots-total"]} note={`on ${cluster?.taskmanagers === 1 ? "1 worker" : `${cluster?.taskmanagers ?? 0} workers`}`} />
       </div>
       <Card title="Running jobs">
         {running.length > 0 ? (

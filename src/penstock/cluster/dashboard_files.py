@@ -26,8 +26,8 @@ def dashboard_routes(directory: Path = _DIRECTORY) -> list[BaseRoute]:
     if not (directory / "index.html").is_file():
         return [Route("/", _missing)]
     return [
-        Route("/" if path.name == "index.html" else f"/{path.name}", _file(path))
-        for path in directory.iterdir()
+        Route("/" if path.name == "index.html" else f"/{path.relative_to(directory).as_posix()}", _file(path))
+        for path in sorted(directory.rglob("*"))
         if path.is_file()
     ]
 
