@@ -151,6 +151,7 @@ def _jobs_of_tests(tmp_path_factory):
     """`penstock list` is for the jobs of whoever runs the tests, not for theirs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PENSTOCK_JOBS", str(tmp_path_factory.mktemp("jobs")))
+        patch.setenv("PENSTOCK_LISTED", "false")
         yield
 
 

@@ -139,3 +139,46 @@ def test_the_end_of_a_jobs_log_can_be_read_and_searched(gateway, records, tmp_pa
     assert gateway.get(f"/penstock/jobs/{record.job_id}/log?search=error").json()["lines"] == ["ERROR bad record"]
     (url,) = gateway.get(f"/penstock/jobs/{record.job_id}/log?search=url").json()["lines"]
     assert "secret" not in url
+
+
+def test_o78_a_savepoint_is_disposed_of_without_any_driver(gateway, running_job, tmp_path):
+    path = running_job.trigger_savepoint(str(tmp_path / "savepoints")).result()
+    trigger = gateway.post("/savepoint-disposal", json={"savepoint-path": path})
+    assert trigger.status_code == 200
+    answer = gateway.get(f"/savepoint-disposal/{trigger.json()['request-id']}").json()
+    assert answer == {"status": {"id": "COMPLETED"}, "operation": {}}
+    again = gateway.post("/savepoint-disposal", json={"savepoint-path": path}).json()["request-id"]
+    assert "failure-cause" in gateway.get(f"/savepoint-disposal/{again}").json()["operation"]
+    assert gateway.post("/savepoint-disposal", json={}).status_code == 400
+
+
+def test_o138_the_archive_of_an_ended_job_is_complete_when_its_driver_closes(records):
+    server = JobServer(RunCommand("job.py", [], [], "/"), records)
+    env = StreamExecutionEnvironment(executor=MiniCluster())
+    env.from_collection([1, 2, 3]).sink_to(DiscardingSink())
+    server.submitting("short")
+    client = env.execute_async("short")
+    server.follow(client)
+    client.get_job_execution_result().result()
+    server.close()
+    (record,) = records.all()
+    assert record.status == "FINISHED"
+    assert (records.archive / str(client.get_job_id())).exists()
+
+
+def test_o71_the_error_that_ended_a_job_is_among_its_exceptions(gateway, records):
+    def fail(value):
+        raise ValueError("bad record")
+
+    server = JobServer(RunCommand("job.py", [], [], "/"), records)
+    env = StreamExecutionEnvironment(executor=MiniCluster())
+    env.from_collection([1]).map(fail).name("check").sink_to(DiscardingSink())
+    server.submitting("failing")
+    client = env.execute_async("failing")
+    server.follow(client)
+    assert client.get_job_execution_result().exception() is not None
+    server.close()
+    (entry,) = gateway.get(f"/jobs/{client.get_job_id()}/exceptions").json()["exceptionHistory"]["entries"]
+    assert "bad record" in entry["stacktrace"]
+    result = gateway.get(f"/jobs/{client.get_job_id()}/execution-result").json()["job-execution-result"]
+    assert "bad record" in result["failure-cause"]["stack-trace"]

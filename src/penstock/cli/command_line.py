@@ -19,6 +19,7 @@ def run_options(options: argparse.Namespace) -> list[str]:
         ("--master", options.master),
         ("--mode", options.mode),
         ("--py-files", options.py_files),
+        ("--entry", getattr(options, "entry", None)),
     )
     given = [part for name, value in pairs if value is not None for part in (name, str(value))]
     return given + [part for setting in options.settings for part in ("-D", setting)]

@@ -31,6 +31,7 @@ __all__ = ["JobServer", "NoAnswerError", "ask"]
 
 _BACKLOG = 8
 _LAST_WORDS_SECONDS = 5.0
+_RECORD_SECONDS = 60.0
 
 
 class NoAnswerError(JobExecutionError):
@@ -49,6 +50,7 @@ class JobServer:
         self._directory: str | None = None
         self._socket: socket.socket | None = None
         self._answering: list[threading.Thread] = []
+        self._recorded: dict[CompletableFuture[JobExecutionResult], threading.Event] = {}
         self._rest = _rest_of_driver(command.program, log)
 
     def submitting(self, job_name: str) -> None:
@@ -75,10 +77,15 @@ class JobServer:
         with contextlib.suppress(OSError):
             self._records.write(record)
             self._records.forget_old()
-        client.get_job_execution_result().add_done_callback(lambda done: self._ended(record, client, done))
+        result = client.get_job_execution_result()
+        self._recorded[result] = threading.Event()
+        result.add_done_callback(lambda done: self._ended(record, client, done))
 
     def close(self) -> None:
-        """Stop accepting requests, after answering the pending ones."""
+        """Stop accepting requests, after answering the pending ones and recording how jobs have ended."""
+        for result, recorded in self._recorded.items():
+            if result.done():
+                recorded.wait(_RECORD_SECONDS)
         for thread in self._answering:
             thread.join(_LAST_WORDS_SECONDS)
         if self._rest is not None:
@@ -97,6 +104,7 @@ class JobServer:
         status = "FAILED" if error is not None else client.get_job_status().result().name
         with contextlib.suppress(OSError):
             self._records.ended(record, status, None if error is None else str(error).partition("\n")[0])
+        self._recorded[done].set()
 
     # -- the other end of the socket --------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from penstock import __version__
+from penstock.cli.service_options import add_service_commands
 from penstock.common.errors import JobCancelledError, PenstockError
 from penstock.common.spark_execution_mode import SparkExecutionMode
 
@@ -27,7 +28,7 @@ examples:
   penstock stop 1a2b3c --savepoint-path /savepoints
 """
 
-PLAN_FORMATS = ("text", "json", "svg", "mermaid", "dot")
+PLAN_FORMATS = ("text", "json", "svg", "mermaid", "dot", "rest")
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -74,9 +75,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_list_and_status(commands)
     _add_savepoint_and_stop(commands)
     _add_cancel_and_rescale(commands)
-    _add_ui(commands)
-    _add_cluster(commands)
-    _add_token(commands)
+    add_service_commands(commands)
     _add_completion(commands)
     return parser
 
@@ -91,6 +90,36 @@ class _CommandHelp(argparse.RawDescriptionHelpFormatter):
 
 def _add_run(commands: _Commands) -> None:
     command = commands.add_parser("run", help="run a program", description="Run a program and wait for its end.")
+    _add_run_options(command)
+    command.add_argument("-d", "--detached", action="store_true", help="return once the job runs")
+    command.add_argument(
+        "--log", type=Path, metavar="FILE", help="with -d: where output goes (default: a new file here)"
+    )
+    command.add_argument("--no-progress", action="store_true", help="no line of progress in the terminal")
+    _add_service(command)
+    command.add_argument(
+        "--shutdown-on-attached-exit",
+        action="store_true",
+        help="with -m: cancel the job if this command ends before it, even if killed",
+    )
+    _add_program(command)
+    command.set_defaults(parser=command, do=("penstock.cli.run", "run"))
+    command = commands.add_parser(
+        "run-application",
+        help="run a program with a REST API of its own",
+        description="Run a program beside a REST API of its own; both end when its jobs have ended.",
+    )
+    command.add_argument("-t", "--target", choices=["local", "spark"], default="local", help="(default: %(default)s)")
+    command.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
+    command.add_argument("--port", default="8081-8090", help="a port or a range of ports (default: %(default)s)")
+    _add_run_options(command)
+    _add_program(command)
+    command.set_defaults(
+        parser=command, do=("penstock.cli.run", "run_application"), detached=False, log=None, no_progress=False
+    )
+
+
+def _add_run_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("-p", "--parallelism", type=_positive, metavar="N", help=_PARALLELISM)
     command.add_argument("-s", "--from-savepoint", metavar="PATH", help="continue from this savepoint")
     command.add_argument(
@@ -107,14 +136,6 @@ def _add_run(commands: _Commands) -> None:
     _add_settings(command)
     command.add_argument("--master", help="Spark's master, for example spark://host:7077 (default: local[*])")
     _add_mode(command)
-    command.add_argument("-d", "--detached", action="store_true", help="return once the job runs")
-    command.add_argument(
-        "--log", type=Path, metavar="FILE", help="with -d: where output goes (default: a new file here)"
-    )
-    command.add_argument("--no-progress", action="store_true", help="no line of progress in the terminal")
-    _add_service(command)
-    _add_program(command)
-    command.set_defaults(parser=command, do=("penstock.cli.run", "run"))
 
 
 def _add_mode(command: argparse.ArgumentParser) -> None:
@@ -210,63 +231,6 @@ def _add_cancel_and_rescale(commands: _Commands) -> None:
     command.set_defaults(parser=command, do=("penstock.cli.jobs", "rescale"))
 
 
-def _add_ui(commands: _Commands) -> None:
-    command = commands.add_parser(
-        "ui",
-        help="jobs in the browser",
-        description="Serve the REST API and the dashboard for the jobs of this machine, until Ctrl-C.",
-    )
-    command.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
-    command.add_argument(
-        "--port", default="8081-8090", help="a port, or a range of which the first free one is taken (%(default)s)"
-    )
-    command.add_argument("--open", action="store_true", help="also open it in the browser")
-    command.set_defaults(parser=command, do=("penstock.cli.ui", "ui"))
-
-
-def _add_cluster(commands: _Commands) -> None:
-    group = commands.add_parser(
-        "cluster",
-        help="the service: start, stop, status",
-        description="The service of this machine: REST API, programs.",
-    )
-    group.set_defaults(parser=group, do=("penstock.cli.cluster", "status"), dir=None)
-    actions = group.add_subparsers(dest="action", metavar="action")
-    command = actions.add_parser("start", help="start the service", description="Start the service in the background.")
-    _add_directory(command)
-    command.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
-    command.add_argument("--port", default="8081-8090", help="a port or a range of ports (default: %(default)s)")
-    command.add_argument("--master", help="Spark's master for the jobs (default: local[*])")
-    command.add_argument("-D", dest="settings", action="append", default=[], metavar="KEY=VALUE", help="a setting")
-    command.add_argument("--foreground", action="store_true", help="stay in this process")
-    command.set_defaults(parser=command, do=("penstock.cli.cluster", "start"))
-    command = actions.add_parser("stop", help="end the service", description="End the service and its jobs.")
-    _add_directory(command)
-    command.add_argument("--keep-jobs", action="store_true", help="leave jobs running")
-    command.add_argument("--yes", action="store_true", help="cancel running jobs without asking")
-    command.set_defaults(parser=command, do=("penstock.cli.cluster", "stop"))
-    command = actions.add_parser("status", help="where the service is", description="Where the service is.")
-    _add_directory(command)
-    command.set_defaults(parser=command, do=("penstock.cli.cluster", "status"))
-
-
-def _add_directory(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--dir", type=Path, metavar="DIRECTORY", help="where the service keeps its files")
-
-
-def _add_token(commands: _Commands) -> None:
-    group = commands.add_parser("token", help="users of the service", description="Users of the service.")
-    group.set_defaults(parser=group, do=("penstock.cli.token", "create"))
-    actions = group.add_subparsers(dest="action", metavar="action", required=True)
-    command = actions.add_parser(
-        "create", help="add a user", description="Add a user to a token file, and print the token."
-    )
-    command.add_argument("name", help="the user's name")
-    command.add_argument("--role", choices=["viewer", "operator", "admin"], default="viewer")
-    command.add_argument("--file", type=Path, required=True, help="penstock.security.token-file of the service")
-    command.set_defaults(parser=command, do=("penstock.cli.token", "create"))
-
-
 def _add_completion(commands: _Commands) -> None:
     command = commands.add_parser(
         "completion",
@@ -304,7 +268,10 @@ def _add_service(command: argparse.ArgumentParser) -> None:
 
 
 def _add_program(command: argparse.ArgumentParser) -> None:
-    command.add_argument("program", type=Path, help="a Python file")
+    command.add_argument(
+        "--entry", metavar="MODULE[:FUNCTION]", help="what to run of a .zip or .whl file, or beside a .py file"
+    )
+    command.add_argument("program", type=Path, help="a Python file, or a .zip or .whl of modules")
     rest = command.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the program")
     rest.required = False  # else argparse asks for them where the program is missing
 

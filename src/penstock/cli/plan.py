@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable
 from typing import NoReturn
 
 from penstock.cli.main import PLAN_FORMATS
 from penstock.cli.programs import configuration, run_program
+from penstock.cluster.rest.plan import plan_of
 from penstock.common.errors import InvalidProgramError
+from penstock.common.job_id import JobID
 from penstock.datastream.execution_defaults import ExecutionDefaults
 from penstock.graph.job_graph import JobGraph, translate
 from penstock.graph.picture import dot, mermaid, svg
@@ -46,6 +49,7 @@ _RENDERERS: tuple[Callable[[_PlanReached], str], ...] = (
     lambda found: svg(found.graph),
     lambda found: mermaid(found.graph),
     lambda found: dot(found.graph),
+    lambda found: json.dumps(plan_of(found.graph, JobID().to_hex_string())),
 )
 _FORMATS = dict(zip(PLAN_FORMATS, _RENDERERS, strict=True))
 
@@ -57,7 +61,10 @@ def plan(options: argparse.Namespace) -> int:
     form = options.format or _form_of(options)
     try:
         code = run_program(
-            options.program, options.arguments, ExecutionDefaults(configuration(options), executor=_PlanExecutor())
+            options.program,
+            options.arguments,
+            ExecutionDefaults(configuration(options), executor=_PlanExecutor()),
+            options.entry,
         )
     except _PlanReached as found:
         shown = _FORMATS[form](found)

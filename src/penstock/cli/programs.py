@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import runpy
 import sys
 import traceback
@@ -17,6 +18,8 @@ from penstock.common.spark_execution_mode import EXECUTION_MODE
 from penstock.datastream.execution_defaults import ExecutionDefaults, execution_defaults
 
 __all__ = ["check_program", "configuration", "run_program"]
+
+_ARCHIVES = {".zip", ".whl"}
 
 
 def configuration(options: argparse.Namespace) -> Configuration:
@@ -36,8 +39,12 @@ def configuration(options: argparse.Namespace) -> Configuration:
         result.set_integer("parallelism.default", options.parallelism)
     if options.mode is not None:
         result.set_string(EXECUTION_MODE, options.mode)
-    if options.py_files:
-        result.set_string("python.files", options.py_files)
+    files = [options.py_files] if options.py_files else []
+    program = getattr(options, "program", None)
+    if program is not None and program.suffix.lower() in _ARCHIVES:
+        files.append(str(program.resolve()))  # functions are defined in its modules
+    if files:
+        result.set_string("python.files", ",".join(files))
     return result
 
 
@@ -49,15 +56,17 @@ def check_program(path: Path) -> None:
         raise InvalidProgramError(f"there is no file '{path}'")
 
 
-def run_program(path: Path, arguments: list[str], defaults: ExecutionDefaults) -> int:
+def run_program(path: Path, arguments: list[str], defaults: ExecutionDefaults, entry: str | None = None) -> int:
     """Run a file as ``python file arguments`` would; returns the exit code.
+
+    :param entry: a module (`pkg.job`) or function (`pkg.job:main`) of the file's directory or archive, to run instead
 
     An error of the program is shown with its own frames only, one of Penstock as a single message.
     """
     check_program(path)
     try:
         with execution_defaults(defaults), _as_main(path, arguments):
-            runpy.run_path(str(path), run_name="__main__")
+            _run_entry(path, entry)
     except SystemExit as end:
         return _exit_code(end)
     except PenstockError as error:
@@ -69,12 +78,31 @@ def run_program(path: Path, arguments: list[str], defaults: ExecutionDefaults) -
     return 0
 
 
+def _run_entry(path: Path, entry: str | None) -> None:
+    if entry is None:
+        runpy.run_path(str(path), run_name="__main__")
+        return
+    module, _, function = entry.partition(":")
+    try:
+        if not function:
+            runpy.run_module(module, run_name="__main__", alter_sys=False)
+            return
+        main = getattr(importlib.import_module(module), function, None)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
+            raise InvalidProgramError(f"{path} has no module '{module}' to run (--entry {entry})") from None
+        raise
+    if not callable(main):
+        raise InvalidProgramError(f"module '{module}' of {path} has no function '{function}' (--entry {entry})")
+    main()
+
+
 @contextmanager
 def _as_main(path: Path, arguments: list[str]) -> Iterator[None]:
     argv, search = sys.argv[:], sys.path[:]
     # An argument "--" only says where ours end.
     sys.argv = [str(path), *(arguments[1:] if arguments[:1] == ["--"] else arguments)]
-    sys.path.insert(0, str(path.resolve().parent))
+    sys.path.insert(0, str(path.resolve() if path.suffix.lower() in _ARCHIVES else path.resolve().parent))
     try:
         yield
     finally:

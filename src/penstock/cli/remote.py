@@ -5,21 +5,28 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import tempfile
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 import uuid
+import zipfile
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from penstock.cli.programs import check_program
 from penstock.common.errors import InvalidProgramError, JobExecutionError
+from penstock.runtime.lease.lease import TAKE_OVER_KEY
 
-__all__ = ["RestClient", "cancel", "list_jobs", "rescale", "run", "savepoint", "status", "stop"]
+__all__ = ["RestClient", "cancel", "list_jobs", "packed", "rescale", "run", "savepoint", "status", "stop"]
 
 _SECONDS = 120.0
 _POLL_SECONDS = 0.2
+_BEAT_SECONDS = 5.0
+_BEAT_LASTS = 60.0
 _TERMINAL = {"FINISHED", "CANCELED", "FAILED"}
 Json = dict[str, Any]
 
@@ -39,7 +46,7 @@ class RestClient:
         return self._send(method, path, data, "application/json")
 
     def upload(self, file: Path) -> str:
-        """Upload a program; returns its id."""
+        """Upload a program; returns where the service keeps it."""
         boundary = uuid.uuid4().hex
         head = (
             f'--{boundary}\r\nContent-Disposition: form-data; name="jarfile"; filename="{file.name}"\r\n'
@@ -47,7 +54,7 @@ class RestClient:
         )
         data = head.encode() + file.read_bytes() + f"\r\n--{boundary}--\r\n".encode()
         answer = self._send("POST", "/jars/upload", data, f"multipart/form-data; boundary={boundary}")
-        return Path(answer["filename"]).name
+        return str(answer["filename"])
 
     def _send(self, method: str, path: str, data: bytes | None, content_type: str) -> Any:
         headers = {"Content-Type": content_type}
@@ -174,12 +181,23 @@ def rescale(options: argparse.Namespace) -> int:
 def run(options: argparse.Namespace) -> int:
     """Upload a program, start it, and wait for its end unless detached. Ctrl-C leaves the job running."""
     client = RestClient(options.jobmanager)
-    program = client.upload(options.program)
+    check_program(options.program)
+    settings = dict(setting.split("=", 1) for setting in options.settings)
+    if options.master:
+        settings["spark.master"] = options.master
+    if options.take_over:
+        settings[TAKE_OVER_KEY] = "true"
+    if options.py_files:
+        uploaded = [client.upload(file) for file in packed(options.py_files.split(","))]
+        settings["python.files"] = ",".join(uploaded)
+    program = Path(client.upload(options.program)).name
     body: Json = {
         "programArgsList": options.arguments,
-        "flinkConfiguration": dict(setting.split("=", 1) for setting in options.settings),
+        "flinkConfiguration": settings,
         "allowNonRestoredState": options.allow_non_restored_state,
     }
+    if options.entry:
+        body["entryClass"] = options.entry
     if options.parallelism:
         body["parallelism"] = options.parallelism
     if options.from_savepoint:
@@ -189,13 +207,53 @@ def run(options: argparse.Namespace) -> int:
     if options.detached:
         return 0
     try:
+        beats = _Heartbeats(client, job, wanted=options.shutdown_on_attached_exit)
         while (state := client.send("GET", f"/jobs/{job}/status")["status"]) not in _TERMINAL:
+            beats.send()
             time.sleep(_POLL_SECONDS)
     except KeyboardInterrupt:
+        if options.shutdown_on_attached_exit:
+            client.send("PATCH", f"/jobs/{job}?mode=cancel")
+            print(f"\nCancelled job {job}.")
+            return 1
         print(f"\nDetached: job {job} runs on. (penstock cancel -m {options.jobmanager} {job})")
         return 0
     print(f"Job {job}: {state}")
     return 0 if state == "FINISHED" else 1
+
+
+class _Heartbeats:
+    """Tell the service that this command is there; it cancels the job when they stop."""
+
+    def __init__(self, client: RestClient, job: str, *, wanted: bool) -> None:
+        self._client = client
+        self._path = f"/jobs/{job}/clientHeartbeat"
+        self._wanted = wanted
+        self._next = 0.0
+
+    def send(self) -> None:
+        """Send one if it is time to."""
+        if self._wanted and time.monotonic() >= self._next:
+            self._client.send("PATCH", self._path, {"expiredTimestamp": int((time.time() + _BEAT_LASTS) * 1000)})
+            self._next = time.monotonic() + _BEAT_SECONDS
+
+
+def packed(files: Iterable[str]) -> Iterator[Path]:
+    """Files to upload: modules and packages as a zip, since the service stores files under names of its own."""
+    with tempfile.TemporaryDirectory() as place:
+        for number, name in enumerate(filter(None, (file.strip() for file in files))):
+            path = Path(name)
+            if path.suffix.lower() in {".zip", ".whl"}:
+                yield path
+                continue
+            if not path.exists():
+                raise InvalidProgramError(f"there is no file '{path}' (--py-files)")
+            archive = Path(place) / f"files-{number}.zip"
+            with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as content:
+                members = [path] if path.is_file() else sorted(path.rglob("*.py"))
+                for member in members:
+                    content.write(member, member.relative_to(path.parent))
+            yield archive
 
 
 def _moment(milliseconds: int) -> str:

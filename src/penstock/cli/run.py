@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
@@ -15,17 +16,38 @@ from penstock.cli.detached import LOG_OF_DETACHED, announce, run_detached
 from penstock.cli.job_server import JobServer
 from penstock.cli.programs import check_program, configuration, run_program
 from penstock.cli.progress import ProgressLine
-from penstock.common.errors import InvalidProgramError
+from penstock.common.errors import InvalidProgramError, JobCancelledError
+from penstock.common.job_client import JobClient
 from penstock.datastream.execution_defaults import ExecutionDefaults
 from penstock.runtime.lease.lease import TAKE_OVER_KEY
 from penstock.runtime.savepoint.manifest import read_manifest
 
-__all__ = ["run"]
+__all__ = ["run", "run_application"]
 
 _INTERRUPTED = 130
+_SHUTDOWN_KEY = "execution.shutdown-on-application-finish"
 
 
-def run(options: argparse.Namespace) -> int:
+def run_application(options: argparse.Namespace) -> int:
+    """Run a program beside a REST endpoint of its own; 0 if its jobs finish or are cancelled, 1 if one fails."""
+    from penstock.cli.application import serving_application
+
+    if options.target != "local" and not options.master:
+        raise InvalidProgramError(f"-t {options.target} needs --master: the address of Spark's master")
+    options.detached = False
+    shutdown = configuration(options).get_string(_SHUTDOWN_KEY, "true").strip().lower() != "false"
+    with serving_application(options.host, options.port) as application:
+        try:
+            code = run(options, application.follow)
+        except JobCancelledError:
+            code = 0
+        code = application.wait_for_jobs() or code
+        if not shutdown:
+            application.wait_for_signal()
+        return code
+
+
+def run(options: argparse.Namespace, *listeners: Callable[[JobClient], None]) -> int:
     """Run the program and wait for its end; detached, until it runs."""
     check_program(options.program)
     defaults = ExecutionDefaults(configuration(options))
@@ -43,6 +65,7 @@ def run(options: argparse.Namespace) -> int:
         if options.detached:
             progress.wait_for(f"starting {options.program}, with Spark some seconds")
             return run_detached(options, progress)
+        defaults.job_listeners += listeners
         return _run_here(options, defaults, progress)
 
 
@@ -56,7 +79,7 @@ def _run_here(options: argparse.Namespace, defaults: ExecutionDefaults, progress
     defaults.submission_listeners += [server.submitting, progress.submitting, submitted.append]
     defaults.job_listeners += [server.follow, announce, progress.follow]
     try:
-        code = run_program(options.program, options.arguments, defaults)
+        code = run_program(options.program, options.arguments, defaults, options.entry)
     except KeyboardInterrupt:
         print("\nstopped", file=sys.stderr)
         return _INTERRUPTED

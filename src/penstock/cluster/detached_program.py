@@ -10,6 +10,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +19,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from penstock.common.job_client import JobClient
 
-__all__ = ["LOG_OF_DETACHED", "Started", "announce", "start_program"]
+__all__ = ["LOG_OF_DETACHED", "PlanningError", "Started", "announce", "plan_program", "start_program"]
 
 LOG_OF_DETACHED = "PENSTOCK_LOG"
 _ANNOUNCE_TO = "PENSTOCK_ANNOUNCE_FD"
 _SHOWN_LINES = 20
+
+
+class PlanningError(Exception):
+    """A program that has no job to plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,24 @@ class Started:
         """The end of the program's output."""
         text = self.log.read_text(encoding="utf-8", errors="replace")
         return "\n".join(text.splitlines()[-_SHOWN_LINES:])
+
+
+def plan_program(arguments: Sequence[str], directory: Path, seconds: float) -> str:
+    """The plan that `penstock plan` writes for these arguments; raises a `PlanningError` with the program's output."""
+    with tempfile.TemporaryDirectory(dir=directory) as place:
+        plan, log = Path(place) / "plan", Path(place) / "log"
+        command = [sys.executable, "-m", "penstock.cli", "plan", "-f", "rest", "-o", str(plan), *arguments]
+        with log.open("wb") as output:
+            try:
+                subprocess.run(  # noqa: S603 - this program again
+                    command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, timeout=seconds, check=False
+                )
+            except subprocess.TimeoutExpired:
+                raise PlanningError(f"The program has not called execute() within {seconds:.0f} seconds.") from None
+        if plan.exists():
+            return plan.read_text(encoding="utf-8")
+        last = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_SHOWN_LINES:]
+        raise PlanningError("\n".join(["The program failed before it had a job.", *last]))
 
 
 def start_program(arguments: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> Started:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,11 +22,14 @@ from penstock.common.errors import PenstockError
 from penstock.runtime.job.job_client import ThreadJobClient
 
 if TYPE_CHECKING:
+    from penstock.common.completable_future import CompletableFuture
     from penstock.common.job_client import JobClient
+    from penstock.common.job_execution_result import JobExecutionResult
 
 __all__ = ["DriverRest"]
 
 _LOG = logging.getLogger(__name__)
+_ARCHIVE_SECONDS = 60.0
 
 
 class DriverRest:
@@ -38,6 +42,7 @@ class DriverRest:
         self._context: ClusterContext | None = None
         self._server: RestServer | None = None
         self._reporting: Reporting | None = None
+        self._archived: dict[CompletableFuture[JobExecutionResult], threading.Event] = {}
 
     def follow(self, client: JobClient, directory: Path, archive: Path) -> str | None:
         """Serve a job; returns the path of the socket, which is in a directory of this user's own.
@@ -60,11 +65,17 @@ class DriverRest:
             self._context.operations.on_complete = partial(write_operation, archive)
             self._server = RestServer.on_unix_socket(create_app(self._context), directory / "rest")
         context = self._context
-        client.get_job_execution_result().add_done_callback(lambda _: _archive(archive, job, context))
+        done = threading.Event()
+        result = client.get_job_execution_result()
+        self._archived[result] = done
+        result.add_done_callback(lambda _: _archive(archive, job, context, done))
         return None if self._server is None else self._server.address
 
     def close(self) -> None:
-        """Stop serving and reporting."""
+        """Stop serving and reporting, once the archives of the jobs that have ended are complete."""
+        for result, archived in self._archived.items():
+            if result.done():
+                archived.wait(_ARCHIVE_SECONDS)
         if self._reporting is not None:
             self._reporting.close()
             self._reporting = None
@@ -73,8 +84,10 @@ class DriverRest:
             self._server = None
 
 
-def _archive(directory: Path, job: MonitoredJob, context: ClusterContext) -> None:
+def _archive(directory: Path, job: MonitoredJob, context: ClusterContext, done: threading.Event) -> None:
     try:
         write_archive(directory, job, context)
     except Exception:  # the job has ended well or badly: this must not change how
         _LOG.exception("what job %s has done could not be archived in %s", job.job_id, directory)
+    finally:
+        done.set()

@@ -34,7 +34,9 @@ from penstock.cluster.reporters.samples import Sample
 from penstock.cluster.rest import metrics, overview, state_browser
 from penstock.cluster.rest.app import http_error
 from penstock.cluster.rest.authentication import Guard, TokenFile
+from penstock.cluster.rest.disposal import disposal_routes
 from penstock.cluster.rest.jobs import TASK_STATES, Json
+from penstock.cluster.rest.operations import OperationStore
 from penstock.cluster.rest.process_files import LogFiles, process_metrics
 from penstock.cluster.rest.responses import RestError, error_response, json_response, parse_id, server_error
 from penstock.cluster.rest.security import BrowserGuard
@@ -105,6 +107,22 @@ class _Gateway:
         """The sockets of all drivers that run."""
         return {record.rest for record in self.records.all() if not record.is_over and record.rest}
 
+    def job_that_depends_on(self, savepoint: str) -> str | None:
+        """The running job that was restored from this savepoint and has completed no checkpoint since."""
+        for record in self.records.all():
+            if record.is_over or record.rest is None:
+                continue
+            try:
+                path = f"/jobs/{record.job_id}/checkpoints"
+                latest = ask_driver(record.rest, "GET", path, timeout=_LIST_SECONDS).json()["latest"]
+            except (DriverGoneError, ValueError, KeyError):
+                continue
+            restored = latest["restored"]
+            if restored is not None and restored["external_path"] == savepoint and latest["completed"] is None:
+                job_id: str = record.job_id
+                return job_id
+        return None
+
     def record_of(self, job_id: str) -> DriverRecord:
         """What a job's driver has left."""
         for record in self.records.all():
@@ -170,6 +188,7 @@ def create_gateway(
         for kind in ("jobs", "applications", "penstock/jobs"):
             for rest in ("", "/{rest:path}"):
                 routes.append(Route(f"{prefix}/{kind}/{{job_id}}{rest}", _forwarding(gateway), methods=_METHODS))
+    routes += disposal_routes(OperationStore(), gateway.job_that_depends_on)
     return Starlette(
         routes=[*routes, *extra_routes, *dashboard_routes()],
         middleware=[Middleware(BrowserGuard, allowed_hosts=allowed_hosts), Middleware(Guard, tokens=tokens)],

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["JobRegistry"]
 
 _EXPIRATION_MS = 3_600_000  # jobstore.expiration-time in Flink
+_CAPACITY = 100  # jobstore.max-capacity: ended jobs hold their graphs
 
 
 class JobRegistry:
@@ -35,6 +36,8 @@ class JobRegistry:
         limit = now_ms() - self._expiration_ms
         with self._lock:
             for job in [job for job in self._jobs.values() if 0 <= job.ended < limit]:
+                del self._jobs[job.job_id]
+            for job in [job for job in self._jobs.values() if job.ended >= 0][:-_CAPACITY]:
                 del self._jobs[job.job_id]
             return list(self._jobs.values())
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import uuid
+import zipfile
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.cluster.rest.responses import RestError
 
-__all__ = ["ProgramStore", "StoredProgram"]
+__all__ = ["ProgramStore", "StoredProgram", "entry_points"]
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 _KINDS = {".py", ".zip", ".whl"}
@@ -86,3 +88,23 @@ class ProgramStore:
     @staticmethod
     def _stored(path: Path) -> StoredProgram:
         return StoredProgram(path.name, path, int(path.stat().st_mtime * 1000))
+
+
+def entry_points(path: Path) -> list[str]:
+    """What can be started in a program: modules of an archive that have a function `main`; a file is one itself."""
+    if path.suffix.lower() not in {".zip", ".whl"}:
+        return [""]
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if name.endswith(".py")]
+            found = [name.removesuffix(".py").replace("/", ".") for name in names if _has_main(archive.read(name))]
+    except (zipfile.BadZipFile, OSError):
+        return []
+    return [""] * ("__main__.py" in names) + [f"{module}:main" for module in found if module != "__main__"]
+
+
+def _has_main(source: bytes) -> bool:
+    try:
+        return any(isinstance(node, ast.FunctionDef) and node.name == "main" for node in ast.parse(source).body)
+    except (SyntaxError, ValueError):
+        return False

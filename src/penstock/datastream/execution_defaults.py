@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,7 +12,7 @@ from typing import Any
 from penstock.common.configuration import Configuration
 from penstock.common.job_client import JobClient
 
-__all__ = ["ExecutionDefaults", "current_defaults", "execution_defaults"]
+__all__ = ["ExecutionDefaults", "current_defaults", "execution_defaults", "follow_plain_program"]
 
 
 @dataclass(slots=True)
@@ -30,9 +32,18 @@ class ExecutionDefaults:
     submission_listeners: list[Callable[[str], None]] = field(default_factory=list)
     executor: Any = None
     waiting_sinks: int = 0
+    by_command: bool = True
+    """False for a program that no command of ours runs: `python job.py`."""
 
 
-_current = ExecutionDefaults()
+_current = ExecutionDefaults(by_command=False)
+
+
+def follow_plain_program(client: JobClient, job_name: str) -> None:
+    """List a job that no command has started, unless ``PENSTOCK_LISTED`` is ``false``."""
+    if os.environ.get("PENSTOCK_LISTED", "true").lower() != "false":
+        # By name: the commands are built on this package.
+        importlib.import_module("penstock.cli.plain_program").follow(client, job_name)
 
 
 def current_defaults() -> ExecutionDefaults:

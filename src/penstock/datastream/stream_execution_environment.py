@@ -17,7 +17,7 @@ from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.environment_sources import EnvironmentSources
-from penstock.datastream.execution_defaults import current_defaults
+from penstock.datastream.execution_defaults import current_defaults, follow_plain_program
 from penstock.datastream.pyflink_imports import imported_names
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import SinkTransformation, Transformation
@@ -59,6 +59,7 @@ class StreamExecutionEnvironment(EnvironmentSources):
         defaults = self._defaults = current_defaults()
         self._executor = executor if defaults.executor is None else defaults.executor
         self._spark = spark
+        self._runs_on_spark = False
         self.sinks: list[Transformation] = []
         self.caches: list[CachedDataStream] = []
         self.side_output_types: dict[tuple[int, str], TypeInformation | None] = {}
@@ -121,6 +122,8 @@ class StreamExecutionEnvironment(EnvironmentSources):
         callbacks, self._next_job_callbacks = self._next_job_callbacks, []
         for notify in [*callbacks, *self._job_listeners]:
             notify(client)
+        if not self._defaults.by_command and self._runs_on_spark:
+            follow_plain_program(client, settings.job_name)
         return client
 
     def get_execution_plan(self) -> str:
@@ -161,6 +164,7 @@ class StreamExecutionEnvironment(EnvironmentSources):
             from penstock.spark.executor import SparkExecutor
 
             self._executor = SparkExecutor(self._spark)
+            self._runs_on_spark = True
         return self._executor
 
     def spark_session(self, settings: JobSettings) -> Any:

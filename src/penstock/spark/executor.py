@@ -23,6 +23,7 @@ from penstock.spark.start_notice import start_notice
 from penstock.spark.streaming_job import StreamingJob
 
 _embedded: SparkSession | None = None
+_fixed_ids: set[str] = set()
 
 
 def embedded_session(settings: JobSettings) -> SparkSession:
@@ -55,6 +56,16 @@ class SparkExecutor:
     def __init__(self, spark: SparkSession | None = None) -> None:
         self._spark = spark
 
+    @staticmethod
+    def _next_id(settings: JobSettings) -> JobID:
+        """The id that the settings fix, for the first job of this process; jobs after it get new ones."""
+        keys = ("$internal.pipeline.job-id", "pipeline.jobid")
+        fixed = next((settings.configuration[key] for key in keys if key in settings.configuration), None)
+        if fixed is None or fixed in _fixed_ids:
+            return JobID()
+        _fixed_ids.add(fixed)
+        return JobID(fixed)
+
     def submit(self, sinks: list[Transformation], settings: JobSettings) -> JobClient:
         """Start a job; the client tells how it goes."""
         graph = translate(sinks, settings)
@@ -69,7 +80,7 @@ class SparkExecutor:
             check_can_run_continuously(graph, slots_of(session))
         ship_package(session.sparkContext)
         ship_dependencies(session.sparkContext, settings)
-        job_id = JobID()
+        job_id = self._next_id(settings)
         if graph.runs_as_batch:
             spark = session_for(session, shuffle_partitions=graph.channels)
             return ThreadJobClient(job_id, BatchJob(graph, spark, str(job_id)))

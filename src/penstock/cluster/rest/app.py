@@ -29,6 +29,7 @@ from penstock.cluster.rest import (
     state_browser,
     vertices,
 )
+from penstock.cluster.rest.disposal import disposal_routes
 from penstock.cluster.rest.operations import OperationStore
 from penstock.cluster.rest.process_files import LogFiles, process_metrics
 from penstock.cluster.rest.responses import (
@@ -37,6 +38,7 @@ from penstock.cluster.rest.responses import (
     error_response,
     json_response,
     parse_id,
+    read_body,
     server_error,
 )
 from penstock.cluster.rest.security import BrowserGuard
@@ -78,6 +80,7 @@ def create_app(context: ClusterContext) -> Starlette:
             Route(prefix + path, partial(_run_changing, change, context), methods=[method])
             for (method, path), change in job_control.CHANGING.items()
         ]
+    routes += disposal_routes(context.operations, partial(_job_that_depends_on, context))
     return Starlette(
         routes=routes,
         middleware=[Middleware(BrowserGuard, allowed_hosts=context.allowed_hosts)],
@@ -106,10 +109,19 @@ def _as_response(answer: Any) -> Response:
 
 
 async def _run_changing(change: job_control.Change, context: ClusterContext, request: Request) -> Response:
-    body = await job_control.read_body(request)
+    body = await read_body(request)
     job_id = request.path_params.get("job_id")
     job = None if job_id is None else _job(request, context)
     return await run_in_threadpool(change, job_control.Call(request, body, job, context.operations, context.settings))
+
+
+def _job_that_depends_on(context: ClusterContext, path: str) -> str | None:
+    """The running job that was restored from this savepoint and has completed no checkpoint since."""
+    for job in context.registry.all():
+        restored = job.settings.savepoint_path
+        if restored == path and not job.status.is_terminal_state() and not job.progress.checkpoints.latest():
+            return job.job_id
+    return None
 
 
 def http_error(request: Request, error: Exception) -> Response:
@@ -211,7 +223,7 @@ def _of_worker(answer: Answer) -> Answer:
 
 def _flamegraph(job: MonitoredJob, vertex: JobVertex, workers: Workers) -> Any:
     """Flink's word for switched off is -2, for a job that has ended -1."""
-    return {"endTimestamp": -1 if job.status.is_terminal_state() else -2, "data": None}
+    return {"endTimestamp": -1 if job.status.is_terminal_state() else -2}
 
 
 def _browsing(answer: Callable[[MonitoredJob, Request], Any]) -> Answer:
@@ -312,7 +324,7 @@ READING: dict[str, Answer] = {
     "/jobs/metrics": _aggregated_jobs,
     "/applications/overview": lambda _, context: overview.applications(context.registry.all()),
     "/applications/{job_id}": _application,
-    "/applications/{job_id}/exceptions": lambda _, __: {"exceptionHistory": {"entries": []}},
+    "/applications/{job_id}/exceptions": _of_job(overview.application_exceptions),
     "/applications/{job_id}/jobmanager/config": lambda _, context: overview.job_manager_config(context.settings),
     "/jobmanager/config": lambda _, context: overview.job_manager_config(context.settings),
     "/jobmanager/environment": lambda _, context: overview.environment(context.java),

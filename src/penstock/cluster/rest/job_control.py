@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +13,9 @@ from penstock.cluster.monitored_job import MonitoredJob, vertex_hex
 from penstock.cluster.rest.jobs import Json
 from penstock.cluster.rest.operations import OperationStore
 from penstock.cluster.rest.responses import RestError, bad_parameter, json_response
-from penstock.common.completable_future import CompletableFuture
 from penstock.common.errors import PenstockError
-from penstock.runtime.savepoint.manifest import read_manifest
-from penstock.runtime.savepoint.storage import directory_at
 
-__all__ = ["CHANGING", "Call", "Change", "read_body", "resource_requirements"]
+__all__ = ["CHANGING", "Call", "Change", "resource_requirements"]
 
 
 @dataclass(slots=True)
@@ -40,20 +36,6 @@ class Call:
 
 
 Change = Callable[[Call], Response]
-
-
-async def read_body(request: Request) -> Json:
-    """The body as JSON; an empty one is `{}`."""
-    raw = await request.body()
-    if not raw:
-        return {}
-    try:
-        body = json.loads(raw)
-    except ValueError as error:
-        raise RestError(400, f"Bad request received: the body is not JSON: {error}") from None
-    if not isinstance(body, dict):
-        raise RestError(400, "Bad request received: the body must be a JSON object")
-    return body
 
 
 # -- savepoints -------------------------------------------------------------------------------------------------------
@@ -192,7 +174,7 @@ def require_resources(call: Call) -> Response:
     return json_response({})
 
 
-# -- checkpoints, heartbeats, savepoints that are no longer wanted ----------------------------------------------------
+# -- checkpoints, heartbeats ------------------------------------------------------------------------------------------
 
 
 def trigger_checkpoint(call: Call) -> Response:
@@ -217,31 +199,6 @@ def heartbeat(call: Call) -> Response:
     return json_response({}, 202)
 
 
-def dispose_savepoint(call: Call) -> Response:
-    """`POST /savepoint-disposal`."""
-    path = call.body.get("savepoint-path")
-    if not path:
-        raise RestError(400, "savepoint-path is missing.")
-    trigger = call.operations.start(
-        "savepoint-disposal", call.body.get("triggerId"), lambda: _disposed(str(path)), lambda _: {}
-    )
-    return json_response({"request-id": trigger})
-
-
-def _disposed(path: str) -> CompletableFuture[None]:
-    try:
-        read_manifest(path)  # raises if it is something else
-        directory_at(path).dispose()
-    except (PenstockError, OSError) as error:
-        return CompletableFuture.failed(error)
-    return CompletableFuture.completed(None)
-
-
-def poll_disposal(call: Call) -> Response:
-    """`GET /savepoint-disposal/:triggerid`."""
-    return json_response(call.operations.poll("savepoint-disposal", call.request.path_params["trigger_id"]))
-
-
 CHANGING: dict[tuple[str, str], Change] = {
     ("POST", "/jobs/{job_id}/savepoints"): trigger_savepoint,
     ("GET", "/jobs/{job_id}/savepoints/{trigger_id}"): poll_savepoint,
@@ -256,6 +213,4 @@ CHANGING: dict[tuple[str, str], Change] = {
     ("GET", "/jobs/{job_id}/checkpoints/{trigger_id}"): poll_checkpoint,
     ("PATCH", "/jobs/{job_id}/clientHeartbeat"): heartbeat,
     ("POST", "/applications/{job_id}/cancel"): _cancel,
-    ("POST", "/savepoint-disposal"): dispose_savepoint,
-    ("GET", "/savepoint-disposal/{trigger_id}"): poll_disposal,
 }

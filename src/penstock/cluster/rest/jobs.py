@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from penstock.cluster.monitored_job import MonitoredJob, now_ms, vertex_hex
 from penstock.cluster.redaction import redact_settings, redact_text
+from penstock.cluster.rest.plan import plan_of
 from penstock.common.job_status import JobStatus
 
 if TYPE_CHECKING:
@@ -145,39 +145,7 @@ def io_metrics(job: MonitoredJob, vertex: JobVertex, subtasks: list[Any], now: i
 
 def plan(job: MonitoredJob) -> Json:
     """`GET /jobs/:jobid/plan`."""
-    return {
-        "plan": {
-            "jid": job.job_id,
-            "name": job.name,
-            "type": job_type(job),
-            "nodes": [_plan_node(job, vertex) for vertex in job.graph.vertices],
-        }
-    }
-
-
-def _plan_node(job: MonitoredJob, vertex: JobVertex) -> Json:
-    graph = job.graph
-    first, *others = [escape(operator.name) for operator in vertex.operators]
-    node: Json = {
-        "id": vertex_hex(vertex),
-        "operator": "",
-        "parallelism": vertex.parallelism,
-        "operator_strategy": "",
-        "description": f"{first}<br/>" + "".join(f"+- {name}<br/>" for name in others),
-        "optimizer_properties": {},
-    }
-    if vertex.inputs:
-        edges = [graph.edges[edge_id] for edge_id in vertex.inputs]
-        node["inputs"] = [
-            {
-                "num": number,
-                "id": vertex_hex(graph.vertices[edge.source]),
-                "ship_strategy": edge.partitioner.name,
-                "exchange": "pipelined_bounded",
-            }
-            for number, edge in enumerate(edges)
-        ]
-    return node
+    return plan_of(job.graph, job.job_id)
 
 
 def job_status(job: MonitoredJob) -> Json:

@@ -13,7 +13,7 @@ from importlib import metadata
 from typing import Any
 
 from penstock.cluster.monitored_job import MonitoredJob, now_ms
-from penstock.cluster.redaction import redact_settings
+from penstock.cluster.redaction import redact_settings, redact_text
 from penstock.cluster.rest.jobs import Json, job_overview
 from penstock.cluster.workers import Worker, Workers
 from penstock.common.job_status import JobStatus
@@ -23,10 +23,10 @@ FLINK_VERSION = "2.3.0"
 COMMIT = "penstock"
 PENSTOCK_VERSION = metadata.version("penstock")
 _MB = 1024 * 1024
+_APPLICATION_STATES = ("CREATED", "RUNNING", "FAILING", "FAILED", "CANCELING", "CANCELED", "FINISHED")
 _MEMORY_METRICS = (
     *(f"{kind}{part}" for kind in ("heap", "nonHeap") for part in ("Used", "Committed", "Max")),
     *(f"{kind}{part}" for kind in ("direct", "mapped") for part in ("Count", "Used", "Max")),
-    *(f"memorySegments{part}" for part in ("Available", "Total")),
     *(f"nettyShuffleMemory{part}" for part in ("Available", "Used", "Total")),
     *(f"nettyShuffleMemorySegments{part}" for part in ("Available", "Used", "Total")),
 )
@@ -98,7 +98,25 @@ def application_details(job: MonitoredJob) -> Json:
     """`GET /applications/:applicationid`."""
     now = now_ms()
     found = _application(job, now)
-    return {**found, "timestamps": job.timestamps, "jobs": [job_overview(job, now)]}
+    stamps = job.timestamps
+    stamps["CANCELING"] = stamps["CANCELLING"]
+    timestamps = {state: stamps[state] for state in _APPLICATION_STATES}
+    return {**found, "timestamps": timestamps, "jobs": [job_overview(job, now)]}
+
+
+def application_exceptions(job: MonitoredJob) -> Json:
+    """`GET /applications/:applicationid/exceptions`: what ended its jobs."""
+    failed = job.progress.exceptions.newest_first()[:1] if job.status is JobStatus.FAILED else []
+    entries = [
+        {
+            "exceptionName": entry.name,
+            "stacktrace": redact_text(entry.message),
+            "timestamp": entry.timestamp,
+            "jobId": job.job_id,
+        }
+        for entry in failed
+    ]
+    return {"exceptionHistory": {"entries": entries}}
 
 
 # -- the driver -------------------------------------------------------------------------------------------------------

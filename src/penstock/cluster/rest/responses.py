@@ -15,7 +15,16 @@ from penstock.cluster.redaction import redact_text
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-__all__ = ["RestError", "bad_parameter", "error_response", "json_response", "not_a_number", "parse_id", "server_error"]
+__all__ = [
+    "RestError",
+    "bad_parameter",
+    "error_response",
+    "json_response",
+    "not_a_number",
+    "parse_id",
+    "read_body",
+    "server_error",
+]
 
 _ID = re.compile(r"[0-9a-f]{32}")
 
@@ -71,3 +80,17 @@ def parse_id(text: str, label: str) -> str:
     if not _ID.fullmatch(text):
         raise bad_parameter("path", label, text)
     return text
+
+
+async def read_body(request: Request) -> dict[str, Any]:
+    """The body as JSON; an empty one is `{}`."""
+    raw = await request.body()
+    if not raw:
+        return {}
+    try:
+        body = json.loads(raw)
+    except ValueError as error:
+        raise RestError(400, f"Bad request received: the body is not JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise RestError(400, "Bad request received: the body must be a JSON object")
+    return body

@@ -114,7 +114,6 @@ def subtask_times(job: MonitoredJob, vertex: JobVertex, workers: Workers) -> Jso
         "subtasks": [
             {
                 "subtask": index,
-                "host": workers.of_subtask(index).endpoint,
                 "endpoint": workers.of_subtask(index).endpoint,
                 "duration": times["duration"],
                 "timestamps": stamps,
@@ -137,7 +136,6 @@ def vertex_workers(job: MonitoredJob, vertex: JobVertex, workers: Workers) -> Js
         details = [subtask_details(job, vertex, index, workers) for index in mine]
         found.append(
             {
-                "host": worker.endpoint,
                 "endpoint": worker.endpoint,
                 "status": state,
                 **task_times(job, now),

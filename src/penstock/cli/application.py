@@ -1,0 +1,73 @@
+"""Application mode: one program, its driver and a REST endpoint in one process, which ends with the program."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from penstock.cli.job_records import JobRecord, JobRecords
+from penstock.common.errors import InvalidProgramError, JobCancelledError
+from penstock.common.job_client import JobClient
+
+__all__ = ["Application", "serving_application"]
+
+
+class _OwnRecords:
+    """The records of this process only."""
+
+    def __init__(self) -> None:
+        self._records = JobRecords()
+
+    @property
+    def archive(self) -> Path:
+        return self._records.archive
+
+    def all(self) -> list[JobRecord]:
+        return [record for record in self._records.all() if record.process == os.getpid()]
+
+
+class Application:
+    """The jobs of the program."""
+
+    def __init__(self) -> None:
+        self._clients: list[JobClient] = []
+
+    def follow(self, client: JobClient) -> None:
+        """A job has started."""
+        self._clients.append(client)
+
+    def wait_for_jobs(self) -> int:
+        """Wait for jobs that the program started and did not wait for; 1 if any job has failed."""
+        errors = [client.get_job_execution_result().exception() for client in self._clients]
+        return int(any(error is not None and not isinstance(error, JobCancelledError) for error in errors))
+
+    @staticmethod
+    def wait_for_signal() -> None:
+        """Stay, so that the results can be asked for, until SIGTERM or Ctrl-C."""
+        ended = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: ended.set())
+        ended.wait()
+
+
+@contextmanager
+def serving_application(host: str, port: str) -> Iterator[Application]:
+    """Serve the REST API for the jobs of this process within the block."""
+    try:
+        from penstock.cluster.gateway import create_gateway
+        from penstock.cluster.rest_server import RestServer
+    except ImportError as error:
+        raise InvalidProgramError(
+            f"this command needs the extra 'service' ({error}): pip install 'penstock[service]'"
+        ) from None
+    server = RestServer.on_port(create_gateway(_OwnRecords()), host, port)
+    print(f"REST API of the application: {server.address}", file=sys.stderr, flush=True)
+    try:
+        yield Application()
+    finally:
+        server.close()

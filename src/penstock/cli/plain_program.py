@@ -1,0 +1,30 @@
+"""Jobs of programs that were started by ``python job.py``: listed, and reported on, like those of ``penstock run``."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from pathlib import Path
+
+from penstock.cli.command_line import RunCommand
+from penstock.cli.job_server import JobServer
+from penstock.common.job_client import JobClient
+
+__all__ = ["follow"]
+
+_lock = threading.Lock()
+_servers: dict[int, JobServer] = {}  # by process: a fork has its own
+
+
+def follow(client: JobClient, job_name: str) -> None:
+    """Offer this job to other commands until it ends, or the process does."""
+    with _lock:
+        server = _servers.get(os.getpid())
+        if server is None:
+            program = str(Path(sys.argv[0]).resolve()) if sys.argv and sys.argv[0] else sys.executable
+            server = _servers[os.getpid()] = JobServer(RunCommand(program, [], sys.argv[1:], str(Path.cwd())))
+            atexit.register(server.close)
+        server.submitting(job_name)
+        server.follow(client)

@@ -1,0 +1,63 @@
+"""`/savepoint-disposal`: deleting savepoints, whichever job they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from penstock.cluster.rest.responses import RestError, json_response, read_body
+from penstock.common.completable_future import CompletableFuture
+from penstock.common.errors import PenstockError, StateAccessError
+from penstock.runtime.savepoint.manifest import read_manifest
+from penstock.runtime.savepoint.storage import directory_at
+
+if TYPE_CHECKING:
+    from penstock.cluster.rest.operations import OperationStore
+
+__all__ = ["disposal_routes"]
+
+_SCOPE = "savepoint-disposal"
+
+
+def disposal_routes(operations: OperationStore, user_of: Callable[[str], str | None]) -> list[BaseRoute]:
+    """The endpoints. `user_of` tells which running job still depends on a savepoint."""
+
+    def begin(path: str) -> CompletableFuture[None]:
+        try:
+            read_manifest(path)  # raises if it is something else
+            job = user_of(path)
+            if job is not None:
+                raise StateAccessError(
+                    f"job {job} was restored from {path} and has completed no checkpoint since: wait for its next one"
+                )
+            directory_at(path).dispose()
+        except (PenstockError, OSError) as error:
+            return CompletableFuture.failed(error)
+        return CompletableFuture.completed(None)
+
+    async def dispose(request: Request) -> Response:
+        body = await read_body(request)
+        path = body.get("savepoint-path")
+        if not path:
+            raise RestError(400, "Field savepoint-path must not be omitted or be null.")
+        trigger = await run_in_threadpool(
+            operations.start, _SCOPE, body.get("triggerId"), lambda: begin(str(path)), lambda _: {}
+        )
+        return json_response({"request-id": trigger})
+
+    async def poll(request: Request) -> Response:
+        return json_response(operations.poll(_SCOPE, request.path_params["trigger_id"]))
+
+    return [
+        route
+        for prefix in ("", "/v1")
+        for route in (
+            Route(f"{prefix}/{_SCOPE}", dispose, methods=["POST"]),
+            Route(f"{prefix}/{_SCOPE}/{{trigger_id}}", poll),
+        )
+    ]
