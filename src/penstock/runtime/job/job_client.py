@@ -76,7 +76,6 @@ class ThreadJobClient(JobClient):
         try:
             self.job.run()
         except BaseException as error:
-            self.progress.failed(error)
             self._result.complete_exceptionally(error)
             return
         if self.job.status is JobStatus.CANCELED:  # a partial result must not look complete
