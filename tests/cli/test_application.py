@@ -17,9 +17,10 @@ ASKS = (
     FINISHES
     + """
 import json, sys, urllib.request
-address = open(sys.argv[1]).read()
-jobs = json.loads(urllib.request.urlopen(address + "/jobs/overview").read())["jobs"]
-open(sys.argv[2], "w").write(json.dumps([job["name"] for job in jobs]))
+from pathlib import Path
+with urllib.request.urlopen(Path(sys.argv[1]).read_text() + "/jobs/overview") as answer:
+    jobs = json.loads(answer.read())["jobs"]
+Path(sys.argv[2]).write_text(json.dumps([job["name"] for job in jobs]))
 """
 )
 
