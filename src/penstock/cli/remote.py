@@ -19,6 +19,7 @@ from typing import Any
 
 from penstock.cli.programs import check_program
 from penstock.common.errors import InvalidProgramError, JobExecutionError
+from penstock.common.spark_execution_mode import EXECUTION_MODE
 from penstock.runtime.lease.lease import TAKE_OVER_KEY
 
 __all__ = ["RestClient", "cancel", "list_jobs", "packed", "rescale", "run", "savepoint", "status", "stop"]
@@ -185,6 +186,8 @@ def run(options: argparse.Namespace) -> int:
     settings = dict(setting.split("=", 1) for setting in options.settings)
     if options.master:
         settings["spark.master"] = options.master
+    if options.mode:
+        settings[EXECUTION_MODE] = options.mode
     if options.take_over:
         settings[TAKE_OVER_KEY] = "true"
     if options.py_files:
