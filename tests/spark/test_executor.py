@@ -2,6 +2,7 @@
 
 import os
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,9 +14,8 @@ from penstock.spark import executor, session
 def asked(monkeypatch):
     """The settings that Spark was started with."""
     found = {}
-    monkeypatch.setattr(executor, "_embedded", None)
+    monkeypatch.setattr(executor, "running_session", lambda: None)
     monkeypatch.setattr(executor, "build_session", lambda **settings: found.update(settings))
-    monkeypatch.setattr(executor.atexit, "register", lambda function: None)
     return found
 
 
@@ -36,3 +36,18 @@ def test_workers_run_the_python_of_the_program_unless_told_otherwise(asked, monk
     executor.embedded_session(StreamExecutionEnvironment.get_execution_environment().job_settings(None))
     session._choose_python(asked["master"], asked["conf"])
     assert os.environ["PYSPARK_PYTHON"] == sys.executable
+
+
+def test_a_spark_that_was_killed_is_cleaned_up_before_the_next_one_starts(monkeypatch):
+    ended, stopped = SimpleNamespace(session="a session", jvm=SimpleNamespace(running=False)), []
+
+    def stop(spark):
+        stopped.append(spark)
+        session._embedded = None
+
+    monkeypatch.setattr(session, "_embedded", ended)
+    monkeypatch.setattr(session, "stop_session", stop)
+    assert session.running_session() is None
+    assert stopped == ["a session"]
+    monkeypatch.setattr(session, "_embedded", SimpleNamespace(session="alive", jvm=SimpleNamespace(running=True)))
+    assert session.running_session() == "alive"

@@ -7,9 +7,9 @@ here says how many decoded pages may stay in memory: all of them (hash map), or 
 from __future__ import annotations
 
 from enum import Enum
-from urllib.parse import urlsplit
 
 from penstock.common.errors import UnsupportedFeatureError
+from penstock.common.local_path import local_path
 
 __all__ = [
     "CustomStateBackend",
@@ -103,7 +103,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return wanted if self._incremental is None else {**wanted, "changelog": self._incremental}
 
     def set_db_storage_paths(self, *paths: str) -> None:
-        self._db_storage_paths = [_local_path(path) for path in paths] or None
+        self._db_storage_paths = [local_path(path) or path for path in paths] or None
 
     def get_db_storage_paths(self) -> list[str] | None:
         return self._db_storage_paths
@@ -137,12 +137,3 @@ class CustomStateBackend(StateBackend):
         raise UnsupportedFeatureError(
             "CustomStateBackend wraps a Java object: use HashMapStateBackend or EmbeddedRocksDBStateBackend"
         )
-
-
-def _local_path(address: str) -> str:
-    """The path in a file: address; a path as it is. What follows two slashes is a host, as in any address.
-
-    >>> _local_path("file:///var/db/"), _local_path("/var/db"), _local_path("file://host/db")
-    ('/var/db', '/var/db', '/db')
-    """
-    return urlsplit(address).path.rstrip("/") or "/" if address.startswith("file:") else address

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -11,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from penstock.common.configuration import Configuration
 from penstock.common.errors import CheckpointError, InvalidProgramError
+from penstock.common.local_path import local_path
 from penstock.common.time import parse_duration
 from penstock.core.fence import Fence
 from penstock.graph.settings import JobSettings
@@ -18,7 +20,6 @@ from penstock.runtime.lease.files import LeaseFiles, LocalLeaseFiles
 from penstock.runtime.lease.lease import DEFAULT_TIMEOUT, TAKE_OVER_KEY, TIMEOUT_KEY, Lease, check_free
 from penstock.runtime.lease.owner import Owner
 from penstock.spark.hadoop_directory import HadoopDirectory, reason_of
-from penstock.spark.local_directory import local_directory
 
 __all__ = ["LEASE", "HadoopLeaseFiles", "acquire_lease", "refuse_if_in_use"]
 
@@ -35,10 +36,10 @@ _CONDITIONAL = "fs.option.create.conditional.overwrite"
 def refuse_if_in_use(settings: JobSettings) -> None:
     """Raise at once if another driver of this machine runs in the directory: Spark takes a while to start."""
     location = settings.checkpoint_dir
-    directory = None if location is None else local_directory(location)
+    directory = None if location is None else local_path(location)
     if location is None or directory is None or _takes_over(settings.configuration):
         return
-    check_free(LocalLeaseFiles(location, directory / LEASE))
+    check_free(LocalLeaseFiles(location, Path(directory) / LEASE))
 
 
 def acquire_lease(spark: SparkSession, settings: JobSettings, job_id: str) -> Fence:

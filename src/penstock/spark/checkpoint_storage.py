@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from penstock.common.local_path import local_path
 from penstock.graph.job_graph import JobGraph
 from penstock.runtime.lease.epoch_directory import adopt_directory
 from penstock.runtime.savepoint.manifest import Json
@@ -10,7 +13,6 @@ from penstock.runtime.savepoint.storage import Directory, absolute
 from penstock.runtime.task.union_states import UnionFiles
 from penstock.spark.checkpoint_metadata import CheckpointDirectory, CheckpointRecord
 from penstock.spark.frame_positions import FramePositions
-from penstock.spark.local_directory import local_directory
 
 __all__ = ["SparkCheckpointStorage"]
 
@@ -74,8 +76,8 @@ class SparkCheckpointStorage:
 
     def directory(self, name: str) -> str | None:
         """Beside the checkpoint if that is on this machine or mounted here."""
-        parent = local_directory(self.location)
-        return None if parent is None else str(adopt_directory(parent, name, self._epoch))
+        parent = local_path(self.location)
+        return None if parent is None else str(adopt_directory(Path(parent), name, self._epoch))
 
     def checkpoint_id(self, batch_id: int) -> int:
         """The checkpoint that a batch of Spark's completes."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-
 from pyspark.sql import SparkSession
 
 from penstock.common.job_client import JobClient
@@ -18,36 +16,31 @@ from penstock.spark.checkpoint_lease import refuse_if_in_use
 from penstock.spark.continuous.slots import check_can_run_continuously, slots_needed, slots_of, with_slots
 from penstock.spark.dependencies import ship_dependencies
 from penstock.spark.package import ship_package
-from penstock.spark.session import build_session, has_ended, session_for, stop_session
+from penstock.spark.session import build_session, running_session, session_for, stop_session
 from penstock.spark.start_notice import start_notice
 from penstock.spark.streaming_job import StreamingJob
 
-_embedded: SparkSession | None = None
 _fixed_ids: set[str] = set()
 
 
 def embedded_session(settings: JobSettings) -> SparkSession:
     """The local Spark all jobs of this process share; started by the first, and again if it was killed."""
-    global _embedded  # noqa: PLW0603 - one JVM a process
-    if _embedded is not None and has_ended(_embedded):
-        stop_embedded_session()
-    if _embedded is None:
-        master = settings.configuration.get("spark.master", "local[*]")
-        conf = {key: value for key, value in settings.configuration.items() if key.startswith("spark.")}
-        if settings.python_executable is not None:
-            conf["spark.pyspark.python"] = settings.python_executable
-        with start_notice(master):
-            _embedded = build_session(master=master, app_name=settings.job_name, conf=conf)
-        atexit.register(stop_embedded_session)
-    return _embedded
+    running = running_session()
+    if running is not None:
+        return running
+    master = settings.configuration.get("spark.master", "local[*]")
+    conf = {key: value for key, value in settings.configuration.items() if key.startswith("spark.")}
+    if settings.python_executable is not None:
+        conf["spark.pyspark.python"] = settings.python_executable
+    with start_notice(master):
+        return build_session(master=master, app_name=settings.job_name, conf=conf)
 
 
 def stop_embedded_session() -> None:
     """Stop the local Spark, if there is one, leaving no process behind."""
-    global _embedded
-    if _embedded is not None:
-        session, _embedded = _embedded, None
-        stop_session(session)
+    running = running_session()
+    if running is not None:
+        stop_session(running)
 
 
 class SparkExecutor:

@@ -35,7 +35,7 @@ from penstock.spark.gateway import JvmProcess, debugging
 from penstock.spark.java import ensure_java_home
 from penstock.spark.session_conf import cluster_settings, local_settings, runtime_settings, static_settings
 
-__all__ = ["SparkEndedError", "build_session", "failure_of", "has_ended", "session_for", "stop_session"]
+__all__ = ["SparkEndedError", "build_session", "failure_of", "running_session", "session_for", "stop_session"]
 
 _LOG_SETTINGS = Path(__file__).parent / "jvm" / "log4j2.properties"
 _STOP_SECONDS = 30.0
@@ -102,10 +102,12 @@ def _is_no_broken_call(record: logging.LogRecord) -> bool:
     return record.getMessage() != "Exception while sending command."
 
 
-def has_ended(spark: SparkSession) -> bool:
-    """Whether this is a Spark of ours whose JVM is gone."""
-    embedded = _embedded
-    return embedded is not None and embedded.session.sparkContext is spark.sparkContext and not embedded.jvm.running
+def running_session() -> SparkSession | None:
+    """The Spark that this module has started, if it still runs; one that was killed is cleaned up."""
+    with _lock:
+        if _embedded is not None and not _embedded.jvm.running:
+            stop_session(_embedded.session)
+        return None if _embedded is None else _embedded.session
 
 
 def failure_of(spark: SparkSession, error: Exception) -> PenstockError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from penstock.common import local_path as common
 from penstock.common.errors import InvalidProgramError
 
 
@@ -13,11 +14,10 @@ def local_path(path: str | os.PathLike[str]) -> str:
     >>> local_path("file:///tmp/a.txt"), local_path("/tmp/a.txt")
     ('/tmp/a.txt', '/tmp/a.txt')
     """
-    text = os.fspath(path)
-    if text.startswith("file:"):
-        text = "/" + text.removeprefix("file:").lstrip("/")
-    if "://" in text:
+    found = common.local_path(path)
+    if found is None:
         raise InvalidProgramError(
-            f"{text!r} is not on a local (or mounted) file system: read it by Spark and use env.from_dataframe()"
+            f"{os.fspath(path)!r} is not on a local (or mounted) file system: read it by Spark and use "
+            "env.from_dataframe()"
         )
-    return text
+    return found

@@ -7,9 +7,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Protocol
-from urllib.parse import unquote
 
-from penstock.common.errors import SavepointError
+from penstock.common.errors import InvalidProgramError, SavepointError
+from penstock.common.local_path import local_path
 from penstock.common.storage import storage_error
 
 _ADVICE = "Free some space or choose another directory for the savepoint: the job runs on without it"
@@ -60,15 +60,10 @@ def _text(location: str | os.PathLike[str]) -> str:
 
 
 def _local_path(location: str) -> str | None:
-    if not location.lower().startswith("file:"):
-        return None if "://" in location else location
-    address = location[len("file:") :]
-    host, slash, path = address[2:].partition("/") if address.startswith("//") else ("", "", address)
-    if host not in ("", "localhost"):
-        raise SavepointError(
-            f"the address {location} names a machine '{host}' and no directory: use file:///{host}/..."
-        )
-    return unquote(slash + path)
+    try:
+        return local_path(location, decode=True)
+    except InvalidProgramError as error:
+        raise SavepointError(str(error)) from None
 
 
 def absolute(location: str | os.PathLike[str]) -> str:

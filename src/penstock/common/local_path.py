@@ -1,0 +1,37 @@
+"""Addresses of files on this machine, or mounted here."""
+
+from __future__ import annotations
+
+import os
+import re
+from urllib.parse import unquote
+
+from penstock.common.errors import InvalidProgramError
+
+__all__ = ["local_path"]
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")  # at least two letters: C:/ is a path
+
+
+def local_path(location: str | os.PathLike[str], *, decode: bool = False) -> str | None:
+    """The path that a path or a ``file:`` address names; None for an address of another storage.
+
+    >>> local_path("/c"), local_path("file:/c"), local_path("file:///c"), local_path("s3://bucket/c")
+    ('/c', '/c', '/c', None)
+
+    :param decode: whether ``%20`` in an address is a blank, as in browsers; in those of Hadoop it is not
+    """
+    text = os.fspath(location)
+    scheme = _SCHEME.match(text)
+    if scheme is None:
+        return text
+    if scheme.group(1).lower() != "file":
+        return None
+    address = text[scheme.end() :]
+    if address.startswith("//"):
+        host, slash, path = address[2:].partition("/")
+        if host not in ("", "localhost"):
+            raise InvalidProgramError(f"the address {text} names a machine '{host}': use file:///{host}/... for a path")
+        address = slash + path
+    address = re.sub("^/+", "/", address)
+    return unquote(address) if decode else address
