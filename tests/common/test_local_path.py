@@ -15,6 +15,7 @@ from penstock.common.local_path import local_path
         ("in/here", "in/here"),
         (Path("/data"), "/data"),
         ("file:/data", "/data"),
+        ("file:data", "data"),
         ("file:///data", "/data"),
         ("FILE:///data", "/data"),
         ("file://localhost/data", "/data"),

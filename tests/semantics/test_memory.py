@@ -18,6 +18,7 @@ from penstock.datastream import (
 )
 from penstock.datastream.state import ListStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from penstock.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+from penstock.runtime.job import batch_history, checkpoint_statistics
 from penstock.testing import ManualClock, MiniCluster
 
 BATCH = 50
@@ -155,7 +156,11 @@ def alive(job):
 
 
 @pytest.mark.parametrize("program", [functions, windows, joins], ids=lambda program: program.__name__)
-def test_over_a_moving_key_domain_nothing_grows(program):
+def test_over_a_moving_key_domain_nothing_grows(program, monkeypatch):
+    monkeypatch.setattr(batch_history, "_KEPT", 10)  # histories have a bound, and reach it before the first look
+    monkeypatch.setattr(batch_history, "_SECONDS", 10)
+    monkeypatch.setattr(checkpoint_statistics, "_FINDABLE", 10)
+    monkeypatch.setattr(checkpoint_statistics, "_SECONDS", 10)
     clock = ManualClock()
     cluster = MiniCluster(clock=clock, max_records=BATCH)
     env = StreamExecutionEnvironment(executor=cluster).set_parallelism(1)

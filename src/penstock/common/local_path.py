@@ -10,7 +10,7 @@ from penstock.common.errors import InvalidProgramError
 
 __all__ = ["local_path"]
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")  # at least two letters: C:/ is a path
+_SCHEME = re.compile(r"(file):|([a-z][a-z0-9+.-]+):(?=/)", re.IGNORECASE)  # at least two letters: C:/ is a path
 
 
 def local_path(location: str | os.PathLike[str], *, decode: bool = False) -> str | None:
@@ -25,7 +25,7 @@ def local_path(location: str | os.PathLike[str], *, decode: bool = False) -> str
     scheme = _SCHEME.match(text)
     if scheme is None:
         return text
-    if scheme.group(1).lower() != "file":
+    if scheme.group(1) is None:
         return None
     address = text[scheme.end() :]
     if address.startswith("//"):

@@ -1,4 +1,7 @@
-"""A streaming job on Spark, through all its rescalings."""
+"""A streaming job on Spark, through all its rescalings.
+
+It imports what it puts together: the plan, savepoints, and the masters of both modes.
+"""
 
 from __future__ import annotations
 

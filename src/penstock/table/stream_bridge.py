@@ -1,4 +1,7 @@
-"""Between streams and tables (T110 to T112)."""
+"""Between streams and tables (T110 to T112).
+
+It imports both sides of the bridge: streams, and the plan of tables.
+"""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ class ListView(DataView, Generic[T]):
 
     >>> view = ListView()
     >>> view.add(1)
-    ... view.add_all([2, 3])
-    ... list(view.get())
+    >>> view.add_all([2, 3])
+    >>> list(view.get())
     [1, 2, 3]
     """
 
@@ -72,7 +72,7 @@ class MapView(DataView, Generic[K, V]):
 
     >>> view = MapView()
     >>> view["a"] = 1
-    ... view.contains("a"), view["a"], list(view.items())
+    >>> view.contains("a"), view["a"], list(view.items())
     (True, 1, [('a', 1)])
     """
 

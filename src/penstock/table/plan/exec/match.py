@@ -1,4 +1,7 @@
-"""MATCH_RECOGNIZE as a pattern of complex event processing (T91)."""
+"""MATCH_RECOGNIZE as a pattern of complex event processing (T91).
+
+It imports the parts of a pattern and those of a table's plan.
+"""
 
 from __future__ import annotations
 
