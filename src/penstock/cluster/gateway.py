@@ -3,6 +3,8 @@
 Each driver process serves the REST API for its own jobs on a Unix socket. The gateway finds them by the records that
 drivers leave, merges their lists, and passes requests about one job on to the driver that runs it. It runs no user
 code and no Spark: a driver that is busy or gone costs the others nothing, and the gateway may restart at any time.
+
+It imports one module per group of paths.
 """
 
 from __future__ import annotations
