@@ -35,7 +35,7 @@ def expected_rate(system: str, job: str, last_seen: Path = _LAST_SEEN) -> float:
     seen = _read(last_seen).get(system, {}).get(job)
     if seen:
         return seen
-    by_job, otherwise = _TABLE[system]
+    by_job, otherwise = _TABLE["penstock" if system == "penstock-continuous" else system]
     return by_job.get(job, otherwise)
 
 

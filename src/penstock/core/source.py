@@ -95,6 +95,12 @@ class SplitEnumerator(ABC):
         """
         return False
 
+    def use_steps(self) -> None:
+        """Called before :meth:`start` in the continuous mode: many offsets are asked for from one checkpoint to the
+        next. After a failure the job resumes from the checkpoint, not from the last offset.
+        """
+        return
+
     def start(self) -> None:
         """Called once before anything else; connections are opened here."""
         return

@@ -209,6 +209,7 @@ class JobMaster:
             sizer=BatchSizer(int(fixed) if fixed else None),
             initial=None if storage.restore is None else storage.restore.initial_offset(),
             aligner=WatermarkAligner(self.graph.source_vertices),
+            stepped=self.stepped,
         )
 
     def _attempt_started(self, *, loading_only: bool) -> None:

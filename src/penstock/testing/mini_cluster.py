@@ -189,6 +189,7 @@ class MiniClusterJob:
             sizer=BatchSizer(limit),
             initial=None if restore is None else restore.initial_offset(),
             aligner=None if batch else WatermarkAligner(vertices),
+            stepped=self.stepped,
         )
 
     @property

@@ -106,3 +106,36 @@ def test_every_element_is_read_once_and_in_order_whatever_happens(tmp_path_facto
             sent -= lost  # the sender sends again what was never made durable
     assert got == list(range(len(got)))
     assert len(got) == position
+
+
+def test_in_the_continuous_mode_the_steps_to_a_checkpoint_share_a_file(tmp_path):
+    log = ReceiveLog(str(tmp_path), stepped=True)
+    log.extend(list("abcdef"))
+    for position in range(4):
+        assert log.seal(position, 1) == position + 1
+    assert len(list(tmp_path.iterdir())) == 1
+    log.truncate(2)  # a checkpoint in the middle: what follows begins a new file
+    assert log.seal(4, 2) == 6
+    assert len(list(tmp_path.iterdir())) == 2
+    log.truncate(4)
+    assert len(list(tmp_path.iterdir())) == 1
+    assert log.read(4, 6) == ["e", "f"]
+    log.truncate(6)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_appended_is_found_after_a_crash_and_an_open_file_of_the_old_driver_is_not_read(tmp_path):
+    old = ReceiveLog(str(tmp_path), stepped=True)
+    old.extend(list("abcd"))
+    old.seal(0, 2)
+    old.seal(2, 2)
+    (path,) = tmp_path.iterdir()
+    with path.open("ab") as late:
+        late.write(b"half a")
+        new = ReceiveLog(str(tmp_path), stepped=True)
+        late.write(b"nother segment")
+    assert new.read(0, 4) == list("abcd")
+    again = ReceiveLog(str(tmp_path))
+    assert again.read(0, 4) == list("abcd")
+    again.discard_after(3)
+    assert ReceiveLog(str(tmp_path)).end == 3

@@ -4,6 +4,10 @@ Sockets and hand-written source functions cannot be read again. The driver appen
 plans a batch that reads it; after a crash the batch is read from the files (rules L01, L08). Positions count elements
 from the start of the job.
 
+In the continuous mode a plan leads to a step, of which there are hundreds in a second. What a step reads is then
+appended to a file, which survives a crash of the driver, but is not forced to the disk. There is one such file for each
+checkpoint.
+
 Neither memory nor disk grow with a job that is slower than its source: a receiver waits while `capacity` elements are
 not yet in a batch, and the files hold the batches that are not yet committed.
 """
@@ -18,7 +22,14 @@ from typing import Any
 from penstock.common.errors import CheckpointError
 from penstock.runtime.records.serialization import dumps
 from penstock.runtime.records.stored_classes import load_stored
-from penstock.runtime.storage.checked_file import make_directory, read_checked, write_checked
+from penstock.runtime.storage.checked_file import (
+    checkpoint_writes,
+    make_directory,
+    read_checked,
+    seal,
+    whole_parts,
+    write_checked,
+)
 
 CAPACITY = 50_000
 
@@ -33,9 +44,12 @@ class ReceiveLog:
     >>> log.read(0, 2)
     ['a', 'b']
     >>> log.close()
+
+    :param stepped: whether many batches lead to one checkpoint
     """
 
-    def __init__(self, directory: str | None, capacity: int = CAPACITY) -> None:
+    def __init__(self, directory: str | None, capacity: int = CAPACITY, *, stepped: bool = False) -> None:
+        self._stepped = stepped
         self._owned = tempfile.TemporaryDirectory(prefix="penstock-received-") if directory is None else None
         self._directory = Path(self._owned.name if self._owned is not None else directory)  # type: ignore[arg-type]
         make_directory(self._directory)
@@ -44,10 +58,24 @@ class ReceiveLog:
         self._closed = False
         self._waiting: list[Any] = []
         self._segments: dict[int, list[Any]] = {}
+        self._appended: dict[int, int] = {}  # files of several segments: where each begins and ends
+        self._current: int | None = None  # the one that is appended to
+        self._convert_appended()
         for path in sorted(self._directory.glob("*.log")):
             start = int(path.stem)
             self._segments[start] = load_stored(read_checked(path))
         self._end = max((start + len(part) for start, part in self._segments.items()), default=0)
+
+    def _convert_appended(self) -> None:
+        """Write anew what was appended: a driver that was replaced may still have such a file open."""
+        for path in sorted(self._directory.glob("*.appended")):
+            whole = path.with_suffix(".log")
+            if not whole.exists():
+                parts = [load_stored(content) for content in whole_parts(path.read_bytes())]
+                elements = [element for part in parts for element in part]
+                if elements:
+                    self._write_whole(int(path.stem), elements)
+            path.unlink(missing_ok=True)
 
     @property
     def capacity(self) -> int:
@@ -92,7 +120,21 @@ class ReceiveLog:
             return min(self._end, start + limit)
 
     def _write(self, position: int, segment: list[Any]) -> None:
-        write_checked(self._directory / f"{position:020d}.log", dumps(segment, "what a source received"))
+        if not self._stepped:
+            self._write_whole(position, segment)
+            return
+        if self._current is None:
+            self._current = position
+        # Opened anew each time: in the directory of a driver that was replaced, this fails.
+        with checkpoint_writes(self._directory), self._path(self._current, "appended").open("ab") as file:
+            file.write(seal(dumps(segment, "what a source received")))
+        self._appended[self._current] = position + len(segment)
+
+    def _write_whole(self, position: int, segment: list[Any]) -> None:
+        write_checked(self._path(position, "log"), dumps(segment, "what a source received"))
+
+    def _path(self, position: int, kind: str) -> Path:
+        return self._directory / f"{position:020d}.{kind}"
 
     def read(self, start: int, end: int) -> list[Any]:
         """The elements from one position to another."""
@@ -114,20 +156,32 @@ class ReceiveLog:
         with self._lock:
             for first in [f for f, part in self._segments.items() if f + len(part) <= position]:
                 self._remove(first)
+            self._current = None
+            for first in [first for first, end in self._appended.items() if end <= position]:
+                del self._appended[first]
+                self._path(first, "appended").unlink(missing_ok=True)
 
     def discard_after(self, position: int) -> None:
         """Forget elements that no batch was planned with: their source delivers them again.
 
-        Batches end where segments end in such a source, so a segment is forgotten as a whole.
+        Called before anything is received.
         """
         with self._lock:
+            for first, part in self._segments.items():
+                if first < position < first + len(part):
+                    self._segments[first] = part[: position - first]
+                    self._write_whole(first, self._segments[first])
             for first in [first for first in self._segments if first >= position]:
                 self._remove(first)
             self._end = position
 
     def _remove(self, first: int) -> None:
         del self._segments[first]
-        (self._directory / f"{first:020d}.log").unlink(missing_ok=True)
+        if not self._is_appended(first):
+            self._path(first, "log").unlink(missing_ok=True)
+
+    def _is_appended(self, position: int) -> bool:
+        return any(first <= position < end for first, end in self._appended.items())
 
     @property
     def pending(self) -> int:

@@ -42,6 +42,7 @@ class SourceCoordinator:
     """All sources of a job.
 
     :param external: source vertices that the engine feeds itself, and whether they are bounded
+    :param stepped: many batches lead to one checkpoint
     :param initial: where to begin; the beginning of all sources if None
     """
 
@@ -54,7 +55,9 @@ class SourceCoordinator:
         external: Mapping[int, bool] | None = None,
         initial: Offset | None = None,
         aligner: WatermarkAligner | None = None,
+        stepped: bool = False,
     ) -> None:
+        self._stepped = stepped
         self._clock = clock
         self.sizer = sizer or BatchSizer()
         self.initial_offset = initial or Offset()
@@ -83,6 +86,8 @@ class SourceCoordinator:
         for source in self.sources:
             with source.guard("starting"):
                 source.enumerator.use_clock(self._clock)
+                if self._stepped:
+                    source.enumerator.use_steps()
                 if directory is not None:
                     source.enumerator.use_directory(f"{directory}/{source.key}")
                 source.enumerator.start()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import zlib
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -39,6 +40,23 @@ def unseal(data: bytes, label: str) -> bytes:
     if zlib.crc32(content) != checksum:
         raise _damaged(label, "it does not match its checksum")
     return content
+
+
+def whole_parts(data: bytes) -> Iterator[bytes]:
+    """The contents of sealed bytes that were appended to a file one after the other, up to the first that is not whole.
+
+    >>> list(whole_parts(seal(b"a") + seal(b"b") + seal(b"torn")[:-1]))
+    [b'a', b'b']
+    """
+    at = 0
+    while len(data) - at >= _HEAD.size:
+        magic, length, checksum = _HEAD.unpack_from(data, at)
+        at += _HEAD.size
+        content = data[at : at + length]
+        if magic != _MAGIC or len(content) < length or zlib.crc32(content) != checksum:
+            return
+        yield content
+        at += length
 
 
 def write_checked(path: Path, content: bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from penstock.common.errors import JobExecutionError
 from penstock.runtime.checkpoint.checkpoint_coordinator import Batch
@@ -23,9 +24,19 @@ class ContinuousEngine:
     """Runs the steps of one attempt.
 
     :param look: called now and then while the driver waits for tasks; raises an error to give up
+    :param check: called right before a checkpoint is completed; raises an error if another driver has taken over
     """
 
-    def __init__(self, links: DriverLinks, files: CheckpointFiles, look: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        links: DriverLinks,
+        files: CheckpointFiles,
+        look: Callable[[], None] = lambda: None,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._check = check
+        self._completing: Future[None] | None = None
+        self._writer = ThreadPoolExecutor(1, "manifest")
         self._links = links
         self._files = files
         self._look = look
@@ -70,19 +81,27 @@ class ContinuousEngine:
         return works
 
     def is_written(self, batch: Batch) -> bool:
-        """Whether all tasks have written their state at a checkpoint."""
+        """Whether the checkpoint is complete. When all tasks have written their state, a thread writes the manifest."""
         while True:
             message = self._links.receive(0)
             if message is None:
                 break
             self._note(message)
-        return len(self._written.get(batch.end.checkpoint_id, ())) == self._links.count
+        if self._completing is None and len(self._written.get(batch.end.checkpoint_id, ())) == self._links.count:
+            self._completing = self._writer.submit(self._write_manifest, batch)
+        return self._completing is not None and self._completing.done()
 
     def make_durable(self, batch: Batch) -> None:
         """Wait until all tasks have written their state, then complete the checkpoint."""
-        checkpoint_id = batch.end.checkpoint_id
-        while len(self._written.get(checkpoint_id, ())) < self._links.count:
+        while not self.is_written(batch) and self._completing is None:
             self._next()
+        assert self._completing is not None
+        completing, self._completing = self._completing, None
+        completing.result()
+
+    def _write_manifest(self, batch: Batch) -> None:
+        checkpoint_id = batch.end.checkpoint_id
+        self._check()
         self._files.complete(checkpoint_id, batch.end, self._written.pop(checkpoint_id))
 
     def close(self) -> None:
@@ -105,10 +124,12 @@ class ContinuousEngine:
             if not self._failed:
                 raise
         finally:
+            self._writer.shutdown()
             self._links.close()
 
     def abandon(self) -> None:
         """End all tasks as they are."""
+        self._writer.shutdown()
         self._links.close()
 
     def _next(self) -> Message:

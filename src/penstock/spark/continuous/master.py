@@ -82,7 +82,7 @@ class ContinuousMaster(JobMaster):
         try:
             with working_directory(self._spark.sparkContext, settings):
                 links = stage.start(self._look)
-            engine = ContinuousEngine(links, files, self._look)
+            engine = ContinuousEngine(links, files, self._look, checkpoints.fence.check)
             engine.start(pack_job(spec), f"{checkpoints.fence.epoch}-{attempt}", last)
             interval = DEFAULT_INTERVAL_MS if settings.checkpoint_interval is None else settings.checkpoint_interval
             offset = sources.initial_offset if last is None else last.offset
