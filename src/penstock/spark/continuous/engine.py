@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from penstock.common.errors import JobExecutionError
 from penstock.runtime.checkpoint.checkpoint_coordinator import Batch
@@ -87,17 +87,27 @@ class ContinuousEngine:
             if message is None:
                 break
             self._note(message)
+        self._start_completing(batch)
+        return self._completing is not None and self._completing.done()
+
+    def _start_completing(self, batch: Batch) -> bool:
         if self._completing is None and len(self._written.get(batch.end.checkpoint_id, ())) == self._links.count:
             self._completing = self._writer.submit(self._write_manifest, batch)
-        return self._completing is not None and self._completing.done()
+        return self._completing is not None
 
     def make_durable(self, batch: Batch) -> None:
         """Wait until all tasks have written their state, then complete the checkpoint."""
-        while not self.is_written(batch) and self._completing is None:
-            self._next()
-        assert self._completing is not None
-        completing, self._completing = self._completing, None
+        completing = self.wait_until_written(batch)
+        self._completing = None
         completing.result()
+
+    def wait_until_written(self, batch: Batch) -> Future[None]:
+        """Wait until the checkpoint is complete, or could not be completed."""
+        while self._completing is None:
+            if not self._start_completing(batch):
+                self._next()
+        wait([self._completing])
+        return self._completing
 
     def _write_manifest(self, batch: Batch) -> None:
         checkpoint_id = batch.end.checkpoint_id
