@@ -11,10 +11,11 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from penstock.cli.job_records import JobRecords
+from penstock.cli.job_records import JobRecord, JobRecords
 from penstock.common.errors import InvalidProgramError, JobExecutionError
 
 __all__ = ["start", "status", "stop"]
@@ -30,7 +31,18 @@ def start(options: argparse.Namespace) -> int:
     directory: Path = options.dir or service.default_directory()
     if options.foreground:
         settings = dict(setting.split("=", 1) for setting in options.settings)
-        service.SessionService(directory, JobRecords(), settings, options.master).run(options.host, options.port)
+        if options.ha_dir is not None:
+            # Drivers inherit it: how jobs end is known to every service of the cluster.
+            os.environ["PENSTOCK_JOBS"] = str(options.ha_dir / "records")
+        records = JobRecords()
+        service.SessionService(
+            directory,
+            records,
+            settings,
+            options.master,
+            shared=options.ha_dir,
+            report_failure=partial(_record_failure, records),
+        ).run(options.host, options.port)
         return 0
     running = service.running_service(directory)
     if running is not None:
@@ -42,6 +54,7 @@ def start(options: argparse.Namespace) -> int:
     command += ["--host", options.host, "--port", options.port]
     command += [part for setting in options.settings for part in ("-D", setting)]
     command += ["--master", options.master] if options.master else []
+    command += ["--ha-dir", str(options.ha_dir)] if options.ha_dir is not None else []
     with log.open("ab") as output:
         process = subprocess.Popen(  # noqa: S603 - this program again
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
@@ -55,6 +68,15 @@ def start(options: argparse.Namespace) -> int:
         )
     print(f"The service is running: {url}\nLog: {log}")
     return 0
+
+
+def _record_failure(records: JobRecords, job: Any, error: str) -> None:
+    """Note that a job could not be brought back, so that it is shown as failed."""
+    now = time.time()
+    program = next((argument for argument in job.arguments if argument.endswith((".py", ".zip", ".whl"))), "")
+    records.write(
+        JobRecord(job.job_id, Path(program).name, "FAILED", program, 0, now, "", log=job.log, ended=now, error=error)
+    )
 
 
 def _wait_until_it_answers(service: Any, directory: Path, process: subprocess.Popen[bytes], log: Path) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from penstock.cli.command_line import RunCommand
 from penstock.common.errors import InvalidProgramError
 from penstock.common.job_status import JobStatus
+from penstock.runtime.lease.owner import this_machine
 
 __all__ = ["JobRecord", "JobRecords"]
 
@@ -40,6 +41,8 @@ class JobRecord:
     rest: str | None = None
     """The Unix socket on which the job's process serves the REST API; None without the extra ``service``."""
     command: RunCommand | None = None
+    machine: str | None = None
+    """Where the process is, if the records are in a directory that several machines share."""
 
     @staticmethod
     def from_json(text: str) -> JobRecord:
@@ -60,7 +63,7 @@ class JobRecord:
 
     def as_found(self) -> JobRecord:
         """As it is now: a process that was killed could not write down that its jobs have ended."""
-        if self.is_over or _is_alive(self.process):
+        if self.is_over or (self.machine is not None and self.machine != this_machine()) or _is_alive(self.process):
             return self
         return replace(self, status=_LOST, error="its process is gone: it was killed")
 

@@ -26,6 +26,7 @@ from penstock.common.completable_future import CompletableFuture
 from penstock.common.errors import JobCancelledError, JobExecutionError, PenstockError
 from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
+from penstock.runtime.lease.owner import this_machine
 
 __all__ = ["JobServer", "NoAnswerError", "ask"]
 
@@ -73,6 +74,7 @@ class JobServer:
             log=self._log,
             rest=rest,
             command=self._command,
+            machine=this_machine(),
         )
         with contextlib.suppress(OSError):
             self._records.write(record)

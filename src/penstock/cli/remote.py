@@ -27,6 +27,7 @@ __all__ = ["RestClient", "cancel", "list_jobs", "packed", "rescale", "run", "sav
 _SECONDS = 120.0
 _POLL_SECONDS = 0.2
 _BEAT_SECONDS = 5.0
+_STANDBY = 503
 _BEAT_LASTS = 60.0
 _TERMINAL = {"FINISHED", "CANCELED", "FAILED"}
 Json = dict[str, Any]
@@ -69,6 +70,10 @@ class RestClient:
             with urllib.request.urlopen(request, timeout=_SECONDS) as response:  # noqa: S310
                 return json.loads(response.read())
         except urllib.error.HTTPError as error:
+            leader = error.headers.get("Location", "").partition("/v1/")[0]
+            if error.code == _STANDBY and leader and leader != self.url:
+                self.url = leader
+                return self._send(method, path, data, content_type)
             raise JobExecutionError(_first_error(error)) from None
         except OSError as error:
             raise JobExecutionError(f"the service at {self.url} does not answer: {error}") from None

@@ -47,6 +47,12 @@ def _add_cluster(commands: _Commands) -> None:
     command.add_argument("--master", help="Spark's master for the jobs (default: local[*])")
     command.add_argument("-D", dest="settings", action="append", default=[], metavar="KEY=VALUE", help="a setting")
     command.add_argument("--foreground", action="store_true", help="stay in this process")
+    command.add_argument(
+        "--ha-dir",
+        type=Path,
+        metavar="DIRECTORY",
+        help="a directory that several services share: one leads, the others take over, and jobs are brought back",
+    )
     command.set_defaults(parser=command, do=("penstock.cli.cluster", "start"))
     command = actions.add_parser("stop", help="end the service", description="End the service and its jobs.")
     _add_directory(command)

@@ -63,6 +63,7 @@ class DriverRecord(Protocol):
     ended: float | None
     error: str | None
     rest: str | None
+    machine: str | None
     log: str | None
 
     @property

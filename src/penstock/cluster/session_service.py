@@ -14,23 +14,27 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
 
 from penstock.cluster.detached_program import Started, start_program
 from penstock.cluster.gateway import DriverRecords, create_gateway
+from penstock.cluster.leadership import LeaderOnly, Leadership
 from penstock.cluster.program_store import ProgramStore
+from penstock.cluster.recovery import JobStore, Recovery, StoredJob
 from penstock.cluster.rest.authentication import TokenFile
 from penstock.cluster.rest.process_files import LogFiles
 from penstock.cluster.rest.programs import program_routes
 from penstock.cluster.rest.responses import json_response
 from penstock.cluster.rest_server import RestServer
 from penstock.common.errors import InvalidProgramError
+from penstock.runtime.lease.lease import DEFAULT_TIMEOUT
 
 __all__ = ["ServiceRecord", "SessionService", "default_directory", "running_service"]
 
@@ -38,6 +42,10 @@ _LOCK = "service.lock"
 _RECORD = "service.json"
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _ALLOWED_HOSTS = "penstock.security.allowed-hosts"
+
+
+def _lease_seconds(settings: dict[str, str]) -> float:
+    return float(settings.get("penstock.lease.timeout", DEFAULT_TIMEOUT))
 
 
 def _token_file(settings: dict[str, str]) -> TokenFile | None:
@@ -112,9 +120,21 @@ class SessionService:
     """A service in this process."""
 
     def __init__(
-        self, directory: Path, records: DriverRecords, settings: dict[str, str] | None = None, master: str | None = None
+        self,
+        directory: Path,
+        records: DriverRecords,
+        settings: dict[str, str] | None = None,
+        master: str | None = None,
+        *,
+        shared: Path | None = None,
+        report_failure: Callable[[StoredJob, str], None] = lambda job, error: None,
     ) -> None:
+        """`shared`: the directory of a cluster of services, of which one leads."""
         self._directory = directory
+        self._shared = shared
+        self._leadership = None if shared is None else Leadership(shared, _lease_seconds(settings or {}))
+        self._store = None if shared is None else JobStore(shared / "jobs")
+        self._recovery = None if self._store is None else Recovery(self._store, records, start_program, report_failure)
         self._records = records
         self._settings = {"web.submit.enable": "true", **(settings or {})}
         self._submit_was_chosen = "web.submit.enable" in (settings or {})
@@ -122,7 +142,7 @@ class SessionService:
         self._master = master
         self._ended = threading.Event()
         self._address = ""
-        self.programs = ProgramStore(directory / "programs")
+        self.programs = ProgramStore((shared or directory) / "programs")
 
     def run(self, host: str, ports: str) -> None:
         """Serve until a signal or `DELETE /cluster` ends it; jobs stay."""
@@ -140,13 +160,24 @@ class SessionService:
                 tokens=self._tokens,
                 allowed_hosts=self._host_names(host),
             )
-            server = RestServer.on_port(app, host, ports)
+            served: ASGIApp = app if self._leadership is None else LeaderOnly(app, self._leadership)
+            server = RestServer.on_port(served, host, ports)
             self._address = server.address
             self._write_record()
             try:
-                self._ended.wait()
+                self._serve()
             finally:
                 server.close()
+
+    def _serve(self) -> None:
+        if self._leadership is None or self._recovery is None:
+            self._ended.wait()
+            return
+        try:
+            if self._leadership.wait(self._address, self._ended):
+                self._recovery.supervise(self._ended)
+        finally:
+            self._leadership.release()
 
     def _host_names(self, host: str) -> frozenset[str]:
         """The names under which browsers may reach the service."""
@@ -172,9 +203,28 @@ class SessionService:
     def _run_program(self, arguments: list[str], log: Path) -> Started:
         """A job of a session gets a checkpoint directory of its own, unless the request or the program names one."""
         defaults: list[str] = []
+        job_id = next((a.partition("=")[2] for a in arguments if a.startswith("pipeline.jobid=")), uuid.uuid4().hex)
         if not any("execution.checkpointing.dir=" in argument for argument in arguments):
-            checkpoints = self._directory / "checkpoints" / uuid.uuid4().hex
+            checkpoints = (self._shared or self._directory) / "checkpoints" / job_id
             defaults += ["-D", f"execution.checkpointing.dir=file://{checkpoints}"]
         if self._master is not None:
             defaults += ["--master", self._master]
-        return start_program([*defaults, *arguments], log)
+        if self._store is None or self._recovery is None:
+            return start_program([*defaults, *arguments], log)
+        return self._start_recoverable(job_id, [*defaults, *arguments], log)
+
+    def _start_recoverable(self, job_id: str, arguments: list[str], log: Path) -> Started:
+        """Keep the job before it starts: whenever this service is killed, the next leader brings it back."""
+        assert self._store is not None
+        assert self._recovery is not None
+        if not any(argument.startswith("pipeline.jobid=") for argument in arguments):
+            arguments = ["-D", f"pipeline.jobid={job_id}", *arguments]
+        self._recovery.submitting(job_id)
+        try:
+            self._store.write(StoredJob(job_id, arguments, str(log)))
+            started = start_program(arguments, log)
+            if started.job_id is None:
+                self._store.remove(job_id)
+            return started
+        finally:
+            self._recovery.submitted(job_id)

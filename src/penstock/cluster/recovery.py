@@ -1,0 +1,147 @@
+"""Jobs that a service brings back after their driver, or the service itself, was killed."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from penstock.cluster.detached_program import Started
+from penstock.cluster.gateway import DriverRecord, DriverRecords
+from penstock.runtime.lease.owner import this_machine
+
+__all__ = ["JobStore", "Recovery", "StoredJob"]
+
+LOG = logging.getLogger("penstock.recovery")
+_FIRST_DELAY, _LAST_DELAY = 1.0, 60.0
+_THREADS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class StoredJob:
+    """How a job was submitted: enough to start it again under the same id."""
+
+    job_id: str
+    arguments: list[str]
+    log: str
+
+
+class JobStore:
+    """The jobs of a cluster, one file each in the shared directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def write(self, job: StoredJob) -> None:
+        """Keep a job; durable when this returns."""
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        hidden = self._directory / f".{job.job_id}.{os.getpid()}"
+        with hidden.open("w", encoding="utf-8") as file:
+            json.dump(asdict(job), file)
+            file.flush()
+            os.fsync(file.fileno())
+        hidden.chmod(0o600)
+        hidden.replace(self._directory / f"{job.job_id}.json")
+
+    def remove(self, job_id: str) -> None:
+        """Forget a job."""
+        (self._directory / f"{job_id}.json").unlink(missing_ok=True)
+
+    def all(self) -> list[StoredJob]:
+        """Every job that can be read; a damaged file must not keep the others from coming back."""
+        found = []
+        for path in sorted(self._directory.glob("*.json")):
+            try:
+                found.append(StoredJob(**json.loads(path.read_text(encoding="utf-8"))))
+            except (OSError, ValueError, TypeError) as error:
+                LOG.warning("the job in %s cannot be recovered: %s", path, error)
+        return found
+
+
+@dataclass(slots=True)
+class _Attempts:
+    delay: float = _FIRST_DELAY
+    next_at: float = 0.0
+
+
+@dataclass(slots=True)
+class Recovery:
+    """Starts jobs again whose drivers are gone. Jobs that have finished, failed or were cancelled stay as they are.
+
+    :param start: starts `penstock run` with these arguments
+    :param report_failure: tells that a job cannot be brought back
+    """
+
+    store: JobStore
+    records: DriverRecords
+    start: Callable[[list[str], Path], Started]
+    report_failure: Callable[[StoredJob, str], None]
+    clock: Callable[[], float] = time.monotonic
+    _attempts: dict[str, _Attempts] = field(default_factory=dict)
+    _starting: set[str] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def supervise(self, ended: threading.Event, interval: float = 1.0) -> None:
+        """Look after the jobs until the service ends."""
+        with ThreadPoolExecutor(_THREADS, "penstock-recovery") as threads:
+            while not ended.is_set():
+                for job, take_over in self.due():
+                    threads.submit(self.restart, job, take_over=take_over)
+                ended.wait(interval)
+
+    def due(self) -> list[tuple[StoredJob, bool]]:
+        """The jobs to start now, and whether to take their directories over from a driver on another machine."""
+        known = {record.job_id: record for record in self.records.all()}
+        now, found = self.clock(), []
+        for job in self.store.all():
+            record = known.get(job.job_id)
+            with self._lock:
+                attempts = self._attempts.get(job.job_id)
+                waiting = job.job_id in self._starting or (attempts is not None and now < attempts.next_at)
+                if waiting or not _is_gone(record):
+                    continue
+                self._starting.add(job.job_id)
+            found.append((job, record is not None and _is_elsewhere(record)))
+        return found
+
+    def submitting(self, job_id: str) -> None:
+        """A job is being started by a request: leave it alone until `submitted`."""
+        with self._lock:
+            self._starting.add(job_id)
+
+    def submitted(self, job_id: str) -> None:
+        """The job has been started."""
+        with self._lock:
+            self._starting.discard(job_id)
+
+    def restart(self, job: StoredJob, *, take_over: bool) -> None:
+        """Start a job again, and wait longer before each further attempt."""
+        with self._lock:
+            attempts = self._attempts.setdefault(job.job_id, _Attempts())
+        LOG.info("starting job %s again", job.job_id)
+        try:
+            started = self.start([*(["--take-over"] if take_over else []), *job.arguments], Path(job.log))
+            if started.job_id is None:
+                self.report_failure(job, started.last_lines())
+        except Exception as error:  # one bad job must not keep the service from looking after the others
+            LOG.exception("job %s could not be started again", job.job_id)
+            self.report_failure(job, str(error))
+        finally:
+            attempts.next_at = self.clock() + attempts.delay
+            attempts.delay = min(attempts.delay * 2, _LAST_DELAY)
+            self.submitted(job.job_id)
+
+
+def _is_gone(record: DriverRecord | None) -> bool:
+    """Whether nothing drives the job any more though it has not ended. A driver on another machine is lost with it."""
+    return record is None or record.status == "LOST" or (not record.is_over and _is_elsewhere(record))
+
+
+def _is_elsewhere(record: DriverRecord) -> bool:
+    return record.machine is not None and record.machine != this_machine()
