@@ -143,3 +143,28 @@ def test_windows_at_a_higher_parallelism():
         count, total = expected.get((i % 7, at(i // 60 * 60)), (0, 0))
         expected[i % 7, at(i // 60 * 60)] = (count + 1, total + i)
     assert sorted(queries.rows(query)) == sorted((*key, *value) for key, value in expected.items())
+
+
+def test_t46_a_row_may_be_late_for_some_of_its_windows_only(sql):
+    timed(sql, "t", ["v"], (1, at(1)), (2, at(5)), (4, at(3)))
+    query = SUMS.format("HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '2' SECOND, INTERVAL '4' SECOND)")
+    assert windows(sql.rows(query)) == [(-2, 2, 1), (0, 4, 1), (2, 6, 6), (4, 8, 2)]
+
+
+AGGREGATES = "COUNT(*), COUNT(v), SUM(v), MIN(v), MAX(v), SUM(v) FILTER (WHERE v > 5), COUNT(*) FILTER (WHERE v < 3)"
+
+
+@pytest.mark.parametrize("batch", [False, True])
+@pytest.mark.parametrize("keys", ["", "k, "])
+@pytest.mark.parametrize("window", ["HOP", "CUMULATE", "TUMBLE"])
+def test_t62_aggregates_in_two_phases_are_those_of_one(window, keys, batch):
+    queries = Queries(table_environment(2, batch=batch))
+    rows = [(i % 3, None if i % 5 == 0 else i * 7 % 11, at(i * 13 % 100)) for i in range(100)]
+    timed(queries, "t", ["k", "v"], *rows, delay=100)
+    lengths = "INTERVAL '10' SECOND" if window == "TUMBLE" else "INTERVAL '5' SECOND, INTERVAL '20' SECOND"
+    grouped = f"FROM TABLE({window}(TABLE t, DESCRIPTOR(ts), {lengths})) GROUP BY {keys}window_start, window_end"
+    both = queries.rows(f"SELECT {keys}window_start, window_end, {AGGREGATES} {grouped}")
+    # AVG cannot be merged, so it keeps the aggregates in one phase.
+    single = queries.rows(f"SELECT {keys}window_start, window_end, {AGGREGATES}, AVG(v) {grouped}")
+    assert sorted(both, key=repr) == sorted((row[:-1] for row in single), key=repr)
+    assert len(both) >= 10
