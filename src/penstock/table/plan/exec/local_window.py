@@ -1,4 +1,7 @@
-"""Two phases of a window aggregate: which ones can be split, and how (see LocalWindowAggOperator)."""
+"""Two phases of a window aggregate: which ones can be split, and how (see LocalWindowAggOperator).
+
+It imports the operators of both phases and the nodes they are made of.
+"""
 
 from __future__ import annotations
 
