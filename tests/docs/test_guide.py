@@ -45,6 +45,28 @@ def test_every_test_that_a_page_names_exists(page):
     assert missing == []
 
 
+def paths_of(text):
+    """Source files that a text names: `spark/compiler.py`, not `job.py` or `/tmp/job.py`."""
+    return re.findall(r"`([\w.-]+(?:/[\w.*-]+)+\.(?:py|md|java|toml|sh|json))(?:::\w+)?`", text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_file_that_a_page_names_exists(page):
+    roots = [ROOT, DOCS, ROOT / "src" / "penstock", page.parent]
+    named = paths_of(page.read_text(encoding="utf-8"))
+    assert [path for path in named if not any(list(root.glob(path)) for root in roots)] == []
+
+
+def test_each_walk_through_the_source_opens_every_file_once():
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    walks = re.findall(r"^## Following (.+?)\n(.*?)(?=^## )", text, re.MULTILINE | re.DOTALL)
+    assert [title for title, _ in walks] == ["a record", "a batch", "`penstock stop`"]
+    for title, walk in walks:
+        opened = paths_of(walk)
+        assert len(opened) > 10
+        assert sorted(set(opened)) == sorted(opened), title
+
+
 def test_every_page_is_in_the_menu():
     menu = re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
     assert sorted(menu) == sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
