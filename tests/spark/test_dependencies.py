@@ -126,7 +126,7 @@ def test_requirements_that_cannot_be_had_say_why(spark, tmp_path, monkeypatch):
 
 
 def test_without_pip_and_uv_the_error_says_so(monkeypatch):
-    from penstock.spark.dependencies import _installer
+    from penstock.common.requirements import _installer
 
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}")
