@@ -205,7 +205,7 @@ def test_a_split_that_is_held_back_is_not_called_idle_by_its_own_generator():
     read = collected(sink)
     assert 100_000 in read
     assert 200_000 not in read
-    for _ in range(3):  # the other one falls silent: it is declared idle, and no longer waited for
+    for _ in range(4):  # the other one falls silent: it is declared idle, and no longer waited for
         clock.advance(500)
         job.run()
     assert idle("1")

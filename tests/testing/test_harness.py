@@ -153,3 +153,28 @@ def test_end_of_batch_and_end_of_input_reach_the_operator():
     harness.end_input()
     harness.close()
     assert calls == ["end of batch", "end of input", "close"]
+
+
+def test_the_status_of_the_input_is_passed_on_when_it_changes():
+    harness = OneInputOperatorHarness(MapOperator(lambda value: value))
+    harness.process_status(idle=False)  # as it is
+    harness.process_status(idle=True)
+    harness.process_status(idle=True)
+    harness.process_status(idle=False)
+    assert harness.extract_output() == [True, False]
+
+
+def test_an_idle_input_holds_back_neither_event_time_nor_the_status():
+    harness = KeyedTwoInputOperatorHarness(
+        KeyedCoProcessOperator(Sum(), lambda value: value[0], lambda value: value[0])
+    )
+    harness.process_watermark1(10)
+    harness.process_status2(idle=True)  # the first input decides alone
+    assert harness.extract_output() == [10]
+    harness.process_status1(idle=True)
+    assert harness.extract_output() == [True]
+    harness.process_status2(idle=False)
+    assert harness.extract_output() == [False]
+    harness.process_watermark2(5)  # behind: event time stays
+    harness.process_watermark2(20)  # the first is still idle
+    assert harness.extract_output() == [20]

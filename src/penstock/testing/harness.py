@@ -1,6 +1,7 @@
 """Harnesses: one operator, fed and watched by hand.
 
->>> from penstock.runtime.operators.stateless import MapOperator
+>>> from penstock.runtime.exchange.combined_watermark import CombinedWatermark, PartialWatermark
+from penstock.runtime.operators.stateless import MapOperator
 >>> harness = OneInputOperatorHarness(MapOperator(lambda x: x + 1))
 >>> harness.process_element(1, 1000)
 >>> harness.process_watermark(1500)
@@ -73,7 +74,7 @@ class OneInputOperatorHarness:
     ) -> None:
         fresh: Any = ({}, None, {}, MIN_WATERMARK, 0, (MIN_WATERMARK, MIN_WATERMARK))
         before = fresh if snapshot is None else pickle.loads(snapshot)
-        blobs, self._directory, self._layout, watermark, now, self._watermarks = before
+        blobs, self._directory, self._layout, watermark, now, watermarks = before
         self.operator = operator
         self.output = RecordingOutput()
         self.side_outputs = _SideOutputs()
@@ -82,6 +83,9 @@ class OneInputOperatorHarness:
         self.metrics = MetricGroup()
         self.job = JobInfo()
         self._checkpoint = 0
+        self._idle = False
+        self._inputs: CombinedWatermark[PartialWatermark] = CombinedWatermark(min(watermarks))
+        self._inputs.parts.update(enumerate(map(PartialWatermark, watermarks)))
         backend = states = None
         if operator.keyed:
             backend = operator.keyed_backend("op", name, self.store, max_parallelism, self._directory)
@@ -129,6 +133,12 @@ class OneInputOperatorHarness:
         """The operator's event time advances."""
         self.operator.process_watermark(watermark)
 
+    def process_status(self, *, idle: bool) -> None:
+        """The operator's input becomes idle, or active again."""
+        if idle is not self._idle:
+            self._idle = idle
+            self.operator.process_status(idle=idle)
+
     def set_processing_time(self, now: int) -> None:
         """Processing time advances."""
         self.clock.now = now
@@ -175,8 +185,11 @@ class OneInputOperatorHarness:
         backend = self.context.keyed_backend
         directory = backend.snapshot(self.clock.now) if backend is not None else None
         layout = self.context.operator_state.snapshot()
-        clocks = self.operator.current_watermark, self.clock.now, self._watermarks
+        clocks = self.operator.current_watermark, self.clock.now, self._input_watermarks()
         return pickle.dumps((self.store.blobs, directory, layout, *clocks))
+
+    def _input_watermarks(self) -> tuple[int, ...]:
+        return tuple(part.watermark for part in self._inputs.parts.values())
 
     def close(self) -> None:
         """Close the operator."""
@@ -201,18 +214,32 @@ class TwoInputOperatorHarness(OneInputOperatorHarness):
 
     def process_watermark1(self, watermark: int) -> None:
         """A watermark of the first input."""
-        self._combine((watermark, self._watermarks[1]))
+        self._advance(0, watermark)
 
     def process_watermark2(self, watermark: int) -> None:
         """A watermark of the second input."""
-        self._combine((self._watermarks[0], watermark))
+        self._advance(1, watermark)
 
-    def _combine(self, watermarks: tuple[int, int]) -> None:
-        before = min(self._watermarks)
-        first, second = self._watermarks  # the clock of an input never goes back
-        self._watermarks = max(first, watermarks[0]), max(second, watermarks[1])
-        if min(self._watermarks) > before:
-            self.operator.process_watermark(min(self._watermarks))
+    def process_status1(self, *, idle: bool) -> None:
+        """The first input becomes idle, or active again."""
+        self._change_status(0, idle=idle)
+
+    def process_status2(self, *, idle: bool) -> None:
+        """The second input becomes idle, or active again."""
+        self._change_status(1, idle=idle)
+
+    def _change_status(self, index: int, *, idle: bool) -> None:
+        self._inputs.parts[index].idle = idle
+        self._combine()
+
+    def _advance(self, index: int, watermark: int) -> None:
+        self._inputs.parts[index].advance(watermark)
+        self._combine()
+
+    def _combine(self) -> None:
+        if self._inputs.update():
+            self.operator.process_watermark(self._inputs.watermark)
+        self.process_status(idle=self._inputs.all_idle)
 
 
 class KeyedTwoInputOperatorHarness(TwoInputOperatorHarness):

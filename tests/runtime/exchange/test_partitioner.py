@@ -1,5 +1,6 @@
 """Partitioners split batches: every record once, in order, with its timestamp (rule 5.5)."""
 
+import pickle
 from collections import Counter
 
 import pytest
@@ -16,6 +17,7 @@ from penstock.runtime.exchange.partitioner import (
     RebalancePartitioner,
     RescalePartitioner,
     ShufflePartitioner,
+    rescale_targets,
 )
 from penstock.runtime.plan.job_vertex import JobEdge
 from penstock.runtime.records.key_groups import key_group_for, subtask_for_key_group
@@ -133,3 +135,55 @@ def test_a_failing_custom_partitioner_names_target_and_record():
         partitioner.route([1, 0], None)
     with pytest.raises(InvalidProgramError, match=r"returned -1 for record -1, but there are channels 0 to 3"):
         partitioner.route([-1], None)
+
+
+@pytest.mark.parametrize(
+    ("senders", "receivers", "expected"),
+    [
+        (2, 4, [[0, 1], [2, 3]]),
+        (4, 2, [[0], [0], [1], [1]]),
+        (2, 5, [[0, 1, 2], [3, 4]]),
+        (5, 2, [[0], [0], [1], [1], [1]]),
+        (3, 3, [[0], [1], [2]]),
+    ],
+)
+def test_rescale_deals_receivers_out_in_flinks_portions(senders, receivers, expected):
+    assert [rescale_targets(sender, senders, receivers) for sender in range(senders)] == expected
+
+
+def test_rescale_takes_the_receivers_of_a_sender_in_turn():
+    partitioner = ready(RescalePartitioner(), 0, 1, 3)
+    assert [partitioner.route([value], None)[0][0] for value in range(4)] == [0, 1, 2, 0]
+
+
+def test_global_sends_everything_to_the_first():
+    assert list(routed(ready(GlobalPartitioner(), channels=3), [range(5)])) == [0]
+
+
+def test_shuffle_has_one_choice_among_one_channel():
+    assert list(routed(ready(ShufflePartitioner(), channels=1), [range(5)])) == [0]
+
+
+@pytest.mark.parametrize("channels", [1, 2, 1024])
+def test_records_with_the_same_key_go_to_the_same_channel(channels):
+    partitioner = KeyGroupPartitioner(lambda value: value[0])
+    partitioner.setup(0, 1, channels, 1024, "target")
+    assert len(partitioner.route([("test", 0), ("test", 42)], None)) == 1
+
+
+@pytest.mark.parametrize(
+    "partitioner",
+    [
+        ForwardPartitioner(),
+        GlobalPartitioner(),
+        BroadcastPartitioner(),
+        RebalancePartitioner(),
+        RescalePartitioner(),
+        ShufflePartitioner(),
+    ],
+    ids=lambda partitioner: partitioner.name,
+)
+def test_partitioners_survive_pickling_and_only_broadcast_says_so(partitioner):
+    again = pickle.loads(pickle.dumps(partitioner))
+    assert type(again) is type(partitioner)
+    assert again.broadcast == (again.name == "BROADCAST")

@@ -205,14 +205,14 @@ def test_a_failing_generator_is_named(assign):
         assign(custom(Fails)).send(("a", 1))
 
 
-def test_a_stream_without_records_becomes_idle_and_the_next_watermark_wakes_it(assign):
+def test_a_stream_without_records_for_more_than_the_timeout_becomes_idle_and_the_next_watermark_wakes_it(assign):
     driver = assign(monotonous().with_idleness(Duration.of_millis(100)), now=1000)
     driver.send(("a", 5))
     driver.end_batch()
-    assert driver.operator.next_wakeup() == 1100
-    driver.end_batch(now=1099)
-    assert driver.output.take() == [(("a", 5), 5), 4]
+    assert driver.operator.next_wakeup() == 1101
     driver.end_batch(now=1100)
+    assert driver.output.take() == [(("a", 5), 5), 4]
+    driver.end_batch(now=1101)
     driver.end_batch(now=5000)
     assert driver.output.take() == ["idle"]
     assert driver.operator.next_wakeup() is None
@@ -225,7 +225,7 @@ def test_records_behind_the_watermark_leave_an_idle_stream_idle(assign):
     driver = assign(monotonous().with_idleness(Duration.of_millis(100)), now=1000)
     driver.send(("a", 5))
     driver.end_batch()
-    driver.end_batch(now=1100)
+    driver.end_batch(now=1101)
     driver.send(("b", 3))
     driver.end_batch()
     driver.end_batch(now=1200)
@@ -272,7 +272,7 @@ def test_a_batch_job_asks_no_generator():
 def test_idleness_counts_from_the_start_if_no_record_ever_comes(assign):
     driver = assign(monotonous().with_idleness(Duration.of_millis(100)), now=1000)
     driver.end_batch()
-    driver.end_batch(now=1100)
+    driver.end_batch(now=1101)
     assert driver.output.take() == ["idle"]
 
 
@@ -282,7 +282,7 @@ def test_idleness_survives_a_restore(assign):
     driver.send(("a", 5))
     driver.end_batch()
     again = driver.restored(TimestampsAndWatermarksOperator(strategy))
-    again.end_batch(now=1100)
+    again.end_batch(now=1101)
     assert again.output.take() == ["idle"]
 
 

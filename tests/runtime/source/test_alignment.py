@@ -163,9 +163,9 @@ class TestWhoIsWaitedFor:
         run = Plans(vertex(0, Script([5_000, 6_000], [0], bounded=False), idle_timeout=100), limit=2)
         run.step()
         assert run.step() is None
-        run.now = 99
-        assert run.step() is None
         run.now = 100
+        assert run.step() is None
+        run.now = 101
         assert run.step() == {}  # in which the split is declared idle
         assert run.step() == {A: 1}
 
@@ -245,7 +245,7 @@ class TestNoWaitingWithoutEnd:
         assert run.step() is None
         run.now = 4 * INTERVAL
         assert run.step() is None
-        run.now = 5 * INTERVAL
+        run.now = 5 * INTERVAL + 1
         run.step()
         assert run.step() == {A: 1}
 

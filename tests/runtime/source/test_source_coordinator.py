@@ -169,7 +169,7 @@ def test_the_last_batch_calls_every_source_task_so_that_it_can_close(clock):
     assert [(work.vertex, len(work.ranges)) for work in plan.assignments(offset, last)] == [(0, 0), (1, 1)]
 
 
-def test_a_split_is_idle_after_the_timeout_and_active_with_its_next_record(clock):
+def test_a_split_is_idle_after_more_than_the_timeout_and_active_with_its_next_record(clock):
     source = Script(["a"], ["b"], bounded=False)
     plan = coordinator(clock, vertex(source, idle_timeout=100))
 
@@ -182,6 +182,8 @@ def test_a_split_is_idle_after_the_timeout_and_active_with_its_next_record(clock
     source.add("a2")
     offset = plan.plan(offset)
     clock.now += 40
+    assert plan.plan(offset) is None  # not yet: exactly the timeout
+    clock.now += 1
     offset = plan.plan(offset)  # nothing came, but the second split became idle
     assert idle(offset) == {"0": False, "1": True}
     source.add("b2", split=1)
@@ -378,7 +380,7 @@ def test_a_split_that_is_gone_since_the_checkpoint_is_in_the_way_of_nothing(cloc
     again = coordinator(clock, vertex(log, idle_timeout=100))
     end = again.plan(start)
     assert ranges(again.assignments(start, end)) == [("b", 3, 5)]
-    clock.now += 100
+    clock.now += 101
     end = again.plan(end)
     assert {name: status.idle for name, status in again.header(end).splits[0].items()} == {"a": True, "b": True}
 

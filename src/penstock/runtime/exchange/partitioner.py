@@ -116,6 +116,19 @@ class RebalancePartitioner(Partitioner):
         return routed
 
 
+def rescale_targets(sender: int, senders: int, receivers: int) -> list[int]:
+    """The receivers that belong to a sender: contiguous portions, cut where Flink cuts them.
+
+    >>> [rescale_targets(sender, 2, 5) for sender in range(2)]
+    [[0, 1, 2], [3, 4]]
+    >>> [rescale_targets(sender, 5, 2) for sender in range(5)]
+    [[0], [0], [1], [1], [1]]
+    """
+    if receivers > senders:
+        return [receiver for receiver in range(receivers) if receiver * senders // receivers == sender]
+    return [((sender + 1) * receivers - 1) // senders]
+
+
 class RescalePartitioner(RebalancePartitioner):
     """Round robin over the receivers that belong to this sender only."""
 
@@ -125,10 +138,7 @@ class RescalePartitioner(RebalancePartitioner):
     def setup(self, sender: int, senders: int, channels: int, max_parallelism: int, target: str) -> None:
         """Receivers are dealt out in contiguous, even portions."""
         super().setup(sender, senders, channels, max_parallelism, target)
-        if channels >= senders:
-            self._targets = list(range(sender * channels // senders, (sender + 1) * channels // senders))
-        else:
-            self._targets = [sender * channels // senders]
+        self._targets = rescale_targets(sender, senders, channels)
         self._next = 0
 
 

@@ -289,7 +289,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         if self.idle_timeout is not None and not self._timed_out:
             if self._last_record_at is None:
                 self._last_record_at = now  # the time without records starts when the job starts
-            elif now - self._last_record_at >= self.idle_timeout:
+            elif now - self._last_record_at > self.idle_timeout:
                 self._timed_out = True
                 self.emitter.set_idle(idle=True)
         if self._timed_out:
@@ -312,7 +312,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
             return None
         times = [] if self._next_periodic is None else [self._next_periodic]
         if self.idle_timeout is not None and self._last_record_at is not None:
-            times.append(self._last_record_at + self.idle_timeout)
+            times.append(self._last_record_at + self.idle_timeout + 1)
         return min(times, default=None)
 
     def _drain(self) -> None:

@@ -12,6 +12,7 @@ from penstock.runtime.exchange.partitioner import (
     KeyGroupPartitioner,
     Partitioner,
     RescalePartitioner,
+    rescale_targets,
 )
 from penstock.runtime.operators.operator import StreamOperator
 
@@ -93,10 +94,7 @@ class JobEdge:
         if isinstance(self.partitioner, ForwardPartitioner):
             return [sender]
         if isinstance(self.partitioner, RescalePartitioner):
-            if self.receivers >= self.senders:
-                low, high = sender * self.receivers // self.senders, (sender + 1) * self.receivers // self.senders
-                return list(range(low, high))
-            return [sender * self.receivers // self.senders]
+            return rescale_targets(sender, self.senders, self.receivers)
         return list(range(self.receivers))
 
     def senders_to(self, receiver: int) -> list[int]:

@@ -346,7 +346,7 @@ class SourceCoordinator:
     def _is_silent(self, source: CoordinatedSource, split_id: str, now: int) -> bool:
         """Whether a split has been without records for so long that time no longer waits for it."""
         since = source.last_active.setdefault(split_id, now)
-        return source.idle_timeout is not None and now >= since + source.idle_timeout
+        return source.idle_timeout is not None and now > since + source.idle_timeout
 
     def _all_finished(self, splits: Positions, more: tuple[str, ...]) -> bool:
         if any(not bounded for bounded in self._external.values()):
