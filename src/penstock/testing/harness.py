@@ -1,7 +1,6 @@
 """Harnesses: one operator, fed and watched by hand.
 
->>> from penstock.runtime.exchange.combined_watermark import CombinedWatermark, PartialWatermark
-from penstock.runtime.operators.stateless import MapOperator
+>>> from penstock.runtime.operators.stateless import MapOperator
 >>> harness = OneInputOperatorHarness(MapOperator(lambda x: x + 1))
 >>> harness.process_element(1, 1000)
 >>> harness.process_watermark(1500)
@@ -16,6 +15,7 @@ from typing import Any
 
 from penstock.common.watermark_strategy import MIN_WATERMARK
 from penstock.metrics import MetricGroup
+from penstock.runtime.exchange.combined_watermark import CombinedWatermark, PartialWatermark
 from penstock.runtime.operators.operator import JobInfo, OperatorContext, StreamOperator
 from penstock.runtime.operators.runtime_context import StreamingRuntimeContext
 from penstock.runtime.records.batch import Timestamps, Values

@@ -8,6 +8,7 @@ from penstock.common.errors import InvalidProgramError, MissingTimestampError, U
 from penstock.core.functions import MapFunction, ProcessJoinFunction
 from penstock.core.output_tag import OutputTag
 from penstock.runtime.operators.interval_join import IntervalJoinOperator
+from penstock.testing import KeyedTwoInputOperatorHarness
 
 HOUR, MINUTE = 3_600_000, 60_000
 LEFT, RIGHT = OutputTag("late-left"), OutputTag("late-right")
@@ -181,3 +182,52 @@ def test_all_pairs_within_the_bounds_and_no_other(lower, width, events):
     assert driver.dropped == late
     driver.advance(2**63 - 1)
     assert driver.stored_keys == 0
+
+
+def buffered(driver, slot):
+    """The timestamps that one side holds for the key."""
+    backend = driver.operator.backend
+    backend.set_current_key("k")
+    side = backend.entry[slot]
+    backend.clear_current_key()
+    return [] if side is None else list(side[0])
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "inclusive", "left", "right"),
+    [
+        (-1, 0, True, [[2, 3, 4, 5], [5], []], [[1, 2, 3, 4, 5], [4, 5], []]),
+        (-2, 1, False, [[2, 3, 4, 5], [5], []], [[1, 2, 3, 4, 5], [4, 5], []]),
+        (0, 1, True, [[1, 2, 3, 4, 5], [4, 5], []], [[2, 3, 4, 5], [5], []]),
+        (-1, 2, False, [[1, 2, 3, 4, 5], [4, 5], []], [[2, 3, 4, 5], [5], []]),
+    ],
+)
+def test_a_watermark_removes_what_nothing_can_match_any_more(lower, upper, inclusive, left, right):
+    driver = interval_join(lower, upper, lower_inclusive=inclusive, upper_inclusive=inclusive)
+    elements = [(("k", time), time) for time in range(1, 6)]
+    driver.send(*elements).send2(*elements)
+    operator = driver.operator
+    for step, watermark in enumerate((1, 4, 6)):
+        driver.advance(watermark)
+        assert buffered(driver, operator._left) == left[step]
+        assert buffered(driver, operator._right) == right[step]
+
+
+def test_a_late_element_is_not_joined_again():
+    driver = interval_join(-1, 1)
+    for time in (1, 2, 3):
+        driver.send((("k", time), time)).send2((("k", time), time))
+    driver.advance(3).send((("k", 1), 1))
+    for time in (4, 5):
+        driver.send((("k", time), time)).send2((("k", time), time))
+    near = [(left, right) for left in range(1, 6) for right in range(1, 6) if abs(left - right) <= 1]
+    assert sorted(driver.results()) == near
+    assert driver.dropped == 1
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_records_of_either_side_need_timestamps(side):
+    harness = KeyedTwoInputOperatorHarness(IntervalJoinOperator(Pair(), key_of, key_of, 0, 0))
+    process = harness.process_element1 if side == "left" else harness.process_element2
+    with pytest.raises(MissingTimestampError):
+        process(("k", 1))
