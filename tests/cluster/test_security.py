@@ -95,3 +95,22 @@ def test_o153_a_planted_secret_is_in_no_answer(api, tokens):
 def test_o84_a_token_is_needed_to_choose_token(tmp_path):
     with pytest.raises(InvalidProgramError, match="token-file"):
         SessionService(tmp_path, JobRecords(tmp_path), {"penstock.security.auth": "token"})
+
+
+def test_o152_a_request_with_the_origin_of_another_site_changes_nothing(api, tokens):
+    allowed = headers(tokens, Role.ADMIN)
+    assert api.patch(f"/jobs/{JOB}", headers={**allowed, "Origin": "http://evil.example"}).status_code == 403
+    same = api.patch(f"/jobs/{JOB}", headers={**allowed, "Origin": "http://localhost"})
+    assert same.status_code != 403
+
+
+def test_o155_a_body_that_is_too_large_is_413(api, tokens):
+    allowed = headers(tokens, Role.ADMIN)
+    answer = api.post("/jars/upload", content=b"", headers={**allowed, "Content-Length": str(2**30)})
+    assert answer.status_code == 413
+
+
+def test_o153_records_of_jobs_are_readable_by_their_owner_only(tmp_path):
+    records = JobRecords(tmp_path / "private")
+    records.write(JobRecord(JOB, "job", "RUNNING", "job.py", 1, 1.0, "/nowhere"))
+    assert (tmp_path / "private" / f"{JOB}.json").stat().st_mode & 0o077 == 0

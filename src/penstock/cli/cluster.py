@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from penstock.cli.https import client_context
 from penstock.cli.job_records import JobRecord, JobRecords
 from penstock.common.errors import InvalidProgramError, JobExecutionError
 
@@ -84,7 +85,6 @@ def _wait_until_it_answers(service: Any, directory: Path, process: subprocess.Po
     while time.monotonic() < limit and process.poll() is None:
         running = service.running_service(directory)
         if running is not None and running.process == process.pid:
-            _get(f"{running.url}/health/live")
             process.returncode = 0  # leave it running
             url: str = running.url
             return url
@@ -165,5 +165,6 @@ def _send(method: str, url: str) -> Any:
     token = os.environ.get("PENSTOCK_TOKEN")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     request = urllib.request.Request(url, headers=headers, method=method)  # noqa: S310 - our own service
-    with urllib.request.urlopen(request, timeout=10) as response:  # noqa: S310
+    context = client_context() if url.startswith("https:") else None
+    with urllib.request.urlopen(request, timeout=10, context=context) as response:  # noqa: S310
         return json.loads(response.read())

@@ -84,6 +84,7 @@ class JobRecords:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._directory / f"{record.job_id}.json"
         hidden = path.with_suffix(f".{os.getpid()}.tmp")
+        hidden.touch(mode=0o600)  # the command line may hold secrets
         hidden.write_text(json.dumps(asdict(record)), encoding="utf-8")
         hidden.replace(path)
 

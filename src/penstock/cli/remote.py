@@ -17,6 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from penstock.cli.https import client_context
 from penstock.cli.programs import check_program
 from penstock.common.errors import InvalidProgramError, JobExecutionError
 from penstock.common.spark_execution_mode import EXECUTION_MODE
@@ -41,6 +42,7 @@ class RestClient:
         if urllib.parse.urlsplit(url).scheme not in {"http", "https"}:
             raise InvalidProgramError(f"-m takes host:port or an http(s) address, not '{address}'")
         self.url = url.rstrip("/")
+        self._context = client_context() if self.url.startswith("https:") else None
 
     def send(self, method: str, path: str, body: Json | None = None) -> Any:
         """The answer as JSON; an error of the service's is raised."""
@@ -67,7 +69,7 @@ class RestClient:
             f"{self.url}/v1{path}", data, headers, method=method
         )
         try:
-            with urllib.request.urlopen(request, timeout=_SECONDS) as response:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=_SECONDS, context=self._context) as response:  # noqa: S310
                 return json.loads(response.read())
         except urllib.error.HTTPError as error:
             leader = error.headers.get("Location", "").partition("/v1/")[0]

@@ -16,6 +16,7 @@ def add_service_commands(commands: _Commands) -> None:
     _add_ui(commands)
     _add_cluster(commands)
     _add_token(commands)
+    _add_history_server(commands)
 
 
 def _add_ui(commands: _Commands) -> None:
@@ -62,6 +63,24 @@ def _add_cluster(commands: _Commands) -> None:
     command = actions.add_parser("status", help="where the service is", description="Where the service is.")
     _add_directory(command)
     command.set_defaults(parser=command, do=("penstock.cli.cluster", "status"))
+
+
+def _add_history_server(commands: _Commands) -> None:
+    command = commands.add_parser(
+        "history-server",
+        help="jobs that have ended",
+        description="Serve the REST API and the dashboard for jobs that have ended, from their archives, until Ctrl-C.",
+    )
+    command.add_argument(
+        "--dir",
+        type=Path,
+        action="append",
+        metavar="DIRECTORY",
+        help="where archives are; may be given several times (default: those of the jobs of this machine)",
+    )
+    command.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
+    command.add_argument("--port", default="8082-8091", help="a port or a range of ports (default: %(default)s)")
+    command.set_defaults(parser=command, do=("penstock.cli.history_server", "serve"))
 
 
 def _add_directory(command: argparse.ArgumentParser) -> None:

@@ -87,6 +87,10 @@ class DriverRest:
 def _archive(directory: Path, job: MonitoredJob, context: ClusterContext, done: threading.Event) -> None:
     try:
         write_archive(directory, job, context)
+        shared = job.settings.configuration.get("jobmanager.archive.fs.dir")
+        if shared:
+            place = Path(shared.removeprefix("file://")) / "default" / "applications" / job.job_id / "jobs"
+            write_archive(place, job, context)
     except Exception:  # the job has ended well or badly: this must not change how
         _LOG.exception("what job %s has done could not be archived in %s", job.job_id, directory)
     finally:

@@ -172,7 +172,7 @@ def create_gateway(
         "/config": _config,
         "/jobs": lambda g: {"jobs": [{"id": job["jid"], "status": job["state"]} for job in g.overviews()]},
         "/jobs/overview": lambda g: {"jobs": g.overviews()},
-        "/applications/overview": lambda g: {"applications": [_application(job) for job in g.overviews()]},
+        "/applications/overview": lambda g: {"applications": [overview.application_of(job) for job in g.overviews()]},
         "/taskmanagers": _workers,
         "/jobmanager/config": lambda g: overview.job_manager_config(g.settings),
         "/jobmanager/environment": lambda _: overview.environment({}),
@@ -412,18 +412,6 @@ def _config(gateway: _Gateway) -> Json:
         cancel=switch("web.cancel.enable", "true"),
         rescale=switch("web.rescale.enable", "true"),
     )
-
-
-def _application(job: Json) -> Json:
-    return {
-        "id": job["jid"],
-        "name": f"SingleJobApplication({job['name']})",
-        "start-time": job["start-time"],
-        "end-time": job["end-time"],
-        "duration": job["duration"],
-        "status": job["state"],
-        "jobs": {job["state"]: 1},
-    }
 
 
 def _workers(gateway: _Gateway) -> Json:

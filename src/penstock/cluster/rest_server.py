@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import socket
+import ssl
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,10 +17,16 @@ from penstock.common.errors import InvalidProgramError
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
+    from penstock.cluster.tls import TlsFiles
+
 __all__ = ["RestServer", "bind"]
 
 _STOP_SECONDS = 5.0
 _BACKLOG = 128
+_CONNECTIONS = 500
+_HEADER_BYTES = 64 * 1024
+_RENEW_SECONDS = 2.0
+_LOG = logging.getLogger(__name__)
 
 
 def bind(host: str, ports: str) -> socket.socket:
@@ -46,8 +54,10 @@ def bind(host: str, ports: str) -> socket.socket:
 class RestServer:
     """A running server. `close` ends it; requests under way get a few seconds."""
 
-    def __init__(self, app: ASGIApp, listening: socket.socket) -> None:
+    def __init__(self, app: ASGIApp, listening: socket.socket, tls: TlsFiles | None = None) -> None:
         self._listening = listening
+        self._tls = tls
+        context = None if tls is None else tls.context()
         config = uvicorn.Config(
             app,
             log_config=None,
@@ -55,15 +65,22 @@ class RestServer:
             lifespan="off",
             server_header=False,
             timeout_graceful_shutdown=int(_STOP_SECONDS),
+            limit_concurrency=_CONNECTIONS,
+            h11_max_incomplete_event_size=_HEADER_BYTES,
         )
+        config.load()
+        config.ssl = context
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._serve, name="penstock-rest", daemon=True)
         self._thread.start()
+        self._closed = threading.Event()
+        if tls is not None and context is not None:
+            threading.Thread(target=self._renew, args=(tls, context), name="penstock-tls", daemon=True).start()
 
     @classmethod
-    def on_port(cls, app: ASGIApp, host: str, ports: str) -> RestServer:
+    def on_port(cls, app: ASGIApp, host: str, ports: str, tls: TlsFiles | None = None) -> RestServer:
         """Serve on the first free port of a range."""
-        return cls(app, bind(host, ports))
+        return cls(app, bind(host, ports), tls)
 
     @classmethod
     def on_unix_socket(cls, app: ASGIApp, path: Path) -> RestServer:
@@ -77,14 +94,25 @@ class RestServer:
         with contextlib.suppress(SystemExit):
             self._server.run(sockets=[self._listening])
 
+    def _renew(self, tls: TlsFiles, context: ssl.SSLContext) -> None:
+        """Certificates are replaced while the service runs."""
+        while not self._closed.wait(_RENEW_SECONDS):
+            if tls.has_changed():
+                try:
+                    tls.load(context)
+                except InvalidProgramError as error:  # connections keep the certificate there was
+                    _LOG.warning("%s", error)
+
     @property
     def address(self) -> str:
         """`http://host:port`, or the path of the socket."""
         name = self._listening.getsockname()
-        return f"http://{name[0]}:{name[1]}" if isinstance(name, tuple) else str(name)
+        scheme = "http" if self._tls is None else "https"
+        return f"{scheme}://{name[0]}:{name[1]}" if isinstance(name, tuple) else str(name)
 
     def close(self) -> None:
         """Stop accepting requests and end."""
+        self._closed.set()
         self._server.should_exit = True
         self._thread.join(_STOP_SECONDS + 1)
         self._listening.close()

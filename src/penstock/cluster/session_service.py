@@ -33,6 +33,7 @@ from penstock.cluster.rest.process_files import LogFiles
 from penstock.cluster.rest.programs import program_routes
 from penstock.cluster.rest.responses import json_response
 from penstock.cluster.rest_server import RestServer
+from penstock.cluster.tls import tls_files
 from penstock.common.errors import InvalidProgramError
 from penstock.runtime.lease.lease import DEFAULT_TIMEOUT
 
@@ -139,6 +140,7 @@ class SessionService:
         self._settings = {"web.submit.enable": "true", **(settings or {})}
         self._submit_was_chosen = "web.submit.enable" in (settings or {})
         self._tokens = _token_file(self._settings)
+        self._tls = tls_files(self._settings)
         self._master = master
         self._ended = threading.Event()
         self._address = ""
@@ -161,7 +163,7 @@ class SessionService:
                 allowed_hosts=self._host_names(host),
             )
             served: ASGIApp = app if self._leadership is None else LeaderOnly(app, self._leadership)
-            server = RestServer.on_port(served, host, ports)
+            server = RestServer.on_port(served, host, ports, self._tls)
             self._address = server.address
             self._write_record()
             try:

@@ -94,6 +94,19 @@ def _application(job: MonitoredJob, now: int) -> Json:
     }
 
 
+def application_of(job: Json) -> Json:
+    """The application of one job, from the overview of the job."""
+    return {
+        "id": job["jid"],
+        "name": f"SingleJobApplication({job['name']})",
+        "start-time": job["start-time"],
+        "end-time": job["end-time"],
+        "duration": job["duration"],
+        "status": job["state"],
+        "jobs": {job["state"]: 1},
+    }
+
+
 def application_details(job: MonitoredJob) -> Json:
     """`GET /applications/:applicationid`."""
     now = now_ms()

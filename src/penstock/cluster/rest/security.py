@@ -20,6 +20,7 @@ _HEADERS = {
     b"cache-control": b"no-store",
 }
 _READING = {"GET", "HEAD", "OPTIONS"}
+_MOST_BYTES = 100 * 1024 * 1024
 
 
 class BrowserGuard:
@@ -35,7 +36,10 @@ class BrowserGuard:
             await self._app(scope, receive, send)
             return
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        refusal = self._refusal(scope["method"], headers)
+        refusal, status = self._refusal(scope["method"], headers), 403
+        length = headers.get(b"content-length", "0")
+        if refusal is None and (not length.isdigit() or int(length) > _MOST_BYTES):
+            refusal, status = f"The body may have at most {_MOST_BYTES} bytes (rest.server.max-content-length).", 413
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -46,7 +50,7 @@ class BrowserGuard:
         if refusal is None:
             await self._app(scope, receive, send_guarded)
         else:
-            await json_response({"errors": [refusal]}, 403)(scope, receive, send_guarded)
+            await json_response({"errors": [refusal]}, status)(scope, receive, send_guarded)
 
     def _refusal(self, method: str, headers: dict[bytes, str]) -> str | None:
         host = headers.get(b"host", "")
@@ -54,5 +58,8 @@ class BrowserGuard:
         if self._hosts and name not in self._hosts:
             return f"The host {name!r} is not one of this service's names."
         if method not in _READING and headers.get(b"sec-fetch-site", "none") not in {"same-origin", "none"}:
+            return "Requests that change something may not come from another site."
+        origin = headers.get(b"origin", "")
+        if method not in _READING and origin and origin.partition("://")[2] != host:
             return "Requests that change something may not come from another site."
         return None

@@ -1,0 +1,124 @@
+"""The history server: jobs that have ended, from their archives, in the form of the REST API."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from penstock.cluster.archive import archived_answer
+from penstock.cluster.dashboard_files import dashboard_routes
+from penstock.cluster.rest import overview
+from penstock.cluster.rest.app import http_error
+from penstock.cluster.rest.jobs import Json
+from penstock.cluster.rest.responses import RestError, error_response, json_response, parse_id, server_error
+from penstock.cluster.rest.security import BrowserGuard
+
+__all__ = ["Archives", "create_history_server"]
+
+_ID = re.compile(r"[0-9a-f]{32}")
+_REFRESH_MS = 10_000
+_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+class Archives:
+    """All archives below some directories; those that cannot be read are left out."""
+
+    def __init__(self, directories: list[Path]) -> None:
+        self._directories = directories
+        self._overviews: dict[Path, tuple[int, Json]] = {}
+
+    def paths(self) -> dict[str, Path]:
+        """The archives by the ids of their jobs."""
+        found = (path for directory in self._directories for path in directory.rglob("*"))
+        return {path.name: path for path in found if _ID.fullmatch(path.name) and path.is_file()}
+
+    def jobs(self) -> list[Json]:
+        """The overviews of all jobs, the newest first. An archive is read again only if it has changed."""
+        jobs = []
+        for job_id, path in self.paths().items():
+            changed = path.stat().st_mtime_ns
+            known = self._overviews.get(path)
+            if known is None or known[0] != changed:
+                application = archived_answer(path.parent, job_id, f"/applications/{job_id}", None)
+                if application is None:
+                    continue
+                known = self._overviews[path] = (changed, application["jobs"][0])
+            jobs.append(known[1])
+        return sorted(jobs, key=lambda job: job["start-time"], reverse=True)
+
+    def answer(self, job_id: str, path: str, wanted: str | None) -> Response:
+        """What a job's archive says to a path."""
+        archive = self.paths().get(parse_id(job_id, "jobid"))
+        found = None if archive is None else archived_answer(archive.parent, job_id, path, wanted)
+        if found is None:
+            raise RestError(404, f"There is no archive that answers {path}.")
+        return json_response(found)
+
+
+def create_history_server(directories: list[Path], allowed_hosts: frozenset[str] = _HOSTS) -> Starlette:
+    """The ASGI application over archives."""
+    archives = Archives(directories)
+
+    async def config(request: Request) -> Response:
+        return json_response(
+            overview.config(submit=False, cancel=False, rescale=False, history=True, refresh_ms=_REFRESH_MS)
+        )
+
+    async def jobs(request: Request) -> Response:
+        return json_response({"jobs": await run_in_threadpool(archives.jobs)})
+
+    async def ids(request: Request) -> Response:
+        found = await run_in_threadpool(archives.jobs)
+        return json_response({"jobs": [{"id": job["jid"], "status": job["state"]} for job in found]})
+
+    async def totals(request: Request) -> Response:
+        return json_response(_totals(await run_in_threadpool(archives.jobs)))
+
+    async def applications(request: Request) -> Response:
+        found = await run_in_threadpool(archives.jobs)
+        return json_response({"applications": [overview.application_of(job) for job in found]})
+
+    async def archived(request: Request) -> Response:
+        path = request.url.path.removeprefix("/v1")
+        wanted = request.query_params.get("get")
+        return await run_in_threadpool(archives.answer, request.path_params["job_id"], path, wanted)
+
+    async def healthy(request: Request) -> Response:
+        return json_response({"status": "ok"})
+
+    lists = {"/config": config, "/jobs/overview": jobs, "/jobs": ids, "/overview": totals}
+    lists |= {"/applications/overview": applications, "/health/live": healthy, "/health/ready": healthy}
+    routes: list[BaseRoute] = []
+    for prefix in ("", "/v1"):
+        routes += [Route(prefix + path, answer) for path, answer in lists.items()]
+        for kind in ("jobs", "applications"):
+            routes += [Route(f"{prefix}/{kind}/{{job_id}}{rest}", archived) for rest in ("", "/{rest:path}")]
+    return Starlette(
+        routes=[*routes, *dashboard_routes()],
+        middleware=[Middleware(BrowserGuard, allowed_hosts=allowed_hosts)],
+        exception_handlers={RestError: error_response, HTTPException: http_error, Exception: server_error},
+    )
+
+
+def _totals(jobs: list[Json]) -> Json:
+    states = [job["state"] for job in jobs]
+    return {
+        "taskmanagers": 0,
+        "slots-total": 0,
+        "slots-available": 0,
+        "jobs-running": 0,
+        "jobs-finished": states.count("FINISHED"),
+        "jobs-cancelled": states.count("CANCELED"),
+        "jobs-failed": states.count("FAILED"),
+        "flink-version": overview.FLINK_VERSION,
+        "flink-commit": overview.COMMIT,
+        "penstock-version": overview.PENSTOCK_VERSION,
+    }
