@@ -166,3 +166,20 @@ def test_t140_following_rows_in_batch_mode(batch):
     assert batch.rows(query) == [(1, 31), (2, 30), (4, 28), (8, 24), (16, 16)]
     assert batch.rows(over("LEAD(v)", "ORDER BY v")) == [(1, 2), (2, 4), (4, 8), (8, 16), (16, None)]
     assert batch.rows(over("NTILE(3)", "ORDER BY v")) == [(1, 1), (2, 1), (4, 2), (8, 2), (16, 3)]
+
+
+def test_t80_windows_have_names(sql):
+    timed(sql, "t", ["k", "v"], ("a", 1, at(1)), ("b", 2, at(2)), ("a", 4, at(3)))
+    query = (
+        "SELECT v, SUM(v) OVER w, COUNT(*) OVER w, MAX(v) OVER w + 1 FROM t WINDOW w AS (PARTITION BY k ORDER BY ts)"
+    )
+    assert sql.rows(query) == [(1, 1, 1, 2), (2, 2, 1, 3), (4, 5, 2, 5)]
+
+
+def test_t83_ranks_with_other_functions_of_the_same_window(sql):
+    sql.table("t", ["k", "v"], ("a", 3), ("a", 1), ("b", 7), ("a", 2))
+    query = (
+        "SELECT k, v, rn, s FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v) AS rn, SUM(v) OVER (PARTITION "
+        "BY k ORDER BY v) AS s FROM t) WHERE rn <= 2"
+    )
+    assert sql.final(query) == [("a", 1, 1, 1), ("a", 2, 2, 3), ("b", 7, 1, 7)]

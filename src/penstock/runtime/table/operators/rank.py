@@ -101,6 +101,7 @@ class RankOperator(TableOperator):
         self._state: ColumnStateBackend = context.keyed_backend
         self._state.define("rank", [(_I64, 0), (_I64, _ANY), (None, None)])
         self._bisect = bisect_left if self.ties_replace else bisect_right
+        self._rank_pairs: list[int] = []  # 1, 1, 2, 2, ...
         first = self.order[0] if self.order else None
         type_ = None if first is None else self.input_schema.field(first.column).type
         self._threshold_column = (
@@ -153,9 +154,11 @@ class RankOperator(TableOperator):
         return None if passes.true_count == len(batch) else passes
 
     def _insert(self, batch: ColumnBatch, codes: pa.Int32Array, rows: KeyRows, lists: list[Any]) -> None:
-        """Rows that are only added."""
+        """Rows that are only added. While the batch runs, lists hold places in the pool of :class:`_Changes`."""
         end = self.ranks.end
-        changes = _Changes(len(batch)) if self.emits_changes and not self.context.batch_execution else None
+        changes = _Changes(len(batch))
+        emits = self.emits_changes and not self.context.batch_execution
+        note = self._note_ranks if self.ranks.with_rank else self._note_rows
         find = self._bisect
         touched: set[int] = set()
         sort_keys = comparable_keys(batch.data.columns, self.order) or [0] * len(batch)
@@ -167,28 +170,67 @@ class RankOperator(TableOperator):
             place = find(keys, key)
             if place >= end:
                 continue
+            if code not in touched:
+                touched.add(code)
+                first = len(batch) + len(changes.extra)
+                changes.extra += refs
+                refs[:] = range(first, first + len(refs))
             keys.insert(place, key)
             refs.insert(place, position)
-            touched.add(code)
-            if changes is not None:
-                self._inserted(changes, refs, place)
+            if emits:
+                note(changes, refs, place)
             if len(keys) > end:
                 keys.pop()
                 refs.pop()
         if not touched:
             return
         chosen = sorted(touched)
-        self._store_new_rows(batch, [lists[code][1] for code in chosen])
+        self._store_new_rows(batch, [lists[code][1] for code in chosen], changes.extra)
         self._write(rows, lists, chosen)
-        if changes is not None:
-            self._emit_changes(batch, changes)
+        self._emit_changes(batch, changes)
 
-    def _store_new_rows(self, batch: ColumnBatch, lists: list[list[Any]]) -> None:
-        """Put rows in the place of their positions in the batch."""
-        kept = [ref for refs in lists for ref in refs if type(ref) is int]
-        stored = iter(stored_rows(batch.take(pa.array(kept, _I64))))
+    def _note_rows(self, changes: _Changes, refs: list[int], place: int) -> None:
+        """A row has come to this place: the one that falls out, then the one that comes in (T84)."""
+        start, end, size = self.ranks.start - 1, self.ranks.end, len(refs)
+        if size > end:
+            changes.kinds.append(DELETE)
+            changes.places.append(refs[end])
+        if size > start:
+            changes.kinds.append(INSERT)
+            changes.places.append(refs[max(start, place)])
+
+    def _note_ranks(self, changes: _Changes, refs: list[int], place: int) -> None:
+        """A row has come to this place: all ranks from there on change (T85). By slices: this is the hot loop."""
+        start, end, size = self.ranks.start - 1, self.ranks.end, len(refs)
+        low = max(start, place)
+        updated = min(size - 1, end) - low
+        if updated > 0:
+            if self.emits_update_before:
+                pairs = [0] * (2 * updated)
+                pairs[::2] = refs[low + 1 : low + 1 + updated]
+                pairs[1::2] = refs[low : low + updated]
+                changes.places += pairs
+                changes.kinds += [UPDATE_BEFORE, UPDATE_AFTER] * updated
+                twice = self._rank_pairs
+                if len(twice) < 2 * (low + updated):
+                    twice[:] = [rank for rank in range(1, 2 * (low + updated) + 1) for _ in (0, 1)]
+                changes.ranks += twice[2 * low : 2 * (low + updated)]
+            else:
+                changes.places += refs[low : low + updated]
+                changes.kinds += [UPDATE_AFTER] * updated
+                changes.ranks += range(low + 1, low + 1 + updated)
+        if low < size <= end:
+            changes.kinds.append(INSERT)
+            changes.places.append(refs[size - 1])
+            changes.ranks.append(size)
+
+    def _store_new_rows(self, batch: ColumnBatch, lists: list[list[Any]], known: list[StoredRow]) -> None:
+        """Put rows in the place of their places in the pool."""
+        count = len(batch)
+        kept = [ref for refs in lists for ref in refs if ref < count]
+        stored = dict(zip(kept, stored_rows(batch.take(pa.array(kept, _I64))), strict=True))
         for refs in lists:
-            refs[:] = [next(stored) if type(ref) is int else ref for ref in refs]
+            refs[:] = [stored[ref] if ref < count else known[ref - count] for ref in refs]
 
     def _apply(self, batch: ColumnBatch, grouped: GroupedRows, rows: KeyRows, lists: list[Any]) -> None:
         """Rows that are added and taken away."""

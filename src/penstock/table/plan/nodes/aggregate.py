@@ -145,6 +145,10 @@ class WindowAggregateRel(Rel):
         """What an update replaces must be taken out of the accumulators."""
         return [inputs[0].updates]
 
+    def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
+        """The window and the group."""
+        return frozenset({frozenset(range(len(self.keys)))})
+
     def describe(self) -> str:
         """With the keys."""
         keys = ", ".join(self.input.fields[key].name for key in self.keys)

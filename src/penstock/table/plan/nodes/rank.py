@@ -107,10 +107,10 @@ class RankRel(Rel):
         return [inputs[0].updates]
 
     def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
-        """Partition and rank; without rank numbers the keys of the input."""
+        """Partition and rank; without rank numbers the keys of the input, or the partition if it has one row."""
         if self.with_rank:
             return frozenset({frozenset({*self.partition, len(self.fields) - 1})}) | inputs[0]
-        return inputs[0]
+        return inputs[0] | {frozenset(self.partition)} if self.start == self.end else inputs[0]
 
     def describe(self) -> str:
         """With the range."""
