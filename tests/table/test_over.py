@@ -179,7 +179,7 @@ def test_t80_windows_have_names(sql):
 def test_t83_ranks_with_other_functions_of_the_same_window(sql):
     sql.table("t", ["k", "v"], ("a", 3), ("a", 1), ("b", 7), ("a", 2))
     query = (
-        "SELECT k, v, rn, s FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v) AS rn, SUM(v) OVER (PARTITION "
-        "BY k ORDER BY v) AS s FROM t) WHERE rn <= 2"
+        "SELECT k, v, rn, s FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v) AS rn, SUM(v) OVER "
+        "(PARTITION BY k ORDER BY v) AS s FROM t) WHERE rn <= 2"
     )
     assert sql.final(query) == [("a", 1, 1, 1), ("a", 2, 2, 3), ("b", 7, 1, 7)]
