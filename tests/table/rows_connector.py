@@ -29,7 +29,7 @@ class RowsSource(TableSource):
         self._fields = table.fields
         self._rows = ROWS[table.option("name")]
         self.changelog = ALL_CHANGES if any(kind != "+I" for kind, *_ in self._rows) else INSERT_ONLY
-        self.upserts = table.option("mode") == "upsert"
+        self.upsert = table.option("mode") == "upsert"
 
     def create(self):
         columns = list(zip(*(row[1:] for row in self._rows), strict=True)) or [()] * len(self._fields)

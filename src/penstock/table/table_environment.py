@@ -337,7 +337,7 @@ class TableEnvironment:
 
     def _sinks(self, inserts: Sequence[Insert]) -> list[SinkTransformation]:
         planner = self._planner()
-        return [translate_sink(planner, insert.relation, insert.sink, insert.path) for insert in inserts]
+        return [translate_sink(planner, one.relation, one.sink, one.path, one.table) for one in inserts]
 
     def execute_inserts(self, inserts: Sequence[Insert]) -> TableResult:
         name = f"insert-into_{','.join(insert.path for insert in inserts)}"

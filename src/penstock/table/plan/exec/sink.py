@@ -6,13 +6,14 @@ from penstock.core.sink import Sink
 from penstock.graph.transformation import SinkTransformation, Transformation
 from penstock.runtime.operators.sink import SinkOperator
 from penstock.runtime.table.operators.output_conversion import OutputConversionOperator
-from penstock.table.connectors.base import TableSink
+from penstock.runtime.table.operators.upsert_materializer import MovedRowsOperator, NotNullEnforcer, UpsertMaterializer
+from penstock.table.connectors.base import ResolvedTable, TableSink
 from penstock.table.plan.nodes.base import Rel
 from penstock.table.plan.planner import Planner, parallelism_of
-from penstock.util.exceptions import TableException
+from penstock.util.exceptions import TableException, ValidationException
 
 
-def translate_sink(planner: Planner, rel: Rel, sink: TableSink, name: str) -> SinkTransformation:
+def translate_sink(planner: Planner, rel: Rel, sink: TableSink, name: str, table: ResolvedTable) -> SinkTransformation:
     """Rows into a table."""
     rel = planner.optimize(rel)
     changes = planner.changelog(rel)
@@ -21,11 +22,49 @@ def translate_sink(planner: Planner, rel: Rel, sink: TableSink, name: str) -> Si
             f"Table sink '{name}' doesn't support consuming update and delete changes which is produced by node "
             f"{rel.describe()}"
         )
-    source = planner.translate(rel, update_before=sink.accepts == "all")
+    source = _changes(planner, rel, sink, table)
+    source = _without_null(planner, source, rel, table)
     if sink.rows:
         conversion = OutputConversionOperator([field.type for field in rel.fields], None)
         source = planner.one_input(source, conversion, "SinkConversion")
     return _sink(source, sink.create(), f"Sink: {name}")
+
+
+def _changes(planner: Planner, rel: Rel, sink: TableSink, table: ResolvedTable) -> Transformation:
+    """The changes that a sink wants: all, or upserts by its key, whatever the upsert key of the query is (T124)."""
+    mode = _option(planner, "table.exec.sink.upsert-materialize", ("AUTO", "FORCE", "NONE"))
+    if sink.accepts != "upsert" or not table.primary_key or planner.changelog(rel).insert_only:
+        return planner.translate(rel, update_before=sink.accepts == "all")
+    keys = [rel.names.index(table.fields[place].name) for place in table.primary_key]
+    known = planner.upsert_keys(rel)
+    if mode != "FORCE" and (mode == "NONE" or frozenset(keys) in known):
+        return planner.translate(rel, update_before=False)
+    source = planner.translate(rel, update_before=True)
+    if mode == "AUTO" and any(one <= frozenset(keys) for one in known):
+        return planner.one_input(source, MovedRowsOperator(keys), "MovedRows")
+    upsert_key = min((sorted(one) for one in known), key=lambda one: (len(one), one), default=[])
+    exchanged, parallelism = planner.exchange(source, keys)
+    operator = UpsertMaterializer(keys, upsert_key, rel.schema())
+    description = f"SinkMaterializer(pk=[{', '.join(rel.names[key] for key in keys)}])"
+    return planner.one_input(exchanged, operator, "SinkMaterializer", description, parallelism=parallelism)
+
+
+def _without_null(planner: Planner, source: Transformation, rel: Rel, table: ResolvedTable) -> Transformation:
+    """NULL is kept out of columns that are NOT NULL (T123)."""
+    mode = _option(planner, "table.exec.sink.not-null-enforcer", ("ERROR", "DROP"))
+    columns = [(rel.names.index(one.name), one.name) for one in table.fields if not one.type.is_nullable]
+    if not columns:
+        return source
+    names = ", ".join(name for _, name in columns)
+    operator = NotNullEnforcer(columns, drops=mode == "DROP")
+    return planner.one_input(source, operator, "ConstraintEnforcer", f"ConstraintEnforcer(notNull=[{names}])")
+
+
+def _option(planner: Planner, key: str, values: tuple[str, ...]) -> str:
+    value = planner.settings.options.get(key, values[0]).upper()
+    if value not in values:
+        raise ValidationException(f"Option '{key}' is '{value}': it must be one of {', '.join(values)}")
+    return value
 
 
 def translate_collect(planner: Planner, rel: Rel, sink: Sink) -> SinkTransformation:
