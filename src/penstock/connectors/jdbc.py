@@ -168,6 +168,7 @@ class JdbcSink(Sink):
         self._connection = connection
         self.execution = execution or JdbcExecutionOptions.defaults()
         self._guarantee = guarantee
+        self.needs_equal_batches = guarantee is DeliveryGuarantee.EXACTLY_ONCE
 
     @staticmethod
     def sink(

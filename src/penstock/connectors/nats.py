@@ -193,6 +193,8 @@ class JetStreamSink(Sink):
     twice.
     """
 
+    needs_equal_batches = True
+
     def __init__(
         self,
         servers: str | Sequence[str],

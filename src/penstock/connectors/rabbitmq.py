@@ -313,6 +313,8 @@ class RMQSink(Sink):
     :class:`RMQSource` with ``use_correlation_id`` that has not acknowledged them yet leaves them out.
     """
 
+    needs_equal_batches = True
+
     def __init__(
         self, connection_config: RMQConnectionConfig, queue_name: str, serialization_schema: SerializationSchema
     ) -> None:

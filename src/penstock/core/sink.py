@@ -249,6 +249,10 @@ class Sink(ABC):
     """Whether the committer need not wait for a checkpoint in the continuous mode. After a failure it may get records
     again. The numbers it is called with then count calls instead of checkpoints.
     """
+    needs_equal_batches: bool = False
+    """Whether writers take a second batch with the same checkpoint id for a repetition of the first. The continuous mode
+    has several batches in a checkpoint, and does not cut them in the same way after a failure, so it rejects the sink.
+    """
 
     @abstractmethod
     def create_writer(self, context: WriterInitContext) -> SinkWriter:

@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock.common.errors import CheckpointError, UserFunctionError
-from penstock.connectors import CollectSink, PrintSink
+from penstock.common import Types
+from penstock.common.errors import CheckpointError, InvalidProgramError, UserFunctionError
+from penstock.connectors import CollectSink, DiscardingSink, PrintSink
+from penstock.connectors.base import DeliveryGuarantee
+from penstock.connectors.jdbc import JdbcConnectionOptions, JdbcSink
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing import MiniCluster
 from penstock.testing.continuous_cluster import ContinuousCluster
@@ -161,3 +164,25 @@ def test_an_error_of_a_task_names_its_operator_and_ends_the_others():
     )
     with pytest.raises(UserFunctionError, match="divide"):
         env.execute("fails")
+
+
+class Numbered(DiscardingSink):
+    """As a sink whose writers compare numbers of checkpoints."""
+
+    needs_equal_batches = True
+
+
+def test_a_sink_that_needs_equal_batches_is_rejected_with_advice():
+    env = StreamExecutionEnvironment(executor=ContinuousCluster())
+    env.from_collection([1]).sink_to(Numbered()).name("rows")
+    with pytest.raises(InvalidProgramError, match=r"sink 'rows'.*penstock.execution.mode: micro-batch"):
+        env.execute("numbered")
+
+
+def test_the_exactly_once_sink_of_jdbc_needs_equal_batches_and_the_others_do_not():
+    connection = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url("jdbc:sqlite:/tmp/none.db").build()
+    row = Types.ROW_NAMED(["n"], [Types.LONG()])
+    assert JdbcSink(
+        "INSERT INTO t VALUES (?)", row, connection, None, DeliveryGuarantee.EXACTLY_ONCE
+    ).needs_equal_batches
+    assert not JdbcSink("INSERT INTO t VALUES (?)", row, connection).needs_equal_batches
