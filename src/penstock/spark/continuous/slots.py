@@ -38,8 +38,8 @@ def check_can_run_continuously(graph: JobGraph, slots: int | None = None) -> Non
     for operator in (chained for vertex in graph.vertices for chained in vertex.operators):
         if isinstance(operator.operator, SinkOperator) and operator.operator.sink.needs_equal_batches:
             raise InvalidProgramError(
-                f"sink '{operator.name}' of job '{name}' recognizes repeated records by the number of their checkpoint, "
-                "but the continuous mode may repeat other records under that number: use a sink that commits after the "
+                f"'{operator.name}' of job '{name}' recognizes repeated records by the number of their checkpoint, but "
+                "the continuous mode may repeat other records under that number: use a sink that commits after the "
                 "checkpoint or that overwrites by key, or run the job with penstock.execution.mode: micro-batch"
             )
     needed = slots_needed(graph)
