@@ -175,7 +175,7 @@ class Numbered(DiscardingSink):
 def test_a_sink_that_needs_equal_batches_is_rejected_with_advice():
     env = StreamExecutionEnvironment(executor=ContinuousCluster())
     env.from_collection([1]).sink_to(Numbered()).name("rows")
-    with pytest.raises(InvalidProgramError, match=r"sink 'rows'.*penstock.execution.mode: micro-batch"):
+    with pytest.raises(InvalidProgramError, match=r"'Sink: rows'.*penstock.execution.mode: micro-batch"):
         env.execute("numbered")
 
 
