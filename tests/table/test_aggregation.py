@@ -111,3 +111,10 @@ def test_expressions_over_groups(sql):
     assert sql.final(query) == [("X!", 16)]
     computed = "SELECT v % 2 AS odd, COUNT(*) FROM sales GROUP BY v % 2"
     assert sql.final(computed) == [(0, 1), (1, 2)]
+
+
+def test_t53_count_of_all_rows_needs_no_column(sql, batch):
+    for queries in (sql, batch):
+        queries.table("t", ["a"], (1,), (2,), (3,))
+        assert queries.final("SELECT COUNT(*) FROM t WHERE a > 1") == [(2,)]
+        assert queries.final("SELECT COUNT(*) FROM t") == [(3,)]

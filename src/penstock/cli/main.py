@@ -23,6 +23,7 @@ examples:
   penstock run --master spark://host:7077 -d job.py
   penstock plan job.py                              what would run, as text
   penstock plan -o job.svg job.py                   the same as a picture
+  penstock sql -e "SHOW TABLES"                     SQL; without -e and -f at a prompt
   penstock doctor                                   is everything there that Penstock needs?
   penstock list                                     jobs that penstock run has started on this machine
   penstock stop 1a2b3c --savepoint-path /savepoints
@@ -71,6 +72,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="command")
     _add_run(commands)
     _add_plan(commands)
+    _add_sql(commands)
     _add_doctor(commands)
     _add_list_and_status(commands)
     _add_savepoint_and_stop(commands)
@@ -160,6 +162,24 @@ def _add_plan(commands: _Commands) -> None:
     command.add_argument("-o", "--output", type=Path, metavar="FILE", help="write to a file: plan.svg, plan.mmd, ...")
     _add_program(command)
     command.set_defaults(parser=command, do=("penstock.cli.plan", "plan"))
+
+
+def _add_sql(commands: _Commands) -> None:
+    command = commands.add_parser(
+        "sql",
+        help="run SQL statements, or ask for them",
+        description="Run SQL: from the command line, from a script, from the standard input, or typed in at a prompt.",
+    )
+    command.add_argument("-p", "--parallelism", type=_positive, metavar="N", help=_PARALLELISM)
+    _add_settings(command)
+    _add_mode(command)
+    command.add_argument("-e", "--execute", action="append", default=[], metavar="SQL", help="statements to run")
+    command.add_argument("-f", "--file", type=Path, metavar="SCRIPT", help="a script to run")
+    command.add_argument("-i", "--init", type=Path, metavar="SCRIPT", help="a script to run first")
+    command.add_argument("-o", "--output", choices=["table", "csv", "json"], default="table", help="form of results")
+    command.add_argument("--batch", action="store_true", help="final results of bounded tables only")
+    command.add_argument("--mini", action="store_true", help="run in this process, without Spark and Java")
+    command.set_defaults(parser=command, do=("penstock.cli.sql", "sql"))
 
 
 def _add_doctor(commands: _Commands) -> None:

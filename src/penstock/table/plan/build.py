@@ -201,8 +201,9 @@ class AggregateBuilder:
 
     def build(self) -> Rel:
         """The aggregate; call it when all expressions are bound."""
-        names = [f"$f{index}" for index in range(len(self._columns))]
-        source = project(self._rel, self._columns, names)
+        # A batch without columns would forget how many rows it has: COUNT(*) alone reads a constant.
+        columns = self._columns or [Constant(BooleanType(_nullable=False), True)]
+        source = project(self._rel, columns, [f"$f{index}" for index in range(len(columns))])
         fields = [
             Field(name, key.type, source.fields[index].time)
             for index, (name, key) in enumerate(zip(self.key_names, self.keys, strict=True))
