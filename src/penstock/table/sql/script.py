@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_PIECES = re.compile(r"'(?:[^']|'')*'|`[^`]*`|--[^\n]*|/\*.*?\*/|;|[^'`\-/;]+|.", re.DOTALL)
+_PIECES = re.compile(r"'(?:[^']|'')*(?:'|\Z)|`[^`]*(?:`|\Z)|--[^\n]*|/\*.*?(?:\*/|\Z)|;|[^'`\-/;]+|.", re.DOTALL)
 _SET_BEGINS = re.compile(r"\s*(?:EXECUTE\s+STATEMENT\s+SET\s+BEGIN|BEGIN\s+STATEMENT\s+SET)\b", re.IGNORECASE)
 _SET_ENDS = re.compile(r"\bEND\s*$", re.IGNORECASE)
 
