@@ -148,7 +148,7 @@ def pytest_generate_tests(metafunc):
 
 @pytest.fixture(autouse=True, scope="session")
 def _jobs_of_tests(tmp_path_factory):
-    """`penstock list` is for the jobs of whoever runs the tests, not for theirs."""
+    """`penstock list` shows the jobs of the user who runs the tests, not those of the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PENSTOCK_JOBS", str(tmp_path_factory.mktemp("jobs")))
         patch.setenv("PENSTOCK_LISTED", "false")

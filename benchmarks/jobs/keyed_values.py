@@ -1,4 +1,4 @@
-"""Keyed state of any size, and batches of exactly the records somebody lets through: for measuring what state costs."""
+"""Keyed state of any size, and batches of a given number of records: for measuring what state costs."""
 
 from __future__ import annotations
 

@@ -203,7 +203,7 @@ class WinningBids(KeyedCoProcessFunction):
     def on_timer(
         self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext
     ) -> Iterator[tuple[int, int, int, int, int]]:
-        """The auction closes, or nobody waits for a bid any more."""
+        """The auction closes, or no one waits for a bid."""
         lot = self.lot.value()
         if lot is None:
             left = [early for early in self.early.get() or () if early[0] > timestamp]

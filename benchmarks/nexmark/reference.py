@@ -73,7 +73,7 @@ QUERIES = {
         )
         SELECT bidder, min(time), max(time) + 10000, count(*) FROM numbered GROUP BY bidder, session
     """,
-    # `arrived` is not part of the events: whoever ran the query knows the processing time of each bid.
+    # `arrived` is not part of the events: the runner of the query knows the processing time of each bid.
     "q12": """
         SELECT bidder, arrived // 10000 * 10000, arrived // 10000 * 10000 + 10000, count(*)
         FROM bid JOIN arrival USING (place) GROUP BY ALL

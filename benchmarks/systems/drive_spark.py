@@ -1,7 +1,7 @@
 """Runs the running-average job on plain PySpark, in its obvious way: the user's key is Spark's grouping key.
 
 Two programs: the job as it is written for Flink, where every record reads and writes the state, and the same with the
-state read and written once per key and micro-batch, as somebody would rewrite it who knows what a call costs.
+state read and written once per key and micro-batch, as a developer who knows the cost of a call would write it.
 
 The input is a directory of Parquet files read one file per micro-batch, so that the run is bounded and every batch
 has the same number of rows. The files are written before the clock starts.

@@ -57,9 +57,9 @@ def test_a_job_is_tried_and_its_failure_told():
     assert (found.state, found.text) == ("missing", f"failed: no luck\n{'':27}and a long story")
 
     def break_down():
-        raise ConnectionError("nobody answers")
+        raise ConnectionError("no answer")
 
-    assert doctor.try_a_job(break_down).text == "failed: ConnectionError: nobody answers"
+    assert doctor.try_a_job(break_down).text == "failed: ConnectionError: no answer"
 
 
 def test_findings_are_shown_before_a_job_is_tried(capsys, monkeypatch, tmp_path):

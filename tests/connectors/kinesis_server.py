@@ -1,6 +1,6 @@
 """Kinesis over HTTP: a moto server that tests talk to with boto3, and that misbehaves when it is told to.
 
-moto's streams are mended where they differ from those of AWS: a shard that was split or merged takes no more records,
+moto's streams are patched where they differ from those of AWS: a shard that was split or merged takes no more records,
 keeps those it has, and has no next iterator behind its last record; and requests of several threads lose nothing.
 """
 
@@ -118,7 +118,7 @@ def kinesis_server():
     host, port = server.get_host_and_port()
     found = KinesisServer(f"http://{host}:{port}")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_MAX_ATTEMPTS", "1")  # boto3 would wait for seconds before anybody else sees a fault
+        patch.setenv("AWS_MAX_ATTEMPTS", "1")  # boto3 would wait for seconds before the test sees a fault
         _like_aws(patch)
         _with_faults(patch, found)
         try:

@@ -186,7 +186,7 @@ def rabbitmq():
                 finally:
                     with contextlib.suppress(Exception):
                         os.killpg(process.pid, 15)
-        finally:  # Erlang's registry of nodes; it refuses while somebody else needs it
+        finally:  # Erlang's registry of nodes; it refuses while another process needs it
             subprocess.run(["epmd", "-kill"], capture_output=True, check=False)
 
 

@@ -87,7 +87,7 @@ def test_a_copy_that_was_under_way_when_the_message_was_acknowledged_does_not_co
     wait_until(lambda: job.records == ["hello"])
     job.checkpoint(1)
     ((_, done),) = job.source.acknowledged
-    with job.lock:  # the copy has arrived, and nobody has looked at it yet
+    with job.lock:  # the copy has arrived and was not examined yet
         job.source.send("1", "copy")
         done()
         job.checkpoint(2)

@@ -202,7 +202,7 @@ def test_small_files_are_compacted_by_checkpoints_and_by_size(tmp_path):
 
 
 class MeetsAnother(FileCompactor):
-    """Compacts only while somebody else does."""
+    """Compacts only while another one does."""
 
     def compact(self, inputs, output):
         BOTH.wait(60)

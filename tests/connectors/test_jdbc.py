@@ -161,7 +161,7 @@ def test_a_lost_connection_is_made_again(tmp_path, url):
 
 
 class _FailingConnections:
-    """Connections whose commit does its work and then says it failed: nobody knows whether it did."""
+    """Connections whose commit does its work and then reports a failure: its outcome is unknown."""
 
     to_fail = 0
 

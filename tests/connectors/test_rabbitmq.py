@@ -32,7 +32,7 @@ class Rabbit:
             self.channel.basic_publish("", self.queue, str(message).encode(), properties)
 
     def waiting(self):
-        """Messages in the queue that nobody has; those that a consumer holds are not among them."""
+        """Messages in the queue, without those that a consumer holds."""
         return self.channel.queue_declare(self.queue, passive=True).method.message_count
 
     def take_all(self):

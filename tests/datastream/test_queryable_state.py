@@ -239,7 +239,7 @@ def test_what_cannot_be_answered_is_said(served):
 def test_a_job_that_does_not_answer_is_said_to_be_busy_or_restarting(monkeypatch):
     monkeypatch.setattr(query_server, "_ANSWER_SECONDS", 0.01)
     server = QueryServer.on_port(0)
-    server.register("restarting", started().queries)  # nobody runs its batches
+    server.register("restarting", started().queries)  # its batches never run
     with (
         QueryableStateClient("127.0.0.1", server.port) as client,
         pytest.raises(

@@ -76,7 +76,7 @@ def run(tmp_path, name, *, cold=False, **what):
 def check(outside):
     written = sorted(value for records in outside.written.values() for value in records)
     assert written == list(range(1, len(written) + 1))  # nothing is left out and nothing comes twice ...
-    assert len(written) >= RECORDS - 4  # ... but for the last batch: nobody hears that it is complete
+    assert len(written) >= RECORDS - 4  # ... except for the last batch: its completion is not notified
 
 
 @pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])

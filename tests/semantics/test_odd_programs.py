@@ -1,4 +1,4 @@
-"""Programs and records nobody expects: None, NaN, strange keys, empty streams, diamonds, a stream with itself."""
+"""Unexpected programs and records: None, NaN, strange keys, empty streams, diamonds, a stream with itself."""
 
 from collections import Counter
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Programs that are legal, though hardly anybody writes them: odd values, shapes, functions, timers and failures."""
+"""Programs that are legal but rare: odd values, shapes, functions, timers and failures."""
 
 import enum
 import functools
@@ -216,7 +216,7 @@ def test_anything_that_can_be_called_is_a_function(env, run):
 
 class ReturnsList(ProcessFunction):
     def process_element(self, value, ctx):
-        return [value, ("not a tag", value), (TAG, value), (TAG,), (OutputTag("nobody"), value)]
+        return [value, ("not a tag", value), (TAG, value), (TAG,), (OutputTag("unused"), value)]
 
 
 def test_only_a_pair_of_tag_and_value_goes_to_a_side_output(env, run):
@@ -297,7 +297,7 @@ class Timers(KeyedProcessFunction):
 
 
 class Whole:
-    """An integer of somebody else's, as numpy has them."""
+    """An integer class of another library, as numpy has them."""
 
     def __index__(self):
         return 5

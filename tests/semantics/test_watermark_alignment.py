@@ -120,7 +120,7 @@ def test_splits_of_one_source_stay_together(strategy, parallelism):
 
 @pytest.mark.parametrize("cold", [False, True])
 def test_a_job_that_is_started_again_all_the_time_stays_together(cold):
-    """But for one batch: when it was planned, nobody knew yet how far it would take the watermarks."""
+    """Except for one batch: when it was planned, its watermarks were not known yet."""
     script = Script(list(range(0, LENGTH, FAST_STEP)), list(range(0, LENGTH, SLOW_STEP)))
     strategy = aligned(WatermarkStrategy.for_monotonous_timestamps()).with_timestamp_assigner(lambda value: value)
     snapshot, largest, finished = None, 0, False

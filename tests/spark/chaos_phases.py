@@ -73,7 +73,7 @@ class Blow:
     parallelism: int
     delay: float
     at_work: bool = False
-    """Not before tasks run: a worker that waits for work is replaced, and nobody notices."""
+    """Not before tasks run: a worker that waits for work is replaced, without an effect."""
 
     @staticmethod
     def of(seed: int, number: int) -> "Blow":
@@ -101,7 +101,7 @@ class Hit:
     aim: str | None
     phase: str
     after: str | None
-    """The phase right behind the kill; None: nobody was left to see it."""
+    """The phase right behind the kill; None: no process was left to report it."""
     tasks: int
     """How many tasks of Spark's ran."""
     tries: int

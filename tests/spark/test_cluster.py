@@ -43,7 +43,7 @@ WAIT_SECONDS = 240
 
 @pytest.fixture(scope="module")
 def bare_python(tmp_path_factory):
-    """A Python that has all packages but Penstock, as on a machine where somebody has only installed pyarrow."""
+    """A Python that has all packages but Penstock, as on a machine with only pyarrow installed."""
     packages = sysconfig.get_paths()["purelib"]
     path = tmp_path_factory.mktemp("python") / "python"
     # Without `site` nothing that leads to our sources is looked at.
@@ -112,7 +112,7 @@ for n in sorted(squares.execute_and_collect("squares")):
 
 
 def test_the_command_runs_a_program_on_a_cluster(cluster, tmp_path):
-    """First, while nobody else holds the executors."""
+    """Runs first, while no other test holds the executors."""
     (tmp_path / "squares.py").write_text(SQUARES)
     settings = [part for key, value in cluster.conf.items() for part in ("-D", f"{key}={value}")]
     command = [sys.executable, "-m", "penstock", "run", "--master", cluster.master, "-p", "2", *settings, "squares.py"]

@@ -1,4 +1,4 @@
-"""A program with other types that is started on its own checkpoint directory: refused in words, or it goes on with all
+"""A program with other types that is started on its own checkpoint directory: rejected with a clear error, or continued with all
 its state. What is refused and what fits in detail: tests/runtime/checkpoint."""
 
 import json

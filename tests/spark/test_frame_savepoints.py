@@ -46,7 +46,7 @@ class Number(MapFunction):
 
 
 class Shared(MapFunction, CheckpointedFunction):
-    """Remembers every record in union list state: whoever starts sees all, and keeps what is its own."""
+    """Remembers every record in union list state: each subtask gets all elements at the start and keeps its own."""
 
     def initialize_state(self, context):
         self.state = context.get_operator_state_store().get_union_list_state(ListStateDescriptor("shared"))

@@ -71,7 +71,7 @@ def test_a_call_that_fails_because_the_jvm_is_gone_is_no_failure_of_the_job(ours
     failure = failure_of(ours, broken)
     assert isinstance(failure, SparkEndedError)
     assert "by SIGTERM" in str(failure)
-    assert "goes on from its last checkpoint" in str(failure)
+    assert "resumes from its last checkpoint" in str(failure)
 
 
 def test_somebody_elses_spark_that_does_not_answer_is_gone_as_well(ours):

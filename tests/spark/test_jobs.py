@@ -209,7 +209,7 @@ def test_nothing_of_the_engine_is_printed(env, capfd):
 
 
 def test_a_spark_without_our_sink_reports_through_foreach_batch(env, monkeypatch):
-    """As in a session that somebody else has started."""
+    """As in a session that Penstock did not start."""
     monkeypatch.setattr("penstock.spark.report_sink._sink_class", lambda spark: None)
     commits = {}
     env.from_sequence(1, 100).key_by(lambda n: n % 3).process(Count()).sink_to(Kept(commits))

@@ -111,7 +111,7 @@ def test_a_jvm_that_is_killed_ends_the_job_with_a_clear_error(tmp_path):
         assert alive(program.children) == {}
     complained = program.complained.read_text()
     assert "SparkEndedError: Spark's JVM was killed (SIGKILL)" in complained
-    assert "goes on from its last checkpoint" in complained
+    assert "resumes from its last checkpoint" in complained
     assert complained.count("Traceback") == 1
     noises = ("Py4J", "Exception in thread", "RuntimeWarning", "sending command", "During handling")
     assert [noise for noise in noises if noise in complained] == []

@@ -33,7 +33,7 @@ COUNT = ValueStateDescriptor("count")
 
 
 class Commits(dict):
-    """What the sink has committed; somebody may wait for it."""
+    """What the sink has committed; a test can wait for it."""
 
     def __init__(self):
         super().__init__()
@@ -44,7 +44,7 @@ class Commits(dict):
             self.changed.notify_all()
 
     def of(self, client):
-        """Whose commits these are: when it is over, nobody need wait any longer."""
+        """The job of these commits: when it ends, waiting ends."""
         self.result = client.get_job_execution_result()
         self.result.add_done_callback(self.on_commit)
         return client
@@ -161,7 +161,7 @@ def test_rescaling_a_running_job_is_not_seen_in_its_results(spark, tmp_path):
     client.rescale(1).result(200)
     commits.wait_for(len(commits) + 1)
     client.cancel().result(200)
-    # Whoever starts the program again finds the job where it was, at the parallelism it was given last.
+    # A restarted program finds the job where it was, at its last parallelism.
     again = environment(spark)
     again.get_checkpoint_config().set_checkpoint_storage(tmp_path.as_uri())
     client = rich(again, commits)

@@ -82,7 +82,7 @@ class WorkerProcess:
                 connection.send(("done", rows))
             except TaskFailureError as failure:
                 connection.send(("failed", str(failure)))
-            except BaseException as error:  # encoded by whoever calls run_stage
+            except BaseException as error:  # the caller of run_stage encodes it
                 connection.send(("failed", stage_host._encoded(error)))
 
     def run(self, level, channel, store, frames):
@@ -288,7 +288,7 @@ def test_an_attempt_that_is_killed_while_its_host_is_at_work_leaves_nothing_behi
         job.asked = LostFirst()
         assert job.run_batch()
         ((count, *_),) = job.records.get_nowait()
-        assert count == 2  # not 3: the host has changed its live state for nobody
+        assert count == 2  # not 3: the host's change of its live state was dropped
         assert batch_in(job, 0)[0] == 3
 
 

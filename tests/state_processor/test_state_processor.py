@@ -409,7 +409,7 @@ class Mean(AggregateFunction):
         return accumulator[0] + value, accumulator[1] + 1
 
     def get_result(self, accumulator):
-        raise AssertionError("nobody has asked for it")
+        raise AssertionError("this value was not requested")
 
     def merge(self, a, b):
         return a[0] + b[0], a[1] + b[1]

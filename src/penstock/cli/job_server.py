@@ -141,7 +141,7 @@ class JobServer:
             return {"result": _HANDLERS[wanted["do"]](self._jobs[wanted["job"]], wanted)}
         except PenstockError as error:
             return {"error": str(error)}
-        except Exception as error:  # whatever it is, the one who asks has to know
+        except Exception as error:  # report any error to the client
             return {"error": f"{type(error).__name__}: {error}"}
 
 

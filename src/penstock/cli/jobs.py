@@ -88,7 +88,7 @@ def stop(options: argparse.Namespace) -> int:
     path = _tell(record, "stop", drain=options.drain, directory=_as_typed(options.savepoint_path))
     print(f"Savepoint completed.\nPath: {path}")
     if options.drain:
-        print("All windows and timers have fired: do not go on from this savepoint with the same input.")
+        print("All windows and timers have fired: do not resume from this savepoint with the same input.")
     else:
         _print_resume(record, path)
     return 0
@@ -120,7 +120,7 @@ def rescale(options: argparse.Namespace) -> int:
     record = _running(options.job)
     print(f"Rescaling job {record.job_id} ...", flush=True)
     _tell(record, "rescale", parallelism=options.parallelism)
-    print(f"Job {record.job_id} goes on with parallelism {options.parallelism}.")
+    print(f"Job {record.job_id} continues with parallelism {options.parallelism}.")
     return 0
 
 

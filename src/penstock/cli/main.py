@@ -218,12 +218,12 @@ def _add_savepoint_and_stop(commands: _Commands) -> None:
     _add_service(command)
     command.set_defaults(parser=command, do=("penstock.cli.jobs", "savepoint"))
     command = commands.add_parser(
-        "stop", help="end a job with a savepoint", description="End a job with a savepoint, to go on later."
+        "stop", help="end a job with a savepoint", description="End a job with a savepoint, to resume it later."
     )
     _add_job(command)
     command.add_argument("-p", "--savepoint-path", metavar="DIRECTORY", help=_DIRECTORY)
     command.add_argument(
-        "--drain", action="store_true", help="fire all windows and timers first: the job will not go on"
+        "--drain", action="store_true", help="fire all windows and timers first: use it if the job will not be resumed"
     )
     _add_service(command)
     command.set_defaults(parser=command, do=("penstock.cli.jobs", "stop"))

@@ -30,7 +30,7 @@ class CompletableFuture(Generic[T]):
 
     @staticmethod
     def computing() -> CompletableFuture[Any]:
-        """A future whose result is being computed, for several who wait: none of them can give it up for the others."""
+        """A future with several waiters. None of them can cancel it for the others."""
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()
         return CompletableFuture(future)

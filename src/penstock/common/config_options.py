@@ -37,7 +37,7 @@ class _TypedConfigOptionBuilder(Generic[T]):
 
 
 class _OptionBuilder:
-    """Goes on with the type of an option's value."""
+    """Next step of the builder: the type of the value."""
 
     def __init__(self, key: str) -> None:
         self._key = key

@@ -101,7 +101,7 @@ class PenstockError(Exception):
 class UserFunctionError(PenstockError):
     """A user's function raised. Carries what is needed to find the bug without reading engine frames.
 
-    ``record`` is the record's repr, shortened by the one who raises (:func:`shorten`).
+    ``record`` is the record's repr, shortened by the caller (:func:`shorten`).
 
     >>> error = UserFunctionError("map-1", 0, shorten(17), "ZeroDivisionError: division by zero", method="map")
     >>> print(error)

@@ -10,7 +10,7 @@ __all__ = ["JobStatus"]
 class JobStatus(Enum):
     """Where a job is in its life. A job that has reached a terminal state stays there.
 
-    ``INITIALIZING`` is what Flink's own enumeration has and PyFlink's lacks: what the job goes on from is being read.
+    ``INITIALIZING`` exists in Flink but not in PyFlink: the job reads the state from which it resumes.
 
     >>> JobStatus.FINISHED.is_globally_terminal_state(), JobStatus.RESTARTING.is_terminal_state()
     (True, False)

@@ -1,7 +1,7 @@
 """What happens when a job fails: how often it is started again, and after how long.
 
 A *configuration* says what is wanted; :meth:`RestartStrategyConfiguration.create` makes a :class:`RestartBackoff`,
-which a supervisor tells of each failure and then asks whether and when to go on.
+which a supervisor informs of each failure and asks whether and when to restart.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class RestartStrategyConfiguration(ABC):
 
     @abstractmethod
     def get_description(self) -> str:
-        """The strategy in words."""
+        """A description of the strategy."""
 
     @abstractmethod
     def create(self) -> RestartBackoff:

@@ -212,7 +212,7 @@ class WatermarkStrategy:
     ) -> WatermarkStrategy:
         """Holds splits of sources back that are ahead of the slowest in the group by more than the drift.
 
-        If the slowest has no records, and no idleness timeout, the others go on by a batch in every update interval, of
+        If the slowest has no records, and no idleness timeout, the others read one batch per update interval, of
         1 s by default.
         """
         drift = to_millis(max_allowed_watermark_drift)

@@ -48,7 +48,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class _Confirmed:
-    """The broker has forgotten these messages: what arrives behind this is none of them."""
+    """The broker has dropped these messages: later arrivals are not repetitions of them."""
 
     message_ids: list[str]
 

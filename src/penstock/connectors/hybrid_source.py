@@ -93,7 +93,7 @@ class HybridSourceBuilder:
 
 
 class _HybridEnumerator(SplitEnumerator):
-    """Asks the enumerator of one source at a time; goes on to the next when all splits are read to their ends."""
+    """Asks the enumerator of one source at a time; moves to the next when all splits are read to the end."""
 
     def __init__(self, enumerators: Sequence[SplitEnumerator]) -> None:
         self._enumerators = enumerators

@@ -242,7 +242,7 @@ class RMQSource(AcknowledgingSource):
 
 
 class _Consumer:
-    """A connection with a thread of its own: heartbeats go on while the job is behind."""
+    """A connection with a thread of its own: heartbeats continue while the job is behind."""
 
     def __init__(
         self,

@@ -53,7 +53,7 @@ class RateLimiterStrategy:
 class RateLimitedSource(Source):
     """Another source, read no faster than the strategy (or a number of records per second) says.
 
-    Positions are those of the other source: a job may get a limit, another one, or none, and go on. The limit is as
+    Positions are those of the other source: a job can resume with a limit, a different one, or none. The limit is as
     exact as the source knows how many records it plans: of a file of lines it knows the bytes.
 
     >>> from penstock.common import WatermarkStrategy

@@ -17,7 +17,7 @@ __all__ = ["ExecutionDefaults", "current_defaults", "execution_defaults", "follo
 
 @dataclass(slots=True)
 class ExecutionDefaults:
-    """Settings by key, which the program's own win over; who is told of jobs; and who runs them.
+    """Defaults of settings (the program's own have precedence), the listener for jobs, and the executor.
 
     Submission listeners get the name of a job before it starts (Spark may have to start first), job listeners its
     client when it runs.

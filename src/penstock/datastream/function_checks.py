@@ -36,6 +36,6 @@ def checked_function(func: Any, kind: type, method: str) -> Any:
 
 
 def check_limit(limit: int | None) -> None:
-    """Refuse a limit that is no number of records."""
+    """Reject a limit that is not a number of records."""
     if limit is not None and (not is_int(limit) or limit < 0):
         raise InvalidProgramError(f"the limit must be an int of at least 0, got {limit!r}")

@@ -88,7 +88,7 @@ class StreamSettings:
         return self
 
     def force_non_parallel(self) -> Self:
-        """Parallelism 1, for good."""
+        """Fix the parallelism at 1."""
         for transformation in self._operators("force_non_parallel"):
             transformation.parallelism = 1
             transformation.max_parallelism = 1

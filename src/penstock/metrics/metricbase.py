@@ -67,7 +67,7 @@ class Gauge(Metric):
         return self._compute()
 
     def snapshot(self) -> dict[str, Number]:
-        # A gauge is a look inside user code: if that fails, the metric is missing, and the job goes on.
+        # A gauge is a look inside user code: if that fails, the metric is missing, and the job continues.
         try:
             return {"": self._compute()}
         except Exception:

@@ -46,7 +46,7 @@ class CheckpointRecord:
     """How a job starts in a checkpoint directory."""
 
     base: int = 0
-    """Checkpoint ids go on from here: that of the savepoint the job started from."""
+    """Checkpoint ids continue from here: the id of the savepoint the job started from."""
     savepoint: str | None = None
     """The savepoint to load, if nothing was committed since."""
     job_id: str = ""

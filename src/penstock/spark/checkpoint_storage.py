@@ -89,7 +89,7 @@ class SparkCheckpointStorage:
         return self.base if last is None else self.checkpoint_id(last)
 
     def check(self) -> None:
-        """Spark would make the directory anew, without the state."""
+        """Raise an error if it is gone: Spark would create it again, without the state."""
         self.checkpoint.check_presence()
 
     def source_positions(self, checkpoint_id: int, directory: Directory) -> dict[str, Json]:

@@ -23,7 +23,7 @@ class FrameStage:
         self._job_file = job_file
         self._vertex_id = vertex_id
         self._keys = keys
-        self._base = base  # checkpoint ids go on from here
+        self._base = base  # checkpoint ids continue from here
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the source chain over one partition."""

@@ -181,7 +181,7 @@ class JvmProcess:
                     continue
                 stream, text = relayed
                 target = sys.stderr if stream == 2 else sys.stdout
-                # The user may have closed or replaced his streams: the job goes on.
+                # The program may have closed or replaced its streams: the job continues.
                 with contextlib.suppress(ValueError, OSError, AttributeError):
                     target.write(text)
                     target.flush()

@@ -1,7 +1,7 @@
 """A checkpoint directory that was moved or copied since it was written.
 
 Spark writes whole paths into a checkpoint: those of the files that describe the layout of the state. In another place
-it would go on reading the files of the old one, if they are still there. So what it has written is put right before it
+it would keep reading the files of the old one, if they are still there. So what it has written is put right before it
 reads it. A DataFrame that is kept in the checkpoint is known to Spark by the paths of its files, in a long log,
 and would be read once more: such a checkpoint is refused.
 """

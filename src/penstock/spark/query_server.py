@@ -49,7 +49,7 @@ class QueryServer:
 
     @staticmethod
     def on_port(port: int) -> QueryServer:
-        """The server of this process on a port; started by the first who asks."""
+        """The server of this process on a port; the first call starts it."""
         with _lock:
             server = _servers.get(port)
             if server is None:

@@ -117,7 +117,7 @@ def failure_of(spark: SparkSession, error: Exception) -> PenstockError:
         if embedded is not None and embedded.session.sparkContext is spark.sparkContext:
             end = embedded.jvm.end_of()
             if end is not None:
-                return SparkEndedError(f"{end}\nStart the program again: it goes on from its last checkpoint")
+                return SparkEndedError(f"{end}\nStart the program again: it resumes from its last checkpoint")
         if isinstance(error, (Py4JNetworkError, ConnectionError)):
             return SparkEndedError(f"Spark does not answer any more: {error}")
     return decode_failure(str(error))
@@ -286,7 +286,7 @@ def _quiet_py4j() -> Iterator[None]:
 
 @contextlib.contextmanager
 def quiet_interrupts() -> Iterator[None]:
-    """Ctrl-C while py4j waits for the JVM is logged by it, with a traceback, on the root logger: it is no error."""
+    """Drop py4j's log of a Ctrl-C during a call to the JVM: it is not an error."""
 
     def is_news(record: logging.LogRecord) -> bool:
         return not record.getMessage().startswith("KeyboardInterrupt while sending command")

@@ -105,7 +105,7 @@ def test_rescale_reaches_exactly_what_the_edge_says(senders, receivers):
         found = set(routed(ready(RescalePartitioner(), sender, senders, receivers), [range(60)]))
         assert found == set(edge.reachable(sender))
         reached |= found
-    assert reached == set(range(receivers))  # nobody is left out
+    assert reached == set(range(receivers))  # no receiver is left out
     for receiver in range(receivers):
         assert edge.senders_to(receiver) == [s for s in range(senders) if receiver in edge.reachable(s)]
 

@@ -45,7 +45,7 @@ class Gate(Sink):
     def __init__(self):
         self.commits = {}
         self.changed = threading.Condition()
-        self.held = threading.Event()  # somebody stands before the gate
+        self.held = threading.Event()  # a thread waits at the gate
         self.open = threading.Event()
         self.open.set()
         self.failure = None

@@ -29,7 +29,7 @@ def test_a_job_that_is_restarted_by_the_same_driver_keeps_its_directory(tmp_path
 
 
 def test_a_driver_that_was_replaced_cannot_write_what_is_to_be_committed(tmp_path):
-    """It was paused between its check and the write; else its entry would be committed by whoever starts next."""
+    """It was paused between check and write; else its entry would be committed by the driver that starts next."""
     stale = CommitLog(logs_of(tmp_path, 3))
     stale.put(6, ["first"])
     current = CommitLog(logs_of(tmp_path, 4))

@@ -401,7 +401,7 @@ class Deaf(AsyncFunction):
                 await over.wait()
             except asyncio.CancelledError:
                 continue
-        return ["what nobody waits for any more"]
+        return ["a result that comes too late"]
 
     def timeout(self, value):
         self.timed_out.append(value)

@@ -38,7 +38,7 @@ def test_both_forms_of_side_output_can_be_mixed_and_unread_ones_are_dropped(driv
         def process_element(self, value, ctx):
             ctx.output(LATE, f"call {value}")
             yield LATE, f"yield {value}"
-            yield OutputTag("nobody reads this"), value
+            yield OutputTag("no one reads this"), value
 
     driver = drive(ProcessOperator(Both()), sides=["late"])
     assert driver.send(1) == []

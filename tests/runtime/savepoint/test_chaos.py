@@ -30,7 +30,7 @@ RECORDS = 150
 
 
 class Crash(BaseException):
-    """The end of a process: nobody catches it."""
+    """The end of a process: no code catches it."""
 
 
 class Danger:
@@ -148,7 +148,7 @@ class Life:
                 verify(self.job.savepoint(self.directory))
             elif act < 0.2:
                 path = self.job.stop_with_savepoint(self.directory)
-                Danger.step()  # a crash here, and the job goes on from its checkpoint
+                Danger.step()  # a crash here: the job resumes from its checkpoint
                 self.savepoint, self.snapshot, self.job = path, None, None
                 self.parallelism = self.chance.randint(1, 4)
                 return

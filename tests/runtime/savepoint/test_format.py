@@ -111,7 +111,7 @@ def test_any_damaged_file_is_an_error_and_never_a_wrong_result(savepoint, damage
                 path.unlink()
             with pytest.raises(SavepointError, match=r"savepoint"):
                 verify(savepoint)
-            if damage != "flip":  # a flipped bit in a block nobody reads is nobody's concern
+            if damage != "flip":  # a flipped bit in a block that is not read does no harm
                 with pytest.raises(PenstockError, match=r"savepoint|damaged|missing"):
                     job(savepoint, parallelism=3).run()
             path.write_bytes(good)

@@ -289,7 +289,7 @@ def test_the_splits_of_a_source_stay_as_they_were(tmp_path):
 
 @pytest.fixture(scope="module")
 def undisturbed_results():
-    """What a job that nobody stops gives, for some programs."""
+    """Results of some programs that run without interruption."""
     results = {}
     for program in (every_kind, sessions, tumbling_with_lateness, two_stages):
         run = Run(program)

@@ -259,7 +259,7 @@ def test_operator_state_may_get_a_wider_type_but_not_a_narrower_one_also_later(t
     path = program.stop(tmp_path)
     with pytest.raises(InvalidProgramError, match="LONG cannot become INT"):
         typed("list", Types.INT()).start(path).feed(3)
-    assert typed("list").start(path).feed(3) == [[1, 2]]  # whoever declares nothing takes what there is
+    assert typed("list").start(path).feed(3) == [[1, 2]]  # a state without a declared type takes what is stored
 
 
 def test_rows_in_operator_state_get_fields_and_lose_others(tmp_path):

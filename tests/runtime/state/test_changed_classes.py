@@ -79,7 +79,7 @@ def test_fields_go_and_come_with_a_default(versions, case):
     assert (found["last"], found["list"]) == (new(x=3), [new(x=3)])
     assert type(found["last"]) is new
     assert getattr(found["last"], "__dict__", None) == getattr(new(x=3), "__dict__", None)  # nothing old is left
-    third = keeping(new, *STATES).continue_from(second)  # what is stored has the new form, whoever has written it
+    third = keeping(new, *STATES).continue_from(second)  # stored values have the new form, no matter who wrote it
     assert sorted((each["last"] for each in third.feed(3, 4)), key=lambda each: each.x) == [new(x=4), new(x=30)]
 
 

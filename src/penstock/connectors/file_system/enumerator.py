@@ -164,7 +164,7 @@ class FileEnumerator(SplitEnumerator):
         return bool(offset >= split.end)
 
     def forget(self, split_ids: Sequence[str]) -> bool:
-        """Note that splits are done; without a directory the checkpoint has to go on naming them."""
+        """Note that splits are done; without a directory the checkpoint must keep them."""
         finished: dict[str, list[str]] = {}
         for split_id in split_ids:
             self._active.pop(split_id, None)

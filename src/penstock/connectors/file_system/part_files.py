@@ -6,7 +6,7 @@ belongs to is. Until then its name begins with a dot, so that no reader takes it
     .part-3f2a77c1-0-5.inprogress.9d41e0b2    .part-3f2a77c1-0-5.pending.9d41e0b2    part-3f2a77c1-0-5
 
 The parts of a name: prefix, the sink (job and operator), the subtask, the number of the file; and for hidden files the
-attempt that wrote it. When a job goes on with another parallelism, its subtasks are others, though they are numbered as
+attempt that wrote it. When a job resumes with another parallelism, its subtasks differ, although they are numbered as
 before: from there on a name has the checkpoint since which there is this subtask, too (``part-3f2a77c1-0_17-5``).
 """
 
@@ -127,7 +127,7 @@ def sync(file: BinaryIO) -> None:
 
 
 def continue_file(left: InProgress, attempt: str, *, compacted: bool) -> Path:
-    """A copy of the valid part of a file that another writer was at, for this attempt to go on with.
+    """A copy of the valid part of another writer's file, which this attempt continues.
 
     A copy, because a lost task may still be writing, and because the batch may have to be written once more from the
     same state. The file may have got further names since: pending, and finished if the commit came before the crash.

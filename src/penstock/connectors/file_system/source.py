@@ -35,7 +35,7 @@ class FileEnumeratorProvider(Enum):
 
 
 class FileSplitAssignerProvider(Enum):
-    """Who reads which split: accepted for compatibility, a split goes to the task with the fewest."""
+    """Assigns splits to readers. Accepted for compatibility: a split goes to the task with the fewest."""
 
     LOCALITY_AWARE = "locality-aware"
 

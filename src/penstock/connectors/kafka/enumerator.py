@@ -237,7 +237,7 @@ class KafkaEnumerator(SplitEnumerator):
         return None
 
     def _reset_offset(self, split: KafkaPartitionSplit, problem: str, end: int) -> int:
-        """Where to go on, if the user has decided on it."""
+        """Where to resume, if the user has decided it."""
         problem += ": its topic was made again"
         reset = self._settings.get("auto.offset.reset")
         self._shorter.discard(split.split_id)

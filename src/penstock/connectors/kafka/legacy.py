@@ -109,7 +109,7 @@ class FlinkKafkaConsumer(KafkaSource):
         return self
 
     def disable_filter_restored_partitions_with_subscribed_topics(self) -> Self:
-        """Go on reading partitions of the checkpoint whose topics are not subscribed to any more."""
+        """Keep reading partitions of the checkpoint whose topics are no longer subscribed."""
         self._keep_restored = True
         return self
 

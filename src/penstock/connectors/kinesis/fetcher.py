@@ -83,7 +83,7 @@ class Patience:
         self._failures = 0
 
     def pause_after(self, error: Exception) -> float:
-        """Seconds; raises an error if there is no point in going on. A busy service is waited for."""
+        """Seconds to wait; raises an error if a retry cannot help. A busy service is retried."""
         self._failures += 1
         busy = is_busy(error)
         if not busy and (not is_away(error) or self._failures > self._max_retries):

@@ -81,7 +81,7 @@ class CheckpointedFunction(ABC):
 class ListCheckpointed(ABC):
     """The simplest way to take part in checkpoints: plain fields, written as a list and given back as a list.
 
-    When the parallelism changes, the elements of all tasks are dealt out anew: a task may get several, or none. So
+    When the parallelism changes, the elements of all tasks are redistributed: a task may get several, or none. So
     write a value that can be divided in several elements.
 
     >>> from penstock.core.functions import MapFunction

@@ -68,7 +68,7 @@ class Trigger(ABC, Generic[T, W]):
         return False
 
     def on_merge(self, window: W, ctx: Trigger.OnMergeContext) -> None:
-        """Windows were merged into ``window``: merge the trigger's states and set the timers anew."""
+        """Windows were merged into ``window``: merge the trigger's states and set the timers again."""
         raise UnsupportedFeatureError(f"the trigger {self!r} does not support merging windows")
 
     @abstractmethod

@@ -124,7 +124,7 @@ class ThreadJobClient(JobClient):
     ) -> CompletableFuture[str]:
         """Write a savepoint with the job's last batch; the future is done when the job has stopped.
 
-        With ``advance_to_end_of_event_time`` all windows and timers fire first: for a job that will not go on.
+        With ``advance_to_end_of_event_time`` all windows and timers fire first: for a job that will not be resumed.
         """
         future = self._streaming.savepoint(savepoint_directory, stop=True, drain=advance_to_end_of_event_time)
         return self._when_over(future)

@@ -3,7 +3,7 @@
 A driver takes the lease before it reads, cleans or writes anything else in the directory. Each owner has a higher
 *epoch* than all before it: epochs are files, ``epoch-000007``, and the file of an epoch can be created once. Before the
 steps that count the owner makes sure that it is still the last one (`Lease.check`); that there is a higher epoch is the
-only reason for which it may not go on. Clocks, slow disks and pauses are not.
+only reason to stop. Clocks, slow disks and pauses are not.
 
 An owner that lives renews its lease: it writes ``heartbeat-000007`` every few seconds. What that is good for is to
 let other machines see that it lives. They wait for it to change, by their own clock; what it says is of no importance.

@@ -40,7 +40,7 @@ class Collector:
         self.values.append(value)
 
     def side(self, tag: OutputTag, value: Any, timestamp: int | None) -> None:
-        """One record for a side output, as it is now: who emits it may go on changing it."""
+        """One record for a side output, as it is now: the function may change it later."""
         if not isinstance(tag, OutputTag):
             raise InvalidProgramError(
                 f"operator '{self._context.operator_name}' emitted to a side output with {shorten(tag)}: "

@@ -142,7 +142,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         return self.emitter.watermark
 
     def stay_awake(self) -> None:
-        """No record could come: the time without records begins anew."""
+        """No record could arrive: restart the idle period."""
         self._last_record_at = self.context.processing_time()
 
     @property

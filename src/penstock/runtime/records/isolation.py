@@ -1,4 +1,4 @@
-"""Emitted records are snapshots: a function may go on changing an object after it emitted it.
+"""Emitted records are snapshots: a function may change an object after emitting it.
 
 Flink serializes records between tasks, so a later mutation never shows downstream (rule 3.4). Records here wait in a
 list until the batch is passed on, so an object with other references (state, a member, a local variable of a

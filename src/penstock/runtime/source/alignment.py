@@ -71,7 +71,7 @@ class _Group:
         self._held = self._moved = False
 
     def begin(self, active: Mapping[str, Collection[str]], now: int) -> None:
-        """A batch is planned: who is the slowest, and who the slowest but one?"""
+        """Find the slowest and second slowest split of the planned batch."""
         released = self._silent if self._is_released(now) else ()
         self._lowest = nsmallest(
             2,

@@ -194,7 +194,7 @@ class ReceiveLog:
         return self._end
 
     def release(self) -> None:
-        """Nothing more is received: who waits for room returns."""
+        """Stop receiving, and wake receivers that wait for room."""
         with self._lock:
             self._closed = True
             self._lock.notify_all()

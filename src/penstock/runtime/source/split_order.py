@@ -14,7 +14,7 @@ from penstock.runtime.plan.offset import SplitPosition
 
 
 class SplitQueue:
-    """Who reads which split in the batch that is planned.
+    """Which subtask reads which split in the planned batch.
 
     :param positions: of the splits that were taken in earlier batches
     """

@@ -275,7 +275,7 @@ class KeyedStateBackend(PageTable):
         return seen.describe(name, known)
 
     def drop_states(self, names: set[str]) -> None:
-        """Remove states for good, page by page; their slots stay empty."""
+        """Remove states permanently, page by page; their slots stay empty."""
         layout = self.directory.layout
         slots = [FIRST_SLOT + index for index, (name, _) in enumerate(layout) if name in names]
         self._rewrite(lambda entry: None, slots)

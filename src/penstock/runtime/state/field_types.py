@@ -1,7 +1,7 @@
 """What dataclasses and named tuples say about the types of their fields, and whether that has changed.
 
 Python enforces no annotations, so values are not looked at: only what the class said then is compared with what it says
-now (rule J10). Where one of the two is none of Python's own types, anything goes.
+now (rule J10). If either is not a built-in type, the change is accepted.
 """
 
 from __future__ import annotations

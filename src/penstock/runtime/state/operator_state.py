@@ -181,7 +181,7 @@ class OperatorStateBackend(OperatorStateStore):
         return {name: mode for name, mode in self._layout.items() if name not in self._slots}
 
     def drop(self, names: set[str]) -> None:
-        """Forget states for good."""
+        """Remove states permanently."""
         for name in names:
             self._layout.pop(name, None)
             self.types.pop(name, None)
@@ -263,7 +263,7 @@ class OperatorBroadcastState(BroadcastState[Any, Any]):
         self._lends = lends
 
     def reading(self) -> OperatorBroadcastState:
-        """The same state for those who change nothing of it."""
+        """A read-only view of the state."""
         return OperatorBroadcastState(self._slot, lends=False)
 
     def get(self, key: Any) -> Any:

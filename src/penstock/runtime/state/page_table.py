@@ -340,7 +340,7 @@ class PageTable:
         self._spread([self.page_at(old_index)], {old_index, new_index})
 
     def _rehash(self, wanted: int) -> None:
-        """More than double: address everything anew at once."""
+        """More than double: rehash everything at once."""
         pages = [self.page_at(index) for index in range(self.directory.page_count)]
         self.directory.bits = max(self.directory.bits, (2 * wanted - 1).bit_length())  # room to grow
         self.directory.split = 0

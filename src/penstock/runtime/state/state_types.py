@@ -59,7 +59,7 @@ _SCALARS = {"str", "bytes", "bool", "int", "float", "Decimal", "date", "time", "
 
 
 def describe(type_info: TypeInformation | None) -> TypeDescription | None:
-    """A type in words that JSON can hold; None if nothing is known.
+    """A description of a type as JSON; None if nothing is known.
 
     >>> from penstock.common.typeinfo import Types
     >>> describe(Types.ROW_NAMED(["a"], [Types.INT()]))

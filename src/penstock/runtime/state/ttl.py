@@ -257,7 +257,7 @@ class TtlMapState(MapState[Any, Any]):
         return iter([value for _, value in self.items()])
 
     def is_empty(self) -> bool:
-        """Whether no entry is visible; asking is no read."""
+        """Whether no entry is visible. This does not count as a read."""
         return not any(self.ttl.visible(stamped) for _, stamped in unnoted_items(self.cell.get() or {}))
 
     def clear(self) -> None:

@@ -11,7 +11,7 @@ from penstock.runtime.task.chain import OperatorChain
 
 class MetricDeltas:
     """Totals are reported as what was added in the batch, so that a batch that is replayed counts once, and so that
-    they go on where a task was that is gone. Other values (gauges, the largest, a rate) are levels.
+    they continue from a task that has ended. Other values (gauges, the largest, a rate) are levels.
     """
 
     def __init__(self, chain: OperatorChain) -> None:

@@ -20,7 +20,7 @@ class Contents(ABC):
     mergeable: bool = True
     """Whether `merge` can be relied on."""
     kind: str
-    """What state holds, in words: state of another kind is refused."""
+    """Describes what the state holds; state of another kind is rejected."""
 
     @abstractmethod
     def first(self, value: Any) -> Any:

@@ -187,7 +187,7 @@ class SlidingWindowOperator(PaneOperator):
             self._emit(key, TimeWindow(end - self.size, end), elements)
 
     def _forget_window(self, key: Any, entry: Entry, end: int) -> None:
-        """A window is gone for good, and with it the slices that no later window has."""
+        """Remove a window, and the slices that no later window needs."""
         slices = entry[self.slot]
         start = end - self.size
         if slices is None or (self.clears and not slices.any_between(start, end)):

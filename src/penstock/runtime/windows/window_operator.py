@@ -88,7 +88,7 @@ class WindowOperator(WindowedOperator):
         windows[window] = contents.first(value) if known is MISSING else contents.fold(known, value)
 
     def _after_element(self, window: Any, value: Any, time: int, cleanup: int) -> None:
-        """Ask the trigger, and see to it that the window goes one day."""
+        """Call the trigger and register the cleanup timer."""
         ctx = self.trigger_context
         ctx.window = window
         result = self.trigger.on_element(value, time, window, ctx)
@@ -184,7 +184,7 @@ class WindowOperator(WindowedOperator):
             entry[0].dirty = True
 
     def _remove(self, window: Any) -> None:
-        """The window is gone for good: contents, trigger state, the function's own state."""
+        """Remove the window: contents, trigger state and the function's own state."""
         self._drop(window)
         self.trigger_context.window = window
         self.trigger.clear(window, self.trigger_context)
