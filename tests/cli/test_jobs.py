@@ -196,7 +196,7 @@ def test_a_job_that_ends_by_itself_while_it_is_cancelled_was_not_cancelled(jobs,
 
     jobs(Faster("7" * 32))
     assert main(["cancel", "7"]) == 0
-    assert capsys.readouterr().out == f"Job {'7' * 32} was not cancelled: it had come to its end (FINISHED).\n"
+    assert capsys.readouterr().out == f"Job {'7' * 32} was not cancelled: it had already ended (FINISHED).\n"
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_lost_jobs_are_listed_until_they_are_cancelled(jobs, lost, capsys):
     assert [line.split()[1] for line in printed[1:3]] == ["LOST", "RUNNING"]
     assert "penstock status JOB shows how to start it again" in printed[3]
     assert main(["cancel", "a"]) == 0
-    assert "was lost, and is not listed any more" in capsys.readouterr().out
+    assert "was lost; it is no longer listed" in capsys.readouterr().out
     assert main(["list"]) == 0
     assert "LOST" not in capsys.readouterr().out
 

@@ -1,5 +1,7 @@
-"""A program with other types that is started on its own checkpoint directory: rejected with a clear error, or continued with all
-its state. What is refused and what fits in detail: tests/runtime/checkpoint."""
+"""A program with changed types on its own checkpoint directory: rejected with an error, or continued with its state.
+
+Details of what fits are in tests/runtime/state.
+"""
 
 import json
 import subprocess

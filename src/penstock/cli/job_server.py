@@ -185,7 +185,7 @@ def _status(client: JobClient, wanted: dict[str, Any]) -> dict[str, str]:
 
 
 def _cancel(client: JobClient, wanted: dict[str, Any]) -> str:
-    """The state the job has ended in: it may have come to its end by itself just before."""
+    """The final state of the job: it may have ended by itself just before."""
     client.cancel().result()
     return client.get_job_status().result().name
 

@@ -37,7 +37,7 @@ def list_jobs(options: argparse.Namespace) -> int:
 
 
 def status(options: argparse.Namespace) -> int:
-    """All that is known about a job."""
+    """Show all known details of a job."""
     record = JobRecords().find(options.job)
     shown, progress = record.status, ""
     if not record.is_over:
@@ -69,7 +69,7 @@ def status(options: argparse.Namespace) -> int:
 
 
 def savepoint(options: argparse.Namespace) -> int:
-    """Take one while the job runs on, or remove one."""
+    """Take a savepoint without stopping the job, or delete one."""
     if options.dispose:
         return _dispose(options.dispose)
     if options.job is None:
@@ -95,11 +95,11 @@ def stop(options: argparse.Namespace) -> int:
 
 
 def cancel(options: argparse.Namespace) -> int:
-    """End a job, perhaps with a savepoint; one that was lost is only forgotten."""
+    """Cancel a job, optionally with a savepoint; a lost job is only removed from the list."""
     record = JobRecords().find(options.job)
     if record.is_lost:
         JobRecords().ended(record, JobStatus.CANCELED.name, record.error)
-        print(f"Job {record.job_id} was lost, and is not listed any more.")
+        print(f"Job {record.job_id} was lost; it is no longer listed.")
         return 0
     record = _running(options.job)
     if options.with_savepoint is None:
@@ -107,7 +107,7 @@ def cancel(options: argparse.Namespace) -> int:
         if ended == JobStatus.CANCELED.name:
             print(f"Cancelled job {record.job_id}.")
         else:
-            print(f"Job {record.job_id} was not cancelled: it had come to its end ({ended}).")
+            print(f"Job {record.job_id} was not cancelled: it had already ended ({ended}).")
         return 0
     path = _tell(record, "cancel-with-savepoint", directory=_as_typed(options.with_savepoint))
     print(f"Cancelled job {record.job_id}.\nPath: {path}")
@@ -116,7 +116,7 @@ def cancel(options: argparse.Namespace) -> int:
 
 
 def rescale(options: argparse.Namespace) -> int:
-    """Another parallelism."""
+    """Change the parallelism of a job."""
     record = _running(options.job)
     print(f"Rescaling job {record.job_id} ...", flush=True)
     _tell(record, "rescale", parallelism=options.parallelism)

@@ -99,7 +99,7 @@ class PenstockError(Exception):
 
 
 class UserFunctionError(PenstockError):
-    """A user's function raised. Carries what is needed to find the bug without reading engine frames.
+    """A user's function raised an exception. Shows where, without frames of the engine.
 
     ``record`` is the record's repr, shortened by the caller (:func:`shorten`).
 

@@ -19,7 +19,7 @@ _PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 
 def one_message(error: PenstockError) -> list[str]:
-    """The lines to show: what is wrong, and the line of the user's that led to it."""
+    """The lines to show: the error, and the line of the user's program that caused it."""
     lines = [f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())]
     place = _line_of_the_user(error.__traceback__)
     return lines if place is None else [*lines, place]

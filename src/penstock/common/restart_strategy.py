@@ -1,6 +1,6 @@
 """What happens when a job fails: how often it is started again, and after how long.
 
-A *configuration* says what is wanted; :meth:`RestartStrategyConfiguration.create` makes a :class:`RestartBackoff`,
+A *configuration* describes the strategy; :meth:`RestartStrategyConfiguration.create` makes a :class:`RestartBackoff`,
 which a supervisor informs of each failure and asks whether and when to restart.
 """
 

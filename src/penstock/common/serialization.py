@@ -82,7 +82,7 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
 
 
 class ByteArraySchema(SerializationSchema, DeserializationSchema):
-    """Bytes as they are."""
+    """Passes bytes through unchanged."""
 
     def open(self) -> None:
         return None

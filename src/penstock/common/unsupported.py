@@ -40,7 +40,7 @@ _NAMES: dict[str, tuple[str, str]] = {
 
 
 def missing_names() -> Iterator[tuple[str, str]]:
-    """Every (module, name) that is refused; the name is empty for a whole module."""
+    """Every unsupported (module, name); the name is empty for a whole module."""
     for module in _MODULES:
         yield module, ""
     for module, (names, _) in _NAMES.items():
@@ -49,7 +49,7 @@ def missing_names() -> Iterator[tuple[str, str]]:
 
 
 def refuse_missing_names(module: str) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a module: PyFlink's names that are missing there are refused with advice."""
+    """The ``__getattr__`` of a module: PyFlink's names that are missing there raise an error with advice."""
     names, advice = _NAMES.get(module, ("", ""))
     known = frozenset(names.split())
 

@@ -157,7 +157,7 @@ class WatermarkStrategy:
     def for_bounded_out_of_orderness(max_out_of_orderness: Duration | Time | timedelta | int) -> WatermarkStrategy:
         """For records at most ``max_out_of_orderness`` behind the latest one seen."""
         bound = to_millis(max_out_of_orderness)
-        BoundedOutOfOrdernessWatermarks(bound)  # refuses a wrong bound here, where the job is defined
+        BoundedOutOfOrdernessWatermarks(bound)  # rejects a wrong bound here, where the job is defined
         return WatermarkStrategy(_FixedFactory(partial(BoundedOutOfOrdernessWatermarks, bound)))
 
     @staticmethod

@@ -93,7 +93,7 @@ def returned_values(code: CodeType) -> list[bool]:
 
 
 def code_parts(code: CodeType) -> Iterator[str]:
-    """What makes a piece of code what it is: its byte code, names and constants, those of inner functions included."""
+    """The parts that identify a code object: byte code, names and constants, including those of inner functions."""
     yield code.co_code.hex()
     yield " ".join(code.co_names)
     for constant in code.co_consts:

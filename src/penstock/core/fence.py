@@ -21,7 +21,7 @@ class Fence:
         return
 
     def raise_if_lost(self) -> None:
-        """The same, but only by what is known without looking."""
+        """The same, but without looking at the storage."""
         return
 
     def release(self, *, remove: Callable[[], None] | None = None) -> None:

@@ -241,7 +241,7 @@ class Committer(ABC):
 
 
 class Sink(ABC):
-    """A sink for records: what a job is given. Must be picklable."""
+    """A sink for records, as passed to `sink_to`. Must be picklable."""
 
     stateful: bool = False
     """Whether writers have state: see :meth:`SinkWriter.snapshot_state` and :meth:`restore_writer`."""

@@ -212,7 +212,7 @@ class SourceReader(ABC):
 
 
 class Source(ABC):
-    """A source of records: what a job is given. Must be picklable."""
+    """A source of records, as passed to `from_source`. Must be picklable."""
 
     makes_watermarks: bool = False
     """Whether readers yield watermarks of their own: functions that look at the clock then keep it across batches."""

@@ -122,7 +122,7 @@ class _ReadableMap(State, Generic[K, V]):
 
     @abstractmethod
     def get(self, key: K) -> V | None:
-        """The value of ``key``, ``None`` if there is none."""
+        """The value of ``key``, or ``None``."""
 
     @abstractmethod
     def contains(self, key: K) -> bool:
@@ -169,7 +169,7 @@ class _WritableMap(_ReadableMap[K, V]):
 
     @abstractmethod
     def remove(self, key: K) -> None:
-        """Removes an entry; harmless if there is none."""
+        """Removes an entry; no effect if it is missing."""
 
     def __setitem__(self, key: K, value: V) -> None:
         self.put(key, value)
@@ -213,7 +213,7 @@ class OperatorStateStore(ABC):
 
 
 class StateDescriptor:
-    """Names a state of an operator and says what it holds. States of one name are the same state."""
+    """Describes a state of an operator: its name and type. Equal names refer to the same state."""
 
     def __init__(self, name: str, type_info: TypeInformation | None = None) -> None:
         if type_info is not None:

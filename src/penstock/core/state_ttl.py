@@ -81,7 +81,7 @@ class _RocksdbCompactFilterCleanupStrategy(_CleanupStrategy):
 
 
 class _CleanupStrategies:
-    """The cleanups that were asked for."""
+    """The configured cleanups."""
 
     Strategies = _Strategies
     CleanupStrategy = _CleanupStrategy

@@ -68,7 +68,7 @@ class CachedDataStream(DataStream[T]):
         return Path(self.directory, _RECORDS).exists()
 
     def invalidate(self) -> None:
-        """Forget what is kept: the next job computes the stream again, and keeps it again."""
+        """Drop the cached records: the next job computes and caches the stream again."""
         self._env.check_open()
         Path(self.directory, _RECORDS).unlink(missing_ok=True)
         self._kept = None

@@ -1,4 +1,4 @@
-"""Streams: what a program is written in. Calls only build a graph; nothing runs before ``env.execute()``.
+"""Streams, from which programs are built. Calls only build a graph; nothing runs before ``env.execute()``.
 
 The other kinds of streams live in modules of their own and can be imported from here too, as in PyFlink.
 

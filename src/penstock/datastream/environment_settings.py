@@ -274,7 +274,7 @@ class EnvironmentSettings:
     # By key
 
     def configure(self, configuration: Configuration) -> Self:
-        """Take over all settings of a configuration; those it does not have stay as they are."""
+        """Apply all settings of a configuration; other settings keep their values."""
         self.check_open()
         self._configuration.add_all(configuration)
         apply_configuration(self, configuration)

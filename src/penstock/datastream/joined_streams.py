@@ -29,7 +29,7 @@ R = TypeVar("R")
 
 
 class _WithWindow(WindowParts, Generic[T, U]):
-    """Keys and windows are known; what is missing is the function."""
+    """Keys and windows are set; the function is next."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class CoGroupedStreams(JoinedStreams[T, U]):
 
 
 class IntervalJoin(Generic[T, U]):
-    """Two keyed streams; what is missing is the interval."""
+    """Two keyed streams; the interval is next."""
 
     def __init__(self, stream_one: KeyedStream[Any, T], stream_two: KeyedStream[Any, U]) -> None:
         self._one = stream_one
@@ -137,7 +137,7 @@ class IntervalJoin(Generic[T, U]):
 
 
 class IntervalJoined(Generic[T, U]):
-    """Two keyed streams and an interval; what is missing is the function."""
+    """Two keyed streams and an interval; the function is next."""
 
     def __init__(
         self, left: KeyedStream[Any, T], right: KeyedStream[Any, U], lower_bound: int, upper_bound: int

@@ -99,7 +99,7 @@ def key_function(*keys: Any, record_type: TypeInformation | None = None) -> KeyF
         raise InvalidProgramError("key_by needs a key: a function, a KeySelector, a field position or a field name")
     if all(is_int(key) for key in keys):
         for key in keys:
-            FieldPath(key)  # refuses negative positions
+            FieldPath(key)  # rejects negative positions
         return itemgetter(*keys)
     if len(keys) == 1:
         return _single(keys[0], record_type)

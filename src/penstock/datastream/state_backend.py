@@ -95,7 +95,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._transfer_threads = 4
 
     def is_incremental_checkpoints_enabled(self) -> bool:
-        """Whether a checkpoint writes only what has changed: yes, unless that was refused."""
+        """Whether a checkpoint writes only changes. True unless you disable it."""
         return self._incremental is not False
 
     def store_settings(self) -> dict[str, int | bool]:

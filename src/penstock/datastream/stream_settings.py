@@ -29,7 +29,7 @@ class StreamSettings:
     _transformation: Transformation
 
     def _operators(self, method: str) -> list[Transformation]:
-        """The transformations a setting applies to; refuses streams that are no operator's own output."""
+        """The transformations a setting applies to; rejects streams that are not the output of an operator."""
         self._env.check_open()
         if isinstance(self._transformation, _VIRTUAL):
             kind = type(self).__name__ if type(self).__name__ != "DataStream" else self._transformation.name

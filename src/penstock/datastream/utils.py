@@ -11,7 +11,7 @@ __all__ = ["ResultTypeQueryable"]
 
 
 class ResultTypeQueryable(ABC):
-    """For functions and sources that know the type of what they give."""
+    """For functions and sources that know the type of their results."""
 
     @abstractmethod
     def get_produced_type(self) -> TypeInformation | None:

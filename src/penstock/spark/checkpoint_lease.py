@@ -88,7 +88,7 @@ class HadoopLeaseFiles:
             raise self._unusable(error) from None
 
     def create(self, name: str, content: bytes) -> bool:
-        """By the storage's own condition that there is no such file."""
+        """Create the file only if it does not exist; the storage enforces this."""
         try:
             file_system, path = self._directory.path_of(name)
             builder = file_system.createFile(path).overwrite(False).recursive().opt(_CONDITIONAL, "true")
@@ -118,7 +118,7 @@ class HadoopLeaseFiles:
             raise self._unusable(error) from None
 
     def exists(self, name: str) -> bool:
-        """Whether it is there."""
+        """Whether the file exists."""
         try:
             file_system, path = self._directory.path_of(name)
             return bool(file_system.exists(path))
@@ -126,7 +126,7 @@ class HadoopLeaseFiles:
             raise self._unusable(error) from None
 
     def write(self, name: str, content: bytes) -> None:
-        """Over what was there."""
+        """Replace the file."""
         try:
             file_system, path = self._directory.path_of(name)
             self._fill(file_system.create(path, True), content)

@@ -62,13 +62,13 @@ class CheckpointDirectory(HadoopDirectory):
         self._fence = fence or Fence()
         super().__init__(spark, location, guard=self._fence.check)
         self.local_path = self.local()
-        """Where the directory is on this machine, if it is."""
+        """The local path of the directory, if it is on this machine."""
         self._known = self._read()
 
     # -- following a job that was rescaled ----------------------------------------------------------------------
 
     def newest(self) -> tuple[CheckpointDirectory, int | None]:
-        """Where the job is now, and the parallelism it was given there."""
+        """The directory where the job continues now, and its parallelism there."""
         directory, parallelism = self, None
         while directory._known is not None and "continued_in" in directory._known:
             parallelism = directory._known["parallelism"]
@@ -81,7 +81,7 @@ class CheckpointDirectory(HadoopDirectory):
         return CheckpointDirectory(self._spark, f"{self.location.rstrip('/')}/{name}", self._fence)
 
     def continue_in(self, name: str, parallelism: int) -> None:
-        """From now on the job is in another directory below the first one. This is the moment it is rescaled."""
+        """Move the job to another directory below the first one. This is the moment of the rescale."""
         self._known = {**(self._known or {}), "continued_in": name, "parallelism": parallelism}
         self._write(self._known)
 
@@ -108,7 +108,7 @@ class CheckpointDirectory(HadoopDirectory):
     # -- starting -----------------------------------------------------------------------------------------------
 
     def claim(self, graph: JobGraph, savepoint: str | None, base: int, job_id: str) -> CheckpointRecord:
-        """Write the job's shape into a new directory; refuse an old one that the job cannot continue."""
+        """Write the job's shape into a new directory; reject an old one that the job cannot continue."""
         shape = _shape(graph)
         known = self._known
         if known is None:
@@ -145,7 +145,7 @@ class CheckpointDirectory(HadoopDirectory):
         return max((int(name) for name in self.names("commits") if name.isdigit()), default=None)
 
     def check_logs(self, channels: int) -> None:
-        """Refuse what Spark would stumble over, or misread: its log of offsets has settings of the query in it."""
+        """Reject logs that Spark would fail on or misread: its log of offsets contains settings of the query."""
         for folder in ("offsets", "commits"):
             for number in sorted(int(name) for name in self.names(folder) if name.isdigit())[-2:]:
                 name = f"{folder}/{number}"
@@ -213,7 +213,7 @@ class CheckpointDirectory(HadoopDirectory):
         self._write(self._known)
 
     def check_presence(self) -> None:
-        """Refuse to continue if the directory was deleted: Spark would make a new one, without the state."""
+        """Raise an error if the directory was deleted: Spark would create a new one, without the state."""
         if self.local_path is not None and self._known is not None and not (self.local_path / _FILE).exists():
             raise checkpoint_gone(self.location)
 
@@ -259,7 +259,7 @@ def _sealed(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unsealed(text: bytes, label: str) -> dict[str, Any]:
-    """What was written, with its checksum; the first version had none."""
+    """Read a file and verify its checksum; the first version had none."""
     try:
         content: dict[str, Any] = json.loads(text)
         checksum = content.pop(_SEAL, None)

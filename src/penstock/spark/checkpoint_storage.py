@@ -48,7 +48,7 @@ class SparkCheckpointStorage:
     def claim(
         cls, directory: CheckpointDirectory, graph: JobGraph, job_id: str, *, epoch: int = 0
     ) -> SparkCheckpointStorage:
-        """Check that the job can continue from where it is told to, and make the directory its own."""
+        """Check that the job can continue from its starting point, and claim the directory."""
         settings = graph.settings
         restore: RestorePlan | None = None
         if settings.savepoint_path is not None and not directory.committed:
@@ -84,7 +84,7 @@ class SparkCheckpointStorage:
         return self.base + batch_id + 1
 
     def last_checkpoint(self) -> int:
-        """That of the last batch in Spark's log of commits."""
+        """The checkpoint of the last batch in Spark's commit log."""
         last = self.checkpoint.last_batch
         return self.base if last is None else self.checkpoint_id(last)
 

@@ -40,7 +40,7 @@ def _release(runtime: str) -> str:
 
 
 def java_options() -> list[str]:
-    """What the JVM has to be told; a file that does not fit it is left unused, without a word."""
+    """Options for the JVM; it silently ignores an archive that does not fit."""
     if _MAKING in os.environ:
         return [f"-XX:ArchiveClassesAtExit={os.environ[_MAKING]}"]
     archive = archive_path()

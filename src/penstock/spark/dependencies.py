@@ -1,4 +1,4 @@
-"""What a job brings along besides its functions: Python files, archives, requirements, cached files.
+"""Dependencies of a job besides its functions: Python files, archives, requirements, cached files.
 
 Packages are unpacked on every machine and imported from there: Python imports no native code from a zip file.
 """
@@ -36,7 +36,7 @@ _environment = threading.Lock()
 
 
 def ship_dependencies(context: SparkContext, settings: JobSettings) -> None:
-    """Make the job's files known to all workers, through Spark's own means; each once per Spark."""
+    """Ship the job's files to all workers with Spark's own mechanisms, each once per Spark."""
     for path in settings.python_files:
         _once(context, "module", path, partial(_ship_python, context, path))
     for path, target in settings.python_archives:

@@ -1,4 +1,4 @@
-"""Executes jobs on Spark: an embedded local one unless the user brings a session."""
+"""Executes jobs on Spark: an embedded local one, unless the user passes a session."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class SparkExecutor:
         return JobID(fixed)
 
     def submit(self, sinks: list[Transformation], settings: JobSettings) -> JobClient:
-        """Start a job; the client tells how it goes."""
+        """Start a job and return its client."""
         graph = translate(sinks, settings)
         if not graph.runs_as_batch:
             refuse_if_in_use(settings)

@@ -36,7 +36,7 @@ class FramePositions:
     # -- into a savepoint ---------------------------------------------------------------------------------------
 
     def save(self, batch_id: int, directory: Directory, *, compress: bool) -> dict[str, Json]:
-        """What the manifest says about each DataFrame at the end of a batch; logs of sources are written."""
+        """Entries of the manifest for each DataFrame at the end of a batch; also writes the logs of sources."""
         lines = self._lines(batch_id)
         saved: dict[str, Json] = {}
         number = 1  # the first source of the query has all that are not DataFrames
@@ -80,7 +80,7 @@ class FramePositions:
     # -- out of a savepoint -------------------------------------------------------------------------------------
 
     def check(self, manifest: Manifest, location: str) -> None:
-        """Refuse what cannot be continued."""
+        """Reject DataFrames that cannot be continued."""
         for operator_id, source in manifest.sources.items():
             known, frame = source.get("spark"), self._sources.get(operator_id)
             title = f"source '{source['name']}'" + (f" (uid {source['uid']!r})" if source["uid"] else "")
@@ -156,7 +156,7 @@ def streaming_leaves(frame: DataFrame) -> int:
 
 
 def check_stateless(graph: JobGraph) -> None:
-    """Refuse DataFrames with state of their own: only Spark has it, and it moves with Spark's checkpoint alone."""
+    """Reject stateful DataFrames: only Spark's own checkpoint holds their state."""
     for vertex in graph.source_vertices:
         kind = stateful_part(graph.frames[vertex.id]) if vertex.id in graph.frames else None
         if kind is not None:

@@ -1,4 +1,4 @@
-"""The source stage over a Spark DataFrame the user brought: every reader of Spark is a source."""
+"""The source stage over a user's Spark DataFrame: each partition is a source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JVM behind an embedded Spark: started quietly, watched, and gone when we say so.
+"""The JVM behind an embedded Spark: started quietly, monitored, and stopped on request.
 
 Spark's own launcher lets the JVM write where our process writes, and leaves its end to the end of our process. Here
 everything the JVM and its Python workers write passes a filter: what the user's functions print is printed, the rest
@@ -66,7 +66,7 @@ class JvmProcess:
 
     @property
     def running(self) -> bool:
-        """Whether the JVM lives."""
+        """Whether the JVM is running."""
         return self._process.poll() is None
 
     @property
@@ -141,7 +141,7 @@ class JvmProcess:
             self._gateway = launch_gateway()  # type: ignore[no-untyped-call]
 
     def end_of(self) -> str | None:
-        """What is known of the JVM's end; None if it lives. For when it does not answer any more."""
+        """Describes how the JVM ended; None if it is running. Call this when it does not answer."""
         try:
             code = self._process.wait(_DYING_SECONDS)
         except subprocess.TimeoutExpired:

@@ -27,7 +27,7 @@ class HadoopDirectory:
         self._guard = guard
 
     def names(self, below: str = "") -> list[str]:
-        """What there is in the directory, or in one below."""
+        """Names in the directory or one of its subdirectories."""
         file_system, path = self.path_of(below)
         if not file_system.exists(path):
             return []
@@ -48,7 +48,7 @@ class HadoopDirectory:
             ) from None
 
     def write(self, name: str, content: bytes) -> None:
-        """In one step: a crash leaves the old file or the new one."""
+        """Replace a file atomically: a crash leaves the old file or the new one."""
         file_system, path = self.path_of(name)
         folder, _, last = name.rpartition("/")
         _, temporary = self.path_of(f"{folder}/.{last}.tmp" if folder else f".{last}.tmp")

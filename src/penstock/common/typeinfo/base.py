@@ -96,7 +96,7 @@ def attributes_of(value: object) -> dict[str, Any] | None:
 
 
 def checked_type(type_info: Any, label: str) -> TypeInformation:
-    """The type that was given for something; refuses what is none, such as ``Types.INT`` without parentheses."""
+    """Return a type, or raise an error for anything else, such as ``Types.INT`` without parentheses."""
     if not isinstance(type_info, TypeInformation):
         raise InvalidProgramError(f"{label} must be a type such as Types.INT(), got {shorten(type_info)}")
     return type_info

@@ -164,7 +164,7 @@ class _BooleanTypeInfo(BasicTypeInfo):
 
 
 class _IntegerTypeInfo(BasicTypeInfo):
-    """BYTE to LONG have a range, BIG_INT has none. Values out of range are refused, never wrapped."""
+    """BYTE to LONG have a range, BIG_INT has none. Values out of range raise an error; they never wrap."""
 
     __slots__ = ("_high", "_low")
 
@@ -274,7 +274,7 @@ _BASIC: dict[BasicType, BasicTypeInfo[Any]] = {basic_type: BasicTypeInfo(basic_t
 
 
 class PickledBytesTypeInfo(TypeInformation):
-    """Any picklable value; what a stream has when no type was declared. Printed as Python prints it."""
+    """Any picklable value: the type of a stream without a declared type. Printed as Python prints it."""
 
     __slots__ = ()
 

@@ -65,7 +65,7 @@ class RowTypeInfo(TypeInformation):
         return self._field_names
 
     def get_field_index(self, field_name: str) -> int:
-        """The position of a field; -1 if there is none of that name."""
+        """The position of a field, -1 if no field has that name."""
         return self._field_names.index(field_name) if field_name in self._field_names else -1
 
     def _fields(self, value: Any) -> Sequence[Any] | None:

@@ -1,4 +1,4 @@
-"""Numbers of 32 bits: what a FLOAT holds."""
+"""32-bit floating point numbers, the values of a FLOAT."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class AsyncFunction(Function, Generic[IN, OUT]):
     ...     def async_invoke(self, value, result_future):
     ...         self.client.get(value, on_success=lambda found: result_future.complete([found]))
 
-    It is called from one thread only, and must not block: a client that blocks goes into threads of its own, for
+    It is called from one thread only and must not block: run a blocking client in separate threads, for
     instance by ``await asyncio.to_thread(...)``.
     """
 

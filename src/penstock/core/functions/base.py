@@ -1,4 +1,4 @@
-"""The functions of single operators, and what they can ask of the task they run in."""
+"""Functions of operators, and the context of the task in which they run."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ class ReduceFunction(Function, Generic[T]):
 
     @abstractmethod
     def reduce(self, value1: T, value2: T) -> T:
-        """Combines what was reduced so far (``value1``) with a new value."""
+        """Combines the reduced value so far (``value1``) with a new value."""
 
 
 class AggregateFunction(Function, Generic[IN, ACC, OUT]):
@@ -233,7 +233,7 @@ class AggregateFunction(Function, Generic[IN, ACC, OUT]):
 
     @abstractmethod
     def get_result(self, accumulator: ACC) -> OUT:
-        """The result of what was accumulated."""
+        """The result of an accumulator."""
 
     @abstractmethod
     def merge(self, acc_a: ACC, acc_b: ACC) -> ACC:

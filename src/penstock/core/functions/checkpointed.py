@@ -103,7 +103,7 @@ class ListCheckpointed(ABC):
 
     @abstractmethod
     def restore_state(self, state: list[Any]) -> None:
-        """Called before ``open`` with what was kept; with an empty list if there is nothing, as at the first start."""
+        """Called before ``open`` with the restored elements; the list is empty at the first start."""
 
 
 class CheckpointListener(ABC):

@@ -81,7 +81,7 @@ class TwoPhaseCommitSinkFunction(SinkFunction, Generic[TXN]):
 class CheckpointCommitter(ABC):
     """Remembers, outside the job, which checkpoints of a write-ahead sink were delivered.
 
-    It must not be kept in the job's own state: that is set back by a recovery, what was delivered is not.
+    It must not be kept in the job's own state: a recovery resets that state, but not what was delivered.
     """
 
     job_id: str = ""
@@ -165,7 +165,7 @@ class GenericWriteAheadSink(Function):
     for floods. After a crash within :meth:`send_values`, or between it and the checkpoint committer, a segment is
     sent again: the records of one segment arrive at least once, everything else exactly once.
 
-    :param committer: remembers what was delivered; without one, every segment that the log still has is sent again
+    :param committer: records deliveries; without one, every segment that is still in the log is sent again
     :param job_id: the name under which the committer finds its entries; the job's own lasting id if left out
 
     >>> class ToConsole(GenericWriteAheadSink):

@@ -87,7 +87,7 @@ def as_decimal(one: DataType) -> DecimalType:
 
 
 def common_type(types: Sequence[DataType]) -> DataType | None:
-    """The least restrictive type of all, None if there is none.
+    """The least restrictive common type, or None.
 
     >>> from penstock.core.table.types import DataTypes
     >>> common_type([DataTypes.INT(nullable=False), DataTypes.DECIMAL(5, 2)])

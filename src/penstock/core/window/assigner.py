@@ -72,7 +72,7 @@ class WindowAssigner(ABC, Generic[T, W]):
 
 
 class MergingWindowAssigner(WindowAssigner[T, W]):
-    """Gives each element a window of its own and merges windows afterwards, as sessions do."""
+    """Assigns each element its own window and then merges windows, as sessions do."""
 
     @abstractmethod
     def merge_windows(self, windows: Iterable[W], callback: MergingWindowAssigner.MergeCallback[W]) -> None:

@@ -1,6 +1,6 @@
 """Session windows: activity that ends with a gap (rule 6.4).
 
-Every element begins as a window of its own, [t, t + gap); windows that overlap or touch are merged. A late element
+Every element starts as its own window, [t, t + gap); windows that overlap or touch are merged. A late element
 can so bridge two sessions into one.
 """
 

@@ -33,7 +33,7 @@ def _add(a: int, b: int) -> int:
 
 
 class _QuietTrigger(Trigger[Any, Any]):
-    """Does nothing: what a built-in trigger does not care about."""
+    """Does nothing: for events that a built-in trigger ignores."""
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
         return TriggerResult.CONTINUE

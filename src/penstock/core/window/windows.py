@@ -113,7 +113,7 @@ class _Endless(NamedTuple):
 
 
 class GlobalWindow(_Endless, Window):
-    """The one window of all elements of a key. It never ends, so it needs a trigger of its own.
+    """The single window of all elements of a key. It never ends, so it needs an explicit trigger.
 
     >>> GlobalWindow() == GlobalWindow.get()
     True

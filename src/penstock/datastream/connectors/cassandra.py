@@ -82,8 +82,8 @@ class CassandraSink(DataStreamSink):
         :param type_info: the type of the rows, if their fields are to be found by name
         :param mapper_options: how mapped dataclasses are written
         :param default_keyspace: of mapped dataclasses whose ``@table`` names none
-        :param ignore_null_fields: leave columns as they are where a field is None, instead of deleting their values
-        :param failure_handler: decides what a write that failed means; fails the job if left out
+        :param ignore_null_fields: keep the value of a column if its field is None, instead of deleting it
+        :param failure_handler: handles failed writes; without one, the job fails
         :param max_concurrent_requests: of one subtask
         :param max_concurrent_requests_timeout: fail the job if one more request could not be made for so long
         :param max_retries: how often writes are tried again while Cassandra is away or busy
@@ -147,7 +147,7 @@ class CassandraSink(DataStreamSink):
         def enable_write_ahead_log(self, committer: CheckpointCommitter | None = None) -> Self:
             """Write when the checkpoint is complete: exactly once also for programs that are not deterministic.
 
-            :param committer: remembers what was written; a :class:`CassandraCommitter` if left out
+            :param committer: records what was written; a :class:`CassandraCommitter` by default
             """
             self._settings["write_ahead_log"] = True if committer is None else committer
             return self
@@ -174,7 +174,7 @@ class CassandraSink(DataStreamSink):
             return self
 
         def enable_ignore_null_fields(self) -> Self:
-            """Leave columns as they are where a field is None, instead of deleting their values."""
+            """Keep the value of a column if its field is None, instead of deleting it."""
             self._settings["ignore_null_fields"] = True
             return self
 
