@@ -38,9 +38,9 @@ class Arrival:
 
     body: bytes
     message_id: str | None
-    """What tells it from all others; ``None`` if nothing does."""
+    """Unique id of the message, or ``None``."""
     token: Any
-    """What to acknowledge it with, over the connection it came from."""
+    """Token that acknowledges the message on its connection."""
     redelivered: bool = True
     """Whether it may have come before."""
     timestamp: int | None = None
@@ -54,7 +54,7 @@ class _Confirmed:
 
 
 Inbox = queue.SimpleQueue[Arrival | _Confirmed | BaseException]
-"""What a connection has brought, in order."""
+"""Messages of a connection, in order."""
 
 
 class AcknowledgingSource(SourceFunction, CheckpointedFunction, CheckpointListener):
@@ -68,7 +68,7 @@ class AcknowledgingSource(SourceFunction, CheckpointedFunction, CheckpointListen
 
     @abstractmethod
     def connect(self, arrived: Inbox) -> Any:
-        """A connection that puts what arrives into the queue, from any thread; an exception means that it is lost."""
+        """A connection that puts messages into the queue, from any thread; an exception means that it is lost."""
 
     @abstractmethod
     def acknowledge(self, connection: Any, tokens: list[Any], done: Callable[[], None]) -> None:
@@ -193,7 +193,7 @@ class AcknowledgingSource(SourceFunction, CheckpointedFunction, CheckpointListen
             ) from None
 
     def _lose_connection(self, ctx: SourceFunction.SourceContext) -> None:
-        """Tokens are worth nothing any more: what was not acknowledged comes again."""
+        """Tokens are no longer valid: the broker sends unacknowledged messages again."""
         with ctx.get_checkpoint_lock():
             connection, self._connection = self._connection, None
             self._current = [(message_id, None) for message_id, _ in self._current]

@@ -1,4 +1,4 @@
-"""What all connectors are made of."""
+"""Base classes of connectors."""
 
 from __future__ import annotations
 
@@ -41,4 +41,4 @@ class SupportsPreprocessing(ABC):
 
     @abstractmethod
     def get_transformer(self) -> StreamTransformer | None:
-        """The change, None for none."""
+        """The change of the stream, or None."""

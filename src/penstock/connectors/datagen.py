@@ -58,7 +58,7 @@ class DataGeneratorSource(Source):
         return self._type_info
 
     def get_boundedness(self) -> Boundedness:
-        """Bounded if there is a count."""
+        """Bounded if it has a count."""
         return Boundedness.CONTINUOUS_UNBOUNDED if self._count is None else Boundedness.BOUNDED
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:

@@ -89,7 +89,7 @@ def _sqlite(path: str) -> Database:
 
 
 def _by_function(connect: Connect) -> Database:
-    """What a driver's module says of itself is found by the connection's class."""
+    """Finds the module of a driver by the class of its connection."""
     import importlib
 
     connection = connect()

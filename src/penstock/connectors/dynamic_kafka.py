@@ -1,4 +1,4 @@
-"""Kafka by the names of streams: a metadata service says which topics of which cluster a stream is made of."""
+"""Kafka by the names of streams: a metadata service maps a stream to topics of clusters."""
 
 from __future__ import annotations
 
@@ -98,12 +98,12 @@ class DynamicKafkaSource(KafkaSource):
 
     @staticmethod
     def builder() -> DynamicKafkaSourceBuilder:  # type: ignore[override]
-        """Says what to read."""
+        """Create a builder."""
         return DynamicKafkaSourceBuilder()
 
 
 class DynamicKafkaSourceBuilder:
-    """Says what a :class:`DynamicKafkaSource` reads."""
+    """Builds a :class:`DynamicKafkaSource`."""
 
     def __init__(self) -> None:
         self._builder = KafkaSourceBuilder()
@@ -112,7 +112,7 @@ class DynamicKafkaSourceBuilder:
         self._properties: dict[str, str] = {}
 
     def build(self) -> DynamicKafkaSource:
-        """The source, or an error that says what is missing."""
+        """Build the source; raises an error that names missing settings."""
         if self._service is None:
             raise InvalidProgramError("a dynamic Kafka source needs set_kafka_metadata_service()")
         if self._subscriber is None:
@@ -150,7 +150,7 @@ class DynamicKafkaSourceBuilder:
         return self.set_kafka_stream_subscriber(StreamPatternSubscriber(stream_pattern))
 
     def set_kafka_stream_subscriber(self, kafka_stream_subscriber: KafkaStreamSubscriber) -> Self:
-        """Who says which streams are read."""
+        """The subscriber that selects the streams."""
         if not isinstance(kafka_stream_subscriber, KafkaStreamSubscriber):
             raise InvalidProgramError(f"a KafkaStreamSubscriber is needed, got {shorten(kafka_stream_subscriber)}")
         if self._subscriber is not None:
@@ -159,7 +159,7 @@ class DynamicKafkaSourceBuilder:
         return self
 
     def set_starting_offsets(self, starting_offsets_initializer: KafkaOffsetsInitializer) -> Self:
-        """Where a job without a checkpoint begins; with the earliest record unless told."""
+        """Where a job without a checkpoint starts; by default at the earliest record."""
         self._builder.set_starting_offsets(starting_offsets_initializer)
         return self
 
@@ -174,7 +174,7 @@ class DynamicKafkaSourceBuilder:
         return self
 
     def set_deserializer(self, record_deserializer: KafkaRecordDeserializationSchema) -> Self:
-        """Records are made of key, value, headers, timestamp and offset."""
+        """The deserializer of whole records: key, value, headers, timestamp and offset."""
         self._builder.set_deserializer(record_deserializer)
         return self
 

@@ -137,7 +137,7 @@ class _BulkClient(UpsertClient):
             low = high
 
     def _send(self, lines: list[bytes], changes: Sequence[Change]) -> list[Change]:
-        """Sends one request; returns what the server wants to get later."""
+        """Sends one request; returns the actions to retry later."""
         try:
             connection = self._connected()
             connection.request("POST", self._path, b"".join(lines), self._headers)

@@ -1,4 +1,4 @@
-"""Sources one after the other: first the history, then what is live."""
+"""Sources one after the other: first the history, then live data."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class HybridSource(Source):
         return self._sources[-1].may_end
 
     def get_produced_type(self) -> Any:
-        """What the first source says: all have to give the same."""
+        """The type of the first source; all sources must agree."""
         produced = getattr(self._sources[0], "get_produced_type", None)
         return None if produced is None else produced()
 
@@ -209,7 +209,7 @@ class _HybridEnumerator(SplitEnumerator):
 
 
 class _HybridReader(SourceReader):
-    """A reader for each source that there is something to read of."""
+    """One reader for each source with assigned ranges."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self._sources = sources

@@ -29,7 +29,7 @@ def _nats() -> Any:
 
 
 class _Link:
-    """A connection, with an event loop in a thread of its own."""
+    """A connection with an event loop in its own thread."""
 
     def __init__(self, servers: list[str], lost: Callable[[], None]) -> None:
         self.acknowledged: list[Callable[[], None]] = []
@@ -177,7 +177,7 @@ async def _receive(subscription: Any, arrived: Inbox, link: _Link) -> None:
 
 
 async def _acknowledge(messages: list[Any], done: Callable[[], None], link: _Link) -> None:
-    """What is not acknowledged in time is sent again: a copy may be under way, which comes before the answer."""
+    """Messages that are not acknowledged in time are sent again: a copy may arrive before the answer."""
     with contextlib.suppress(Exception):  # a connection that is lost: the messages come again
         for message in messages[:-1]:
             await message.ack()

@@ -75,7 +75,7 @@ class RMQConnectionConfig:
         return self._network_recovery_interval
 
     def is_automatic_recovery(self) -> bool | None:
-        """Whether a lost connection is made again."""
+        """Whether to reconnect after a lost connection."""
         return self._automatic_recovery
 
     def is_topology_recovery(self) -> bool | None:
@@ -242,7 +242,7 @@ class RMQSource(AcknowledgingSource):
 
 
 class _Consumer:
-    """A connection with a thread of its own: heartbeats continue while the job is behind."""
+    """A connection with its own thread: heartbeats continue while the job is behind."""
 
     def __init__(
         self,

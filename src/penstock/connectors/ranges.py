@@ -1,4 +1,4 @@
-"""What sources over a range of numbers share: even splits, and an offset that is the next number.
+"""Base of sources over a range of numbers: even splits, and an offset that is the next number.
 
 A split's id is its range, so the ranges are part of every checkpoint. A job that continues reads the ranges it started
 with, as in Flink, whatever the program says by then.
@@ -73,7 +73,7 @@ class RangeEnumerator(SplitEnumerator):
         return self._splits
 
     def restore(self, finished: Mapping[str, bool]) -> None:
-        """Read the ranges of the checkpoint, whatever the program says now."""
+        """Read the ranges of the checkpoint, even if the program now has others."""
         kept = [self.restore_split(split_id) for split_id in finished]
         now, then = _extent(self._splits), _extent(kept)
         if now != then:

@@ -46,7 +46,7 @@ class RateLimiterStrategy:
 
     @property
     def limits(self) -> bool:
-        """Whether there is a limit."""
+        """Whether a limit is set."""
         return self.records_per_second is not None or self.records_per_checkpoint is not None
 
 
@@ -90,13 +90,13 @@ class RateLimitedSource(Source):
         return self._source.may_end
 
     def get_produced_type(self) -> Any:
-        """What the source says."""
+        """The answer of the source."""
         produced = getattr(self._source, "get_produced_type", None)
         return None if produced is None else produced()
 
     @property
     def watermark_strategy(self) -> Any:
-        """That of a source for ``add_source``, which may have one of its own."""
+        """The parallelism of a source for ``add_source``, which may set it."""
         return getattr(self._source, "watermark_strategy", None)
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:

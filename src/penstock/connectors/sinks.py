@@ -117,7 +117,7 @@ class CollectSink(Sink):
         return _queues[self.name]
 
     def release(self) -> None:
-        """Forget the queue; what comes later is dropped."""
+        """Discard the queue; later records are dropped."""
         _queues.pop(self.name, None)
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter:

@@ -43,12 +43,12 @@ class SocketTextSource(Source):
         return True
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
-        """One receiver: there is one connection."""
+        """One receiver, for one connection."""
         name = f"Socket {self._hostname}:{self._port}"
         return ReceiverEnumerator(name, 1, lambda _: SimpleReceiver(self._receive))
 
     def create_reader(self) -> SourceReader:
-        """Reads what was received."""
+        """Reads the received lines."""
         return ReceivedReader()
 
     def initial_offset(self, split: SourceSplit) -> Any:

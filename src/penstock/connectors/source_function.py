@@ -69,7 +69,7 @@ class SourceFunctionSource(Source):
 
     @property
     def spreads(self) -> bool:  # type: ignore[override]
-        """What one instance receives can be read by several tasks."""
+        """Several tasks can read the records of one instance."""
         return not self.is_parallel
 
     def get_boundedness(self) -> Boundedness:
@@ -87,7 +87,7 @@ class SourceFunctionSource(Source):
         return ReceiverEnumerator(self._name, instances, lambda index: self._receiver(index, instances))
 
     def create_reader(self) -> SourceReader:
-        """Reads what was received."""
+        """Reads the received records."""
         return ReceivedReader()
 
     def initial_offset(self, split: SourceSplit) -> Any:
@@ -95,7 +95,7 @@ class SourceFunctionSource(Source):
         return 0
 
     def _receiver(self, index: int, instances: int) -> Receiver:
-        """An instance of its own for each receiver, as shipping to tasks would make it."""
+        """A separate copy for each receiver, as shipping to tasks would create."""
         function: SourceFunction = pickle.loads(dumps(self._function, f"source function of '{self._name}'"))
         return FunctionReceiver(self._name, function, index, instances)
 
@@ -198,7 +198,7 @@ class FunctionReceiver(Receiver):
 
 
 class _InitializationContext(FunctionInitializationContext):
-    """What initialize_state of a source function can ask."""
+    """The context of initialize_state of a source function."""
 
     def __init__(self, name: str, state: OperatorStateBackend, number: int | None) -> None:
         self._name = name
@@ -223,7 +223,7 @@ class _InitializationContext(FunctionInitializationContext):
 
 
 class LogSourceContext(SourceFunction.SourceContext):
-    """What a SourceFunction emits goes to the receive log, in order; it waits while the job is behind."""
+    """Writes emitted records to the receive log, in order; blocks while the job is behind."""
 
     def __init__(self, log: ReceiveLog) -> None:
         self._log = log

@@ -27,7 +27,7 @@ class Change:
 
 
 class RetryLaterError(Exception):
-    """Raised by a client: the store is busy or away. Carries what is still to be done."""
+    """Raised by a client if the store is busy or unreachable. Carries the remaining writes."""
 
     def __init__(self, reason: str, rest: Sequence[Change] | None = None) -> None:
         super().__init__(reason)

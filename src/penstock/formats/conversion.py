@@ -23,7 +23,7 @@ from penstock.common.types import Row, RowKind, _make_row, _share
 Convert = Callable[[Any], Any]
 
 POISON = (ValueError, TypeError, OverflowError, RecursionError)
-"""What reading a text that is not what it should be may raise."""
+"""Errors that reading malformed text may raise."""
 
 _INTEGERS = {BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG, BasicType.BIG_INT}
 
@@ -108,7 +108,7 @@ def _instant(value: Any) -> Instant:
 
 
 def reader_of(kind: TypeInformation) -> Convert:
-    """What turns a value as JSON has it, or a text, into one of the type; raises ValueError if it is not one."""
+    """A converter from a JSON value or text to the type; raises ValueError if the value does not fit."""
     if isinstance(kind, InstantTypeInfo):
         return _optional(_instant)
     if isinstance(kind, BasicTypeInfo):
@@ -189,7 +189,7 @@ def _tuple_reader(parts: list[Convert]) -> Convert:
 
 
 def row_reader(kind: RowTypeInfo, *, fail_on_missing_field: bool) -> Convert:
-    """What turns a mapping into a Row of the type."""
+    """A converter from a mapping to a Row of the type."""
     names = _share(kind.get_field_names())
     fields = [(name, reader_of(part)) for name, part in zip(names, kind.get_field_types(), strict=True)]
 
@@ -246,7 +246,7 @@ def _quick_reader(kind: TypeInformation, read: Convert) -> Convert:
 
 
 def writer_of(kind: TypeInformation | None) -> Convert:
-    """What turns a value of the type into one that JSON can hold."""
+    """A converter from a value of the type to a JSON value."""
     if isinstance(kind, RowTypeInfo):
         return row_writer(kind)
     if isinstance(kind, MapTypeInfo):
@@ -261,7 +261,7 @@ def writer_of(kind: TypeInformation | None) -> Convert:
 
 
 def row_writer(kind: RowTypeInfo) -> Convert:
-    """What turns a row of the type into a mapping."""
+    """A converter from a row of the type to a mapping."""
     writers = [
         (name, writer_of(part)) for name, part in zip(kind.get_field_names(), kind.get_field_types(), strict=True)
     ]

@@ -88,7 +88,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
             return self._with(separator=delimiter)
 
         def set_allow_comments(self, allow_comments: bool) -> CsvRowDeserializationSchema.Builder:
-            """Leave out lines that begin with ``#``."""
+            """Skip lines that start with ``#``."""
             return self._with(comments=allow_comments)
 
         def set_array_element_delimiter(self, delimiter: str) -> CsvRowDeserializationSchema.Builder:

@@ -26,7 +26,7 @@ ToText = Callable[[Any], str]
 
 
 def csv_options(dialect: Dialect) -> dict[str, Any]:
-    """What Python's csv module is told about a dialect."""
+    """Options of a dialect for Python's csv module."""
     options: dict[str, Any] = {"delimiter": dialect.separator, "escapechar": dialect.escape}
     if dialect.quote is None:
         return {**options, "quoting": csv.QUOTE_NONE, "quotechar": None}

@@ -30,13 +30,13 @@ _SPLIT_BYTES = 64 << 20
 
 
 def open_file(path: Path) -> BinaryIO:
-    """A file, decompressed on the way if its name says that it is compressed."""
+    """Open a file, and decompress it if its name says that it is compressed."""
     opener = _OPENERS.get(path.suffix)
     return path.open("rb") if opener is None else cast("BinaryIO", opener(path, "rb"))
 
 
 def is_compressed(path: str) -> bool:
-    """Whether a file can only be read from its beginning."""
+    """Whether a file can only be read from the start."""
     return Path(path).suffix in _OPENERS
 
 

@@ -54,7 +54,7 @@ class SchemaRegistry:
         return {**self.__dict__, "_schemas": {}, "_ids": {}}
 
     def schema(self, schema_id: int) -> AvroSchema:
-        """The schema with an id; :class:`RecordFormatError` if there is none."""
+        """The schema with an id; raises :class:`RecordFormatError` if it is unknown."""
         found = self._schemas.get(schema_id)
         if found is None:
             answer = self._ask("GET", f"/schemas/ids/{schema_id}", None)

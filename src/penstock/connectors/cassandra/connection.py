@@ -12,7 +12,7 @@ __all__ = ["Connection", "is_temporary"]
 
 
 class Connection:
-    """One session, made when it is needed. After :meth:`close` it is made again."""
+    """One session, created on demand, also after :meth:`close`."""
 
     def __init__(self, builder: ClusterBuilder) -> None:
         self._builder = builder
@@ -63,7 +63,7 @@ class Connection:
             self._cluster.timestamp_generator = lambda: default() if self._timestamp is None else self._timestamp
 
     def close(self) -> None:
-        """End the session, if there is one."""
+        """Close the session, if open."""
         cluster, self._cluster, self._session = self._cluster, None, None
         self._prepared.clear()
         if cluster is not None:

@@ -19,7 +19,7 @@ __all__ = ["ExecutorSettings", "WriteExecutor"]
 
 @dataclass(frozen=True)
 class ExecutorSettings:
-    """How writes are made."""
+    """Settings of writes."""
 
     max_concurrent_requests: int = 512
     permit_timeout: float | None = None
@@ -66,7 +66,7 @@ class WriteExecutor:
             self._next_timestamp += 1
 
     def flush(self) -> None:
-        """Wait for all writes. Those that failed are tried again, or go to the failure handler."""
+        """Wait for all writes. Failed writes are retried or passed to the failure handler."""
         settings = self._settings
         for attempt in itertools.count():
             self._wait_for(lambda: self._in_flight == 0, None)

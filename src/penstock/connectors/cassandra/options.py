@@ -81,7 +81,7 @@ class MapperOptions:
         return self
 
     def if_not_exists(self, enabled: bool) -> Self:
-        """Whether a row that exists is left as it is. This costs a round of consensus for every write."""
+        """Whether existing rows stay unchanged. This costs a round of consensus for every write."""
         self.used_if_not_exists = enabled
         return self
 

@@ -24,7 +24,7 @@ class Statements(ABC):
     consistency_level: int | None = None
     tracing: bool = False
     nulls_delete: bool = True
-    """Whether None deletes a column's value; otherwise the column is left as it is."""
+    """Whether None deletes a column's value; otherwise the column keeps it."""
 
     @abstractmethod
     def bind(self, record: Any) -> tuple[str, Sequence[Any]]:

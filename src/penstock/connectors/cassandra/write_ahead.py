@@ -1,4 +1,4 @@
-"""The sink that writes behind the checkpoint, and the table of what it has written."""
+"""The sink that writes after the checkpoint, and the table that records its writes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class CassandraCommitter(CheckpointCommitter):
 
     @staticmethod
     def default_checkpoint_committer(builder: ClusterBuilder, key_space: str | None = None) -> CassandraCommitter:
-        """The committer of a write-ahead log that is given none."""
+        """The default committer of a write-ahead log."""
         return CassandraCommitter(builder, key_space)
 
     def create_resource(self) -> None:

@@ -133,7 +133,7 @@ class FileEnumerator(SplitEnumerator):
         self._waiting.extend(self._splits_of(file.path))
 
     def _rest_of(self, path: str) -> list[FileSplit]:
-        """After a restart: what was neither finished nor is in the checkpoint."""
+        """After a restart: splits that are neither finished nor in the checkpoint."""
         done = self._log.files[path].done
         return [split for split in self._splits_of(path) if split.split_id not in done | self._active.keys()]
 

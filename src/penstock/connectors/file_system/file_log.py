@@ -86,7 +86,7 @@ class FileLog:
         self._append([path, *split_ids] for path, split_ids in splits.items())
 
     def drop(self, paths: list[str]) -> None:
-        """Files that are gone."""
+        """Forget files that no longer exist."""
         for path in paths:
             del self.files[path]
         self._append([path] for path in paths)

@@ -30,7 +30,7 @@ UNCOMPACTED = ".uncompacted-"
 
 
 def sink_writes(base: Path) -> AbstractContextManager[None]:
-    """Around writes into a sink's directory: what goes wrong names the directory and says what to do."""
+    """Wraps writes into a sink's directory: errors name the directory and say what to do."""
     return storage_errors(
         base,
         "Free some space there or make it a directory that can be written, then start the program again: it resumes "
@@ -80,7 +80,7 @@ class Numbering:
 
     @property
     def writer(self) -> str:
-        """The subtask as it is in names."""
+        """The subtask, as part of a file name."""
         return f"{self.subtask}_{self.since}" if self.since else str(self.subtask)
 
     def belongs_to(self, other: Numbering) -> bool:
@@ -90,7 +90,7 @@ class Numbering:
 
 @dataclass(frozen=True, slots=True)
 class InProgress:
-    """What the checkpoint knows of a file in progress: it is valid up to `length`."""
+    """A file in progress, as the checkpoint stores it: valid up to `length`."""
 
     bucket: str
     file: PartFile
@@ -116,7 +116,7 @@ class Pending:
 
     @classmethod
     def to_remove(cls, path: Path) -> Pending:
-        """What an earlier attempt has left."""
+        """Files that an earlier attempt left behind."""
         return cls(str(path), "")
 
 

@@ -85,7 +85,7 @@ class FileSink(Sink):
             self._settings = settings
 
         def with_bucket_check_interval(self, interval: int) -> Self:
-            """How often to look for files whose time is over, in milliseconds; at once when it is, unless told."""
+            """How often to check for files to roll, in milliseconds; by default they roll as soon as they are due."""
             if interval <= 0:
                 raise InvalidProgramError(f"the interval must be positive, got {interval}")
             self._settings = replace(self._settings, check_interval=interval)
@@ -148,7 +148,7 @@ class FileSink(Sink):
 
 @dataclass(frozen=True)
 class FileSinkSettings:
-    """What a builder has collected."""
+    """The settings of a builder."""
 
     base_path: str
     encoder: Encoder | None = None

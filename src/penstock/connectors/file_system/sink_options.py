@@ -1,4 +1,4 @@
-"""What can be chosen about a file sink: buckets, when a file is complete, names, compaction."""
+"""Options of a file sink: buckets, rolling, file names, compaction."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 @dataclass(slots=True)
 class BucketContext:
-    """What a bucket assigner knows besides the record."""
+    """The context of a bucket assigner."""
 
     current_processing_time: int = 0
     current_watermark: int = 0
@@ -180,12 +180,12 @@ class OutputFileConfig:
             self._prefix, self._suffix = "part", ""
 
         def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
-            """What names begin with."""
+            """The prefix of file names."""
             self._prefix = _checked_name(prefix)
             return self
 
         def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
-            """What names end with, such as ``.csv``."""
+            """The suffix of file names, such as ``.csv``."""
             self._suffix = _checked_name(suffix)
             return self
 
@@ -201,7 +201,7 @@ def _checked_name(text: str) -> str:
 
 @dataclass(frozen=True)
 class FileCompactStrategy:
-    """When small files are made into larger ones: after so many checkpoints, or at so many bytes."""
+    """When to compact small files: after a number of checkpoints, or at a total size."""
 
     checkpoints: int | None = None
     size_threshold: int | None = None
@@ -224,7 +224,7 @@ class FileCompactStrategy:
         def enable_compaction_on_checkpoint(
             self, num_checkpoints_before_compaction: int
         ) -> FileCompactStrategy.Builder:
-            """Compact what so many commits have brought."""
+            """Compact after this many checkpoints."""
             if num_checkpoints_before_compaction <= 0:
                 raise InvalidProgramError("compaction needs at least one checkpoint")
             self._checkpoints = num_checkpoints_before_compaction
@@ -238,7 +238,7 @@ class FileCompactStrategy:
             return self
 
         def set_num_compact_threads(self, num_compact_threads: int) -> FileCompactStrategy.Builder:
-            """How many buckets the driver compacts at once; one unless told."""
+            """How many buckets the driver compacts at the same time; 1 by default."""
             if num_compact_threads <= 0:
                 raise InvalidProgramError("compaction needs at least one thread")
             self._threads = num_compact_threads

@@ -37,7 +37,7 @@ from penstock.core.sink import SinkWriter, WriterInitContext
 
 @dataclass(frozen=True)
 class FileSinkOptions:
-    """Everything a file sink was told."""
+    """All settings of a file sink."""
 
     base_path: str
     encoder: Encoder | None

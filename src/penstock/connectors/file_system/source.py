@@ -151,7 +151,7 @@ class FileSourceBuilder:
         return self
 
     def reread_modified_files(self) -> FileSourceBuilder:
-        """Read a file again, from its beginning, if its modification time changes while directories are monitored."""
+        """Read a file again from the start if its modification time changes while directories are monitored."""
         self._reread_modified = True
         return self
 
@@ -177,7 +177,7 @@ class FileSourceBuilder:
 
 
 def existing_paths(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
-    """Local paths; a missing one is refused where the program is written."""
+    """Check local paths: a missing one is an error when the job is defined."""
     found = [local_path(path) for path in paths]
     for path in found:
         if not Path(path).exists():

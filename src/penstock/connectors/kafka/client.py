@@ -33,11 +33,11 @@ _WITHOUT_MEANING = {
 
 
 class KafkaError(PenstockError):
-    """Kafka refused something, or lost something; the message says what."""
+    """An error of Kafka, described by the message."""
 
 
 def confluent_kafka() -> Any:
-    """The package, or an error that says how to get it."""
+    """The package; raises an error that explains how to install it."""
     try:
         import confluent_kafka as package
         import confluent_kafka.admin
@@ -81,13 +81,13 @@ def new_admin(settings: Mapping[str, Any]) -> Any:
 
 
 def connection_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of a client's settings that say where and how to connect: all that an admin client takes."""
+    """The connection settings of a client: the only ones that an admin client accepts."""
     prefixes = ("bootstrap.", "security.", "ssl.", "sasl.", "socket.", "broker.address", "client.")
     return {name: value for name, value in settings.items() if name.startswith(prefixes)}
 
 
 def reason(error: Any) -> str:
-    """What a KafkaException says, in one line."""
+    """The message of a KafkaException, in one line."""
     inner = error.args[0] if getattr(error, "args", None) else error
     text = inner.str() if hasattr(inner, "str") else str(inner)
     return " ".join(text.split())

@@ -236,12 +236,12 @@ class _Marker:
 
     @property
     def metadata(self) -> str:
-        """What stands beside the number."""
+        """The metadata stored with the number."""
         return f"{self.transactional_id}\n{self.epoch}"
 
     @classmethod
     def of(cls, checkpoint_id: int, metadata: str) -> _Marker:
-        """From what Kafka has."""
+        """Parse the metadata that Kafka stores."""
         transactional_id, _, epoch = metadata.partition("\n")
         return cls(checkpoint_id, transactional_id, int(epoch or 0))
 

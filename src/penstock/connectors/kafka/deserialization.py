@@ -84,7 +84,7 @@ class KafkaRecordDeserializationSchema(ABC):
 
     @staticmethod
     def of(function: Callable[[ConsumerRecord], Any]) -> KafkaRecordDeserializationSchema:
-        """One record for each: what the function makes of it."""
+        """Emits the result of the function for each record."""
         if not callable(function):
             raise InvalidProgramError(f"a function of a ConsumerRecord is needed, got {shorten(function)}")
         return _FunctionDeserializer(function)

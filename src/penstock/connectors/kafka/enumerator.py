@@ -42,7 +42,7 @@ _CLOSE_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Subscription:
-    """What is read: topics by name, topics by pattern, or partitions."""
+    """A subscription: topics by name, topics by pattern, or partitions."""
 
     topics: tuple[str, ...] = ()
     pattern: re.Pattern[str] | None = None
@@ -55,7 +55,7 @@ class Subscription:
         return partition in self.partitions if self.partitions else partition.topic in self.topics
 
     def select(self, present: Mapping[str, Sequence[int]]) -> list[KafkaTopicPartition]:
-        """Those of the present partitions (by topic) that are wanted; an error if a named one is missing."""
+        """The subscribed partitions among the present ones (by topic); raises an error if a named one is missing."""
         if self.pattern is not None:
             names = [name for name in present if self.pattern.fullmatch(name) and not name.startswith("__")]
             return sorted(KafkaTopicPartition(name, number) for name in names for number in present[name])
@@ -257,7 +257,7 @@ class KafkaEnumerator(SplitEnumerator):
         return split.split_id in self._forgotten or (stop is not None and position_of(offset) >= stop)
 
     def _refresh(self, now: float) -> None:
-        """Learn how far the partitions reach by now. If no broker answers there is simply nothing new."""
+        """Update the end offsets of the partitions. If no broker answers, nothing changes."""
         self._next_refresh = now + _REFRESH_SECONDS
         if self._absent and now >= self._next_search:
             self._look_for_absent()
@@ -311,7 +311,7 @@ class KafkaEnumerator(SplitEnumerator):
         return self._list_offsets(partitions, latest=True, seconds=_FIRST_ANSWER_SECONDS)
 
     def committed(self, partitions: Partitions) -> Offsets:
-        """Those of the consumer group."""
+        """The offsets of the consumer group."""
         asked = [confluent_kafka().TopicPartition(one.topic, one.partition) for one in partitions]
         answers = self._ask(lambda: self._consumer.committed(asked, timeout=_FIRST_ANSWER_SECONDS))
         return {KafkaTopicPartition(one.topic, one.partition): one.offset for one in answers if one.offset >= 0}
@@ -358,7 +358,7 @@ class KafkaEnumerator(SplitEnumerator):
 
 
 class GroupCommitter:
-    """Commits offsets to the consumer group in a thread of its own: no batch waits for it."""
+    """Commits offsets to the consumer group in its own thread, so that no batch waits."""
 
     def __init__(self, consumer: Any) -> None:
         self._consumer = consumer
@@ -376,7 +376,7 @@ class GroupCommitter:
             self._changed.notify()
 
     def close(self) -> None:
-        """Commit what is left."""
+        """Commit the remaining offsets."""
         with self._changed:
             self._closing = True
             self._changed.notify()

@@ -79,17 +79,17 @@ class FlinkKafkaConsumer(KafkaSource):
         self._keep_restored = False
 
     def set_start_from_group_offsets(self) -> Self:
-        """Begin where the consumer group is; where it is nowhere, as ``auto.offset.reset`` says. The default."""
+        """Start at the group's offsets, or as ``auto.offset.reset`` says if there are none. The default."""
         self._starting = _group_offsets(self._properties)
         return self
 
     def set_start_from_earliest(self) -> Self:
-        """Begin with the first record there is."""
+        """Start at the earliest record."""
         self._starting = KafkaOffsetsInitializer.earliest()
         return self
 
     def set_start_from_latest(self) -> Self:
-        """Begin with what comes."""
+        """Start at the end: read new records only."""
         self._starting = KafkaOffsetsInitializer.latest()
         return self
 
@@ -99,7 +99,7 @@ class FlinkKafkaConsumer(KafkaSource):
         return self
 
     def set_start_from_specific_offsets(self, offsets: Mapping[KafkaTopicPartition, int]) -> Self:
-        """Begin there; partitions that are not among them begin as ``auto.offset.reset`` says."""
+        """Start at these offsets; other partitions start as ``auto.offset.reset`` says."""
         self._starting = KafkaOffsetsInitializer.offsets(offsets, _reset_strategy(self._properties))
         return self
 
@@ -133,7 +133,7 @@ def _reset_strategy(properties: Mapping[str, str]) -> KafkaOffsetResetStrategy:
 
 
 class FlinkKafkaProducer(KafkaSink):
-    """Writes to a topic. Each task writes to one partition unless there is another partitioner; None is Kafka's own."""
+    """Writes to a topic. By default each task writes to one partition; with None, Kafka's partitioner decides."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class FlinkKafkaProducer(KafkaSink):
         return self
 
     def set_write_timestamp_to_kafka(self, write_timestamp_to_kafka: bool) -> Self:
-        """Whether Kafka's timestamp is the event's; it is the time of writing unless told."""
+        """Whether to write the event timestamp; by default Kafka uses the time of writing."""
         self._schema.write_timestamps = write_timestamp_to_kafka
         return self
 
@@ -192,7 +192,7 @@ class FlinkKafkaProducer(KafkaSink):
 
 
 class _OldSchema(KafkaRecordSerializationSchema):
-    """Leaves the timestamp to Kafka unless told."""
+    """Lets Kafka set the timestamp by default."""
 
     def __init__(self, schema: KafkaRecordSerializationSchema) -> None:
         self._schema = schema

@@ -35,7 +35,7 @@ Partitions = Sequence[KafkaTopicPartition]
 
 
 class KafkaOffsetResetStrategy(Enum):
-    """What to do where there is no offset, or one that the partition does not have (any more)."""
+    """What to do if there is no offset, or the partition no longer has it."""
 
     LATEST = 0
     EARLIEST = 1
@@ -52,7 +52,7 @@ class OffsetLookup(Protocol):
         """The offsets of the next records."""
 
     def committed(self, partitions: Partitions) -> Offsets:
-        """Those the consumer group has committed; partitions without are left out."""
+        """The committed offsets of the consumer group, without partitions that have none."""
 
     def for_timestamp(self, partitions: Partitions, timestamp: int) -> Offsets:
         """The first offsets with at least this timestamp; partitions without are left out."""
@@ -66,7 +66,7 @@ class KafkaOffsetsInitializer(ABC):
 
     needs_group: bool = False
     is_within_reach: bool = False
-    """Whether records were there up to this offset when it was asked for. Others may lie in the future."""
+    """Whether records up to this offset existed when it was requested. Other offsets may lie in the future."""
 
     @abstractmethod
     def resolve(self, partitions: Partitions, lookup: OffsetLookup) -> Offsets:
@@ -80,24 +80,24 @@ class KafkaOffsetsInitializer(ABC):
     def committed_offsets(
         offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE,
     ) -> KafkaOffsetsInitializer:
-        """What the consumer group has committed."""
+        """The committed offsets of the consumer group."""
         return _Committed(offset_reset_strategy)
 
     @staticmethod
     def timestamp(timestamp: int) -> KafkaOffsetsInitializer:
-        """The first record of each partition that is not older; the end if there is none."""
+        """The first record of each partition with this timestamp or a later one, or the end."""
         if not is_int(timestamp):
             raise InvalidProgramError(f"the timestamp must be an int, milliseconds since 1970, got {timestamp!r}")
         return _Timestamp(timestamp)
 
     @staticmethod
     def earliest() -> KafkaOffsetsInitializer:
-        """The first record there is."""
+        """The earliest record."""
         return _Ends(earliest=True)
 
     @staticmethod
     def latest() -> KafkaOffsetsInitializer:
-        """The end of each partition as it is when the job starts."""
+        """The end of each partition when the job starts."""
         return _Ends(earliest=False)
 
     @staticmethod

@@ -31,7 +31,7 @@ _Name = tuple[str, int]
 
 
 class _Partition:
-    """What the consumer has delivered of one partition."""
+    """Messages of one partition that the consumer has delivered."""
 
     __slots__ = ("paused", "position", "reached", "waiting", "waiting_records")
 
@@ -67,7 +67,7 @@ class _Partition:
         return messages
 
     def skip_to(self, offset: int) -> None:
-        """Forget what lies before an offset."""
+        """Drop messages before an offset."""
         while self.take(offset):
             pass
         self.position = offset
@@ -139,7 +139,7 @@ class KafkaReader(SourceReader):
         return partition
 
     def _poll(self, wanted: _Partition) -> bool:
-        """Take what the client has fetched; waits a little if there is nothing. Returns whether something came."""
+        """Take the messages that the client has fetched, waiting briefly for some. Returns whether there were any."""
         first = self._consumer.poll(_POLL_SECONDS)
         if first is None:
             return False

@@ -92,7 +92,7 @@ class FlinkFixedPartitioner(FlinkKafkaPartitioner):
 
 @dataclass(slots=True)
 class KafkaSinkContext:
-    """What a serializer knows about the task it runs in."""
+    """The context of a serializer: the task in which it runs."""
 
     parallel_instance_id: int
     number_of_parallel_instances: int
@@ -172,7 +172,7 @@ class KafkaRecordSerializationSchemaBuilder:
         self._headers: Callable[[Any], Headers | None] | None = None
 
     def build(self) -> KafkaRecordSerializationSchema:
-        """The schema, or an error that says what is missing."""
+        """Build the schema; raises an error that names missing settings."""
         if self._topic is None:
             raise InvalidProgramError("a Kafka serialization schema needs set_topic() or set_topic_selector()")
         if self._value is None:
@@ -186,7 +186,7 @@ class KafkaRecordSerializationSchemaBuilder:
         return self._set_topic(topic)
 
     def set_topic_selector(self, topic_selector: KafkaTopicSelector | Callable[[Any], str]) -> Self:
-        """Each record goes to a topic of its own choice."""
+        """A function that selects the topic of each record."""
         if isinstance(topic_selector, KafkaTopicSelector):
             return self._set_topic(topic_selector.apply)
         return self._set_topic(_function(topic_selector, "set_topic_selector() takes a KafkaTopicSelector"))
@@ -202,7 +202,7 @@ class KafkaRecordSerializationSchemaBuilder:
         return self
 
     def set_partitioner(self, partitioner: FlinkKafkaPartitioner) -> Self:
-        """Chooses partitions; without one Kafka does: by the key's hash, or spread if there is none."""
+        """The partitioner. Without one, Kafka uses the hash of the key, or spreads records without a key."""
         if not isinstance(partitioner, FlinkKafkaPartitioner):
             raise InvalidProgramError(f"set_partitioner() takes a FlinkKafkaPartitioner, got {shorten(partitioner)}")
         self._partitioner = partitioner

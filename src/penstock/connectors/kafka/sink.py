@@ -80,7 +80,7 @@ class KafkaSink(Sink):
         return _ProducingWriter(self._serializer, sink_context, self._new_producer(), wait=wait)
 
     def get_transformer(self) -> None:
-        """The stream is written as it is."""
+        """Returns the stream unchanged."""
         return
 
     def _new_producer(self) -> RecordProducer:
@@ -95,7 +95,7 @@ class KafkaSink(Sink):
 
 
 class _Partitions:
-    """The partitions of topics, asked for once per task and topic."""
+    """The partitions of topics, looked up once per task and topic."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = settings
@@ -176,7 +176,7 @@ class KafkaSinkBuilder:
         self._prefix: str | None = None
 
     def build(self) -> KafkaSink:
-        """The sink, or an error that says what is missing."""
+        """Build the sink; raises an error that names missing settings."""
         if "bootstrap.servers" not in self._properties:
             raise InvalidProgramError("a Kafka sink needs set_bootstrap_servers()")
         if self._serializer is None:
@@ -193,14 +193,14 @@ class KafkaSinkBuilder:
         return self.set_property("bootstrap.servers", bootstrap_servers)
 
     def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> Self:
-        """At least once unless told."""
+        """The delivery guarantee; at least once by default."""
         if not isinstance(delivery_guarantee, DeliveryGuarantee):
             raise InvalidProgramError(f"a DeliveryGuarantee is needed, got {shorten(delivery_guarantee)}")
         self._guarantee = delivery_guarantee
         return self
 
     def set_record_serializer(self, record_serializer: KafkaRecordSerializationSchema) -> Self:
-        """What becomes of a record."""
+        """The serializer of records."""
         if not isinstance(record_serializer, KafkaRecordSerializationSchema):
             raise InvalidProgramError(
                 f"set_record_serializer() takes a KafkaRecordSerializationSchema, got {shorten(record_serializer)}"

@@ -76,7 +76,7 @@ class KafkaSource(Source):
 
     @staticmethod
     def builder() -> KafkaSourceBuilder:
-        """Says what to read."""
+        """Create a builder."""
         return KafkaSourceBuilder()
 
     def get_boundedness(self) -> Boundedness:
@@ -87,7 +87,7 @@ class KafkaSource(Source):
         return self._stopping is not None
 
     def get_produced_type(self) -> TypeInformation | None:
-        """What the schema says."""
+        """The type of the schema."""
         return self._deserializer.get_produced_type()
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
@@ -111,7 +111,7 @@ class KafkaSource(Source):
 
 
 class KafkaSourceBuilder:
-    """Says what a :class:`KafkaSource` reads."""
+    """Builds a :class:`KafkaSource`."""
 
     def __init__(self) -> None:
         self._properties: dict[str, str] = {}
@@ -122,7 +122,7 @@ class KafkaSourceBuilder:
         self._deserializer: KafkaRecordDeserializationSchema | None = None
 
     def build(self) -> KafkaSource:
-        """The source, or an error that says what is missing."""
+        """Build the source; raises an error that names missing settings."""
         if "bootstrap.servers" not in self._properties:
             raise InvalidProgramError("a Kafka source needs set_bootstrap_servers()")
         if self._subscription is None:
@@ -171,7 +171,7 @@ class KafkaSourceBuilder:
         return self._subscribe(Subscription(partitions=chosen))
 
     def set_starting_offsets(self, starting_offsets_initializer: KafkaOffsetsInitializer) -> Self:
-        """Where a job without a checkpoint begins; with the earliest record unless told."""
+        """Where a job without a checkpoint starts; by default at the earliest record."""
         self._starting = _initializer(starting_offsets_initializer)
         return self
 
@@ -192,7 +192,7 @@ class KafkaSourceBuilder:
         return self.set_deserializer(KafkaRecordDeserializationSchema.value_only(deserialization_schema))
 
     def set_deserializer(self, record_deserializer: KafkaRecordDeserializationSchema) -> Self:
-        """Records are made of key, value, headers, timestamp and offset."""
+        """The deserializer of whole records: key, value, headers, timestamp and offset."""
         if not isinstance(record_deserializer, KafkaRecordDeserializationSchema):
             raise InvalidProgramError(
                 f"set_deserializer() takes a KafkaRecordDeserializationSchema, got {shorten(record_deserializer)}"

@@ -1,4 +1,4 @@
-"""A split is a partition; its offset is Kafka's, with the offset to stop at beside it if there is one."""
+"""A split is a partition; its offset is Kafka's, with an optional stopping offset."""
 
 from __future__ import annotations
 

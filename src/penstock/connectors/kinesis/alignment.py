@@ -68,7 +68,7 @@ _GROUPS_LOCK = threading.Lock()
 
 
 class Alignment:
-    """One source's part in a group: says how many of the records that wait may be read now."""
+    """A source's member in a group: decides how many waiting records may be read now."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Alignment:
             return count
 
     def position_of(self, shard: _Shard) -> int | None:
-        """The time of the next record; None if there is none, so that the shard does not hold others back."""
+        """The time of the next record; None without one, so that the shard does not hold others back."""
         if shard.fetcher.waiting:
             return self._time_of(shard, shard.fetcher.waiting[0])
         return None if shard.fetcher.caught_up else shard.reached

@@ -60,7 +60,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class Buffering:
-    """When records are sent, and what happens to those that are refused."""
+    """When to send records, and what to do with rejected ones."""
 
     max_batch_size: int = 500
     max_in_flight_requests: int = 50
@@ -94,14 +94,14 @@ class BufferedBuilder:
         self._properties: dict[str, str] | None = None
 
     def set_serialization_schema(self, serialization_schema: SerializationSchema) -> Self:
-        """How a record becomes bytes."""
+        """The serialization schema."""
         if not isinstance(serialization_schema, SerializationSchema):
             raise InvalidProgramError(f"a SerializationSchema is needed, got {shorten(serialization_schema)}")
         self._schema = serialization_schema
         return self
 
     def set_fail_on_error(self, fail_on_error: bool) -> Self:
-        """Fail the job at the first record that is refused; they are sent again otherwise."""
+        """Fail the job at the first rejected record. By default, rejected records are sent again."""
         return self._with(fail_on_error=bool(fail_on_error))
 
     def set_max_batch_size(self, max_batch_size: int) -> Self:
@@ -156,7 +156,7 @@ class BufferedWriter(SinkWriter):
 
     @abstractmethod
     def entry(self, value: Any) -> tuple[Entry, int]:
-        """What is sent for a record, and its size."""
+        """The entry for a record, and its size."""
 
     def write_batch(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
         for value in values:
@@ -181,7 +181,7 @@ class BufferedWriter(SinkWriter):
 
 
 class _Buffer:
-    """Entries that wait, and requests under way. A thread sends what has waited too long."""
+    """Waiting entries and requests in flight. A thread sends entries that have waited too long."""
 
     def __init__(
         self, target: str, settings: Buffering, send: Send, count_errors: Callable[[int], None] | None
@@ -280,7 +280,7 @@ class _Buffer:
         self._pool.submit(self._request, batch)
 
     def _request(self, batch: list[tuple[Entry, int]]) -> None:
-        """In a thread of the pool: one request, and what is to be sent again."""
+        """Runs in a thread of the pool: send one request and collect the entries to retry."""
         failure: KinesisError | None = None
         refused: list[Refused] = []
         try:
@@ -313,7 +313,7 @@ class _Buffer:
         return None
 
     def _watch(self) -> None:
-        """In a thread of its own: send what has waited too long."""
+        """Runs in its own thread: send entries that have waited too long."""
         with self._changed:
             while not self._closed:
                 if not self._waiting:

@@ -31,11 +31,11 @@ _BUSY = {
 
 
 class KinesisError(PenstockError):
-    """Kinesis refused something, or lost something; the message says what."""
+    """An error of Kinesis, described by the message."""
 
 
 def boto3_package() -> Any:
-    """The package, or an error that says how to get it."""
+    """The package; raises an error that explains how to install it."""
     try:
         import boto3
     except ImportError:
@@ -44,7 +44,7 @@ def boto3_package() -> Any:
 
 
 def check_properties(properties: Mapping[str, Any]) -> dict[str, str]:
-    """The properties, or an error that says what is missing in them."""
+    """Check the properties; raises an error that names missing ones."""
     known = {str(key): str(value) for key, value in properties.items()}
     if "aws.region" not in known and "aws.endpoint" not in known:
         raise InvalidProgramError("Kinesis needs the property aws.region, or aws.endpoint")
@@ -151,7 +151,7 @@ _NEEDED = {"BASIC": ("basic.accesskeyid", "basic.secretkey"), "ASSUME_ROLE": ("r
 
 
 def code_of(error: Exception) -> str:
-    """AWS's name for what went wrong; empty if the request did not get that far."""
+    """AWS's error code; empty if the request did not reach the service."""
     answer: Any = getattr(error, "response", None) or {}
     return str(answer.get("Error", {}).get("Code", ""))
 

@@ -1,4 +1,4 @@
-"""What records of a Kinesis stream become."""
+"""Deserialization of Kinesis records."""
 
 from __future__ import annotations
 

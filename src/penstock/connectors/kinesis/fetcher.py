@@ -43,10 +43,10 @@ class ShardCursor:
         self.offset = offset
         """Behind everything that was read."""
         self.caught_up = False
-        """Whether there was nothing more when it was last asked."""
+        """Whether the last request returned nothing more."""
 
     def next(self) -> list[Record]:
-        """What there is now; raises what boto3 raises."""
+        """The records that are available now; raises boto3's errors."""
         if self.offset == SHARD_END:
             return []
         if self._iterator is None:
@@ -101,7 +101,7 @@ class Planned(NamedTuple):
 
 
 class ShardFetcher:
-    """What was read ahead of one shard, and what of it is in a plan that is not committed yet."""
+    """Records read ahead of one shard, including those in a plan that is not committed yet."""
 
     def __init__(self, client: Any, split: ShardSplit, offset: str, settings: ConsumerSettings) -> None:
         self._cursor = ShardCursor(client, split, offset, settings.max_records)
@@ -122,11 +122,11 @@ class ShardFetcher:
 
     @property
     def caught_up(self) -> bool:
-        """Whether nothing is known to follow what was read."""
+        """Whether no further records are known."""
         return self._complete or self._cursor.caught_up
 
     def plan(self, count: int) -> str:
-        """Put up to ``count`` records into a plan: the offset behind them."""
+        """Put up to ``count`` records into a plan; returns the offset after them."""
         if self._failure is not None:
             raise self._failure
         complete = self._complete  # before looking at the records: the last ones come before it is set
@@ -153,7 +153,7 @@ class ShardFetcher:
         return None
 
     def commit(self, offset: str) -> None:
-        """Forget what lies before."""
+        """Drop records before the offset."""
         ends = [planned.end for planned in self.planned]
         if offset not in ends:
             return

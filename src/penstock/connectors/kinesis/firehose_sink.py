@@ -51,7 +51,7 @@ class KinesisFirehoseSink(Sink):
 
     @staticmethod
     def builder() -> KinesisFirehoseSinkBuilder:
-        """Says what to write, and where."""
+        """Create a builder."""
         return KinesisFirehoseSinkBuilder()
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter:
@@ -76,7 +76,7 @@ class _FirehoseWriter(BufferedWriter):
 
 
 class KinesisFirehoseSinkBuilder(BufferedBuilder):
-    """Says what a :class:`KinesisFirehoseSink` writes."""
+    """Builds a :class:`KinesisFirehoseSink`."""
 
     def __init__(self) -> None:
         super().__init__(_DEFAULTS)
@@ -96,7 +96,7 @@ class KinesisFirehoseSinkBuilder(BufferedBuilder):
         return self._set_properties(firehose_client_properties)
 
     def build(self) -> KinesisFirehoseSink:
-        """The sink, or an error that says what is missing."""
+        """Build the sink; raises an error that names missing settings."""
         schema, properties, buffering = self._checked("KinesisFirehoseSink")
         if self._delivery_stream is None:
             raise InvalidProgramError("a KinesisFirehoseSink needs set_delivery_stream_name()")

@@ -1,4 +1,4 @@
-"""Reads ranges of shards in a task: what came with the plan or, if a new driver repeats a batch, Kinesis itself."""
+"""Reads ranges of shards in a task: from the plan or, if a new driver repeats a batch, from Kinesis."""
 
 from __future__ import annotations
 

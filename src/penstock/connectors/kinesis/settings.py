@@ -1,4 +1,4 @@
-"""What the properties of a consumer say."""
+"""Settings from the properties of a consumer."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def at_timestamp(milliseconds: int) -> str:
 
 
 def after(sequence_number: str) -> str:
-    """What follows a record."""
+    """The position after a record."""
     return f"{_AFTER}{sequence_number}"
 
 
@@ -83,7 +83,7 @@ class KinesisShard:
 
     @staticmethod
     def of(stream: str, answer: Mapping[str, Any]) -> KinesisShard:
-        """Of what ListShards says."""
+        """Parse an entry of ListShards."""
         parents = (answer.get("ParentShardId"), answer.get("AdjacentParentShardId"))
         keys = answer["HashKeyRange"]
         return KinesisShard(

@@ -79,7 +79,7 @@ class FlinkKinesisConsumer(Source):
 
     @property
     def watermark_strategy(self) -> WatermarkStrategy | None:
-        """What ``env.add_source`` is to give the stream."""
+        """The type that ``env.add_source`` gives the stream."""
         if self._strategy is None or self._settings.idle_ms <= 0 or self._strategy.idle_timeout is not None:
             return self._strategy
         return self._strategy.with_idleness(self._settings.idle_ms)
@@ -88,7 +88,7 @@ class FlinkKinesisConsumer(Source):
         return Boundedness.CONTINUOUS_UNBOUNDED
 
     def get_produced_type(self) -> TypeInformation | None:
-        """What the schema says."""
+        """The type of the schema."""
         return self._schema.get_produced_type()
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:

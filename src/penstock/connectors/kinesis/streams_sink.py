@@ -99,7 +99,7 @@ class KinesisStreamsSink(Sink):
 
     @staticmethod
     def builder() -> KinesisStreamsSinkBuilder:
-        """Says what to write, and where."""
+        """Create a builder."""
         return KinesisStreamsSinkBuilder()
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter:
@@ -131,7 +131,7 @@ class _StreamsWriter(BufferedWriter):
 
 
 class KinesisStreamsSinkBuilder(BufferedBuilder):
-    """Says what a :class:`KinesisStreamsSink` writes."""
+    """Builds a :class:`KinesisStreamsSink`."""
 
     def __init__(self) -> None:
         super().__init__(Buffering())
@@ -146,7 +146,7 @@ class KinesisStreamsSinkBuilder(BufferedBuilder):
         return self
 
     def set_partition_key_generator(self, partition_key_generator: PartitionKeyGenerator) -> Self:
-        """Which shard a record goes to."""
+        """The function that gives the partition key of a record."""
         if not isinstance(partition_key_generator, PartitionKeyGenerator):
             raise InvalidProgramError(f"a PartitionKeyGenerator is needed, got {shorten(partition_key_generator)}")
         self._keys = partition_key_generator
@@ -157,7 +157,7 @@ class KinesisStreamsSinkBuilder(BufferedBuilder):
         return self._set_properties(kinesis_client_properties)
 
     def build(self) -> KinesisStreamsSink:
-        """The sink, or an error that says what is missing."""
+        """Build the sink; raises an error that names missing settings."""
         schema, properties, buffering = self._checked("KinesisStreamsSink")
         if self._stream is None:
             raise InvalidProgramError("a KinesisStreamsSink needs set_stream_name()")
