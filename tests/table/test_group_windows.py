@@ -5,7 +5,10 @@ import datetime as dt
 import pytest
 from tests.table.conftest import timed
 
+from penstock.common import Row
+from penstock.table import AggregateFunction, DataTypes
 from penstock.table.expressions import CURRENT_ROW, UNBOUNDED_RANGE, col, lit, row_interval
+from penstock.table.udf import udaf
 from penstock.table.window import Over, Session, Slide, Tumble
 from penstock.util.exceptions import TableException, ValidationException
 
@@ -100,6 +103,31 @@ def test_t68_group_by_without_the_window_is_rejected(sql):
     window = Tumble.over(lit(10).seconds).on(col("ts")).alias("w")
     with pytest.raises(ValidationException, match="needs the window"):
         sql.t_env.from_path("t").window(window).group_by(col("k"))
+
+
+class MinMax(AggregateFunction):
+    """The smallest and the largest value."""
+
+    def create_accumulator(self):
+        return [None, None]
+
+    def accumulate(self, accumulator, value):
+        accumulator[0] = value if accumulator[0] is None else min(accumulator[0], value)
+        accumulator[1] = value if accumulator[1] is None else max(accumulator[1], value)
+
+    def get_value(self, accumulator):
+        return Row(*accumulator)
+
+
+def test_t105_aggregate_functions_of_windows(sql):
+    timed(sql, "t", ["k", "v"], *ROWS)
+    row = DataTypes.ROW([DataTypes.FIELD("low", DataTypes.BIGINT()), DataTypes.FIELD("high", DataTypes.BIGINT())])
+    minmax = udaf(MinMax(), result_type=row, accumulator_type=DataTypes.ARRAY(DataTypes.BIGINT()), name="minmax")
+    window = Tumble.over(lit(10).seconds).on(col("ts")).alias("w")
+    grouped = sql.t_env.from_path("t").window(window).group_by(col("w"), col("k"))
+    aggregated = grouped.aggregate(minmax(col("v")).alias("a", "b"))
+    result = aggregated.select(col("k"), col("a"), col("b"), col("w").start.alias("s"), col("w").end)
+    assert seconds(sql.rows(result)) == [("a", 1, 4, 0, 10), ("b", 2, 2, 0, 10), ("a", 8, 8, 10, 20)]
 
 
 def test_t80_over_windows_of_the_table_api(sql):

@@ -12,6 +12,7 @@ from penstock.table.expression import Expression, node_of
 from penstock.table.plan import ast, build
 from penstock.table.plan.bind import Binder
 from penstock.table.plan.build import AggregateBuilder
+from penstock.table.plan.group_windows import WINDOW_PARTS, GroupWindowBuilder, GroupWindowSpec
 from penstock.table.plan.nodes.base import Field, Rel
 from penstock.table.plan.nodes.correlate import CorrelateRel
 from penstock.table.plan.nodes.table_aggregate import TableAggregateRel
@@ -162,6 +163,25 @@ def aggregate_groups(relation: Rel, keys: Sequence[ast.Node], func: Any, binder:
     aggregated = builder.build()
     key_columns: list[Expr] = [InputRef(key.type, index) for index, key in enumerate(bound)]
     return build.project(aggregated, [*key_columns, *_flattened(value)], [*names, *_result_names(applied)])
+
+
+def aggregate_windows(
+    relation: Rel, window: GroupWindowSpec, keys: Sequence[ast.Node], func: Any, binder: Binder
+) -> Rel:
+    """Keys, then the fields of what an aggregate function gives, then start, end and time of the window."""
+    applied = _applied(func, relation, "aggregate", "aggregate")
+    scope = Scope.of(relation.fields)
+    bound, names = _bound_keys(keys, binder, scope)
+    plain = [key.operand if isinstance(key, ast.Named) else key for key in keys]
+    grouped = GroupWindowBuilder(relation, scope, binder, window, plain, names)
+    value = grouped.outer_binder().bind(applied.node, grouped.scope)
+    aggregated = grouped.builder.build()
+    parts = range(len(bound), len(bound) + len(WINDOW_PARTS))
+    columns: list[Expr] = [InputRef(key.type, index) for index, key in enumerate(bound)]
+    columns += _flattened(value)
+    columns += [InputRef(aggregated.fields[index].type, index) for index in parts]
+    hidden = [f"{window.alias}{part}" for part in WINDOW_PARTS]
+    return build.project(aggregated, columns, [*names, *_result_names(applied), *hidden])
 
 
 def flat_aggregate_groups(relation: Rel, keys: Sequence[ast.Node], func: Any, binder: Binder) -> Rel:

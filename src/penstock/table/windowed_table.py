@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.table.expression import Expression, node_of
 from penstock.table.plan import ast, build
-from penstock.table.plan.group_windows import GroupWindowBuilder
+from penstock.table.plan.group_windows import WINDOW_PARTS, GroupWindowBuilder
 from penstock.table.plan.nodes.rank import SortRel
 from penstock.table.plan.over import with_over_windows
 from penstock.table.plan.sorting import sort_keys, sort_relation
+from penstock.table.row_operations import AggregatedTable, aggregate_windows
 from penstock.table.table import expand_columns, name_of, unique_names, unnamed
 from penstock.table.window import GroupWindow, OverWindow, sort_item
 from penstock.util.exceptions import ValidationException
@@ -62,6 +63,35 @@ class WindowGroupedTable:
         relation = grouped.builder.build()
         unique = unique_names([name_of(node, index) for index, node in enumerate(nodes)])
         return table.with_relation(build.project(relation, expressions, unique))
+
+    def aggregate(self, func: Any) -> AggregatedTable:
+        """One row of an aggregate function for each window and key; choose columns with `select` (T105)."""
+        table = self._table
+        relation = aggregate_windows(table.relation, self._window.spec, self._keys, func, table.binder())
+        return WindowAggregatedTable(table.with_relation(relation), self._window)
+
+
+class WindowAggregatedTable(AggregatedTable):
+    """Keys, the columns of an aggregate function and the window; choose among them with `select`."""
+
+    def __init__(self, table: Table, window: GroupWindow) -> None:
+        super().__init__(table)
+        self._window = window
+
+    def select(self, *fields: Expr_) -> Table:
+        """Computed columns of the result."""
+
+        def part(node: ast.Node) -> ast.Node | None:
+            place = self._window.spec.part(node)
+            return None if place is None else ast.Ref((f"{self._window.spec.alias}{WINDOW_PARTS[place]}",))
+
+        nodes = [ast.rewrite(node_of(field), part) for field in fields]
+        names = [name_of(node_of(field), index) for index, field in enumerate(fields)]
+        named = [
+            ast.Named(node, (name,)) if isinstance(node, ast.Ref) and node != node_of(field) else node
+            for node, name, field in zip(nodes, names, fields, strict=True)
+        ]
+        return super().select(*(Expression(node) for node in named))
 
 
 class OverWindowedTable:

@@ -16,6 +16,8 @@ from penstock.table.plan.table_functions import check_time_attribute, make_windo
 from penstock.util.exceptions import ValidationException
 
 _FUNCTIONS = {"TUMBLE": ("SIZE",), "HOP": ("SLIDE", "SIZE"), "SESSION": ("GAP",)}
+WINDOW_PARTS = ("$START", "$END", "$ROWTIME")
+"""How the Table API calls the parts of a window."""
 _PARTS = {"START": 0, "END": 1, "ROWTIME": 2, "PROCTIME": 2}
 
 
