@@ -7,7 +7,8 @@ from penstock.common import Duration, WatermarkStrategy
 from penstock.common.errors import InvalidProgramError
 from penstock.connectors import CollectSink, DataGeneratorSource, NumberSequenceSource
 from penstock.connectors.file_system import FileSource, StreamFormat
-from penstock.connectors.hybrid_source import HybridSource
+from penstock.connectors.hybrid_source import HybridSource, _HybridEnumerator
+from penstock.core.source import SplitEnumerator
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.functions import MapFunction, ProcessFunction
 from penstock.testing import MiniCluster
@@ -145,3 +146,21 @@ def test_nothing_can_follow_an_endless_source_and_only_sources_count():
     with pytest.raises(InvalidProgramError, match="made of sources"):
         HybridSource.builder([1, 2])
     assert not HybridSource.builder(NumberSequenceSource(1, 2)).add_source(endless).build().is_bounded
+
+
+def test_all_sources_know_that_offsets_are_asked_for_between_checkpoints():
+    class Noting(SplitEnumerator):
+        steps = False
+
+        def use_steps(self):
+            self.steps = True
+
+        def discover_splits(self):
+            return []
+
+        def latest_offset(self, split, start_offset, max_records):
+            return None
+
+    both = [Noting(), Noting()]
+    _HybridEnumerator(both).use_steps()
+    assert [enumerator.steps for enumerator in both] == [True, True]

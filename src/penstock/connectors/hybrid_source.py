@@ -111,6 +111,11 @@ class _HybridEnumerator(SplitEnumerator):
         for enumerator in self._enumerators:
             enumerator.use_clock(clock)
 
+    def use_steps(self) -> None:
+        """Every source may be asked for many offsets from one checkpoint to the next."""
+        for enumerator in self._enumerators:
+            enumerator.use_steps()
+
     def use_directory(self, directory: str) -> None:
         self._directory = directory
 

@@ -191,6 +191,9 @@ class RateLimitedEnumerator(SplitEnumerator):
 
     # -- everything else is the source's own affair ---------------------------------------------------------------
 
+    def use_steps(self) -> None:
+        self._inner.use_steps()
+
     def start(self) -> None:
         self._inner.start()
 
