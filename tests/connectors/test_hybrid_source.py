@@ -161,6 +161,9 @@ def test_all_sources_know_that_offsets_are_asked_for_between_checkpoints():
         def latest_offset(self, split, start_offset, max_records):
             return None
 
+        def is_finished(self, split, offset):
+            return True
+
     both = [Noting(), Noting()]
     _HybridEnumerator(both).use_steps()
     assert [enumerator.steps for enumerator in both] == [True, True]
