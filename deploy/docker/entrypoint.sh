@@ -5,8 +5,17 @@ set -eu
 word="${1:-help}"
 [ $# -gt 0 ] && shift
 
-# Append `-D key=value` for every property to the arguments.
-add_properties() {
+# Run a command with `-D key=value` for every property before its other arguments.
+# The first argument is the number of words of the command.
+with_properties() {
+    words=$1
+    shift
+    rest=$(($# - words))
+    while [ "$words" -gt 0 ]; do # the command goes behind its arguments ...
+        set -- "$@" "$1"
+        shift
+        words=$((words - 1))
+    done
     properties="${PENSTOCK_PROPERTIES:-${FLINK_PROPERTIES:-}}"
     while IFS= read -r line; do
         key="${line%%:*}"
@@ -14,12 +23,17 @@ add_properties() {
     done <<PROPERTIES
 $properties
 PROPERTIES
+    while [ "$rest" -gt 0 ]; do # ... and they go behind the properties
+        set -- "$@" "$1"
+        shift
+        rest=$((rest - 1))
+    done
     exec "$@"
 }
 
 case "$word" in
 service | jobmanager)
-    add_properties penstock cluster start --foreground --host 0.0.0.0 --port 8081 \
+    with_properties 12 penstock cluster start --foreground --host 0.0.0.0 --port 8081 \
         --dir /tmp/penstock --ha-dir "${PENSTOCK_HA_DIR:-/var/lib/penstock}" "$@"
     ;;
 worker | taskmanager)
@@ -32,7 +46,7 @@ master)
     exec "$spark/bin/spark-class" org.apache.spark.deploy.master.Master --host 0.0.0.0 "$@"
     ;;
 application | standalone-job)
-    exec penstock run-application --host 0.0.0.0 --port 8081 "$@"
+    with_properties 6 penstock run-application --host 0.0.0.0 --port 8081 "$@"
     ;;
 history-server)
     exec penstock history-server --host 0.0.0.0 --port 8082 "$@"

@@ -5,12 +5,18 @@ import logging
 import pytest
 from starlette.testclient import TestClient
 
+from penstock.cli.command_line import RunCommand
 from penstock.cli.job_records import JobRecord, JobRecords
+from penstock.cli.job_server import JobServer
 from penstock.cli.main import main
 from penstock.cluster.gateway import create_gateway
 from penstock.cluster.rest.authentication import Role, TokenFile, create_token
 from penstock.cluster.session_service import SessionService
+from penstock.common import Configuration
 from penstock.common.errors import InvalidProgramError
+from penstock.connectors import DiscardingSink
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.testing import MiniCluster
 
 JOB = "ab" * 16
 
@@ -114,3 +120,24 @@ def test_o153_records_of_jobs_are_readable_by_their_owner_only(tmp_path):
     records = JobRecords(tmp_path / "private")
     records.write(JobRecord(JOB, "job", "RUNNING", "job.py", 1, 1.0, "/nowhere"))
     assert (tmp_path / "private" / f"{JOB}.json").stat().st_mode & 0o077 == 0
+
+
+def test_o153_a_planted_secret_is_in_no_answer_of_a_driver_and_not_in_its_archive(tmp_path):
+    records = JobRecords(tmp_path / "jobs")
+    server = JobServer(RunCommand("job.py", [], ["--password", "s3cret"], "/"), records)
+    settings = Configuration().set_string("kafka.sasl.password", "s3cret")
+    env = StreamExecutionEnvironment(settings, executor=MiniCluster())
+    env.get_config().set_global_job_parameters({"api-key": "s3cret", "url": "http://ann:s3cret@db/"})
+
+    def fail(value):
+        raise ValueError("cannot reach postgresql://ann:s3cret@db/orders")
+
+    env.from_collection([1]).map(fail).name("check").sink_to(DiscardingSink())
+    server.submitting("leaking")
+    client = env.execute_async("leaking")
+    server.follow(client)
+    assert client.get_job_execution_result().exception() is not None
+    server.close()
+    archive = (records.archive / str(client.get_job_id())).read_text(encoding="utf-8")
+    assert "cannot reach" in archive
+    assert "s3cret" not in archive

@@ -59,20 +59,27 @@ def test_o142_units_start_commands_that_exist_and_restart_them(unit):
     build_parser().parse_args(arguments)
 
 
-def test_o140_properties_of_the_image_become_settings(tmp_path):
+@pytest.mark.parametrize(
+    ("words", "last"),
+    [(["service", "--master", "local[2]"], ["--master", "local[2]"]), (["application", "job.py", "--x y"], None)],
+)
+def test_o140_properties_of_the_image_become_settings(tmp_path, words, last):
     fake = tmp_path / "penstock"
     fake.write_text('#!/bin/sh\nfor argument in "$@"; do echo "$argument"; done\n', encoding="utf-8")
     fake.chmod(0o755)
     done = subprocess.run(
-        ["/bin/sh", str(DEPLOY / "docker" / "entrypoint.sh"), "service", "--master", "local[2]"],
+        ["/bin/sh", str(DEPLOY / "docker" / "entrypoint.sh"), *words],
         env={"PATH": f"{tmp_path}:/usr/bin:/bin", "PENSTOCK_PROPERTIES": "a.key: b c\n\nrest.address: http://host:1\n"},
         capture_output=True,
         text=True,
         check=True,
     )
     arguments = done.stdout.splitlines()
-    assert arguments[-6:] == ["--master", "local[2]", "-D", "a.key=b c", "-D", "rest.address=http://host:1"]
-    build_parser().parse_args(arguments)
+    expected = last or words[1:]
+    assert arguments[-len(expected) :] == expected
+    options = build_parser().parse_args(arguments)
+    assert options.settings == ["a.key=b c", "rest.address=http://host:1"]
+    assert (options.host, options.port) == ("0.0.0.0", "8081")
 
 
 def test_o140_the_image_does_not_run_as_root():
