@@ -11,7 +11,6 @@ from penstock.graph.job_graph import translate
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import Transformation
 from penstock.runtime.job.job_client import ThreadJobClient
-from penstock.spark.batch_job import BatchJob
 from penstock.spark.checkpoint_lease import refuse_if_in_use
 from penstock.spark.continuous.slots import check_can_run_continuously, slots_needed, slots_of, with_slots
 from penstock.spark.dependencies import ship_dependencies
@@ -75,6 +74,8 @@ class SparkExecutor:
         ship_dependencies(session.sparkContext, settings)
         job_id = self._next_id(settings)
         if graph.runs_as_batch:
+            from penstock.spark.batch_job import BatchJob  # not on every Spark that the continuous mode runs on
+
             spark = session_for(session, shuffle_partitions=graph.channels)
             return ThreadJobClient(job_id, BatchJob(graph, spark, str(job_id)))
         return ThreadJobClient(job_id, StreamingJob(sinks, settings, session, str(job_id)))

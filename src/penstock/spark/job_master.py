@@ -9,7 +9,7 @@ import contextlib
 import shutil
 import tempfile
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -28,13 +28,13 @@ from penstock.runtime.source.batch_sizer import BatchSizer
 from penstock.runtime.source.source_coordinator import SourceCoordinator
 from penstock.spark.checkpoint_metadata import CheckpointDirectory
 from penstock.spark.checkpoint_storage import SparkCheckpointStorage
-from penstock.spark.compiler import compile_streaming, snapshot
 from penstock.spark.dependencies import working_directory
-from penstock.spark.job_query import JobQuery
 from penstock.spark.restarts import Restarts
-from penstock.spark.source_server import SourceServer
 from penstock.spark.storage_failures import explain_storage
 from penstock.spark.worker_pools import forget_dead_pools
+
+if TYPE_CHECKING:
+    from penstock.spark.source_server import SourceServer
 
 __all__ = ["JobMaster", "check_one_machine"]
 
@@ -179,6 +179,9 @@ class JobMaster:
 
     def _run_attempt(self, attempt: int, storage: SparkCheckpointStorage, *, loading_only: bool = False) -> None:
         """Run the query; with `loading_only` just its first batch, without DataFrames, in which tasks load state."""
+        from penstock.spark.compiler import compile_streaming  # not on every Spark that the continuous mode runs on
+        from penstock.spark.job_query import JobQuery
+
         settings, frames = self.graph.settings, {} if loading_only else self.graph.frames
 
         def compiled(server: SourceServer) -> DataFrame:
@@ -225,6 +228,8 @@ class JobMaster:
         location = checkpoint.started_from
         if not self.graph.frames or location is None:
             return
+        from penstock.spark.compiler import snapshot
+
         manifest = read_manifest(location)
         read = positions.is_read(manifest)
         for vertex in self.graph.source_vertices:
