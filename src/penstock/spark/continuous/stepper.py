@@ -14,6 +14,7 @@ __all__ = ["DEFAULT_INTERVAL_MS", "StepEngine", "Stepper"]
 DEFAULT_INTERVAL_MS = 1_000
 _FIRST_WAIT = 0.001
 _LONGEST_WAIT = 0.05
+_GROWTH = 1.01  # of the next wait; an idle job polls seldom within seconds
 _PATIENCE = 200  # short waits before they grow: a busy source has something again soon
 
 
@@ -119,5 +120,5 @@ class Stepper:
     def wait(self) -> None:
         """There was nothing to do: wait a moment, and longer if that happens often."""
         self._quiet += 1
-        wait = _FIRST_WAIT * max(1.0, self._quiet / _PATIENCE)
-        self._checkpoints.sources.wait_for_change(min(wait, _LONGEST_WAIT))
+        growing = min(max(0, self._quiet - _PATIENCE), _PATIENCE * 2)
+        self._checkpoints.sources.wait_for_change(min(_FIRST_WAIT * _GROWTH**growing, _LONGEST_WAIT))
