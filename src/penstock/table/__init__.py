@@ -16,7 +16,9 @@ from penstock.core.table.functions import (
 )
 from penstock.core.table.types import DataTypes
 from penstock.table.changelog_mode import ChangelogMode
+from penstock.table.data_view import DataView, ListView, MapView
 from penstock.table.environment_settings import EnvironmentSettings
+from penstock.table.explain_detail import ExplainDetail
 from penstock.table.expression import Expression
 from penstock.table.result_kind import ResultKind
 from penstock.table.schema import Schema
@@ -36,12 +38,16 @@ __all__ = [
     "AsyncScalarFunction",
     "ChangelogMode",
     "DataTypes",
+    "DataView",
     "EnvironmentSettings",
+    "ExplainDetail",
     "Expression",
     "FormatDescriptor",
     "FunctionContext",
     "GroupWindowedTable",
     "GroupedTable",
+    "ListView",
+    "MapView",
     "OverWindowedTable",
     "ResultKind",
     "Row",

@@ -15,6 +15,7 @@ from penstock.table.expression import Expression, describe, node_of
 from penstock.table.plan import ast, build
 from penstock.table.plan.bind import Binder
 from penstock.table.plan.build import AggregateBuilder, has_aggregate
+from penstock.table.plan.joins import join_relations
 from penstock.table.plan.nodes.base import Rel
 from penstock.table.plan.scope import Scope
 from penstock.table.resolved_schema import PhysicalColumn, ResolvedSchema
@@ -168,6 +169,32 @@ class Table:
     def limit(self, fetch: int, offset: int = 0) -> Table:
         """The first rows behind an offset."""
         return self.offset(offset).fetch(fetch) if offset else self.fetch(fetch)
+
+    def join(self, right: Table, join_predicate: Expression[bool] | None = None) -> Table:
+        """Pairs of rows for which a condition is TRUE (T70). Names of columns must differ."""
+        return self._joined("INNER", right, join_predicate)
+
+    def left_outer_join(self, right: Table, join_predicate: Expression[bool] | None = None) -> Table:
+        """The same; left rows without a partner stay, with NULL (T71)."""
+        return self._joined("LEFT", right, join_predicate)
+
+    def right_outer_join(self, right: Table, join_predicate: Expression[bool]) -> Table:
+        """The same; right rows without a partner stay, with NULL (T71)."""
+        return self._joined("RIGHT", right, join_predicate)
+
+    def full_outer_join(self, right: Table, join_predicate: Expression[bool]) -> Table:
+        """The same; rows of both sides without a partner stay, with NULL (T71)."""
+        return self._joined("FULL", right, join_predicate)
+
+    def _joined(self, kind: str, right: Table, predicate: Expression[bool] | None) -> Table:
+        self._check_same_environment(right)
+        twice = next((name for name in self._relation.names if name in right._relation.names), None)
+        if twice is not None:
+            raise ValidationException(f"join relations with ambiguous names: [{twice}]: rename columns by alias()")
+        scope = Scope.of([*self._relation.fields, *right._relation.fields])
+        condition = None if predicate is None else node_of(predicate)
+        relation, _ = join_relations(self._relation, right._relation, kind, scope, self.binder(), condition=condition)
+        return self.with_relation(relation)
 
     def union_all(self, right: Table) -> Table:
         """The rows of both tables."""

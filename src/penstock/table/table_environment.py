@@ -18,6 +18,7 @@ from penstock.core.table.types import DataType, DataTypes
 from penstock.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.datastream.collect import CloseableIterator as JobRows
 from penstock.graph.transformation import SinkTransformation
+from penstock.table.catalog import Catalog
 from penstock.table.catalog_manager import CatalogManager, TableEntry, ViewEntry
 from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.connectors.base import ResolvedTable, TableSink
@@ -208,6 +209,11 @@ class TableEnvironment:
 
     def get_current_database(self) -> str:
         return self.catalogs.current_database
+
+    def get_catalog(self, catalog_name: str) -> Catalog | None:
+        """A catalog as an object; None if there is none of that name."""
+        found = self.catalogs.catalogs.get(catalog_name)
+        return None if found is None else Catalog(catalog_name, found)
 
     def use_catalog(self, catalog_name: str) -> None:
         self.catalogs.use_catalog(catalog_name)

@@ -1,0 +1,268 @@
+"""Catalogs as objects: databases, tables and views under their names (T121)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from penstock.table.catalog_manager import Database, InMemoryCatalog, TableEntry, ViewEntry
+from penstock.table.resolved_schema import (
+    Column,
+    ComputedColumn,
+    MetadataColumn,
+    PhysicalColumn,
+    ResolvedSchema,
+    UniqueConstraint,
+    WatermarkSpec,
+)
+from penstock.table.schema import Schema
+from penstock.util.exceptions import CatalogException
+
+__all__ = [
+    "Catalog",
+    "CatalogBaseTable",
+    "CatalogDatabase",
+    "Column",
+    "ComputedColumn",
+    "MetadataColumn",
+    "ObjectIdentifier",
+    "ObjectPath",
+    "PhysicalColumn",
+    "ResolvedSchema",
+    "UniqueConstraint",
+    "WatermarkSpec",
+]
+
+
+@dataclass(frozen=True)
+class ObjectPath:
+    """Database and object.
+
+    >>> ObjectPath.from_string("shop.orders").get_object_name()
+    'orders'
+    """
+
+    database_name: str
+    object_name: str
+
+    @staticmethod
+    def from_string(full_name: str) -> ObjectPath:
+        """From ``database.object``."""
+        database, dot, name = full_name.partition(".")
+        if not dot or not database or not name or "." in name:
+            raise CatalogException(f"'{full_name}' is no path: write 'database.object'")
+        return ObjectPath(database, name)
+
+    def get_database_name(self) -> str:
+        return self.database_name
+
+    def get_object_name(self) -> str:
+        return self.object_name
+
+    def get_full_name(self) -> str:
+        return f"{self.database_name}.{self.object_name}"
+
+    def __str__(self) -> str:
+        return self.get_full_name()
+
+
+@dataclass(frozen=True)
+class ObjectIdentifier:
+    """Catalog, database and object.
+
+    >>> ObjectIdentifier.of("c", "d", "o").as_serializable_string()
+    '`c`.`d`.`o`'
+    """
+
+    catalog_name: str
+    database_name: str
+    object_name: str
+
+    @staticmethod
+    def of(catalog_name: str, database_name: str, object_name: str) -> ObjectIdentifier:
+        """From its three parts."""
+        return ObjectIdentifier(catalog_name, database_name, object_name)
+
+    def get_catalog_name(self) -> str:
+        return self.catalog_name
+
+    def get_database_name(self) -> str:
+        return self.database_name
+
+    def get_object_name(self) -> str:
+        return self.object_name
+
+    def to_object_path(self) -> ObjectPath:
+        return ObjectPath(self.database_name, self.object_name)
+
+    def to_list(self) -> list[str]:
+        return [self.catalog_name, self.database_name, self.object_name]
+
+    def as_serializable_string(self) -> str:
+        """With backticks."""
+        return ".".join(f"`{part}`" for part in self.to_list())
+
+    def as_summary_string(self) -> str:
+        """Without backticks."""
+        return ".".join(self.to_list())
+
+
+@dataclass(frozen=True)
+class CatalogDatabase:
+    """A database: its properties and its comment."""
+
+    properties: dict[str, str] = field(default_factory=dict)
+    comment: str | None = None
+
+    @staticmethod
+    def create_instance(properties: dict[str, str], comment: str | None = None) -> CatalogDatabase:
+        """From properties and a comment."""
+        return CatalogDatabase(dict(properties), comment)
+
+    def get_properties(self) -> dict[str, str]:
+        return dict(self.properties)
+
+    def get_comment(self) -> str | None:
+        return self.comment
+
+    def get_description(self) -> str | None:
+        return self.comment
+
+    def get_detailed_description(self) -> str | None:
+        return self.comment
+
+    def copy(self) -> CatalogDatabase:
+        return CatalogDatabase(dict(self.properties), self.comment)
+
+
+@dataclass(frozen=True)
+class CatalogBaseTable:
+    """A table of a catalog."""
+
+    entry: TableEntry | ViewEntry
+
+    @staticmethod
+    def create_table(
+        schema: Schema,
+        partition_keys: list[str] | None = None,
+        options: dict[str, str] | None = None,
+        comment: str | None = None,
+    ) -> CatalogBaseTable:
+        """A table by its schema and options."""
+        return CatalogBaseTable(TableEntry(schema, dict(options or {}), tuple(partition_keys or ()), comment))
+
+    def get_options(self) -> dict[str, str]:
+        return dict(self.entry.options) if isinstance(self.entry, TableEntry) else {}
+
+    def get_unresolved_schema(self) -> Schema:
+        """The schema as it was declared; a view has none."""
+        if isinstance(self.entry, TableEntry):
+            return self.entry.schema
+        raise CatalogException("a view has no schema of its own: use from_path(...).get_resolved_schema()")
+
+    def get_comment(self) -> str | None:
+        return self.entry.comment
+
+    def get_description(self) -> str | None:
+        return self.entry.comment
+
+    def get_detailed_description(self) -> str | None:
+        return self.entry.comment
+
+    def copy(self) -> CatalogBaseTable:
+        return CatalogBaseTable(self.entry)
+
+
+class Catalog:
+    """A catalog of an environment: what SHOW and CREATE see."""
+
+    def __init__(self, name: str, catalog: InMemoryCatalog) -> None:
+        self._name = name
+        self._catalog = catalog
+
+    def _database(self, name: str) -> Database:
+        found = self._catalog.databases.get(name)
+        if found is None:
+            raise CatalogException(f"Database {name} does not exist in Catalog {self._name}.")
+        return found
+
+    # Databases
+
+    def get_default_database(self) -> str:
+        return self._catalog.default_database
+
+    def list_databases(self) -> list[str]:
+        return sorted(self._catalog.databases)
+
+    def database_exists(self, database_name: str) -> bool:
+        return database_name in self._catalog.databases
+
+    def get_database(self, database_name: str) -> CatalogDatabase:
+        found = self._database(database_name)
+        return CatalogDatabase(dict(found.options), found.comment)
+
+    def create_database(self, name: str, database: CatalogDatabase, ignore_if_exists: bool) -> None:
+        if name in self._catalog.databases:
+            if ignore_if_exists:
+                return
+            raise CatalogException(f"Database {name} already exists in Catalog {self._name}.")
+        self._catalog.databases[name] = Database(comment=database.comment, options=dict(database.properties))
+
+    def drop_database(self, name: str, ignore_if_exists: bool) -> None:
+        if name not in self._catalog.databases and ignore_if_exists:
+            return
+        if self._database(name).entries:
+            raise CatalogException(f"Database {name} in catalog {self._name} is not empty.")
+        del self._catalog.databases[name]
+
+    # Tables and views
+
+    def list_tables(self, database_name: str) -> list[str]:
+        return sorted(self._database(database_name).entries)
+
+    def list_views(self, database_name: str) -> list[str]:
+        entries = self._database(database_name).entries
+        return sorted(name for name, entry in entries.items() if isinstance(entry, ViewEntry))
+
+    def table_exists(self, table_path: ObjectPath) -> bool:
+        found = self._catalog.databases.get(table_path.database_name)
+        return found is not None and table_path.object_name in found.entries
+
+    def get_table(self, table_path: ObjectPath) -> CatalogBaseTable:
+        entry = self._database(table_path.database_name).entries.get(table_path.object_name)
+        if entry is None:
+            raise CatalogException(f"Table (or view) {table_path} does not exist in Catalog {self._name}.")
+        return CatalogBaseTable(entry)
+
+    def create_table(self, table_path: ObjectPath, table: CatalogBaseTable, ignore_if_exists: bool) -> None:
+        entries = self._database(table_path.database_name).entries
+        if table_path.object_name in entries:
+            if ignore_if_exists:
+                return
+            raise CatalogException(f"Table (or view) {table_path} already exists in Catalog {self._name}.")
+        entries[table_path.object_name] = table.entry
+
+    def drop_table(self, table_path: ObjectPath, ignore_if_not_exists: bool) -> None:
+        entries = self._database(table_path.database_name).entries
+        if table_path.object_name not in entries:
+            if ignore_if_not_exists:
+                return
+            raise CatalogException(f"Table (or view) {table_path} does not exist in Catalog {self._name}.")
+        del entries[table_path.object_name]
+
+    def rename_table(self, table_path: ObjectPath, new_table_name: str, ignore_if_not_exists: bool) -> None:
+        entries = self._database(table_path.database_name).entries
+        if table_path.object_name not in entries and ignore_if_not_exists:
+            return
+        renamed = self.get_table(table_path).entry
+        if new_table_name in entries:
+            raise CatalogException(f"Table (or view) {new_table_name} already exists in Catalog {self._name}.")
+        del entries[table_path.object_name]
+        entries[new_table_name] = renamed
+
+    # Functions
+
+    def list_functions(self, database_name: str) -> list[str]:
+        return sorted(self._database(database_name).functions)
+
+    def function_exists(self, function_path: ObjectPath) -> bool:
+        return function_path.object_name.lower() in self._database(function_path.database_name).functions

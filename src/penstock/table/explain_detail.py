@@ -1,0 +1,16 @@
+"""What EXPLAIN may add to a plan."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+__all__ = ["ExplainDetail"]
+
+
+class ExplainDetail(Enum):
+    """Accepted by `explain`; changelog modes are always part of a plan here."""
+
+    ESTIMATED_COST = 0
+    CHANGELOG_MODE = 1
+    JSON_EXECUTION_PLAN = 2
+    PLAN_ADVICE = 3
