@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from penstock.runtime.operators.operator import StreamOperator
+from penstock.runtime.operators.operator import OperatorContext, Output, StreamOperator
 from penstock.runtime.records.batch import Values
 from penstock.runtime.table.batch import ColumnBatch
+from penstock.runtime.table.expiring_state import ExpiringColumnState
 
 
 class TableOperator(StreamOperator):
@@ -16,6 +17,19 @@ class TableOperator(StreamOperator):
     """
 
     columnar = True
+    state_ttls: tuple[int, ...] = ()
+
+    def expire_state(self, *ttls: int) -> None:
+        """Forget state that was not written for so many milliseconds; one time for all fields, or one for each."""
+        if any(ttls):
+            self.state_ttls = ttls
+            self.keyed_backend = ExpiringColumnState
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Tell the state how long to keep what it has."""
+        super().setup(context, output)
+        if isinstance(context.keyed_backend, ExpiringColumnState):
+            context.keyed_backend.configure(self.state_ttls, context.processing_time)
 
     def process(self, batch: ColumnBatch) -> None:
         """Rows of the first (or only) input, never none."""

@@ -138,6 +138,12 @@ class Planner:
         partitioner = ColumnHashPartitioner(keys)
         return PartitionTransformation(name="Exchange", input=source, partitioner=partitioner), None
 
+    def state_ttl(self, hint: int | None = None) -> int:
+        """How long state is kept that is not written, in milliseconds; 0 is for ever (T126)."""
+        if self.settings.batch:
+            return 0
+        return self.settings.state_ttl if hint is None else hint
+
     def context(self, **changes: Any) -> EvaluationContext:
         """The evaluation context of one operator."""
         return replace(self.settings.evaluation(), **changes)

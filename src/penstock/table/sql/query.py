@@ -26,7 +26,7 @@ from penstock.table.plan.set_operations import set_operation
 from penstock.table.plan.sorting import sort_keys, sort_relation
 from penstock.table.plan.subquery import SubqueryPlanner
 from penstock.table.plan.table_functions import apply_table_function, window_table_function
-from penstock.table.sql.hints import hint_options
+from penstock.table.sql.hints import StateTtl, hint_options
 from penstock.table.sql.match_syntax import read_match
 from penstock.table.sql.parser import ExpressionReader
 from penstock.util.exceptions import SqlParserException, ValidationException
@@ -81,6 +81,8 @@ class QueryTranslator:
 
     def _select(self, tree: Any) -> Rel:
         relation, scope = self._from(tree)
+        state_ttl = StateTtl(tree)
+        relation = state_ttl.of_joins(relation)
         reader = self._reader()
         for window in tree.args.get("windows") or ():
             reader.windows[window.name] = window
@@ -98,6 +100,7 @@ class QueryTranslator:
         sort_nodes = [_order_node(item.operand, nodes, names) for item in sort_items]
         if tree.args.get("group") is not None or any(has_aggregate(one, binder) for one in nodes) or having is not None:
             relation, binder, scope = self._aggregate(tree, relation, scope, reader, nodes, having, sort_nodes)
+            relation = state_ttl.of_aggregate(relation)
         relation = self._project(
             relation, scope, binder, nodes, names, sort_nodes, distinct=bool(tree.args.get("distinct"))
         )

@@ -61,15 +61,17 @@ def translate_aggregate(planner: Planner, rel: AggregateRel, update_before: bool
     (source,) = planner.inputs(rel, update_before)
     retracts = not planner.changelog(rel.input).insert_only
     exchanged, parallelism = planner.exchange(source, rel.keys)
+    ttl = planner.state_ttl(rel.state_ttl)
     operator = GroupAggFunction(
         rel.keys,
         [aggregate_call(spec, rel.input, retracts=retracts) for spec in rel.calls],
         rel.schema(),
         emits_update_before=update_before,
         mini_batch=planner.settings.mini_batch,
-        always_emits=planner.settings.state_ttl > 0,
+        always_emits=ttl > 0,
         emits_default=planner.settings.batch and not rel.keys,
     )
+    operator.expire_state(ttl)
     return planner.one_input(exchanged, operator, "GroupAggregate", rel.describe(), parallelism=parallelism)
 
 

@@ -42,6 +42,7 @@ def translate_join(planner: Planner, rel: JoinRel, update_before: bool) -> Trans
         rel.schema(),
         planner.context(),
     )
+    operator.expire_state(*(planner.state_ttl(hint) for hint in rel.state_ttl))
     return planner.two_inputs(exchanged[0], exchanged[1], operator, "Join", single=not keys)
 
 

@@ -15,4 +15,5 @@ def translate_normalize(planner: Planner, rel: ChangelogNormalizeRel, update_bef
     (source,) = planner.inputs(rel, update_before)
     exchanged, parallelism = planner.exchange(source, rel.keys)
     operator = ChangelogNormalizeOperator(rel.keys, rel.schema(), emits_update_before=update_before)
+    operator.expire_state(planner.state_ttl())
     return planner.one_input(exchanged, operator, "ChangelogNormalize", rel.describe(), parallelism=parallelism)

@@ -45,6 +45,7 @@ def _changes(planner: Planner, rel: Rel, sink: TableSink, table: ResolvedTable) 
     upsert_key = min((sorted(one) for one in known), key=lambda one: (len(one), one), default=[])
     exchanged, parallelism = planner.exchange(source, keys)
     operator = UpsertMaterializer(keys, upsert_key, rel.schema())
+    operator.expire_state(planner.state_ttl())
     description = f"SinkMaterializer(pk=[{', '.join(rel.names[key] for key in keys)}])"
     return planner.one_input(exchanged, operator, "SinkMaterializer", description, parallelism=parallelism)
 

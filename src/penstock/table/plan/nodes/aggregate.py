@@ -30,6 +30,8 @@ class AggregateRel(Rel):
     input: Rel
     keys: tuple[int, ...]
     calls: tuple[AggregateSpec, ...]
+    state_ttl: int | None = None
+    """How long the state is kept, in milliseconds; None is the option `table.exec.state.ttl`."""
 
     @property
     def inputs(self) -> Sequence[Rel]:

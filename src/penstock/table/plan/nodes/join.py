@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from penstock.runtime.table.expressions import Call, Expr, InputRef
 from penstock.table.plan.nodes.base import Changelog, Rel, UpsertKeys
@@ -22,6 +22,8 @@ class JoinRel(Rel):
     right: Rel
     kind: str
     condition: Expr
+    state_ttl: tuple[int | None, int | None] = field(default=(None, None), kw_only=True)
+    """How long rows of each side are kept, in milliseconds; None is the option `table.exec.state.ttl`."""
 
     @property
     def inputs(self) -> Sequence[Rel]:
