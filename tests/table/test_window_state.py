@@ -1,4 +1,4 @@
-"""State of windows, ranks and OVER: savepoints, another parallelism, processing time (T45, T48)."""
+"""State of windows, joins, ranks and OVER: savepoints, another parallelism, processing time (T45, T48)."""
 
 import datetime as dt
 import queue
@@ -53,6 +53,14 @@ QUERIES = {
         "ROW) FROM t"
     ),
     "over another column": "SELECT k, v, ts, SUM(v) OVER (PARTITION BY k ORDER BY v) FROM t",
+    "join": "SELECT a.k, a.v, b.ts FROM t a JOIN t b ON a.v = b.v AND a.k < b.k",
+    "outer join of updates": (
+        "SELECT a.k, a.s, b.n FROM (SELECT k, SUM(v) AS s FROM t GROUP BY k) a FULL JOIN (SELECT v, COUNT(*) AS n "
+        "FROM t GROUP BY v) b ON a.k = b.v"
+    ),
+    "interval join": (
+        "SELECT a.k, a.ts, b.v FROM t a JOIN t b ON a.k = b.k AND a.ts BETWEEN b.ts AND b.ts + INTERVAL '9' SECOND"
+    ),
     "sort": "SELECT k, v FROM t ORDER BY ts",
     "limit": "SELECT k FROM t LIMIT 150",
 }
