@@ -84,7 +84,7 @@ class Pattern(Generic[T]):
         return self._follow("followed_by", name_or_group, ConsumingStrategy.SKIP_TILL_NEXT)
 
     def followed_by_any(self, name_or_group: str | Pattern[Any]) -> Pattern[Any]:
-        """Every later event that satisfies the new pattern is taken, each in a match of its own."""
+        """Takes every later event that satisfies the new pattern, each in a separate match."""
         return self._follow("followed_by_any", name_or_group, ConsumingStrategy.SKIP_TILL_ANY)
 
     def not_next(self, name: str) -> Pattern[Any]:
@@ -93,7 +93,7 @@ class Pattern(Generic[T]):
         return self._follow("not_next", require_name(name, "the name of a pattern"), ConsumingStrategy.NOT_NEXT)
 
     def not_followed_by(self, name: str) -> Pattern[Any]:
-        """No event may satisfy the new pattern until the one behind it is found, or until the time limit passes."""
+        """No event may satisfy the new pattern until the following one is found, or until the time limit passes."""
         self._refuse_optional_before_not("not_followed_by", name)
         return self._follow(
             "not_followed_by", require_name(name, "the name of a pattern"), ConsumingStrategy.NOT_FOLLOW
@@ -111,7 +111,7 @@ class Pattern(Generic[T]):
         return self
 
     def or_(self, condition: Condition) -> Self:
-        """Accept events that satisfy this condition, too, beside those that satisfy what was said so far."""
+        """Also accept events that satisfy this condition, in addition to those accepted so far."""
         added = as_condition(condition, f"or_() of pattern '{self._name}'")
         self._condition = added if self._condition is None else RichOrCondition(self._condition, added)
         return self

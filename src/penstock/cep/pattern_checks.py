@@ -30,7 +30,7 @@ def _all_patterns(pattern: Pattern[Any]) -> Iterator[Pattern[Any]]:
 
 
 def check_names(pattern: Pattern[Any]) -> None:
-    """Every pattern of a sequence, groups included, has a name of its own."""
+    """Every pattern of a sequence, including groups, has a unique name."""
     seen = {ENDING_STATE_NAME}
     for one in _all_patterns(pattern):
         name = one.get_name()
@@ -54,7 +54,7 @@ def check_skip_strategy(pattern: Pattern[Any]) -> None:
 
 
 def check_not_patterns(pattern: Pattern[Any]) -> None:
-    """A NOT pattern stands behind something that takes an event."""
+    """A NOT pattern follows a pattern that takes an event."""
     for one in chain_of(pattern):
         if one.get_quantifier().consuming_strategy.negated:
             raise UnsupportedFeatureError(

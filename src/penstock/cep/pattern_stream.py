@@ -1,4 +1,4 @@
-"""A pattern applied to a stream, and what is done with its matches."""
+"""A pattern applied to a stream, and the processing of its matches."""
 
 from __future__ import annotations
 

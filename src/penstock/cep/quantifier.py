@@ -12,7 +12,7 @@ __all__ = ["ConsumingStrategy", "Quantifier", "QuantifierProperty", "Times", "Wi
 
 
 class ConsumingStrategy(enum.Enum):
-    """What a pattern allows between the event before it and its own."""
+    """The events that a pattern allows between the previous event and its own."""
 
     STRICT = "next"
     SKIP_TILL_NEXT = "followed by"
@@ -27,7 +27,7 @@ class ConsumingStrategy(enum.Enum):
 
 
 class QuantifierProperty(enum.Enum):
-    """What can be said of a quantifier."""
+    """Properties of a quantifier."""
 
     SINGLE = "single"
     LOOPING = "looping"

@@ -1,4 +1,4 @@
-"""``penstock completion``: what a shell needs to complete commands and options, made from the command line itself."""
+"""``penstock completion``: shell completion of commands and options, generated from the parser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running a program in a process of its own, which stays when the command returns."""
+"""Runs a program in a separate process that outlives the command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``penstock doctor``: what is there, what is missing, how to get it."""
+"""``penstock doctor``: what is installed, what is missing, how to install it."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def doctor(options: argparse.Namespace) -> int:
     if missing:
         print(f"\nMissing: {', '.join(missing)}.")
         return 1
-    print("\nEverything that is needed is there." + ("" if options.run else " penstock doctor --run tries it."))
+    print("\nEverything required is installed." + ("" if options.run else " Run penstock doctor --run to try it."))
     return 0
 
 

@@ -16,7 +16,7 @@ from penstock.spark.java import ensure_java_home
 
 
 def main() -> int:
-    """Make an archive of the classes that Spark uses, unless there is one."""
+    """Create an archive of the classes that Spark uses, unless it exists."""
     ensure_java_home()
     if archive_path().exists():
         print(f"nothing to do: {archive_path()} is there")

@@ -26,7 +26,7 @@ _LIVING = {status.name for status in JobStatus if not status.is_terminal_state()
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """What is known about a job. Times are seconds as :func:`time.time` gives them."""
+    """The record of a job. Times are in seconds, as in :func:`time.time`."""
 
     job_id: str
     name: str
@@ -46,7 +46,7 @@ class JobRecord:
 
     @staticmethod
     def from_json(text: str) -> JobRecord:
-        """What :meth:`JobRecords.write` has written."""
+        """Parse a record written by :meth:`JobRecords.write`."""
         fields = json.loads(text)
         command = fields.pop("command", None)
         return JobRecord(**fields, command=None if command is None else RunCommand(**command))
@@ -76,7 +76,7 @@ class JobRecords:
 
     @property
     def archive(self) -> Path:
-        """The directory of what is kept of jobs that have ended."""
+        """The directory for records of ended jobs."""
         return self._directory / "archive"
 
     def write(self, record: JobRecord) -> None:
@@ -98,7 +98,7 @@ class JobRecords:
         return sorted(found, key=lambda record: record.started)
 
     def current(self) -> list[JobRecord]:
-        """Those that run, and those that were lost, until the same job is started again."""
+        """Running jobs, and lost ones until the same job is started again."""
         found = self.all()
         resumed = {(record.program, record.name): record.started for record in found if not record.is_lost}
         return [
@@ -109,7 +109,7 @@ class JobRecords:
         ]
 
     def find(self, job_id: str) -> JobRecord:
-        """The job whose id begins like this."""
+        """The job whose id starts with this prefix."""
         found = [record for record in self.all() if record.job_id.startswith(job_id.lower())] if job_id else []
         if len(found) == 1:
             return found[0]

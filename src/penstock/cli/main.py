@@ -1,4 +1,4 @@
-"""The command line. What a command needs is imported when it is called: help and completion have to be quick."""
+"""The command line. A command imports its modules when it runs, so that help and completion are quick."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Do what the command line says; returns the exit code."""
+    """Run a command; returns the exit code."""
     parser = build_parser()
     options, unknown = parser.parse_known_args(argv)
     if unknown:  # said by the command, whose options are to be looked up

@@ -49,7 +49,7 @@ def configuration(options: argparse.Namespace) -> Configuration:
 
 
 def check_program(path: Path) -> None:
-    """Raise if there is no such file, or one that cannot be a program."""
+    """Raise an error if the file is missing or cannot be a program."""
     if path.is_dir():
         raise InvalidProgramError(f"'{path}' is a directory: name a Python file in it")
     if not path.is_file():
@@ -127,7 +127,7 @@ def _own_frames(frames: TracebackType | None, path: Path) -> TracebackType | Non
 
 
 def _note_line(error: PenstockError, path: Path) -> None:
-    """Say which line of the program it was, if the program is what is wrong and not its data."""
+    """Name the line of the program, if the program is wrong and not its data."""
     here = _own_frames(error.__traceback__, path)
     if isinstance(error, (InvalidProgramError, UnsupportedFeatureError)) and here is not None:
         error.add_note(f"in {path}, line {here.tb_lineno}")

@@ -44,7 +44,7 @@ class ProgressLine:
         self.wait_for(f"{job_name}: starting {what}")
 
     def wait_for(self, label: str) -> None:
-        """Show what is being waited for, and how long already."""
+        """Show what the command waits for, and for how long."""
         if self._enabled:
             self._starting = label, time.time()
             self._start()
@@ -86,7 +86,7 @@ class ProgressLine:
                 self._terminal.flush()
 
     def draw(self, now: float) -> None:
-        """Show what is being waited for, else the last job that has not ended."""
+        """Show what the command waits for, or else the last running job."""
         width = shutil.get_terminal_size().columns - 1
         running = [job for job in self._jobs if not job.get_job_execution_result().done()]
         starting = self._starting

@@ -81,7 +81,7 @@ class RestClient:
             raise JobExecutionError(f"the service at {self.url} does not answer: {error}") from None
 
     def find(self, job: str) -> Json:
-        """The job whose id begins like this."""
+        """The job whose id starts with this prefix."""
         jobs = self.send("GET", "/jobs/overview")["jobs"]
         found: list[Json] = [each for each in jobs if each["jid"].startswith(job.lower())]
         if len(found) != 1:

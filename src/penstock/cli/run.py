@@ -1,4 +1,4 @@
-"""``penstock run``: a program, here or in a process of its own."""
+"""``penstock run``: run a program in this process, or in the background."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _LONGEST_CHAIN = 150
 
 @dataclass(slots=True)
 class JobGraph:
-    """What an executor runs."""
+    """The graph that an executor runs."""
 
     name: str
     vertices: list[JobVertex]
@@ -43,12 +43,12 @@ class JobGraph:
 
     @property
     def channels(self) -> int:
-        """How many channels every stage has: the largest parallelism behind an exchange."""
+        """The number of channels of every stage: the largest parallelism after an exchange."""
         return max((vertex.parallelism for vertex in self.vertices if vertex.level > 0), default=1)
 
     @property
     def levels(self) -> int:
-        """Number of stages behind the source stage."""
+        """The number of stages after the source stage."""
         return max((vertex.level for vertex in self.vertices), default=0)
 
     @property
@@ -286,7 +286,7 @@ def job_spec(
     skip_key_check: bool = False,
     epoch: int = 0,
 ) -> JobSpec:
-    """What the workers get."""
+    """The job as the workers receive it."""
     settings = graph.settings
     info = JobInfo(
         job_id=job_id,

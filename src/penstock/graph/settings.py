@@ -1,4 +1,4 @@
-"""Settings of a job: what the environment knows when it executes."""
+"""Settings of a job, taken from the environment at execution."""
 
 from __future__ import annotations
 

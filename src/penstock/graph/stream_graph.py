@@ -34,7 +34,7 @@ class StreamEdge:
     tag_id: str | None
     partitioner: Partitioner
     spread: bool = False
-    """Whether the target's tasks can read for themselves what the source would send them."""
+    """Whether the target's tasks can read the source's records themselves."""
 
 
 @dataclass(eq=False, slots=True)

@@ -1,4 +1,4 @@
-"""Transformations: what API calls leave behind. Nothing runs before the environment executes them."""
+"""Transformations: the result of API calls. Nothing runs before the environment executes them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class SourceTransformation(Transformation):
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class DataFrameSourceTransformation(Transformation):
-    """A Spark DataFrame as a source; `frame` is handed to the engine as it is."""
+    """A Spark DataFrame as a source; `frame` is passed to the engine unchanged."""
 
     frame: Any
     to_records: Any  # callable: pyarrow.RecordBatch -> list of records; None: Rows
@@ -101,7 +101,7 @@ class UnionTransformation(Transformation):
 
     @property
     def stream_parallelism(self) -> int | None:
-        """That of the first stream."""
+        """The type of the first stream."""
         return self.streams[0].stream_parallelism
 
 
@@ -119,7 +119,7 @@ class PartitionTransformation(Transformation):
 
     @property
     def stream_parallelism(self) -> int | None:
-        """That of the stream before it is partitioned."""
+        """The type of the stream before partitioning."""
         return self.input.stream_parallelism
 
 
@@ -137,5 +137,5 @@ class SideOutputTransformation(Transformation):
 
     @property
     def stream_parallelism(self) -> int | None:
-        """That of the operator."""
+        """The type of the operator."""
         return self.input.stream_parallelism

@@ -16,7 +16,7 @@ _VIRTUAL = (PartitionTransformation, UnionTransformation, SideOutputTransformati
 
 
 def check_uids(sinks: list[Transformation]) -> None:
-    """Refuse a job with an operator that has none: for programs that switched generated uids off."""
+    """Reject a job with an operator without a uid, if generated uids are disabled."""
     waiting, seen = list(sinks), set()
     while waiting:
         transformation = waiting.pop()

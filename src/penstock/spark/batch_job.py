@@ -35,7 +35,7 @@ _ALL = 1 << 60
 
 
 class BatchJob:
-    """One batch job on one Spark session; restarts run it again from the beginning."""
+    """One batch job on one Spark session; a restart runs it again from the start."""
 
     def __init__(self, graph: JobGraph, spark: SparkSession, job_id: str) -> None:
         self.graph = graph
@@ -120,7 +120,7 @@ class _SparkBatchEngine:
         self._attempt = attempt
 
     def run(self, batch: Batch) -> list[TaskReport]:
-        """Run the job, and wait for what its tasks report."""
+        """Run the job and wait for the reports of its tasks."""
         context = self._spark.sparkContext
         server = SourceServer(WholeInput(lambda: batch, context.defaultParallelism))
         spec = job_spec(self._graph, self._job_id, self._attempt, batch=True)
@@ -136,4 +136,4 @@ class _SparkBatchEngine:
             server.close()
 
     def make_durable(self, batch: Batch) -> None:
-        """Nothing to keep: a batch job that fails starts again from the beginning."""
+        """Nothing to store: a failed batch job restarts from the start."""

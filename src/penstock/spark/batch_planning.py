@@ -36,7 +36,7 @@ _SEAL, _EPOCH = "crc", "epoch"
 
 @dataclass(slots=True)
 class Portion:
-    """What one Spark task reads. The classes of the user's splits stay packed until it runs."""
+    """The work of one Spark task. The user's split classes stay pickled until it runs."""
 
     header: bytes | None
     """A frame for every channel, in the first portion only."""

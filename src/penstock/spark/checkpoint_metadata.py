@@ -1,4 +1,4 @@
-"""What a checkpoint directory says about the job that wrote it, so that another job does not misread it.
+"""Describes the job that wrote a checkpoint directory, so that another job does not misread it.
 
 The file also remembers where the job comes from (a savepoint), and where it went: a job that was rescaled continues in
 a directory below, with another number of channels.
@@ -97,7 +97,7 @@ class CheckpointDirectory(HadoopDirectory):
         return old + [f"{_RESCALED}/{name}" for name in self.names(_RESCALED)]
 
     def tidy(self, newest: CheckpointDirectory, parallelism: int, left_behind: list[str]) -> None:
-        """Remove what a rescaled job has left behind. This directory, the first one, then leads straight to it."""
+        """Remove the files from before a rescale. This directory, the first one, then points to the current one."""
         name = newest.location.rstrip("/").rpartition("/")[2]
         if self._known is None or self._known.get("continued_in") != name or set(self._known) != _SIGNPOST:
             self._known = {"version": _VERSION, "continued_in": name, "parallelism": parallelism}

@@ -108,7 +108,7 @@ class SourcesReader(_Reading, DataSourceStreamReader):
 
 
 class BatchSourcesReader(_Reading, DataSourceReader):
-    """Batch: everything from the beginning to the end of all sources."""
+    """Batch: all sources from start to end."""
 
     def partitions(self) -> Sequence[InputPartition]:
         """The portions of the one batch."""

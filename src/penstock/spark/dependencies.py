@@ -117,7 +117,7 @@ def _ship_requirements(context: SparkContext, requirements: str, cache: str | No
 
 
 def _ship_packages(context: SparkContext, archive: Path) -> None:
-    """Unpack an archive on every machine, and put what was in it on the path of all workers, and of this process."""
+    """Unpack an archive on every machine, and add its contents to the path of all workers and of this process."""
     name = f"penstock-{_digest(archive)}"
     includes: list[str] = context._python_includes  # type: ignore[assignment] # never None while Spark runs
     if name in includes:

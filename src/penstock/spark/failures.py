@@ -82,7 +82,7 @@ def _line_of(text: str, found: re.Match[str]) -> str:
 
 
 def _essence(text: str) -> str:
-    """What a reader needs of a JVM error: messages and Python frames, no Java frames."""
+    """The useful part of a JVM error: messages and Python frames, without Java frames."""
     text = text.partition("=== Streaming Query ===")[0]  # offsets and plans follow
     lines = [line for line in text.splitlines() if line.strip() and not re.match(r"\s*(at |\.\.\. \d+ more)", line)]
     return "\n".join(lines[:60]) or "the Spark query failed"

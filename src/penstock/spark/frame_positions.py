@@ -110,7 +110,7 @@ class FramePositions:
                 )
 
     def is_read(self, manifest: Manifest) -> set[str]:
-        """Batch DataFrames that the saved job has read: there is nothing left of them."""
+        """Batch DataFrames that the saved job has read to the end."""
         return {operator_id for operator_id in self._sources if self._known(manifest, operator_id).get("bounded")}
 
     def needs_placing(self, manifest: Manifest) -> bool:
@@ -170,7 +170,7 @@ _STATEFUL = ("Aggregate", "Distinct", "Deduplicate", "DeduplicateWithinWatermark
 
 
 def stateful_part(frame: DataFrame) -> str | None:
-    """What a streaming DataFrame needs state for; None if it needs none."""
+    """The operation of a streaming DataFrame that needs state, or None."""
     todo: list[Any] = [frame._jdf.logicalPlan()] if frame.isStreaming else []
     while todo:
         node = todo.pop()

@@ -227,7 +227,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _end_session(session: int) -> None:
-    """End what is left of a JVM's session: workers notice the end of the JVM by themselves, but not at once."""
+    """End the remaining processes of a JVM's session: workers notice the end of the JVM only after a while."""
     for sent in (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + 3
         while left := session_members(session):

@@ -67,7 +67,7 @@ class HadoopDirectory:
             raise unwritable(self.location, self.local(), reason_of(error)) from None
 
     def delete(self, name: str) -> None:
-        """Remove a file or a directory below; harmless if it is gone."""
+        """Remove a file or subdirectory; no effect if it is missing."""
         file_system, path = self.path_of(name)
         self._check()
         file_system.delete(path, True)
@@ -101,5 +101,5 @@ class HadoopDirectory:
 
 
 def reason_of(error: Py4JError) -> str:
-    """What Java says is wrong."""
+    """The reason in a Java exception."""
     return str(getattr(error, "java_exception", error))

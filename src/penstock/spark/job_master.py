@@ -149,7 +149,7 @@ class JobMaster:
         )
 
     def _raise_if_fenced(self) -> None:
-        """What another driver does to the files of this one shows as errors of any kind: raise the actual reason."""
+        """Another driver's changes to the files can cause errors of any kind: raise the actual reason."""
         with contextlib.suppress(CheckpointError):
             self.checkpoints.fence.check()
 

@@ -105,7 +105,7 @@ def _write_jar(jar: Path, classes: dict[str, bytes]) -> None:
 
 
 def _compile(sources: list[str]) -> dict[str, bytes]:
-    """Class names and their code, made by Janino in a small JVM of its own."""
+    """Class names and their byte code, compiled by Janino in a separate small JVM."""
     classes: dict[str, bytes] = {}
     with _compiler_jvm() as jvm:
         for source in sources:

@@ -40,7 +40,7 @@ def spark_home() -> str:
 
 @dataclass(slots=True)
 class LaunchCommand:
-    """What to run, and in which environment."""
+    """The command to run, and its environment."""
 
     arguments: list[str]
     environment: dict[str, str]
@@ -61,7 +61,7 @@ def launch_command(conf: Mapping[str, str]) -> LaunchCommand:
 
 
 def is_plain_local(conf: Mapping[str, str], home: Path) -> bool:
-    """Whether nothing is asked for that only SparkSubmit does."""
+    """Whether no setting requires SparkSubmit."""
     master = conf.get("spark.master", "")
     if sys.platform == "win32" or not (master == "local" or master.startswith("local[")):
         return False

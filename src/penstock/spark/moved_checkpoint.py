@@ -43,7 +43,7 @@ def put_right(directory: CheckpointDirectory, written_at: str | None) -> bool:
 
 
 def _moved_metadata(directory: CheckpointDirectory, here: str, operator: str) -> list[tuple[str, bytes]]:
-    """The files about an operator's state that speak of another place, and what they should say."""
+    """Files of an operator's state that contain an old path, and their corrected content."""
     folder = f"state/{operator}/_metadata/v2"
     found = []
     for batch in directory.names(folder):

@@ -57,11 +57,11 @@ class QueryServer:
             return server
 
     def register(self, job_id: str, board: QueryBoard) -> None:
-        """From now on the job can be asked."""
+        """Accept queries for the job."""
         self._boards[job_id] = board
 
     def unregister(self, job_id: str) -> None:
-        """The job cannot be asked any more."""
+        """Stop accepting queries for the job."""
         self._boards.pop(job_id, None)
 
     def _serve(self) -> None:

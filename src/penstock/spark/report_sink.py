@@ -21,7 +21,7 @@ from penstock.spark.jvm_classes import REPORT_SINK
 __all__ = ["OnBatch", "start_query"]
 
 OnBatch = Callable[[list[bytes], int], None]
-"""Called with the frames that reached the driver and Spark's batch id; what it raises fails the batch."""
+"""Called with the frames that reached the driver and Spark's batch id; an exception fails the batch."""
 
 _LENGTH = struct.Struct(">i")
 
@@ -66,7 +66,7 @@ class _Listener:
         self._on_batch(frames, batch_id)
 
     class Java:
-        """What py4j wants to know."""
+        """Required by py4j."""
 
         implements = (f"{REPORT_SINK}$Listener",)
 

@@ -1,4 +1,4 @@
-"""What follows a failed attempt at a job, in streaming and in batch mode: another one, or the job's end."""
+"""Decides what follows a failed attempt, in streaming and in batch mode: a restart, or the end of the job."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def write_frame(
     route: Callable[[Any, int], int] | None,
     fill: Callable[[int, int, Iterator[Any]], dict[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Rows to the parts they belong to, each part written by a task; what was written, part by part."""
+    """Sends rows to their parts. A task writes each part; returns the written parts."""
     ship_package(frame.sparkSession.sparkContext)
     filling = Shipped(fill)
     parts = 1 if route is None else max(1, frame.rdd.getNumPartitions())

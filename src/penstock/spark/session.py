@@ -44,7 +44,7 @@ _MAX_SOCKET_DIRECTORY = 60
 
 
 class SparkEndedError(JobExecutionError):
-    """Spark is gone, and with it all jobs of this process."""
+    """Spark has ended, and with it all jobs of this process."""
 
 
 @dataclass(slots=True)
@@ -111,7 +111,7 @@ def running_session() -> SparkSession | None:
 
 
 def failure_of(spark: SparkSession, error: Exception) -> PenstockError:
-    """What an error of a call to Spark means: the job's failure, or that Spark is gone."""
+    """Translate an error of a call to Spark: the job's failure, or the end of Spark."""
     embedded = _embedded
     if isinstance(error, (Py4JError, ConnectionError)) and not isinstance(error, Py4JJavaError):
         if embedded is not None and embedded.session.sparkContext is spark.sparkContext:
@@ -301,7 +301,7 @@ def quiet_interrupts() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """A second Ctrl-C while stopping would leave processes behind; it is raised when they are gone."""
+    """Defer a second Ctrl-C until all processes have ended: it would leave some behind."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""Spark's settings for a Penstock job: what the design needs, and what makes a small micro-batch cheap."""
+"""Spark's settings for a Penstock job: required ones, and those that make a small micro-batch cheap."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def runtime_settings(shuffle_partitions: int | None = None) -> dict[str, str]:
 
 
 def static_settings() -> dict[str, str]:
-    """What has to be known before Spark starts, wherever it runs."""
+    """Settings that are needed before Spark starts, wherever it runs."""
     return dict(_STATIC)
 
 
 def local_settings(directory: Path) -> dict[str, str]:
-    """What concerns a Spark inside this machine only; temporary files go below ``directory``."""
+    """Settings of a local Spark only; temporary files go below ``directory``."""
     return {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
@@ -96,7 +96,7 @@ def local_settings(directory: Path) -> dict[str, str]:
 
 
 def cluster_settings() -> dict[str, str]:
-    """What concerns a Spark with executors of its own."""
+    """Settings of a Spark with separate executors."""
     return {
         # A task that is lost with its executor is run again. If it does not send what it sent before (a function that
         # rolls dice), everything that has read from it must be run again, too, or a record would count twice or never.

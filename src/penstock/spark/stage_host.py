@@ -114,7 +114,7 @@ class Hosted(ABC):
 
     @abstractmethod
     def batch(self, store: StageStore, frames: list[bytes]) -> tuple[list[Row], bytes]:
-        """Run a batch, in the thread of its own; returns the rows and the token of the state it leaves behind."""
+        """Run a batch in the stage's own thread; returns the rows and the token of the resulting state."""
 
     @abstractmethod
     def close(self) -> None:
@@ -242,7 +242,7 @@ class HostedStage(Hosted):
 
 
 class HostedSource(Hosted):
-    """One subtask of a source, with its reader and the functions chained behind it."""
+    """One subtask of a source, with its reader and the chained functions."""
 
     closed = False
 
@@ -313,7 +313,7 @@ _connections: dict[StageKey, Connection] = {}
 
 
 def _relay(key: StageKey, token: bytes, store: StageStore, frames: list[bytes]) -> list[Row] | None:
-    """Let the stage's host run a batch; None if there is none, or not with this state."""
+    """Let the stage's host run a batch; None if there is no host with this state."""
     for connection in _ways_to(key):
         held = HeldStore(store)
         try:
@@ -347,14 +347,14 @@ def _ways_to(key: StageKey) -> Iterator[Connection]:
 
 
 class HeldStore:
-    """Holds back what is written, so that the store is as it was if the writer does not come to an end."""
+    """Buffers writes, so that the store is unchanged if the writer fails."""
 
     def __init__(self, store: StageStore) -> None:
         self._store = store
         self._held: dict[str, bytes | None] = {}
         self._bytes = 0
         self.changed = False
-        """Whether something had to be let through: there is a limit to what is held."""
+        """Whether the buffer was full, so that some writes have reached the store."""
 
     def get(self, page_id: str) -> bytes | None:
         """Read a page as the writer has left it."""

@@ -47,7 +47,7 @@ class StartPatience:
         return min(2.0 ** (self._failures - 1), _LONGEST_PAUSE) if self._failures else 0.0
 
     def lasts(self, error: PenstockError, committed: int | None) -> bool:
-        """Whether to begin again after the error; ``committed`` tells whether the job got on since the last one."""
+        """Whether to restart after the error; ``committed``: whether the job has made progress since the last one."""
         if not isinstance(error, WorkerStartError):
             self._failures = 0
             return False

@@ -43,7 +43,7 @@ _STATE_STORE_KEYS = {
 
 
 class StreamingJob(RunningJob):
-    """A streaming job on Spark; a job master for each parallelism, each in a directory of its own."""
+    """A streaming job on Spark, with one job master and directory for each parallelism."""
 
     def __init__(self, sinks: list[Transformation], settings: JobSettings, session: SparkSession, job_id: str) -> None:
         life = JobLife(job_id, settings.job_name, compress_savepoints=settings.snapshot_compression)
@@ -81,7 +81,7 @@ class StreamingJob(RunningJob):
         return self._new_master(translate(self._sinks, settings), checkpoint)
 
     def _tidying(self, checkpoint: CheckpointDirectory, parallelism: int) -> Callable[[], None]:
-        """Removes what the job was rescaled from, once it has completed a checkpoint since."""
+        """Removes the directory from before a rescale, once the job has completed a checkpoint."""
         assert self._root is not None
         left = self._root.left_behind(checkpoint)
         wanted = self.life.savepoints.names  # of rescalings to come: none of them is older than that
@@ -123,7 +123,7 @@ class StreamingJob(RunningJob):
 
     @property
     def query_port(self) -> int | None:
-        """The port of the queryable state server; None if there is none."""
+        """The port of the queryable state server, or None."""
         return None if self._query_server is None else self._query_server.port
 
     def _release(self, status: JobStatus) -> None:
@@ -148,7 +148,7 @@ class StreamingJob(RunningJob):
         check_key_groups(self._master.graph.vertices, graph.vertices, graph.edges)
 
     def _successor(self, parallelism: int, savepoint: str, on_running: Callable[[], None]) -> JobMaster:
-        """The old master has stopped with a savepoint: the next one starts from it, in a directory of its own."""
+        """The old master has stopped with a savepoint: the next one starts from it, in its own directory."""
         self._settings = replace(self._settings, parallelism=parallelism)
         settings = replace(self._settings, savepoint_path=savepoint, ignore_unclaimed_state=False)
         graph = translate(self._sinks, settings)

@@ -1,4 +1,4 @@
-"""What a Python worker keeps between batches: the jobs it knows and their source tasks. See also stage_host.py."""
+"""State of a Python worker between batches: known jobs and their source tasks. See also stage_host.py."""
 
 from __future__ import annotations
 

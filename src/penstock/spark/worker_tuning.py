@@ -1,4 +1,4 @@
-"""What a Python worker does once, before its first task of ours: make small tasks cheap, let prints through."""
+"""One-time setup of a Python worker before its first task: make small tasks cheap, pass on printed output."""
 
 from __future__ import annotations
 

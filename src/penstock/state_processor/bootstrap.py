@@ -75,7 +75,7 @@ class SqlitePageStore:
 
 
 class OperatorTransformation:
-    """Where state made from data begins."""
+    """Entry point for creating state from data."""
 
     @staticmethod
     def bootstrap_with(data: Any) -> OneInputStateTransformation:
@@ -132,7 +132,7 @@ class KeyedStateTransformation:
         return Bootstrap(self._data, self._timestamp_of, operator, self._key_selector)
 
     def window(self, assigner: WindowAssigner[Any, Any]) -> WindowedStateTransformation:
-        """Fill windows: what elements would have left behind if a job had seen them and no window had fired."""
+        """Fill windows as if a job had processed the elements and no window had fired."""
         return WindowedStateTransformation(self._data, self._timestamp_of, self._key_selector, assigner)
 
 
@@ -196,7 +196,7 @@ class Bootstrap:
         self._read = False
 
     def write(self, request: SavepointRequest, operator_id: str, uid: str, max_parallelism: int) -> list[Json]:
-        """Make the state and write it; what was written, part by part."""
+        """Create and write the state; returns the written parts."""
         filler = _Filler(self._operator, self._timestamp_of, request, operator_id, uid, max_parallelism)
         if not _is_frame(self._data):
             elements = iter(self._data)

@@ -21,7 +21,7 @@ class KeyedStateReaderFunction(Function, ABC):
     """Sees every key of an operator with all its states, which it asks for in `open` as the operator itself did."""
 
     class Context(ABC):
-        """What is known of the current key besides its states."""
+        """The context of the current key."""
 
         @abstractmethod
         def registered_event_time_timers(self) -> list[int]:

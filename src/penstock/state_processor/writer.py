@@ -40,7 +40,7 @@ class SavepointWriter:
 
     @staticmethod
     def from_existing_savepoint(path: str, max_parallelism: int | None = None) -> SavepointWriter:
-        """One that begins as a copy; positions of sources stay as they are."""
+        """A writer that starts with a copy; positions of sources stay unchanged."""
         path = absolute(path)
         manifest = read_manifest(path)
         known = [operator.max_parallelism for operator in manifest.operators.values() if operator.is_keyed]
@@ -79,7 +79,7 @@ class SavepointWriter:
         return self
 
     def remove_source(self, uid: str) -> SavepointWriter:
-        """Forget where a source was: it starts from its beginning."""
+        """Drop the position of a source: it starts from the beginning."""
         del self._manifest.sources[self._manifest.find_source(uid)]
         return self
 
