@@ -71,6 +71,21 @@ def test_t51_with_ttl_results_that_have_not_changed_are_emitted():
 
 
 @pytest.mark.parametrize("cold", [False, True])
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("v DESC", [[("+I", "a", 3)], [], [("+I", "a", 1)]]),
+        ("pt DESC", [[("+I", "a", 3)], [("-U", "a", 3), ("+U", "a", 2)], [("+I", "a", 1)]]),
+    ],
+)
+def test_t126_rows_of_a_rank_are_forgotten(order, expected, cold):
+    ranked = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY {order}) AS rn FROM p"
+    tables = {"t": [("a", 3), ("a", 2), ("a", 1)]}
+    query = f"WITH p AS (SELECT *, PROCTIME() AS pt FROM t) SELECT k, v FROM ({ranked}) WHERE rn = 1"
+    assert run(query, [0, 9, 10], ttl="10 s", tables=tables, cold=cold) == expected
+
+
+@pytest.mark.parametrize("cold", [False, True])
 def test_t126_rows_of_a_join_are_forgotten(cold):
     tables = {"l": [("a", 1), ("b", 2), ("c", 3)], "r": [("x", 0), ("a", 10), ("b", 20)]}
     query = "SELECT l.k, l.v, r.v FROM l JOIN r ON l.k = r.k"

@@ -38,6 +38,7 @@ def translate_rank(planner: Planner, rel: RankRel, update_before: bool) -> Trans
         retracts=not planner.changelog(rel.input).insert_only,
         emits_update_before=update_before,
     )
+    operator.expire_state(planner.state_ttl())
     return planner.one_input(exchanged, operator, "Rank", rel.describe(), parallelism=parallelism)
 
 
@@ -76,6 +77,8 @@ def translate_deduplicate(planner: Planner, rel: DeduplicateRel, update_before: 
         operator = KeepFirstRowByRowtime(rel.keys, rel.schema(), time_column)
     else:
         operator = KeepFirstRow(rel.keys, rel.schema())
+    if not isinstance(operator, KeepFirstRowByRowtime):  # the watermark cleans up there
+        operator.expire_state(planner.state_ttl())
     return planner.one_input(exchanged, operator, "Deduplicate", rel.describe(), parallelism=parallelism)
 
 

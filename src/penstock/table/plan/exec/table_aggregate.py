@@ -24,4 +24,5 @@ def translate_table_aggregate(planner: Planner, rel: TableAggregateRel, update_b
         [rel.input.fields[index].type for index in rel.arguments],
         rel.schema(),
     )
+    operator.expire_state(planner.state_ttl())
     return planner.one_input(exchanged, operator, "GroupTableAggregate", rel.describe(), parallelism=parallelism)
