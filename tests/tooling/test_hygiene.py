@@ -106,6 +106,16 @@ def test_a_module_with_many_imports_says_why():
     assert not unexplained
 
 
+def test_modules_import_only_public_names_of_each_other():
+    private = []
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("penstock"):
+                names = [name.name for name in node.names if re.match("_[a-zA-Z]", name.name)]
+                private += [f"{path.relative_to(ROOT)}: {node.module}.{name}" for name in names]
+    assert not private
+
+
 def test_allowlist_of_long_files_has_no_stale_entries():
     assert [name for name in LONGER_FILES if not (ROOT / name).is_file()] == []
 

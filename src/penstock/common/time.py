@@ -227,13 +227,13 @@ class Instant:
 
     def __str__(self) -> str:
         whole = (_EPOCH + timedelta(seconds=self.seconds)).strftime("%Y-%m-%dT%H:%M:%S")
-        return f"{whole}{_fraction(self.nanos)}Z"
+        return f"{whole}{fraction_of_second(self.nanos)}Z"
 
     def __repr__(self) -> str:
         return f"Instant<{self.seconds}, {self.nanos}>"
 
 
-def _fraction(nanos: int) -> str:
+def fraction_of_second(nanos: int) -> str:
     """A fraction of a second in groups of three digits, nothing if zero (how Java writes times)."""
     if nanos == 0:
         return ""

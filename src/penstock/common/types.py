@@ -34,7 +34,8 @@ _shared_names: dict[tuple[str, ...], tuple[str, ...]] = {}
 _MAX_SHARED_NAMES = 4096
 
 
-def _share(names: Iterable[str]) -> tuple[str, ...]:
+def share_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the tuple that all rows with these field names share."""
     key = tuple(names)
     shared = _shared_names.get(key)
     if shared is not None:
@@ -70,7 +71,7 @@ class Row:
         if kwargs:
             if args:
                 raise ValueError("a Row takes either positional or named fields, not both")
-            self._fields = _share(kwargs)
+            self._fields = share_names(kwargs)
             self._values = list(kwargs.values())
         else:
             self._fields = None
@@ -99,7 +100,7 @@ class Row:
         return None if self._fields is None else list(self._fields)
 
     def set_field_names(self, field_names: Sequence[str]) -> None:
-        self._fields = _share(field_names)
+        self._fields = share_names(field_names)
 
     def get_fields_by_names(self, names: Sequence[str]) -> list[Any]:
         """The values of the named fields, in the order asked for.
@@ -131,7 +132,7 @@ class Row:
     def __call__(self, *args: Any) -> Row:
         if len(args) > len(self._values):
             raise ValueError(f"{self!r} takes {len(self._values)} values, got {len(args)}")
-        return _make_row(_share(self._values), args, self._row_kind)
+        return make_row(share_names(self._values), args, self._row_kind)
 
     def __contains__(self, item: object) -> bool:
         return item in self._values or (self._fields is not None and item in self._fields)
@@ -182,7 +183,7 @@ class Row:
 
     def __copy__(self) -> Row:
         # Going through __reduce__ would share the list of values.
-        return _make_row(self._fields, self._values, self._row_kind)
+        return make_row(self._fields, self._values, self._row_kind)
 
     def __repr__(self) -> str:
         if self._fields is None:
@@ -193,7 +194,8 @@ class Row:
 _new_row = Row.__new__
 
 
-def _make_row(names: tuple[str, ...] | None, values: Iterable[Any], kind: RowKind) -> Row:
+def make_row(names: tuple[str, ...] | None, values: Iterable[Any], kind: RowKind) -> Row:
+    """Make a row without the checks of its constructor."""
     row = _new_row(Row)
     row._fields = names
     row._values = list(values)
@@ -203,14 +205,14 @@ def _make_row(names: tuple[str, ...] | None, values: Iterable[Any], kind: RowKin
 
 def _unpickle_named(names: tuple[str, ...], values: list[Any]) -> Row:
     row = _new_row(Row)
-    row._fields = _shared_names.get(names) or _share(names)
+    row._fields = _shared_names.get(names) or share_names(names)
     row._values = values
     row._row_kind = _INSERT
     return row
 
 
 def _unpickle_kind(names: tuple[str, ...] | None, values: list[Any], kind: int) -> Row:
-    return _make_row(None if names is None else _share(names), values, _KINDS[kind])
+    return make_row(None if names is None else share_names(names), values, _KINDS[kind])
 
 
 def _rows_to_dicts(value: Any) -> Any:

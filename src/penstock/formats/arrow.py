@@ -14,11 +14,11 @@ from penstock.common.errors import InvalidProgramError, RecordFormatError
 from penstock.common.time import Instant
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.common.typeinfo.basic import BasicType, BasicTypeInfo
-from penstock.common.typeinfo.collections import MapTypeInfo, _ElementsTypeInfo
+from penstock.common.typeinfo.collections import ElementsTypeInfo, MapTypeInfo
 from penstock.common.typeinfo.decimal import DecimalTypeInfo
 from penstock.common.typeinfo.temporal import DateTypeInfo, LocalTimeTypeInfo, TimestampTypeInfo, TimeTypeInfo
-from penstock.common.types import Row, RowKind, _make_row, _share
-from penstock.formats.conversion import Convert, _optional, is_bytes
+from penstock.common.types import Row, RowKind, make_row, share_names
+from penstock.formats.conversion import Convert, is_bytes, nullable
 
 _BASIC = {
     BasicType.STRING: pa.string(),
@@ -56,7 +56,7 @@ def arrow_type(kind: TypeInformation) -> Any:
         return pa.map_(arrow_type(kind.key_type), arrow_type(kind.value_type))
     if is_bytes(kind):
         return pa.binary()
-    if isinstance(kind, _ElementsTypeInfo):
+    if isinstance(kind, ElementsTypeInfo):
         return pa.list_(arrow_type(kind.elem_type))
     if isinstance(kind, LocalTimeTypeInfo):
         return _LOCAL[kind.time_type.value]
@@ -141,7 +141,7 @@ def rows_from_arrow(batch: Any, row_type: RowTypeInfo | None = None) -> list[Row
     >>> rows_from_arrow(pa.RecordBatch.from_pylist([{"a": 1, "b": "x"}]))
     [Row(a=1, b='x')]
     """
-    names = _share(batch.schema.names)
+    names = share_names(batch.schema.names)
     columns = [_to_micros(column).to_pylist() for column in batch.columns]
     if row_type is not None or any(_is_nested(field.type) for field in batch.schema):
         kinds = [None] * len(names) if row_type is None else row_type.get_field_types()
@@ -152,8 +152,8 @@ def rows_from_arrow(batch: Any, row_type: RowTypeInfo | None = None) -> list[Row
         ]
     insert = RowKind.INSERT
     if not columns:
-        return [_make_row(names, [], insert) for _ in range(batch.num_rows)]
-    return [_make_row(names, values, insert) for values in zip(*columns, strict=True)]
+        return [make_row(names, [], insert) for _ in range(batch.num_rows)]
+    return [make_row(names, values, insert) for values in zip(*columns, strict=True)]
 
 
 def _is_nested(kind: Any) -> bool:
@@ -186,34 +186,34 @@ def _reader(kind: Any, declared: TypeInformation | None) -> Convert | None:
     column of their own become what they were declared to be. None: it is as it should be.
     """
     if isinstance(declared, DecimalTypeInfo):
-        return None if kind == arrow_type(declared) else _optional(declared.fit)
+        return None if kind == arrow_type(declared) else nullable(declared.fit)
     if isinstance(declared, BasicTypeInfo):
         return _DECLARED.get(declared.basic_type)
     if pa.types.is_struct(kind):
         return _struct_reader(kind, declared)
     if pa.types.is_map(kind):
         item = _reader(kind.item_type, declared.value_type if isinstance(declared, MapTypeInfo) else None)
-        return _optional(lambda value: {key: part if item is None else item(part) for key, part in value})
+        return nullable(lambda value: {key: part if item is None else item(part) for key, part in value})
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        element = _reader(kind.value_type, declared.elem_type if isinstance(declared, _ElementsTypeInfo) else None)
-        return None if element is None else _optional(lambda value: [element(part) for part in value])
+        element = _reader(kind.value_type, declared.elem_type if isinstance(declared, ElementsTypeInfo) else None)
+        return None if element is None else nullable(lambda value: [element(part) for part in value])
     return None
 
 
 def _struct_reader(kind: Any, declared: TypeInformation | None) -> Convert:
-    names = _share(field.name for field in kind)
+    names = share_names(field.name for field in kind)
     types: dict[str, TypeInformation] = {}
     if isinstance(declared, RowTypeInfo):
         types = dict(zip(declared.get_field_names(), declared.get_field_types(), strict=True))
     readers = [(field.name, _reader(field.type, types.get(field.name))) for field in kind]
-    return _optional(
-        lambda value: _make_row(
+    return nullable(
+        lambda value: make_row(
             names, [value[name] if read is None else read(value[name]) for name, read in readers], RowKind.INSERT
         )
     )
 
 
 _DECLARED: dict[BasicType, Convert] = {
-    BasicType.INSTANT: _optional(Instant.from_datetime),
-    BasicType.BIG_INT: _optional(int),
+    BasicType.INSTANT: nullable(Instant.from_datetime),
+    BasicType.BIG_INT: nullable(int),
 }

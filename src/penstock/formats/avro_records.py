@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from penstock.common.typeinfo.avro import AvroSchema
-from penstock.common.types import Row, RowKind, _make_row, _share
+from penstock.common.types import Row, RowKind, make_row, share_names
 
 Convert = Callable[[Any], Any]
 
@@ -43,7 +43,7 @@ def _in_utc(value: Any) -> Any:
 def _reading_record(names: tuple[str, ...], fields: dict[str, Convert]) -> Convert:
     def read(record: Any) -> Row:
         values = [fields[name](record.get(name)) if name in fields else record.get(name) for name in names]
-        return _make_row(names, values, RowKind.INSERT)
+        return make_row(names, values, RowKind.INSERT)
 
     return read
 
@@ -102,7 +102,7 @@ class _Converters:
             convert = self._of(field["type"])
             if convert is not None:
                 fields[field["name"]] = convert
-        made = self._records[name] = self._make_record(_share(field["name"] for field in schema["fields"]), fields)
+        made = self._records[name] = self._make_record(share_names(field["name"] for field in schema["fields"]), fields)
         return made
 
     def _of(self, kind: Any) -> Convert | None:

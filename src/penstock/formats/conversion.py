@@ -12,13 +12,13 @@ from penstock.common.errors import InvalidProgramError
 from penstock.common.time import Instant
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.common.typeinfo.basic import INTEGER_BITS, BasicType, BasicTypeInfo, InstantTypeInfo
-from penstock.common.typeinfo.collections import MapTypeInfo, PrimitiveArrayTypeInfo, _ElementsTypeInfo
+from penstock.common.typeinfo.collections import ElementsTypeInfo, MapTypeInfo, PrimitiveArrayTypeInfo
 from penstock.common.typeinfo.composite import TupleTypeInfo
 from penstock.common.typeinfo.decimal import DecimalTypeInfo
 from penstock.common.typeinfo.java_text import shortest_double
 from penstock.common.typeinfo.single import single
 from penstock.common.typeinfo.temporal import DateTypeInfo, LocalTimeTypeInfo, TimestampTypeInfo, TimeTypeInfo
-from penstock.common.types import Row, RowKind, _make_row, _share
+from penstock.common.types import Row, RowKind, make_row, share_names
 
 Convert = Callable[[Any], Any]
 
@@ -110,26 +110,26 @@ def _instant(value: Any) -> Instant:
 def reader_of(kind: TypeInformation) -> Convert:
     """A converter from a JSON value or text to the type; raises ValueError if the value does not fit."""
     if isinstance(kind, InstantTypeInfo):
-        return _optional(_instant)
+        return nullable(_instant)
     if isinstance(kind, BasicTypeInfo):
-        return _optional(_basic_reader(kind))
+        return nullable(_basic_reader(kind))
     if isinstance(kind, RowTypeInfo):
-        return _optional(row_reader(kind, fail_on_missing_field=False))
+        return nullable(row_reader(kind, fail_on_missing_field=False))
     if isinstance(kind, TupleTypeInfo):
-        return _optional(_tuple_reader([reader_of(part) for part in kind.get_field_types()]))
+        return nullable(_tuple_reader([reader_of(part) for part in kind.get_field_types()]))
     if isinstance(kind, MapTypeInfo):
         keys, values = reader_of(kind.key_type), reader_of(kind.value_type)
-        return _optional(lambda value: {keys(k): values(v) for k, v in _mapping(value).items()})
+        return nullable(lambda value: {keys(k): values(v) for k, v in _mapping(value).items()})
     if is_bytes(kind):
-        return _optional(lambda value: base64.b64decode(value, validate=True))
-    if isinstance(kind, _ElementsTypeInfo):
+        return nullable(lambda value: base64.b64decode(value, validate=True))
+    if isinstance(kind, ElementsTypeInfo):
         element = reader_of(kind.elem_type)
-        return _optional(lambda value: [element(part) for part in _sequence(value)])
+        return nullable(lambda value: [element(part) for part in _sequence(value)])
     for temporal, convert in _TEMPORAL_READERS.items():
         if isinstance(kind, temporal):
-            return _optional(convert)
+            return nullable(convert)
     if isinstance(kind, LocalTimeTypeInfo):
-        return _optional((_date, _time, _timestamp)[kind.time_type.value])
+        return nullable((_date, _time, _timestamp)[kind.time_type.value])
     return lambda value: value
 
 
@@ -162,7 +162,7 @@ def is_bytes(kind: TypeInformation) -> bool:
     )
 
 
-def _optional(convert: Convert) -> Convert:
+def nullable(convert: Convert) -> Convert:
     return lambda value: None if value is None else convert(value)
 
 
@@ -190,7 +190,7 @@ def _tuple_reader(parts: list[Convert]) -> Convert:
 
 def row_reader(kind: RowTypeInfo, *, fail_on_missing_field: bool) -> Convert:
     """A converter from a mapping to a Row of the type."""
-    names = _share(kind.get_field_names())
+    names = share_names(kind.get_field_names())
     fields = [(name, reader_of(part)) for name, part in zip(names, kind.get_field_types(), strict=True)]
 
     quick = [
@@ -203,7 +203,7 @@ def row_reader(kind: RowTypeInfo, *, fail_on_missing_field: bool) -> Convert:
         if type(value) is dict and (not fail_on_missing_field or len(value) >= len(names)):
             try:
                 get = value.get
-                row = _make_row(names, [convert(get(name)) for name, convert in quick], insert)
+                row = make_row(names, [convert(get(name)) for name, convert in quick], insert)
             except POISON:
                 pass
             else:
@@ -221,7 +221,7 @@ def row_reader(kind: RowTypeInfo, *, fail_on_missing_field: bool) -> Convert:
                 values.append(convert(found.get(name)))
             except POISON as error:
                 raise ValueError(f"field {name!r}: {error}") from None
-        return _make_row(names, values, insert)
+        return make_row(names, values, insert)
 
     return read
 
@@ -251,12 +251,12 @@ def writer_of(kind: TypeInformation | None) -> Convert:
         return row_writer(kind)
     if isinstance(kind, MapTypeInfo):
         values = writer_of(kind.value_type)
-        return _optional(lambda value: {_key(k): values(v) for k, v in value.items()})
-    if isinstance(kind, _ElementsTypeInfo) and not is_bytes(kind):
+        return nullable(lambda value: {_key(k): values(v) for k, v in value.items()})
+    if isinstance(kind, ElementsTypeInfo) and not is_bytes(kind):
         element = writer_of(kind.elem_type)
-        return _optional(lambda value: [element(part) for part in value])
+        return nullable(lambda value: [element(part) for part in value])
     if isinstance(kind, BasicTypeInfo) and kind.basic_type is BasicType.FLOAT:
-        return _optional(lambda value: shortest_double(single(value)))
+        return nullable(lambda value: shortest_double(single(value)))
     return plain_value
 
 

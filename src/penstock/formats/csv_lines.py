@@ -11,11 +11,11 @@ from typing import Any
 from penstock.common.errors import InvalidProgramError, RecordFormatError
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.common.typeinfo.basic import BasicType, BasicTypeInfo
-from penstock.common.typeinfo.collections import _ElementsTypeInfo
+from penstock.common.typeinfo.collections import ElementsTypeInfo
 from penstock.common.typeinfo.composite import TupleTypeInfo
 from penstock.common.typeinfo.decimal import DecimalTypeInfo
 from penstock.common.typeinfo.java_text import java_double, java_float
-from penstock.common.types import Row, RowKind, _make_row, _share
+from penstock.common.types import Row, RowKind, make_row, share_names
 from penstock.formats.conversion import POISON, Convert, as_digits, is_bytes, plain_value, reader_of
 from penstock.formats.csv_schema import Dialect
 
@@ -40,7 +40,7 @@ class LineParser:
         csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
         self._dialect = dialect
         self._options = csv_options(dialect)
-        self._names = _share(row_type.get_field_names())
+        self._names = share_names(row_type.get_field_names())
         self._readers = [
             _field_reader(kind, dialect, dialect.array_separator_of(name))
             for name, kind in zip(self._names, row_type.get_field_types(), strict=True)
@@ -73,7 +73,7 @@ class LineParser:
                 for read, column in zip(self._column_readers, columns, strict=True)
             ]
             names, insert = self._names, RowKind.INSERT
-            return [_make_row(names, values, insert) for values in zip(*columns, strict=True)]
+            return [make_row(names, values, insert) for values in zip(*columns, strict=True)]
         except (*POISON, IndexError, csv.Error):
             return None
 
@@ -91,12 +91,12 @@ class LineParser:
                 values.append(read(field))
             except POISON as error:
                 raise ValueError(f"field {name!r}: {error}") from None
-        return _make_row(self._names, values, RowKind.INSERT)
+        return make_row(self._names, values, RowKind.INSERT)
 
 
 def _field_reader(kind: TypeInformation, dialect: Dialect, separator: str | None) -> Convert:
     null = dialect.null
-    if isinstance(kind, (_ElementsTypeInfo, RowTypeInfo, TupleTypeInfo)) and not is_bytes(kind):
+    if isinstance(kind, (ElementsTypeInfo, RowTypeInfo, TupleTypeInfo)) and not is_bytes(kind):
         if separator is None:
             raise InvalidProgramError("an array column needs an array element separator")
         read = _parts_reader(kind, separator)
@@ -106,13 +106,13 @@ def _field_reader(kind: TypeInformation, dialect: Dialect, separator: str | None
 
 
 def _parts_reader(kind: TypeInformation, separator: str) -> Convert:
-    if isinstance(kind, _ElementsTypeInfo):
+    if isinstance(kind, ElementsTypeInfo):
         element = reader_of(kind.elem_type)
         return lambda text: [element(part) for part in text.split(separator)] if text else []
     assert isinstance(kind, (RowTypeInfo, TupleTypeInfo))
     readers = [reader_of(part) for part in kind.get_field_types()]
     make = (
-        partial(_make_row, _share(kind.get_field_names()), kind=RowKind.INSERT)
+        partial(make_row, share_names(kind.get_field_names()), kind=RowKind.INSERT)
         if isinstance(kind, RowTypeInfo)
         else tuple
     )
@@ -216,7 +216,7 @@ class LineWriter:
             return number
         if separator is None or is_bytes(kind):
             return lambda value: self.quoted(str(_plain(value)))
-        if isinstance(kind, _ElementsTypeInfo):
+        if isinstance(kind, ElementsTypeInfo):
             element = _part_text(kind.elem_type)
             return lambda value: self.quoted(separator.join(map(element, value)))
         if isinstance(kind, (RowTypeInfo, TupleTypeInfo)):

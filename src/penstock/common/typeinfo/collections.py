@@ -18,7 +18,7 @@ __all__ = [
 ]
 
 
-class _ElementsTypeInfo(TypeInformation):
+class ElementsTypeInfo(TypeInformation):
     """A collection of elements of one type."""
 
     __slots__ = ("element_type",)
@@ -72,28 +72,28 @@ class _ElementsTypeInfo(TypeInformation):
         return f"{self._name}<{self.element_type!r}>"
 
 
-class ListTypeInfo(_ElementsTypeInfo):
+class ListTypeInfo(ElementsTypeInfo):
     """Lists."""
 
     __slots__ = ()
     _name = "List"
 
 
-class BasicArrayTypeInfo(_ElementsTypeInfo):
+class BasicArrayTypeInfo(ElementsTypeInfo):
     """Arrays of boxed values."""
 
     __slots__ = ()
     _name = "BasicArrayTypeInfo"
 
 
-class ObjectArrayTypeInfo(_ElementsTypeInfo):
+class ObjectArrayTypeInfo(ElementsTypeInfo):
     """Arrays of anything."""
 
     __slots__ = ()
     _name = "ObjectArrayTypeInfo"
 
 
-class SetTypeInfo(_ElementsTypeInfo):
+class SetTypeInfo(ElementsTypeInfo):
     """Sets."""
 
     __slots__ = ()
@@ -104,7 +104,7 @@ class SetTypeInfo(_ElementsTypeInfo):
         return set(elements)
 
 
-class PrimitiveArrayTypeInfo(_ElementsTypeInfo):
+class PrimitiveArrayTypeInfo(ElementsTypeInfo):
     """Arrays of numbers without gaps; an array of bytes is ``bytes``."""
 
     __slots__ = ()

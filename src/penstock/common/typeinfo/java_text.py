@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from datetime import date, datetime, time
 
-from penstock.common.time import _fraction
+from penstock.common.time import fraction_of_second
 from penstock.common.typeinfo.single import single
 
 __all__ = ["java_double", "java_float", "java_local_time", "java_timestamp", "shortest_double"]
@@ -87,5 +87,5 @@ def java_local_time(value: date | time | datetime) -> str:
         return value.isoformat()
     text = f"{value:%H:%M}"
     if value.second or value.microsecond:
-        text += f":{value.second:02d}{_fraction(value.microsecond * 1_000)}"
+        text += f":{value.second:02d}{fraction_of_second(value.microsecond * 1_000)}"
     return text

@@ -24,7 +24,7 @@ from penstock.connectors.file_system.part_files import (
     sink_writes,
     sync,
 )
-from penstock.connectors.file_system.sink_options import FileCompactor, FileCompactStrategy, _Identical
+from penstock.connectors.file_system.sink_options import FileCompactor, FileCompactStrategy, Identical
 from penstock.core.sink import Committer
 from penstock.runtime.storage.checked_file import sync_directory
 
@@ -120,7 +120,7 @@ class FileSinkCommitter(Committer):
 
     def _compact(self, directory: Path, files: list[Path]) -> None:
         assert self._compactor is not None
-        groups = [[path] for path in files] if isinstance(self._compactor, _Identical) else [files]
+        groups = [[path] for path in files] if isinstance(self._compactor, Identical) else [files]
         for group in groups:
             name = group[0].name.removeprefix(UNCOMPACTED)
             hidden = f"{_MANIFEST}{name}.{new_attempt()}"

@@ -267,7 +267,7 @@ class FileCompactor(ABC):
     @staticmethod
     def identical_file_compactor() -> FileCompactor:
         """Files as they are, one by one."""
-        return _Identical()
+        return Identical()
 
     @staticmethod
     def record_wise_file_compactor(reader: FileFormat, writer: BulkWriterFactory) -> FileCompactor:
@@ -288,7 +288,7 @@ class _Concatenate(FileCompactor):
                     shutil.copyfileobj(file, out)
 
 
-class _Identical(FileCompactor):
+class Identical(FileCompactor):
     def compact(self, inputs: Sequence[Path], output: Path) -> None:
         (only,) = inputs
         shutil.copyfile(only, output)

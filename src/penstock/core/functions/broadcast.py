@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.core.functions.base import Function
-from penstock.core.functions.process import _SideOutputContext
+from penstock.core.functions.process import SideOutputContext
 from penstock.core.time_domain import TimeDomain
 from penstock.core.timerservice import TimerService
 
@@ -24,7 +24,7 @@ V = TypeVar("V")
 KEY = TypeVar("KEY")
 
 
-class _BaseContext(_SideOutputContext):
+class _BaseContext(SideOutputContext):
     """What all contexts of broadcast functions share."""
 
     __slots__ = ()

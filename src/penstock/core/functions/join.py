@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from penstock.core.functions.base import Function
-from penstock.core.functions.process import _SideOutputContext
+from penstock.core.functions.process import SideOutputContext
 
 __all__ = ["CoGroupFunction", "FlatJoinFunction", "JoinFunction", "ProcessJoinFunction"]
 
@@ -51,7 +51,7 @@ class CoGroupFunction(Function, Generic[IN1, IN2, OUT]):
 class ProcessJoinFunction(Function, Generic[IN1, IN2, OUT]):
     """Called for every pair of an interval join."""
 
-    class Context(_SideOutputContext):
+    class Context(SideOutputContext):
         """What :meth:`ProcessJoinFunction.process_element` can ask and do."""
 
         __slots__ = ()

@@ -25,7 +25,7 @@ IN2 = TypeVar("IN2")
 OUT = TypeVar("OUT")
 
 
-class _SideOutputContext(ABC):
+class SideOutputContext(ABC):
     """Contexts that can write to side outputs."""
 
     __slots__ = ()
@@ -35,7 +35,7 @@ class _SideOutputContext(ABC):
         """Emits ``value`` to a side output."""
 
 
-class _ProcessContext(_SideOutputContext):
+class _ProcessContext(SideOutputContext):
     __slots__ = ()
 
     @abstractmethod

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from penstock.core.functions.base import Function, KeyedStateStore
-from penstock.core.functions.process import _SideOutputContext
+from penstock.core.functions.process import SideOutputContext
 
 __all__ = ["AllWindowFunction", "ProcessAllWindowFunction", "ProcessWindowFunction", "WindowFunction"]
 
@@ -18,7 +18,7 @@ W = TypeVar("W")
 W2 = TypeVar("W2")
 
 
-class _WindowContext(_SideOutputContext, Generic[W2]):
+class _WindowContext(SideOutputContext, Generic[W2]):
     """What the functions of a window can ask and do."""
 
     __slots__ = ()

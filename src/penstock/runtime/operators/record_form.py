@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.common.typeinfo import BasicType, BasicTypeInfo, MapTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
 from penstock.common.typeinfo.single import single
-from penstock.common.types import Row, _make_row
+from penstock.common.types import Row, make_row
 
 Conform = Callable[[Any], Any]
 _Compile = Callable[[TypeInformation], Conform | None]
@@ -110,7 +110,7 @@ def _rows(declared: RowTypeInfo, compiled: _Compile) -> Conform:
         fields = list(value._values)  # a copy: the function may hold the row it has emitted
         for position, inner in nested:
             fields[position] = inner(fields[position])
-        return _make_row(value._fields, fields, value._row_kind)
+        return make_row(value._fields, fields, value._row_kind)
 
     def _named(value: Any) -> Row:
         fields = declared._fields(value)

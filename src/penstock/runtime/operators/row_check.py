@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from penstock.common.types import Row, _share
+from penstock.common.types import Row, share_names
 
 __all__ = ["NameRows", "compile_row_loop"]
 
@@ -47,7 +47,7 @@ def compile_row_loop(names: Sequence[str], conditions: Sequence[str]) -> NameRow
     """
     fields = ", ".join(f"f{position}" for position in range(len(names)))
     source = _LOOP.format(count=len(names), fields=fields, conditions=" and ".join(f"({one})" for one in conditions))
-    scope: dict[str, Any] = {"Row": Row, "NAMES": _share(names)}
+    scope: dict[str, Any] = {"Row": Row, "NAMES": share_names(names)}
     exec(source, scope)  # noqa: S102 - the source consists of templates and numbers
     loop: NameRows = scope["name_rows"]
     return loop

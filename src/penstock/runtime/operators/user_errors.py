@@ -17,7 +17,7 @@ from penstock.core.cpython import MISSING, local_variable
 from penstock.runtime.operators.operator import OperatorContext
 
 _PACKAGE = str(Path(__file__).resolve().parents[2])
-_UNKNOWN = object()
+UNKNOWN_RECORD = object()
 
 
 def user_error(context: OperatorContext, error: Exception, method: str, cause: str | None = None) -> PenstockError:
@@ -28,8 +28,8 @@ def user_error(context: OperatorContext, error: Exception, method: str, cause: s
     if isinstance(error, PenstockError):
         return error
     if cause is None:
-        record = _record_in_flight(error.__traceback__)
-        cause = "(no record)" if record is _UNKNOWN else shorten(record)
+        record = record_in_flight(error.__traceback__)
+        cause = "(no record)" if record is UNKNOWN_RECORD else shorten(record)
     return UserFunctionError(
         operator_name=context.operator_name,
         subtask=context.subtask,
@@ -75,12 +75,12 @@ def _is_ours(filename: str) -> bool:
     return filename.startswith(_PACKAGE)
 
 
-def _record_in_flight(tb: TracebackType | None) -> object:
-    found: object = _UNKNOWN
+def record_in_flight(tb: TracebackType | None) -> object:
+    found: object = UNKNOWN_RECORD
     while tb is not None:
         frame = tb.tb_frame
         if not _is_ours(frame.f_code.co_filename):
-            if found is not _UNKNOWN:
+            if found is not UNKNOWN_RECORD:
                 break  # user code: a `value` behind it is an argument of something that it called
         else:
             value = local_variable(frame, "value")

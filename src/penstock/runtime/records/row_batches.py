@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import repeat
 from typing import Any
 
-from penstock.common.types import Row, RowKind, _share
+from penstock.common.types import Row, RowKind, share_names
 
 __all__ = ["pack_rows"]
 
@@ -55,7 +55,7 @@ class _PackedRows:
 
 
 def _unpack_rows(names: tuple[str, ...] | None, columns: list[tuple[Any, ...]]) -> list[Row]:
-    shared = None if names is None else _share(names)
+    shared = None if names is None else share_names(names)
     rows = list(map(_new_row, repeat(Row, len(columns[0]))))
     for row, fields in zip(rows, map(list, zip(*columns, strict=True)), strict=True):
         row._fields = shared

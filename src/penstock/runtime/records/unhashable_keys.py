@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
 
-from penstock.common.types import Row, _make_row
+from penstock.common.types import Row, make_row
 from penstock.runtime.records.batch import KeySelect, Values
 
 _FIRST_KEYS = 16
@@ -80,7 +80,7 @@ def _replaced(key: Any) -> Any:
         parts = map(hashable, key)
         return key._make(parts) if hasattr(key, "_make") else tuple(parts)
     if isinstance(key, Row):
-        return _make_row(key._fields, map(hashable, key._values), key._row_kind)
+        return make_row(key._fields, map(hashable, key._values), key._row_kind)
     if isinstance(key, list):
         return ListKey(map(hashable, key))
     if isinstance(key, dict):

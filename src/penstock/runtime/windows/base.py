@@ -15,7 +15,7 @@ from penstock.runtime.operators.collector import Collector
 from penstock.runtime.operators.emission import collect_results
 from penstock.runtime.operators.function_operator import FunctionOperator
 from penstock.runtime.operators.operator import OperatorContext, Output, StreamOperator
-from penstock.runtime.operators.user_errors import _UNKNOWN, _record_in_flight, user_error
+from penstock.runtime.operators.user_errors import UNKNOWN_RECORD, record_in_flight, user_error
 from penstock.runtime.records.batch import KeySelect, Timestamps, Values
 from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.state.page_chunks import Growing, by_namespace
@@ -199,12 +199,12 @@ class WindowedOperator(StreamOperator):
 
     def _error(self, error: Exception, select: KeySelect | None = None) -> PenstockError:
         """The error to raise for one in user code: it names the operator, the record and the function."""
-        record = _record_in_flight(error.__traceback__)
-        if isinstance(error, KeySelectorError) and record is not _UNKNOWN:
+        record = record_in_flight(error.__traceback__)
+        if isinstance(error, KeySelectorError) and record is not UNKNOWN_RECORD:
             return key_error(error, record, self.context.operator_name)
         if isinstance(error, PenstockError):
             return error
-        if select is not None and record is not _UNKNOWN:
+        if select is not None and record is not UNKNOWN_RECORD:
             try:
                 hash(select(record))  # the loops do not note whom they called: ask the selector again
             except Exception as again:
