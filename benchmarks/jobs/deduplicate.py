@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 EVENT = Types.ROW_NAMED(["id", "customer", "amount"], [Types.STRING(), Types.LONG(), Types.DOUBLE()])
 REPEATED = 4
-DISTANCE = 1_001  # not a multiple of REPEATED: what is repeated is no repetition itself
+DISTANCE = 1_001  # not a multiple of REPEATED: what is repeated is not a repetition itself
 CUSTOMERS = 10_000
 
 

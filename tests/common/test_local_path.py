@@ -33,7 +33,7 @@ def test_the_path_of_an_address(location, path):
 
 def test_blanks_are_decoded_where_addresses_are_those_of_a_browser():
     assert local_path("file:///a%20b", decode=True) == "/a b"
-    assert local_path("/a%20b", decode=True) == "/a%20b"  # a path is no address
+    assert local_path("/a%20b", decode=True) == "/a%20b"  # a path is not an address
 
 
 def test_a_machine_in_an_address_is_refused_with_the_address_to_use():

@@ -72,7 +72,7 @@ def test_bytes_that_are_no_text_name_their_line_or_are_replaced(tmp_path):
         read_all(bounded(TEXT, path))
     replacing = StreamFormat.text_line_format(errors="replace")
     assert read_all(bounded(replacing, path)) == ["good", "\ufffd bad", "good"]
-    with pytest.raises(InvalidProgramError, match="bytes that are no text"):
+    with pytest.raises(InvalidProgramError, match="bytes that are not text"):
         StreamFormat.text_line_format(errors="ignored")
 
 

@@ -116,7 +116,7 @@ def test_schemas_travel_to_tasks_also_of_classes_made_at_run_time():
     [
         ({"id": "x"}, "TypeError"),
         ({"nope": 1}, "no field 'nope'"),
-        ({"state": "LOST"}, "'LOST' is no value of shop.State"),
+        ({"state": "LOST"}, "'LOST' is not a value of shop.State"),
         ({"id": 2**70}, "ValueError"),
         (17, "a row, a dict or a message"),
         ((1, 2), "ValueError"),

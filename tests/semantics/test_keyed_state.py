@@ -198,7 +198,7 @@ class Views(KeyedProcessFunction):
     def process_element(self, value, ctx):
         self.map.put(value, value)
         self.list.add(value)
-        for key in self.map.keys():  # noqa: SIM118 - a state is no dict
+        for key in self.map.keys():  # noqa: SIM118 - a state is not a dict
             self.map.put(key + 100, 0)
             self.map.remove(key)
         for element in self.list:

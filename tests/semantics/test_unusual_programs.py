@@ -269,7 +269,7 @@ class ChangesWhatItIterates(KeyedProcessFunction):
         for number in range(3):
             self.map.put(number, number)
             self.list.add(number)
-        for key in self.map.keys():  # noqa: SIM118 - MapState is no dict
+        for key in self.map.keys():  # noqa: SIM118 - MapState is not a dict
             self.map.remove(key)
         for number in self.list.get():
             self.list.add(number + 10)
@@ -332,7 +332,7 @@ class WrongDescriptor(CountKeys):
 @ONE_WAY
 def test_state_of_one_kind_with_a_descriptor_of_another_is_refused(env):
     env.from_collection([1]).key_by(lambda value: value).process(WrongDescriptor()).print()
-    with pytest.raises(InvalidProgramError, match=r"'KeyedProcess' asked for .*which is no ValueStateDescriptor"):
+    with pytest.raises(InvalidProgramError, match=r"'KeyedProcess' asked for .*which is not a ValueStateDescriptor"):
         env.execute()
 
 

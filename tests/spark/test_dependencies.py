@@ -102,7 +102,7 @@ def test_a_package_that_is_no_zip_file_is_named(spark, tmp_path):
     env = StreamExecutionEnvironment(spark=spark)
     env.add_python_file(str(tmp_path / "package.whl"))
     env.from_collection([1]).print()
-    with pytest.raises(InvalidProgramError, match=r"add_python_file\('.*package.whl'\): this is no zip file"):
+    with pytest.raises(InvalidProgramError, match=r"add_python_file\('.*package.whl'\): this is not a zip file"):
         env.execute()
 
 

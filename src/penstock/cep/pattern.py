@@ -195,7 +195,7 @@ class Pattern(Generic[T]):
         if self._quantifier.inner_consuming_strategy is ConsumingStrategy.SKIP_TILL_ANY:
             raise self._malformed("allows combinations and cannot be greedy", "remove one of the two")
         if self.has_property(QuantifierProperty.SINGLE):
-            raise self._malformed("is no loop and cannot be greedy", "call one_or_more() or times() before greedy()")
+            raise self._malformed("is not a loop and cannot be greedy", "call one_or_more() or times() before greedy()")
         self._quantifier.properties.add(QuantifierProperty.GREEDY)
         return self
 
@@ -210,7 +210,7 @@ class Pattern(Generic[T]):
     def _set_inner(self, method: str, strategy: ConsumingStrategy) -> Self:
         if self.has_property(QuantifierProperty.SINGLE):
             raise self._malformed(
-                f"is no loop, so {method}() says nothing", f"call one_or_more() or times() before {method}()"
+                f"is not a loop, so {method}() says nothing", f"call one_or_more() or times() before {method}()"
             )
         if self._quantifier.inner_consuming_strategy is not ConsumingStrategy.SKIP_TILL_NEXT:
             raise self._malformed("is consecutive or allows combinations already", "call one of the two, once")

@@ -59,7 +59,7 @@ class KafkaStreamSubscriber:
     def subscribe(self, builder: KafkaSourceBuilder) -> None:
         """Have the source read them."""
         raise UnsupportedFeatureError(
-            f"{type(self).__name__} is no subscriber: use KafkaStreamSetSubscriber or StreamPatternSubscriber"
+            f"{type(self).__name__} is not a subscriber: use KafkaStreamSetSubscriber or StreamPatternSubscriber"
         )
 
 

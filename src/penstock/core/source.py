@@ -260,7 +260,7 @@ def planned_records(
 
 
 def records_between(start: Any, end: Any, allowed: int) -> int:
-    """At most how many records a range has that was planned for ``allowed``: offsets that are no numbers say nothing.
+    """At most how many records a range has that was planned for ``allowed``: offsets that are not numbers say nothing.
 
     >>> records_between(10, 13, 100), records_between([10, 50], [13, 50], 100), records_between("a", "b", 100)
     (3, 3, 100)

@@ -115,7 +115,7 @@ class AvroReaderFormat(StreamFormat):
             try:
                 blocks = fastavro_module().block_reader(file, reader_schema=wanted)
             except Exception as error:
-                raise RecordFormatError(f"{path} is no Avro file: {error}") from None
+                raise RecordFormatError(f"{path} is not an Avro file: {error}") from None
             begin = file.tell()
             if start > begin:
                 # A block is found by the mark in front of it. One whose mark ends at `start` begins in this range.

@@ -106,7 +106,7 @@ class StreamFormat(FileFormat):
     def text_line_format(charset_name: str = "UTF-8", errors: str = "strict") -> StreamFormat:
         """The lines of text files; ``.gz``, ``.bz2`` and ``.xz`` are decompressed.
 
-        :param errors: what to do with bytes that are no text, as in Python's ``open``: ``strict`` fails the job,
+        :param errors: what to do with bytes that are not text, as in Python's ``open``: ``strict`` fails the job,
             ``replace`` puts a replacement character in their place, as Flink does.
         """
         return _TextLineFormat(charset_name, errors)
@@ -187,7 +187,7 @@ class _TextLineFormat(LineFormat):
         try:
             codecs.lookup_error(errors)
         except LookupError:
-            raise InvalidProgramError(f"unknown way to handle bytes that are no text: {errors!r}") from None
+            raise InvalidProgramError(f"unknown way to handle bytes that are not text: {errors!r}") from None
         self._errors = errors
         # Where a line ends cannot be seen in the bytes of, say, UTF-16: such a file is read as a whole.
         self._cuttable = "a\n".encode(charset).endswith(b"a\n")

@@ -20,7 +20,7 @@ def row_type_of(json_schema: str) -> RowTypeInfo:
     try:
         schema = json.loads(json_schema)
     except ValueError as error:
-        raise InvalidProgramError(f"the JSON schema is no JSON: {error}") from None
+        raise InvalidProgramError(f"the JSON schema is not JSON: {error}") from None
     found = _type_of(schema, schema)
     if not isinstance(found, RowTypeInfo):
         raise InvalidProgramError("the JSON schema must describe an object")

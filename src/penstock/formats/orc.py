@@ -39,7 +39,7 @@ class OrcColumnarRowInputFormat(BulkFormat):
         try:
             return _shape(path, status.st_mtime_ns, status.st_size)
         except (pa.ArrowInvalid, OSError) as error:
-            raise RecordFormatError(f"{path} is no complete ORC file: {error}") from None
+            raise RecordFormatError(f"{path} is not a complete ORC file: {error}") from None
 
     def length(self, path: str) -> int:
         return self._stripes_and_rows(path)[0]

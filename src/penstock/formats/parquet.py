@@ -44,7 +44,7 @@ def group_ends(path: str) -> list[int]:
     try:
         return _group_ends(path, status.st_mtime_ns, status.st_size)
     except pa.ArrowInvalid as error:
-        raise RecordFormatError(f"{path} is no complete Parquet file: {error}") from None
+        raise RecordFormatError(f"{path} is not a complete Parquet file: {error}") from None
 
 
 class _ParquetReading:

@@ -210,6 +210,6 @@ def _number(field: FieldDescriptor, value: Any) -> Any:
     if field.type == FieldDescriptor.TYPE_ENUM and isinstance(value, str):
         named = field.enum_type.values_by_name.get(value)
         if named is None:
-            raise ValueError(f"{value!r} is no value of {field.enum_type.full_name}")
+            raise ValueError(f"{value!r} is not a value of {field.enum_type.full_name}")
         return named.number
     return value

@@ -194,7 +194,7 @@ def _reads_a_clock(node: StreamNode, vertex: JobVertex) -> bool:
     """Whether a chained operator would show user code the watermarks that are made before it in the source stage."""
     if node.operator is None or not node.operator.reads_watermarks:
         return False
-    in_source = getattr(vertex.operators[0].source, "makes_watermarks", False)  # a DataFrame is no Source
+    in_source = getattr(vertex.operators[0].source, "makes_watermarks", False)  # a DataFrame is not a Source
     return in_source or any(o.operator is not None and o.operator.makes_watermarks for o in vertex.operators)
 
 

@@ -102,7 +102,7 @@ def _ship_python(context: SparkContext, name: str) -> None:
         _ship_packages(context, _zipped(path, below=path.name if (path / "__init__.py").exists() else ""))
     elif path.suffix.lower() in _ZIPPED:
         if not zipfile.is_zipfile(path):
-            raise InvalidProgramError(f"add_python_file({str(path)!r}): this is no zip file")
+            raise InvalidProgramError(f"add_python_file({str(path)!r}): this is not a zip file")
         _ship_packages(context, Path(shutil.copyfile(path, _new_directory() / f"{path.stem}.zip")))
     else:
         context.addPyFile(str(path))

@@ -91,8 +91,8 @@ class FramePositions:
                 )
             if known is None and frame is not None and source["splits"]:
                 raise SavepointError(
-                    f"{title} was no DataFrame when the savepoint in {location} was taken: give the DataFrame another "
-                    "uid()"
+                    f"{title} was not a DataFrame when the savepoint in {location} was taken: give the DataFrame "
+                    "another uid()"
                 )
             if known is None or frame is None:
                 continue

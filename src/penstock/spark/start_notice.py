@@ -12,7 +12,7 @@ __all__ = ["start_notice"]
 
 @contextlib.contextmanager
 def start_notice(master: str) -> Iterator[None]:
-    """Around the start of Spark. Quiet if the error stream is no terminal, or something else shows progress."""
+    """Around the start of Spark. Quiet if the error stream is not a terminal, or something else shows progress."""
     terminal = sys.stderr
     if terminal is None or not terminal.isatty() or getattr(terminal, "shows_progress", False):
         yield

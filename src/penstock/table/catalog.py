@@ -49,7 +49,7 @@ class ObjectPath:
         """From ``database.object``."""
         database, dot, name = full_name.partition(".")
         if not dot or not database or not name or "." in name:
-            raise CatalogException(f"'{full_name}' is no path: write 'database.object'")
+            raise CatalogException(f"'{full_name}' is not a path: write 'database.object'")
         return ObjectPath(database, name)
 
     def get_database_name(self) -> str:

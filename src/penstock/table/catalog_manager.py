@@ -83,7 +83,7 @@ class CatalogManager:
                 return self.current_catalog, database, name
             case (catalog, database, name):
                 return catalog, database, name
-        raise ValidationException(f"'{'.'.join(path)}' is no name of a table: it has more than three parts")
+        raise ValidationException(f"'{'.'.join(path)}' is not the name of a table: it has more than three parts")
 
     def database(self, catalog: str, database: str) -> Database:
         """A database; raises a CatalogException if there is none."""

@@ -61,7 +61,7 @@ class JsonType(Enum):
 
 
 class JsonExistsOnError(Enum):
-    """What JSON_EXISTS gives for text that is no JSON."""
+    """What JSON_EXISTS gives for text that is not JSON."""
 
     TRUE = 0
     FALSE = 1

@@ -161,5 +161,5 @@ def milliseconds(text: str) -> int:
     number = word.rstrip("abcdefghijklmnopqrstuvwxyz ")
     unit = word[len(number) :].strip()
     if unit not in _UNITS or not number:
-        raise ValidationException(f"'{text}' is no duration: write '5 s', '200 ms', '1 d'")
+        raise ValidationException(f"'{text}' is not a duration: write '5 s', '200 ms', '1 d'")
     return int(float(number) * _UNITS[unit])

@@ -462,7 +462,7 @@ def parse_path(path: str) -> tuple[str, ...]:
     ('a', 'b.c', 'd')
     """
     if not path:
-        raise ValidationException(f"{path!r} is no name of a table")
+        raise ValidationException(f"{path!r} is not the name of a table")
     parts, current, quoted = [], "", False
     for character in path:
         if character == "`":

@@ -230,7 +230,7 @@ class TypeParser:
         name = self.next().upper()
         if name not in _UNITS:
             raise ValidationException(
-                f"Could not parse type '{self._text.strip()}': '{name}' is no unit of an interval"
+                f"Could not parse type '{self._text.strip()}': '{name}' is not a unit of an interval"
             )
         default = {"YEAR": 2, "DAY": 2, "SECOND": 6}.get(name, -1)
         return Resolution(name, self._number(default))

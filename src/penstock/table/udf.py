@@ -278,7 +278,7 @@ def as_function(function: Any, name: str) -> UserDefinedFunctionWrapper:
         wrap = udaf if isinstance(function, AggregateFunction) else udtaf
         wrapped: UserDefinedFunctionWrapper = wrap(function, name=name)
         return wrapped
-    raise InvalidProgramError(f"'{name}' is no user-defined function: wrap it by udf(), udtf() or udaf()")
+    raise InvalidProgramError(f"'{name}' is not a user-defined function: wrap it by udf(), udtf() or udaf()")
 
 
 def _instance(function: Any, classes: tuple[type[UserDefinedFunction], ...], delegate: Callable[[Any], Any]) -> Any:

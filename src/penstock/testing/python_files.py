@@ -33,7 +33,7 @@ def _import_path(path: Path) -> str:
         raise InvalidProgramError(f"add_python_file({str(path)!r}): there is no such file")
     if path.suffix.lower() in _ZIPPED and path.is_file():
         if not zipfile.is_zipfile(path):
-            raise InvalidProgramError(f"add_python_file({str(path)!r}): this is no zip file")
+            raise InvalidProgramError(f"add_python_file({str(path)!r}): this is not a zip file")
         return str(path.resolve())
     if path.is_dir() and not (path / "__init__.py").exists():
         return str(path.resolve())

@@ -35,7 +35,7 @@ class ValidationException(PenstockError):
 
 
 class SqlParserException(PenstockError):
-    """A text is no SQL statement."""
+    """A text is not an SQL statement."""
 
 
 class CatalogException(PenstockError):

@@ -60,5 +60,5 @@ def test_what_is_missing_or_cannot_be_is_said():
         SingleClusterTopicMetadataService("main", {})
     with pytest.raises(UnsupportedFeatureError, match="union a source for each"):
         builder().set_kafka_metadata_service(KafkaMetadataService())
-    with pytest.raises(UnsupportedFeatureError, match="is no subscriber"):
+    with pytest.raises(UnsupportedFeatureError, match="is not a subscriber"):
         builder().set_kafka_metadata_service(ANY).set_kafka_stream_subscriber(KafkaStreamSubscriber()).build()

@@ -24,7 +24,7 @@ def test_frames_come_back_as_they_were(edge, level, origin, sequence, elements):
     assert (frame.edge, frame.target_level, frame.origin, frame.sequence) == (edge, level, origin, sequence)
     decoded = frame.elements()
     assert decoded == elements
-    assert list(map(type, decoded)) == list(map(type, elements))  # a watermark of 1 is no status
+    assert list(map(type, decoded)) == list(map(type, elements))  # a watermark of 1 is not a status
 
 
 def test_frames_sort_by_sequence_then_edge_then_origin():

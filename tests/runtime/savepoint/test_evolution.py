@@ -119,7 +119,7 @@ def test_aliases_unions_enums_and_fixed_follow_avros_rules(tmp_path):
 
 def test_a_value_that_never_fitted_its_avro_schema_is_named(tmp_path):
     path = saved(tmp_path, ValueStateDescriptor("last", OLD), update=lambda value, key: {"nonsense": value})
-    with pytest.raises(PenstockError, match=r"'nonsense'.* is no record of the Avro schema 'Reading'"):
+    with pytest.raises(PenstockError, match=r"'nonsense'.* is not a record of the Avro schema 'Reading'"):
         restored(path, ValueStateDescriptor("last", NEW), update=old_record).job.run()
 
 

@@ -82,7 +82,7 @@ def test_numbers_without_a_type_do_not_become_times(tmp_path, wanted):
         (ValueStateDescriptor("last"), ValueStateDescriptor("last", Types.LIST(Types.INT())), "cannot become LIST"),
         (ValueStateDescriptor("last"), ValueStateDescriptor("last", Types.ROW([Types.INT()])), "cannot become ROW"),
     ],
-    ids=["list", "keys of a map", "values of a map", "a value that was no list", "a value that was no row"],
+    ids=["list", "keys of a map", "values of a map", "a value that was not a list", "a value that was not a row"],
 )
 @pytest.mark.parametrize("ttl", [False, True], ids=["", "with TTL"])
 def test_what_lists_and_maps_without_a_type_hold_is_looked_at(tmp_path, before, after, message, ttl):

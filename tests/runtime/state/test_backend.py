@@ -196,7 +196,7 @@ def test_only_pages_that_changed_are_written():
     for number in range(1000):
         pages.put(number, 0, "x" * 20)
     pages = pages.restored().restored()
-    pages.value(3, 0)  # looking is no change
+    pages.value(3, 0)  # looking is not a change
     pages.put(7, 0, "y")
     pages.write()
     assert len(pages.store.written) == 1

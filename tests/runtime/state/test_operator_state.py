@@ -116,9 +116,9 @@ def test_the_same_name_is_the_same_state(store):
 @pytest.mark.parametrize(
     ("kind", "descriptor", "message"),
     [
-        ("get_list_state", ValueStateDescriptor("v"), r"list state of operator 'x' was asked for .* no ListState"),
-        ("get_union_list_state", RULES, r"union list state of operator 'x' .* which is no ListStateDescriptor"),
-        ("get_broadcast_state", NUMBERS, r"broadcast state of operator 'x' .* which is no MapStateDescriptor"),
+        ("get_list_state", ValueStateDescriptor("v"), r"list state of operator 'x' was asked for .* not a ListState"),
+        ("get_union_list_state", RULES, r"union list state of operator 'x' .* which is not a ListStateDescriptor"),
+        ("get_broadcast_state", NUMBERS, r"broadcast state of operator 'x' .* which is not a MapStateDescriptor"),
     ],
 )
 def test_a_descriptor_of_another_kind_is_refused(store, kind, descriptor, message):

@@ -42,7 +42,7 @@ class Sample:
 
 
 def collect(jobs: list[MonitoredJob], workers: Workers) -> Iterator[Sample]:
-    """Every number of every job that has not ended; what is no number is left out, truth values are 0 and 1."""
+    """Every number of every job that has not ended; what is not a number is left out, truth values are 0 and 1."""
     host = socket.gethostname()
     for job in jobs:
         if job.status.is_terminal_state():

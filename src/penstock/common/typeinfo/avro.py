@@ -50,7 +50,7 @@ class AvroSchema:
         try:
             return AvroSchema(json.loads(json_schema))
         except json.JSONDecodeError as error:
-            raise InvalidProgramError(f"the Avro schema is no JSON: {error}") from None
+            raise InvalidProgramError(f"the Avro schema is not JSON: {error}") from None
 
     @staticmethod
     def parse_file(file_path: str | os.PathLike[str]) -> AvroSchema:

@@ -69,7 +69,7 @@ class RowTypeInfo(TypeInformation):
         return self._field_names.index(field_name) if field_name in self._field_names else -1
 
     def _fields(self, value: Any) -> Sequence[Any] | None:
-        """The value's fields in order, or ``None`` if it is no row of this shape."""
+        """The value's fields in order, or ``None`` if it is not a row of this shape."""
         fields: Sequence[Any]
         if isinstance(value, Row):
             own = value._fields

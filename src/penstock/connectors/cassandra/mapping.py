@@ -48,7 +48,7 @@ def table(name: str, *, keyspace: str | None = None) -> Callable[[C], C]:
 
     def decorate(cls: C) -> C:
         if not dataclasses.is_dataclass(cls):
-            raise InvalidProgramError(f"@table belongs above @dataclass: {cls.__name__} is no dataclass yet")
+            raise InvalidProgramError(f"@table belongs above @dataclass: {cls.__name__} is not a dataclass yet")
         setattr(cls, _ATTRIBUTE, mapped)
         return cls
 
@@ -98,5 +98,7 @@ def insert_statement(cls: type, options: MapperOptions, default_keyspace: str | 
 
 def _identifier(name: str) -> str:
     if not _IDENTIFIER.fullmatch(name):
-        raise InvalidProgramError(f"{name!r} is no name of Cassandra's: put double quotes around special characters")
+        raise InvalidProgramError(
+            f"{name!r} is not a valid name in Cassandra: put double quotes around special characters"
+        )
     return name

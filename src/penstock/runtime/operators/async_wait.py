@@ -190,7 +190,7 @@ class AsyncWaitOperator(FunctionOperator):
         return self._checked(results, "timeout", value)
 
     def _checked(self, results: Any, method: str, value: Any) -> Iterable[Any]:
-        """Reject what is no list: a forgotten `return` would lose the record silently."""
+        """Reject what is not a list: a forgotten `return` would lose the record silently."""
         if isinstance(results, Iterable):
             return results
         problem = "cannot be none" if results is None else "should be of list type"

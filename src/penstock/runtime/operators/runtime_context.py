@@ -82,7 +82,7 @@ class StreamingRuntimeContext(RuntimeContext):
     def _create(self, descriptor: Any, kind: type[StateDescriptor]) -> Any:
         if not isinstance(descriptor, kind):
             raise InvalidProgramError(
-                f"operator '{self._operator_name}' asked for state with {shorten(descriptor)}, which is no "
+                f"operator '{self._operator_name}' asked for state with {shorten(descriptor)}, which is not a "
                 f"{kind.__name__}"
             )
         if self._states is None:

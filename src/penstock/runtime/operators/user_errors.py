@@ -23,7 +23,7 @@ UNKNOWN_RECORD = object()
 def user_error(context: OperatorContext, error: Exception, method: str, cause: str | None = None) -> PenstockError:
     """The error to raise (``raise user_error(...) from None``) for an exception in a user function.
 
-    :param cause: what the function was called for, if it was no record
+    :param cause: what the function was called for, if it was not a record
     """
     if isinstance(error, PenstockError):
         return error

@@ -113,7 +113,7 @@ def _plain_to_pickle(kind: Any) -> bool:
 def copy_batch(values: list[Any]) -> list[Any]:
     """A batch for one more consumer: the same list object is never shared, mutable records are copied.
 
-    A batch that is no list is a column batch, which cannot change.
+    A batch that is not a list is a column batch, which cannot change.
     """
     if type(values) is not list:
         return values

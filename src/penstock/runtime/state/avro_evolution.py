@@ -48,7 +48,7 @@ def avro_adapter(writer: Any, reader: Any) -> Callable[[Any], Any]:
             return avro.schemaless_reader(stream, old, new)
         except Exception as error:
             raise SavepointError(
-                f"{shorten(record)} in state is no record of the Avro schema '{writer.get('name')}' it was declared "
+                f"{shorten(record)} in state is not a record of the Avro schema '{writer.get('name')}' it was declared "
                 f"with, and cannot be brought into the new one: {type(error).__name__}: {error}"
             ) from None
 

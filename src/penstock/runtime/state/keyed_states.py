@@ -110,7 +110,7 @@ class CellListState(ListState[Any]):
             self.cell.touch()
 
     def update(self, values: list[Any]) -> None:
-        """Replace the list; an empty list is no state."""
+        """Replace the list; an empty list clears the state."""
         self.cell.put(checked_elements(values) or None)
 
     def clear(self) -> None:

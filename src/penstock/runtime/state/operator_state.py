@@ -119,7 +119,7 @@ class OperatorStateBackend(OperatorStateStore):
         """A state is refused when it is asked for, and not when an element is used (rules J08 to J10)."""
         if not isinstance(descriptor, kind):
             raise InvalidProgramError(
-                f"{MODES[mode]}{self._whose} was asked for with {shorten(descriptor)}, which is no {kind.__name__}"
+                f"{MODES[mode]}{self._whose} was asked for with {shorten(descriptor)}, which is not a {kind.__name__}"
             )
         name, known, wanted = descriptor.name, self.types.get(descriptor.name), describe(descriptor.type_info)
         asked_before = name in self._slots

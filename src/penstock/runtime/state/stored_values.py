@@ -84,7 +84,7 @@ def dataclass_value(name: str | type, fields: dict[str, Any], others: dict[str, 
     cls = name if isinstance(name, type) else class_by_name(name)
     if not dataclasses.is_dataclass(cls):
         raise SavepointError(
-            f"the savepoint has values of the dataclass {_shown(name)}, which is no dataclass any more: keep it one"
+            f"the savepoint has values of the dataclass {_shown(name)}, which is no longer a dataclass: keep it one"
         )
     made = object.__new__(cls)
     for field in dataclasses.fields(cls):
@@ -143,7 +143,7 @@ def class_by_name(name: str) -> type:
             "class where it was, or import it under that name"
         ) from None
     if not isinstance(found, type):
-        raise SavepointError(f"the savepoint has values of class {path} of module {module}, which is no class any more")
+        raise SavepointError(f"the savepoint has values of class {path} of module {module}, which is no longer a class")
     return found
 
 

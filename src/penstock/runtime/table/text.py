@@ -141,7 +141,7 @@ def parse_boolean(text: str) -> bool:
         return True
     if word in _FALSE:
         return False
-    raise ValueError(f"{text!r} is no BOOLEAN")
+    raise ValueError(f"{text!r} is not a BOOLEAN")
 
 
 def parse_number(text: str, target: DataType) -> Any:
@@ -151,7 +151,7 @@ def parse_number(text: str, target: DataType) -> Any:
         try:
             number = int(word) if re.fullmatch(r"[+-]?\d+", word) else int(Decimal(word))
         except InvalidOperation:
-            raise ValueError(f"{text!r} is no number") from None
+            raise ValueError(f"{text!r} is not a number") from None
         if not -(1 << (target.bits - 1)) <= number < 1 << (target.bits - 1):
             raise ValueError(f"{text!r} is out of range for {target.summary()}")
         return number
@@ -160,7 +160,7 @@ def parse_number(text: str, target: DataType) -> Any:
             return fit(Decimal(word), target.precision, target.scale)
         return float(word)
     except (InvalidOperation, ValueError):
-        raise ValueError(f"{text!r} is no number") from None
+        raise ValueError(f"{text!r} is not a number") from None
 
 
 _DATE = re.compile(r"(\d{1,4})-(\d{1,2})-(\d{1,2})")
@@ -171,7 +171,7 @@ def parse_date(text: str) -> dt.date:
     """``2024-01-31``; a time behind it is ignored."""
     found = _DATE.match(text.strip())
     if found is None:
-        raise ValueError(f"{text!r} is no DATE")
+        raise ValueError(f"{text!r} is not a DATE")
     return dt.date(*map(int, found.groups()))
 
 
@@ -180,7 +180,7 @@ def parse_time(text: str) -> dt.time:
     word = text.strip()
     found = _TIME.fullmatch(word.rsplit(" ", 1)[-1])
     if found is None:
-        raise ValueError(f"{text!r} is no TIME")
+        raise ValueError(f"{text!r} is not a TIME")
     hour, minute, second, fraction = found.groups()
     return dt.time(int(hour), int(minute), int(second or 0), int((fraction or "").ljust(6, "0")[:6]))
 
@@ -190,7 +190,7 @@ def parse_timestamp(text: str, precision: int = 6) -> dt.datetime:
     word = text.strip().replace("T", " ")
     day = _DATE.match(word)
     if day is None:
-        raise ValueError(f"{text!r} is no TIMESTAMP")
+        raise ValueError(f"{text!r} is not a TIMESTAMP")
     rest = word[day.end() :].strip().removesuffix("Z")
     clock = parse_time(rest) if rest else dt.time()
     unit = 10 ** max(0, 6 - precision)

@@ -173,7 +173,7 @@ def _columns(table: ResolvedTable) -> tuple[list[Field], list[Field]]:
     known = {field.name: field for field in table.fields}
     for key in table.partition_keys:
         if key not in known:
-            raise ValidationException(f"Partition column '{key}' is no physical column of table '{table.name}'.")
+            raise ValidationException(f"Partition column '{key}' is not a physical column of table '{table.name}'.")
     stored = [field for field in table.fields if field.name not in table.partition_keys]
     return stored, [known[key] for key in table.partition_keys]
 
@@ -189,7 +189,7 @@ def _bytes(text: str) -> int:
     unit = text.strip()[len(number) :].strip().lower().removesuffix("b")
     factors = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
     if not number or unit not in factors:
-        raise ValidationException(f"'{text}' is no size: write '128MB'")
+        raise ValidationException(f"'{text}' is not a size: write '128MB'")
     return int(number) * factors[unit]
 
 

@@ -94,7 +94,7 @@ def from_text(type_: DataType) -> Convert:
 def _boolean(text: str) -> bool:
     word = text.strip().lower()
     if word not in ("true", "false"):
-        raise ValueError(f"{text!r} is no BOOLEAN")
+        raise ValueError(f"{text!r} is not a BOOLEAN")
     return word == "true"
 
 

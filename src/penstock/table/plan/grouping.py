@@ -48,7 +48,7 @@ def grouping_sets(group: Any, reader: Any, nodes: Sequence[ast.Node]) -> Groupin
 
     def expand(tree: Any) -> list[tuple[int, ...]]:
         kind = type(tree).__name__
-        # A function has expressions too, its arguments: they are no keys.
+        # A function has expressions too, its arguments: they are not keys.
         parts = [members(one) for one in tree.expressions] if kind in ("Rollup", "Cube") else []
         match kind:
             case "Rollup":

@@ -45,7 +45,7 @@ class EquiKey:
 
 
 def equi_key(condition: Expr, left_width: int) -> EquiKey | None:
-    """The key that a condition gives; None if it is no equality between the sides."""
+    """The key that a condition gives; None if it is not an equality between the sides."""
     if not isinstance(condition, Call) or condition.function not in ("=", "IS NOT DISTINCT FROM"):
         return None
     one, other = condition.operands

@@ -78,7 +78,7 @@ def _arguments(name: str, trees: Sequence[Any]) -> dict[str, Any]:
         if type(tree).__name__ == "Kwarg":
             key = tree.this.name.upper()
             if key not in parameters or key in given:
-                raise ValidationException(f"SQL validation failed. '{key}' is no parameter of {name}")
+                raise ValidationException(f"SQL validation failed. '{key}' is not a parameter of {name}")
             given[key] = tree.expression
         elif position < len(parameters):
             given[parameters[position]] = tree

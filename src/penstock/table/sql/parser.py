@@ -27,7 +27,7 @@ def parse_expression(text: str) -> ast.Node:
     tree = parse(f"SELECT {text}")
     expressions = tree.expressions
     if len(expressions) != 1 or tree.args.get("from_") is not None:
-        raise SqlParserException(f"SQL parse failed. '{text}' is no expression")
+        raise SqlParserException(f"SQL parse failed. '{text}' is not an expression")
     return ExpressionReader(None).read(expressions[0])
 
 
@@ -113,7 +113,7 @@ class ExpressionReader:
                 return ast.Literal(parse_timestamp(text, 6), DataTypes.TIMESTAMP(_digits(text), nullable=False))
         except ValueError as error:
             raise SqlParserException(f"SQL parse failed. {error}") from None
-        raise SqlParserException(f"SQL parse failed. {kind} '{text}' is no literal")
+        raise SqlParserException(f"SQL parse failed. {kind} '{text}' is not a literal")
 
     def _read_interval(self, tree: Any) -> ast.Node:
         return interval_literal(tree)
@@ -359,7 +359,7 @@ def interval_literal(tree: Any) -> ast.Literal:
     """``INTERVAL '1 02:03' DAY TO MINUTE``."""
     unit = tree.args.get("unit")
     if unit is None or tree.this is None:
-        raise SqlParserException(f"SQL parse failed. '{tree.sql()}' is no interval: write INTERVAL '10' SECOND")
+        raise SqlParserException(f"SQL parse failed. '{tree.sql()}' is not an interval: write INTERVAL '10' SECOND")
     units = [unit.name] if type(unit).__name__ != "IntervalSpan" else [unit.this.name, unit.expression.name]
     text, names = tree.this.name, [one.upper().removesuffix("S") for one in units]
     if type(tree.this).__name__ == "Neg":

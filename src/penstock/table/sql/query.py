@@ -59,7 +59,7 @@ class QueryTranslator:
                 return self._values(tree)
             case "Table":
                 return self._from_item(tree)[0]
-        raise SqlParserException(f"SQL parse failed. '{tree.sql()[:60]}' is no query")
+        raise SqlParserException(f"SQL parse failed. '{tree.sql()[:60]}' is not a query")
 
     def _nested(self, tree: Any, outer: Scope | None = None) -> Rel:
         return QueryTranslator(self._t_env, self._ctes, outer or self._outer).translate(tree)

@@ -1,4 +1,4 @@
-"""OVER whose partitions are computed as a whole: in batch jobs, and by columns that are no time attribute (T81)."""
+"""OVER whose partitions are computed as a whole: in batch jobs, and by columns other than time attributes (T81)."""
 
 from __future__ import annotations
 

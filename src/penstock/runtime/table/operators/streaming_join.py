@@ -244,7 +244,7 @@ class StreamingJoinOperator(KeyedJoinOperator):
         other: pa.Int64Array,
         kinds: pa.Int8Array | None,
     ) -> ColumnBatch | None:
-        """Rows of the result from positions in the batch and in the other side's rows; NULL is no row."""
+        """Rows of the result from positions in the batch and in the other side's rows; NULL is not a row."""
         if not len(own):
             return None
         if partners.times is not None:  # a row that is there twice

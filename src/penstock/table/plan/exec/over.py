@@ -79,8 +79,8 @@ def _check_other_order(rel: OverRel) -> None:
         raise TableException("OVER windows in stream mode need an ORDER BY: add a time attribute to order by.")
     if window.frame.preceding is not None or window.frame.following != 0:
         raise TableException(
-            "OVER windows by a column that is no time attribute take UNBOUNDED PRECEDING to CURRENT ROW only in stream "
-            "mode."
+            "OVER windows by a column that is not a time attribute take UNBOUNDED PRECEDING to CURRENT ROW only in "
+            "stream mode."
         )
 
 

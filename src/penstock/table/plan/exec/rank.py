@@ -105,7 +105,7 @@ def _temporal_sort(planner: Planner, rel: SortRel) -> TableOperator:
     if field.time is None:
         raise TableException(
             "Sort on a non-time-attribute field is not supported: in streaming mode ORDER BY begins with an ascending "
-            f"time attribute, or has a LIMIT (column '{field.name}' is no time attribute)."
+            f"time attribute, or has a LIMIT (column '{field.name}' is not a time attribute)."
         )
     if first.descending:
         raise TableException(

@@ -10,7 +10,7 @@ from penstock.runtime.table.expressions import Expr
 from penstock.table.plan.nodes.base import Rel
 
 UNNEST, REPLICATE = "UNNEST", "REPLICATE"
-"""Functions that are no user's: elements of a collection; the row itself, as often as the smallest argument says."""
+"""Built-in table functions: elements of a collection; the row itself, as often as the smallest argument says."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
