@@ -1,4 +1,4 @@
-"""How often a pattern may take an event, and what may lie between two of them."""
+"""Quantifiers: how often a pattern takes an event, and what may lie between two of them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class WithinType(enum.Enum):
 
 @dataclass(frozen=True)
 class Times:
-    """How many events a loop takes; `to` is the same as `from_` for a loop without an upper limit."""
+    """The number of events that a loop takes; `to` equals `from_` for a loop without an upper limit."""
 
     from_: int
     to: int

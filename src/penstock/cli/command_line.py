@@ -27,7 +27,7 @@ def run_options(options: argparse.Namespace) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class RunCommand:
-    """What was typed to start a job, and where.
+    """The command line that started a job, and its directory.
 
     >>> command = RunCommand("/jobs/my job.py", ["-D", "a=b c"], ["--since", "2026-01-01 08:00"], "/nowhere")
     >>> print(command.resume("/savepoints/savepoint-1", here="/nowhere", penstock="penstock"))

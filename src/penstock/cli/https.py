@@ -1,4 +1,4 @@
-"""How commands speak to a service over TLS.
+"""TLS between commands and a service.
 
 ``PENSTOCK_CA_FILE`` names the authority that signs the service's certificate, ``PENSTOCK_CLIENT_CERT`` a PEM file with
 the certificate and the key of this client, for services that want one.
@@ -15,7 +15,9 @@ __all__ = ["client_context"]
 
 
 def client_context() -> ssl.SSLContext:
-    """What the environment says; the system's authorities by default. The host name is always checked."""
+    """Return the TLS context that the environment describes; by default it trusts the system's authorities. It always
+    checks the host name.
+    """
     authority, certificate = os.environ.get("PENSTOCK_CA_FILE"), os.environ.get("PENSTOCK_CLIENT_CERT")
     try:
         context = ssl.create_default_context(cafile=authority or None)

@@ -1,4 +1,4 @@
-"""How a running job is spoken to from outside: a socket in its process, which only its user can open.
+"""The socket of a running job, over which other processes control it; only its user can open it.
 
 One line of JSON is a request, one line the answer: ``{"job": id, "do": "savepoint", ...}``, then ``{"result": ...}`` or
 ``{"error": ...}``.

@@ -133,7 +133,7 @@ class _Above:
 
 
 def _waiting(label: str, seconds: float, width: int) -> str:
-    """What is being waited for; in a narrow terminal the seconds stay visible, to show that it is still working.
+    """Return the line to show while waiting; in a narrow terminal the seconds stay visible as a sign of life.
 
     >>> _waiting("my job: starting Spark", 7.2, 80), _waiting("my job: starting Spark", 7.2, 20)
     ('my job: starting Spark ... 7 s', 'my job: star ... 7 s')

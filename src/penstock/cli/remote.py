@@ -120,7 +120,7 @@ def list_jobs(options: argparse.Namespace) -> int:
 
 
 def status(options: argparse.Namespace) -> int:
-    """How a job is doing."""
+    """Print the status of a job."""
     job = RestClient(options.jobmanager).find(options.job)
     print(f"job       {job['jid']}\nname      {job['name']}\nstatus    {job['state']}")
     print(f"started   {_moment(job['start-time'])}")

@@ -87,7 +87,7 @@ class SqlClient:
             sys.stdout.write(f"[INFO] {text}\n")
 
     def answer(self, text: str) -> bool:
-        """What a user has typed: statements, or a command of the client. False ends the session."""
+        """Run a line of input: statements, or a command of the client. Return False to end the session."""
         command = text.strip().rstrip(";").strip().upper()
         if command in ("QUIT", "EXIT"):
             return False

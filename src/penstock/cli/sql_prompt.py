@@ -116,7 +116,7 @@ def is_complete(text: str) -> bool:
 
 
 def completions(client: SqlClient, text: str) -> Iterator[str]:
-    """What the word in front of the cursor may become: keywords, tables, columns, functions."""
+    """Yield completions for the word before the cursor: keywords, tables, columns, functions."""
     word = text.replace("(", " ").replace(",", " ").split(" ")[-1].split("\n")[-1]
     if not word:
         return

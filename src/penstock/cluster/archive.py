@@ -1,4 +1,4 @@
-"""What is kept of a job that has ended: the last answers of all its endpoints, in the form of Flink's history server.
+"""Archives of ended jobs: the last answers of all their endpoints, in the format of Flink's history server.
 
 An archive is one JSON file: `{"archive": [{"path": "/jobs/<id>", "json": "<text>"}, ...]}`.
 """

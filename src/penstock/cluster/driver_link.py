@@ -17,7 +17,7 @@ class DriverGoneError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DriverAnswer:
-    """What a driver has answered."""
+    """The answer of a driver."""
 
     status: int
     headers: dict[str, str]

@@ -54,7 +54,7 @@ _TERMINAL = {"FINISHED", "CANCELED", "FAILED"}
 
 
 class DriverRecord(Protocol):
-    """What is known about a job from outside its process."""
+    """The facts about a job that are known outside its process."""
 
     job_id: str
     name: str
@@ -127,7 +127,7 @@ class _Gateway:
         return None
 
     def record_of(self, job_id: str) -> DriverRecord:
-        """What a job's driver has left."""
+        """Return the record that a job's driver has left."""
         for record in self.records.all():
             if record.job_id == job_id:
                 found: DriverRecord = record
@@ -357,7 +357,7 @@ def _answer_about_ended(gateway: _Gateway, record: DriverRecord, request: Reques
 
 
 def _answer_from_record(record: DriverRecord, request: Request) -> Response:
-    """What is known of a job whose driver was killed: the tasks and their numbers ended with it."""
+    """Answer for a job whose driver was killed; its tasks and metrics are gone."""
     known = _recorded_overview(record)
     match request.method, request.path_params.get("rest", ""):
         case "GET", "":

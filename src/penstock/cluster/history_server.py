@@ -55,7 +55,7 @@ class Archives:
         return sorted(jobs, key=lambda job: job["start-time"], reverse=True)
 
     def answer(self, job_id: str, path: str, wanted: str | None) -> Response:
-        """What a job's archive says to a path."""
+        """Answer a path from a job's archive."""
         archive = self.paths().get(parse_id(job_id, "jobid"))
         found = None if archive is None else archived_answer(archive.parent, job_id, path, wanted)
         if found is None:

@@ -112,7 +112,7 @@ class MonitoredJob:
         return self.life.entered.get(JobStatus.RUNNING, -1)
 
     def duration(self, now: int) -> int:
-        """How long the job has been there, or was."""
+        """Return the age of the job, or how long it ran."""
         return (now if self.ended < 0 else self.ended) - self.started
 
     @property
@@ -135,7 +135,7 @@ class MonitoredJob:
         return bool(entries) and entries[0].operator in {operator.name for operator in vertex.operators}
 
     def subtasks(self, vertex: JobVertex) -> dict[int, SubtaskProgress]:
-        """What each subtask of a task has done, as far as one has reported."""
+        """Return the progress of each subtask that has reported any."""
         return dict(self.progress.vertices[vertex.id].subtasks)
 
     def vertex(self, vertex_id: str) -> JobVertex | None:

@@ -91,7 +91,9 @@ class ProgramStore:
 
 
 def entry_points(path: Path) -> list[str]:
-    """What can be started in a program: modules of an archive that have a function `main`; a file is one itself."""
+    """Return what can be started in a program: the modules of an archive that have a function `main`, or the file
+    itself.
+    """
     if path.suffix.lower() not in {".zip", ".whl"}:
         return [""]
     try:

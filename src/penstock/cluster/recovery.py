@@ -25,7 +25,7 @@ _THREADS = 4
 
 @dataclass(frozen=True, slots=True)
 class StoredJob:
-    """How a job was submitted: enough to start it again under the same id."""
+    """A submitted job: enough to start it again under the same id."""
 
     job_id: str
     arguments: list[str]

@@ -54,7 +54,7 @@ class TlsFiles:
 
 
 def tls_files(settings: dict[str, str]) -> TlsFiles | None:
-    """What the settings `security.ssl.rest.*` say; None without TLS."""
+    """Read the settings `security.ssl.rest.*`; None without TLS."""
 
     def given(name: str) -> str:
         return settings.get(_PREFIX + name, "").strip()

@@ -1,4 +1,4 @@
-"""How many CPU cores this process may use, on every system."""
+"""The number of CPU cores that this process may use, on every system."""
 
 from __future__ import annotations
 

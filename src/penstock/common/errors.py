@@ -88,7 +88,7 @@ class PenstockError(Exception):
     """Base class of everything Penstock raises on purpose."""
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython and Jupyter show of it: see :mod:`penstock.common.interactive`."""
+        """Return the lines that IPython and Jupyter show: see :mod:`penstock.common.interactive`."""
         from penstock.common.interactive import one_message
 
         return one_message(self)

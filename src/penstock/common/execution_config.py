@@ -70,7 +70,7 @@ class ExecutionConfig:
         return self._auto_watermark_interval
 
     def set_auto_watermark_interval(self, interval: int) -> ExecutionConfig:
-        """How often periodic watermarks are made, in milliseconds; 0 switches them off."""
+        """Set the interval of periodic watermarks, in milliseconds; 0 turns them off."""
         self._auto_watermark_interval = _interval(interval, "the watermark interval")
         return self
 

@@ -1,4 +1,4 @@
-"""How data is exchanged between operators of a batch job."""
+"""Modes of data exchange between the operators of a batch job."""
 
 from __future__ import annotations
 

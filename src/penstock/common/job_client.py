@@ -15,7 +15,7 @@ __all__ = ["JobClient"]
 
 
 class JobClient(ABC):
-    """What one can ask and tell a running job. Each executor has its own; ``execute_async`` returns one."""
+    """Controls a running job. Each executor has its own client; ``execute_async`` returns one."""
 
     @abstractmethod
     def get_job_id(self) -> JobID:

@@ -1,4 +1,4 @@
-"""What a finished job leaves."""
+"""The result of a finished job."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class JobExecutionResult:
         return self._job_id
 
     def get_net_runtime(self) -> int:
-        """How long the job ran, in milliseconds, time before its start not counted."""
+        """Return how long the job ran, in milliseconds, without the time before its start."""
         return self._net_runtime
 
     def get_accumulator_result(self, accumulator_name: str) -> Any:

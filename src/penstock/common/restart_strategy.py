@@ -1,4 +1,4 @@
-"""What happens when a job fails: how often it is started again, and after how long.
+"""Restart strategies: how often a failed job starts again, and after which delay.
 
 A *configuration* describes the strategy; :meth:`RestartStrategyConfiguration.create` makes a :class:`RestartBackoff`,
 which a supervisor informs of each failure and asks whether and when to restart.
@@ -47,7 +47,7 @@ class RestartBackoff(ABC):
 
     @abstractmethod
     def delay_ms(self) -> int:
-        """How long to wait before that."""
+        """Return the delay before the next restart."""
 
 
 class RestartStrategyConfiguration(ABC):
@@ -292,7 +292,7 @@ class RestartStrategies:
 
     @staticmethod
     def fall_back_restart() -> _FallbackRestartStrategyConfiguration:
-        """What the configuration says."""
+        """Use the strategy of the configuration."""
         return _FallbackRestartStrategyConfiguration()
 
     @staticmethod
@@ -332,7 +332,7 @@ class RestartStrategies:
     def effective(
         configured: RestartStrategyConfiguration, *, checkpointing_enabled: bool
     ) -> RestartStrategyConfiguration:
-        """What holds for a job: the strategy that was chosen, or Flink's default.
+        """Return the strategy that applies to a job: the configured one, or Flink's default.
 
         >>> RestartStrategies.effective(RestartStrategies.fall_back_restart(), checkpointing_enabled=False)
         _NoRestartStrategyConfiguration()

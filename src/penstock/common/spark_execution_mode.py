@@ -1,4 +1,4 @@
-"""How a streaming job runs on Spark."""
+"""The execution modes of a streaming job on Spark."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EXECUTION_MODE = "penstock.execution.mode"
 
 
 class SparkExecutionMode(Enum):
-    """How a streaming job runs on Spark.
+    """The execution mode of a streaming job on Spark.
 
     >>> SparkExecutionMode.parse("Continuous")
     <SparkExecutionMode.CONTINUOUS: 'continuous'>

@@ -52,7 +52,8 @@ def storage_errors(path: str | os.PathLike[str], advice: str) -> Iterator[None]:
 
 
 def directory_trouble(path: str | os.PathLike[str]) -> str | None:
-    """What keeps this process from writing into a directory, which may not exist yet; ``None`` if nothing does.
+    """Return what prevents this process from writing into a directory, which need not exist yet; ``None`` if nothing
+    does.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile() as file:
@@ -73,7 +74,7 @@ def directory_trouble(path: str | os.PathLike[str]) -> str | None:
 
 
 def free_space(path: str | os.PathLike[str]) -> str:
-    """How much space is free where a path is.
+    """Return how much space is free at a path.
 
     >>> free_space("/")  # doctest: +ELLIPSIS
     '... of ... free'

@@ -10,7 +10,7 @@ __all__ = ["Row", "RowKind"]
 
 
 class RowKind(Enum):
-    """What a row means in a changelog."""
+    """The kind of a row in a changelog."""
 
     INSERT = 0
     UPDATE_BEFORE = 1

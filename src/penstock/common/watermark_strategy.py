@@ -1,4 +1,4 @@
-"""How records get their timestamps and streams their watermarks."""
+"""Watermark strategies: timestamps of records and watermarks of streams."""
 
 from __future__ import annotations
 
@@ -83,7 +83,9 @@ class CallableTimestampAssigner(TimestampAssigner):
 
 
 def _required_arguments(function: Callable[..., Any]) -> int:
-    """How many positional arguments a callable must get; getters and builtins without a signature take one."""
+    """Return the number of positional arguments that a callable requires; 1 for getters and builtins without a
+    signature.
+    """
     if isinstance(function, (operator.itemgetter, operator.attrgetter, operator.methodcaller)):
         return 1
     try:
@@ -105,7 +107,7 @@ class WatermarkAlignment:
 
 @dataclass(frozen=True, slots=True)
 class WatermarkGeneratorContext:
-    """What a generator's factory is called with; ``metric_group`` is the operator's."""
+    """The argument of a generator's factory; ``metric_group`` is that of the operator."""
 
     metric_group: Any = None
 

@@ -82,7 +82,7 @@ class AcknowledgingSource(SourceFunction, CheckpointedFunction, CheckpointListen
         """Ends a connection; messages that are not acknowledged are delivered again."""
 
     def after_loss(self, error: BaseException) -> float | None:
-        """How many seconds to wait before connecting again; ``None`` to fail."""
+        """Return the seconds to wait before reconnecting; ``None`` to fail."""
         return None
 
     # -- the life cycle -----------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ def to_paramstyle(sql: str, paramstyle: str) -> str:
 
 @dataclass(frozen=True)
 class Database:
-    """How to connect, and how the driver wants its parameters."""
+    """Connects to a database, and knows how its driver takes parameters."""
 
     connect: Connect
     paramstyle: str

@@ -132,7 +132,7 @@ class DynamicKafkaSourceBuilder:
         return source
 
     def set_kafka_metadata_service(self, kafka_metadata_service: KafkaMetadataService) -> Self:
-        """Who knows where the streams are."""
+        """Set the service that knows where the streams are."""
         if not isinstance(kafka_metadata_service, SingleClusterTopicMetadataService):
             raise UnsupportedFeatureError(
                 f"{shorten(kafka_metadata_service)} is not supported as a metadata service: use "
@@ -183,7 +183,7 @@ class DynamicKafkaSourceBuilder:
         return self.set_property("group.id", group_id)
 
     def set_client_id_prefix(self, prefix: str) -> Self:
-        """How the source calls itself in the brokers' logs."""
+        """Set the prefix of the client id in the brokers' logs."""
         return self.set_property("client.id", prefix)
 
     def set_property(self, key: str, value: str) -> Self:

@@ -31,7 +31,7 @@ _BUSY = {429, 502, 503, 504}
 
 
 class FlushBackoffType(Enum):
-    """How the wait between retries grows."""
+    """The growth of the delay between retries."""
 
     CONSTANT = "constant"
     EXPONENTIAL = "exponential"
@@ -251,7 +251,7 @@ class ElasticsearchSinkBuilderBase:
     def set_bulk_flush_backoff_strategy(
         self, flush_backoff_type: FlushBackoffType, max_retries: int, delay_millis: int
     ) -> Self:
-        """How often, and after which wait, documents are sent again; an exponential wait doubles each time."""
+        """Set how often and after which delay documents are sent again; an exponential delay doubles each time."""
         if flush_backoff_type is FlushBackoffType.NONE:
             return self._with(max_retries=0)
         growth = 2 if flush_backoff_type is FlushBackoffType.EXPONENTIAL else 1

@@ -85,7 +85,7 @@ class JdbcConnectionOptions:
 
 @dataclass(frozen=True)
 class JdbcExecutionOptions:
-    """How rows are grouped, and how often writing them is tried again."""
+    """The size of batches of rows, and the number of retries."""
 
     batch_interval_ms: int = 0
     batch_size: int = 5_000
@@ -128,7 +128,7 @@ class JdbcExecutionOptions:
             return self
 
         def with_max_retries(self, max_retries: int) -> JdbcExecutionOptions.Builder:
-            """How often rows are written again on a new connection before the job fails."""
+            """Set how often rows are written again on a new connection before the job fails."""
             self._options = replace(self._options, max_retries=_at_least(0, max_retries, "number of retries"))
             return self
 

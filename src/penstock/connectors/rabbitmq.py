@@ -28,7 +28,7 @@ def _pika() -> Any:
 
 
 class RMQConnectionConfig:
-    """How to connect; made by :class:`RMQConnectionConfig.Builder`.
+    """The parameters of a connection; built by :class:`RMQConnectionConfig.Builder`.
 
     >>> builder = RMQConnectionConfig.Builder().set_host("localhost").set_port(5672).set_virtual_host("/")
     >>> config = builder.set_user_name("guest").set_password("guest").build()
@@ -97,7 +97,9 @@ class RMQConnectionConfig:
         return self._heartbeat
 
     def get_prefetch_count(self) -> int:
-        """How many messages may be delivered and not yet acknowledged, that is: not yet in a complete checkpoint."""
+        """Return the limit of messages that are delivered and not yet acknowledged, that is, not yet in a complete
+        checkpoint.
+        """
         return self._prefetch_count or _PREFETCH
 
     def __repr__(self) -> str:
@@ -194,7 +196,7 @@ class RMQConnectionConfig:
             return self._with(heartbeat=requested_heartbeat)
 
         def set_prefetch_count(self, prefetch_count: int) -> Self:
-            """How many messages may be delivered and not yet acknowledged; 10,000 unless set."""
+            """Set the limit of messages that are delivered and not yet acknowledged; the default is 10,000."""
             return self._with(prefetch_count=prefetch_count)
 
         def build(self) -> RMQConnectionConfig:

@@ -16,7 +16,7 @@ __all__ = ["RateLimitedSource", "RateLimiterStrategy"]
 
 @dataclass(frozen=True, slots=True)
 class RateLimiterStrategy:
-    """How many records a source gives per second or per checkpoint, over all its tasks.
+    """The rate of a source: records per second or per checkpoint, over all its tasks.
 
     >>> RateLimiterStrategy.per_second(100).records_per_second
     100.0

@@ -1,4 +1,4 @@
-"""What stands before the steps that only one driver of a job may take."""
+"""The check before each step that only one driver of a job may take."""
 
 from __future__ import annotations
 

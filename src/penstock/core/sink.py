@@ -70,7 +70,7 @@ __all__ = [
 
 
 class DeliveryGuarantee(Enum):
-    """How often a record reaches the outer system if something fails."""
+    """The number of times that a record may reach the outer system after a failure."""
 
     EXACTLY_ONCE = 0
     AT_LEAST_ONCE = 1
@@ -79,7 +79,7 @@ class DeliveryGuarantee(Enum):
 
 @dataclass(slots=True)
 class WriterInitContext:
-    """What a writer is made for.
+    """The context in which a writer is created.
 
     ``sink_id`` names the sink within the job, the same on every run. ``job_id`` is that of the run that began the
     checkpoint directory, also after a restart. ``(job_id, sink_id, checkpoint_id, subtask_id)`` is unique, and the same
@@ -104,7 +104,7 @@ class WriterInitContext:
 
 
 class SinkWriterContext:
-    """What a writer knows about the record it gets. One object, changed from record to record."""
+    """The context of the current record. One object, changed from record to record."""
 
     __slots__ = ("_watermark", "timestamp_ms")
 
@@ -160,7 +160,7 @@ class SinkWriter(ABC):
         return
 
     def prepare_commit(self) -> list[Any]:
-        """What the committer has to make visible; picklable. Called after :meth:`flush`."""
+        """Return what the committer makes visible; picklable. Called after :meth:`flush`."""
         return []
 
     def snapshot_state(self, checkpoint_id: int) -> list[Any]:

@@ -78,7 +78,7 @@ class SourceSplit:
     split_id: str
 
     def part(self, index: int, count: int, start_offset: Any) -> SourceSplit:
-        """What task ``index`` of ``count`` reads of a range that begins at ``start_offset``, under a name of its own.
+        """Return the part of a range from ``start_offset`` that task ``index`` of ``count`` reads, under its own name.
 
         Only for sources that say ``spreads``.
         """
@@ -165,7 +165,9 @@ class SplitEnumerator(ABC):
         return ()
 
     def prepare(self, split: SourceSplit, start_offset: Any, end_offset: Any) -> SourceSplit:
-        """What the reader gets to read a range; a source that keeps its data on the driver attaches it here."""
+        """Return the split that the reader gets for a range; a source that keeps its data on the driver attaches it
+        here.
+        """
         return split
 
     def use_clock(self, clock: Callable[[], int]) -> None:

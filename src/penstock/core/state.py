@@ -73,7 +73,7 @@ class AppendingState(State, Generic[IN, OUT]):
 
     @abstractmethod
     def get(self) -> OUT:
-        """What was made of the elements so far."""
+        """Return the aggregate of the elements so far."""
 
     @abstractmethod
     def add(self, value: IN) -> None:
@@ -116,7 +116,7 @@ class ListState(MergingState[T, Iterable[T]]):
 
 
 class _ReadableMap(State, Generic[K, V]):
-    """What all map-like states can be asked."""
+    """The reading methods of states that are maps."""
 
     __slots__ = ()
 
@@ -155,7 +155,7 @@ class _ReadableMap(State, Generic[K, V]):
 
 
 class _WritableMap(_ReadableMap[K, V]):
-    """What map-like states can be told, where writing is allowed."""
+    """The writing methods of states that are maps."""
 
     __slots__ = ()
 

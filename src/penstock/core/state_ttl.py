@@ -43,7 +43,7 @@ class _Strategies(Enum):
 
 
 class _CleanupStrategy:
-    """How expired values are removed."""
+    """The way in which expired values are removed."""
 
 
 class _EmptyCleanupStrategy(_CleanupStrategy):
@@ -190,7 +190,7 @@ class _Builder:
 
 
 class StateTtlConfig:
-    """How long values live, by processing time.
+    """The time to live of values, in processing time.
 
     >>> config = StateTtlConfig.new_builder(Time.days(1)).update_ttl_on_read_and_write().build()
     >>> config.ttl_millis, config.get_update_type().name, config.get_state_visibility().name

@@ -1,4 +1,4 @@
-"""How asynchronous calls are tried again, under PyFlink's name."""
+"""Retry strategies of asynchronous calls, under PyFlink's name."""
 
 from penstock.core.functions.async_io import (
     ExponentialBackoffDelayRetryStrategy,

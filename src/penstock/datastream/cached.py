@@ -49,7 +49,9 @@ class CachedDataStream(DataStream[T]):
 
     @property
     def _transformation(self) -> Transformation:
-        """What the stream is computed by or, once there is something kept, a source that reads it."""
+        """Return the transformation that computes the stream or, once the cache is filled, a source that reads the
+        cache.
+        """
         if self._kept is None and self.is_kept:
             self._kept = SourceTransformation(
                 name=f"Cache: {self.computed.name}",
@@ -77,7 +79,7 @@ class CachedDataStream(DataStream[T]):
 def sinks_of_caches(
     caches: Sequence[CachedDataStream], sinks: list[Transformation], settings: JobSettings
 ) -> list[Transformation]:
-    """What a job must write besides its own sinks so that streams which it computes anyway are kept."""
+    """Return the additional sinks of a job that fill the caches of the streams it computes."""
     missing = [stream for stream in caches if not stream.is_kept]
     if not missing or not translate(sinks, settings).runs_as_batch:
         return []
@@ -141,7 +143,7 @@ class _CacheCommitter(Committer):
 
 @dataclass(frozen=True)
 class _CacheSplit(RangeSplit):
-    """What one task has written; for a task that reads it, with the records."""
+    """The records that one task has written; the records themselves are attached for the task that reads it."""
 
     chunks: tuple[bytes, ...] = ()
 

@@ -117,7 +117,7 @@ class CheckpointConfig:
         return self._retention not in (None, ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS)
 
     def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
-        """What was set; as in Flink, ``NO_EXTERNALIZED_CHECKPOINTS`` if nothing was.
+        """Return the retention that was set; as in Flink, ``NO_EXTERNALIZED_CHECKPOINTS`` if none was.
 
         Here a checkpoint directory that was chosen stays behind unless a retention says otherwise.
         """
@@ -125,7 +125,7 @@ class CheckpointConfig:
 
     @property
     def chosen_retention(self) -> ExternalizedCheckpointRetention | None:
-        """What was set, if anything was."""
+        """Return the retention that was set, if any."""
         return self._retention
 
     def enable_externalized_checkpoints(self, cleanup_mode: ExternalizedCheckpointRetention) -> CheckpointConfig:

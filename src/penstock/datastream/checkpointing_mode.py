@@ -1,4 +1,4 @@
-"""What a checkpoint guarantees."""
+"""The guarantees of a checkpoint."""
 
 from __future__ import annotations
 

@@ -249,7 +249,7 @@ class DataStream(StreamOutputs[T]):
         return CoGroupedStreams(self, other)
 
     def get_side_output(self, output_tag: OutputTag[R]) -> DataStream[R]:
-        """What this operator emitted under a tag; tags of the same id are the same."""
+        """Return the records that this operator emits under a tag; tags of the same id are the same."""
         if not isinstance(output_tag, OutputTag):
             raise InvalidProgramError(f"get_side_output() takes an OutputTag, got {shorten(output_tag)}")
         _check_emits_side_outputs(self._transformation, output_tag)
@@ -382,7 +382,7 @@ class DataStream(StreamOutputs[T]):
     if not TYPE_CHECKING:  # a type checker is to know that there is no such method
 
         def __getattr__(self, name: str) -> Any:
-            """What only keyed streams can do is asked of others by mistake."""
+            """Explain that a method needs a keyed stream."""
             from penstock.datastream.keyed_stream import KeyedStream
 
             if name.startswith("_") or not hasattr(KeyedStream, name):

@@ -100,7 +100,8 @@ class EnvironmentSettings:
         return self._runtime_mode
 
     def set_spark_execution_mode(self, mode: SparkExecutionMode | str) -> Self:
-        """How streaming jobs run on Spark: `micro-batch` (the default), or `continuous` for milliseconds of latency.
+        """Set how streaming jobs run on Spark: `micro-batch` (the default), or `continuous` for milliseconds of
+        latency.
 
         The same as the setting `penstock.execution.mode`.
         """
@@ -121,7 +122,7 @@ class EnvironmentSettings:
         return self._chaining_of_different_max_parallelism
 
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
-        """How long records may wait in a buffer. They leave with their micro-batch here, so this has no effect."""
+        """Accepted without effect: records leave with their micro-batch and never wait in a buffer."""
         self.check_open()
         if not is_int(timeout_millis) or timeout_millis < -1:
             raise InvalidProgramError(f"the buffer timeout must be at least -1, got {timeout_millis!r}")
@@ -166,7 +167,7 @@ class EnvironmentSettings:
         return self._checkpoint_config.is_force_unaligned_checkpoints()
 
     def set_state_backend(self, state_backend: StateBackend) -> Self:
-        """How state is kept in memory while a job runs."""
+        """Set how state is kept in memory while a job runs."""
         self.check_open()
         if not isinstance(state_backend, StateBackend):
             raise InvalidProgramError(f"expected a StateBackend, got {state_backend!r}")
@@ -183,7 +184,7 @@ class EnvironmentSettings:
         return self
 
     def _state_store(self) -> dict[str, int | bool]:
-        """How the store between batches works: what the backend says, and whether it writes a changelog."""
+        """Return the settings of the store between batches: those of the backend, and whether it writes a changelog."""
         wanted = {} if self._state_backend is None else self._state_backend.store_settings()
         return wanted if self._changelog is None else {**wanted, "changelog": self._changelog}
 
@@ -191,7 +192,7 @@ class EnvironmentSettings:
         return self._changelog
 
     def set_restart_strategy(self, restart_strategy: RestartStrategyConfiguration) -> Self:
-        """What happens when a job fails."""
+        """Set what happens when a job fails."""
         self.check_open()
         if not isinstance(restart_strategy, RestartStrategyConfiguration):
             raise InvalidProgramError(f"expected a restart strategy of RestartStrategies, got {restart_strategy!r}")

@@ -1,4 +1,4 @@
-"""How a job is executed."""
+"""The execution modes of a job: streaming, batch, automatic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens to a job's last checkpoint when the job is cancelled."""
+"""The fate of the last checkpoint of a cancelled job."""
 
 from __future__ import annotations
 

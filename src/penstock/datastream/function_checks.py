@@ -1,4 +1,4 @@
-"""What is checked of functions and numbers that a program passes to a stream."""
+"""Checks of the functions and numbers that a program passes to a stream."""
 
 from __future__ import annotations
 

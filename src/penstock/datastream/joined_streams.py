@@ -132,7 +132,7 @@ class IntervalJoin(Generic[T, U]):
     def between(
         self, lower_bound: Time | Duration | timedelta | int, upper_bound: Time | Duration | timedelta | int
     ) -> IntervalJoined[T, U]:
-        """How much later than the left record the right one may be; bounds may be negative, and are included."""
+        """Set how much later than the left record the right one may be; bounds may be negative and are inclusive."""
         return IntervalJoined(self._one, self._two, to_millis(lower_bound), to_millis(upper_bound))
 
 

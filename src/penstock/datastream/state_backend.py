@@ -1,4 +1,4 @@
-"""How state is kept while a job runs.
+"""State backends: how a running job keeps its state.
 
 State always lives in Python dicts while a batch runs and in pages of Spark's state store between batches. A backend
 here says how many decoded pages may stay in memory: all of them (hash map), or only those in use (RocksDB).
@@ -31,7 +31,7 @@ class StateBackend:
     DEFAULT_MEMORY = 64 * 1024 * 1024
 
     def store_settings(self) -> dict[str, int | bool]:
-        """What it wants of the store between batches."""
+        """Return the settings of the store between batches."""
         return {}
 
 

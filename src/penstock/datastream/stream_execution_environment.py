@@ -30,7 +30,7 @@ __all__ = ["Executor", "StreamExecutionEnvironment"]
 
 
 class Executor(Protocol):
-    """What runs jobs: Spark, or the in-process executor of ``penstock.testing``."""
+    """Runs jobs: Spark, or the in-process executor of ``penstock.testing``."""
 
     def submit(self, sinks: list[Transformation], settings: JobSettings) -> JobClient:
         """Start the job that consists of all the sinks need; returns while it runs."""

@@ -1,4 +1,4 @@
-"""What can be set on an operator of the graph: its name, uid, parallelism, chaining."""
+"""Settings of an operator in the graph: its name, uid, parallelism, chaining."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class StreamSettings:
         return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
-        """How long records may wait in a buffer. They leave with their micro-batch here, so this has no effect."""
+        """Accepted without effect: records leave with their micro-batch and never wait in a buffer."""
         if not is_int(timeout_millis) or timeout_millis < -1:
             raise InvalidProgramError(f"the buffer timeout must be at least -1, got {timeout_millis!r}")
         self._operators("set_buffer_timeout")

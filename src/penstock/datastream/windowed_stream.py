@@ -46,7 +46,7 @@ W = TypeVar("W", bound=Window)
 
 
 class WindowParts:
-    """What can be said about windows before the function: trigger, evictor, lateness."""
+    """The parts of windows before the function: trigger, evictor, lateness."""
 
     def __init__(self, window_assigner: WindowAssigner[Any, Any]) -> None:
         if not isinstance(window_assigner, WindowAssigner):
@@ -72,7 +72,7 @@ class WindowParts:
         return self
 
     def allowed_lateness(self, time_ms: int | Time | Duration | timedelta) -> Self:
-        """How long, in event time, a window stays behind its end to take late elements and fire again."""
+        """Set how long, in event time, a window accepts late elements after its end; each makes it fire again."""
         lateness = to_millis(time_ms)
         if lateness < 0:
             raise InvalidProgramError(f"the allowed lateness must not be negative, got {lateness} ms")
@@ -88,7 +88,7 @@ class WindowParts:
 
 
 class _Windowed(WindowParts, Generic[T]):
-    """What windows by key and over all records share."""
+    """The base class of keyed and non-keyed windowed streams."""
 
     _kind = ""
 

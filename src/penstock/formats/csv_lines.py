@@ -127,7 +127,7 @@ def _parts_reader(kind: TypeInformation, separator: str) -> Convert:
 
 
 def _column_reader(kind: TypeInformation, read: Convert, dialect: Dialect) -> Convert | None:
-    """What to call for a column: functions written in C where there are some, nothing for text."""
+    """Return the function that reads a column: one written in C where possible, None for text."""
     if dialect.null is None and isinstance(kind, BasicTypeInfo):
         if kind.basic_type is BasicType.STRING:
             return None
@@ -243,7 +243,7 @@ def _decimal_text(kind: DecimalTypeInfo, null: str) -> ToText:
 
 
 def _number_text(kind: TypeInformation) -> ToText | None:
-    """What is written without quotes, whatever it contains."""
+    """Return the function that writes a type without quotes, whatever the value contains."""
     if not isinstance(kind, BasicTypeInfo):
         return None
     if isinstance(kind, DecimalTypeInfo):

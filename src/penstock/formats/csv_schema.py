@@ -14,7 +14,7 @@ __all__ = ["CsvSchema", "CsvSchemaBuilder"]
 
 @dataclass(frozen=True)
 class Dialect:
-    """How fields become a line."""
+    """The characters that separate and quote fields."""
 
     separator: str = ","
     quote: str | None = '"'
@@ -26,7 +26,7 @@ class Dialect:
     comments: bool = False
 
     def array_separator_of(self, column: str) -> str | None:
-        """What stands between the elements of a column."""
+        """Return the separator between the elements of a column."""
         return self.column_array_separators.get(column, self.array_separator)
 
 

@@ -49,7 +49,7 @@ def skip_byte_order_mark(file: BinaryIO) -> int:
 
 
 class FileFormat(ABC):
-    """How the records in a file are read."""
+    """Reads the records in a file."""
 
     split_units: int | None = None
     """Files longer than this are read in several splits; None: never."""

@@ -21,7 +21,7 @@ _decode = json.JSONDecoder().decode
 
 
 def _from_bytes(message: bytes) -> Any:
-    """What json.loads does, without guessing at the encoding, which would take longer than all the rest."""
+    """Parse like json.loads without guessing the encoding, which would take longer than the rest."""
     return _decode(message.decode())
 
 

@@ -207,7 +207,7 @@ def _assign_levels(vertices: list[JobVertex], edges: list[JobEdge]) -> None:
 
 
 def _find_alignments(vertices: list[JobVertex], edges: list[JobEdge]) -> None:
-    """What sources are aligned by: the strategy of their chain, or of a user's own generator behind them."""
+    """Set the alignment of sources: from the strategy in their chain, or from a user-defined generator after them."""
     for vertex in vertices:
         if not vertex.is_source:
             continue

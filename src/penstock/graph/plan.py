@@ -97,7 +97,7 @@ def plan_text(job: JobGraph) -> str:
 
 
 def _mode(job: JobGraph) -> str:
-    """How the job runs: as a batch job, a streaming query or in the continuous mode."""
+    """Return the execution mode: batch job, streaming query or continuous."""
     return "batch" if job.runs_as_batch else job.settings.execution_mode.value
 
 

@@ -187,7 +187,7 @@ def vertices_at(job: JobGraph, level: int) -> list[JobVertex]:
 
 
 def stage_title(level: int) -> str:
-    """What stands above a column."""
+    """Return the title of a column."""
     return "stage 0: sources" if level == 0 else f"stage {level}"
 
 
@@ -198,6 +198,6 @@ def box_texts(vertex: JobVertex) -> list[str]:
 
 
 def arrow_label(edge: JobEdge) -> str:
-    """What stands at an arrow."""
+    """Return the label of an arrow."""
     label = edge.partitioner.name.lower()
     return f"{label}: {edge.tag_id}" if edge.tag_id else label

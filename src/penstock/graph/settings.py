@@ -38,5 +38,5 @@ class JobSettings:
 
     @property
     def execution_mode(self) -> SparkExecutionMode:
-        """How a streaming job is run: `penstock.execution.mode`."""
+        """Return the execution mode of a streaming job: `penstock.execution.mode`."""
         return SparkExecutionMode.parse(self.configuration.get(EXECUTION_MODE, SparkExecutionMode.MICRO_BATCH.value))

@@ -107,7 +107,7 @@ class UnionTransformation(Transformation):
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class PartitionTransformation(Transformation):
-    """How records reach the next operator's subtasks."""
+    """The distribution of records over the next operator's subtasks."""
 
     input: Transformation
     partitioner: Partitioner

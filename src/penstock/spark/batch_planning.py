@@ -1,4 +1,4 @@
-"""How Spark plans batches: its calls become steps of the checkpoint coordinator.
+"""Spark's planning of batches: its calls become steps of the checkpoint coordinator.
 
 `StreamingPlanning` is for a streaming query, which asks for one offset after the other. `WholeInput` is for a batch
 job, which has one batch.

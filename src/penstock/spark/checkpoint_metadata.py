@@ -43,7 +43,7 @@ _ADVICE = "put it back as it was, or start from a savepoint with an empty checkp
 
 @dataclass(slots=True)
 class CheckpointRecord:
-    """How a job starts in a checkpoint directory."""
+    """The start of a job in a checkpoint directory."""
 
     base: int = 0
     """Checkpoint ids continue from here: the id of the savepoint the job started from."""
@@ -86,7 +86,7 @@ class CheckpointDirectory(HadoopDirectory):
         self._write(self._known)
 
     def left_behind(self, newest: CheckpointDirectory) -> list[str]:
-        """What a job that was rescaled does not need any more when it has committed a batch where it is now.
+        """Return what a rescaled job no longer needs after it has committed a batch in its new place.
 
         To be asked before it runs there: it may be rescaled again with its first batch, by way of another savepoint.
         """

@@ -148,7 +148,7 @@ class FramePositions:
 
 
 def streaming_leaves(frame: DataFrame) -> int:
-    """How many of Spark's sources a DataFrame reads; a batch DataFrame is made one when a streaming job reads it."""
+    """Count the Spark sources that a DataFrame reads; a streaming job turns a batch DataFrame into one."""
     if not frame.isStreaming:
         return 1
     leaves: Any = frame._jdf.logicalPlan().collectLeaves()

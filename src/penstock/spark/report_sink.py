@@ -1,4 +1,4 @@
-"""How a batch's rows reach the job master: through our own Spark sink if its class is there, else by foreachBatch."""
+"""The way of a batch's rows to the job master: Penstock's own Spark sink if its class is there, else foreachBatch."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ _STATIC: Mapping[str, str] = {
 
 
 def runtime_settings(shuffle_partitions: int | None = None) -> dict[str, str]:
-    """What can be set on a running session, so also on one that the user brings.
+    """Return the settings that can be set on a running session, also on one that the user brings.
 
     >>> runtime_settings(4)["spark.sql.shuffle.partitions"]
     '4'

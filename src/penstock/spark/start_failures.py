@@ -36,7 +36,7 @@ class StartPatience:
 
     @property
     def pause(self) -> float:
-        """How many seconds to leave the machine alone before the next attempt: twice as long every time.
+        """Return the delay before the next attempt, in seconds; it doubles every time.
 
         >>> patience, pauses = StartPatience(), []
         >>> for _ in range(4):

@@ -23,7 +23,7 @@ _SCRATCH_ADVICE = "Free some space, or set spark.local.dir to a directory of ano
 
 
 def full_disk_in(text: str) -> str | None:
-    """How the text of an error says that a disk is full."""
+    """Return the part of an error's text that says that a disk is full."""
     found = _FULL.search(text)
     return None if found is None else found.group()
 

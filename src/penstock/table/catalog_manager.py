@@ -1,4 +1,4 @@
-"""What is known under which name: catalogs, databases, tables, views, functions (T121)."""
+"""The names of catalogs, databases, tables, views and functions (T121)."""
 
 from __future__ import annotations
 

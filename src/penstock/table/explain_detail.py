@@ -1,4 +1,4 @@
-"""What EXPLAIN may add to a plan."""
+"""The details that EXPLAIN can add to a plan."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class TimePointUnit(Enum):
 
 
 class JsonType(Enum):
-    """What IS JSON asks for."""
+    """The kinds of JSON that IS JSON tests for."""
 
     VALUE = 0
     SCALAR = 1
@@ -61,7 +61,7 @@ class JsonType(Enum):
 
 
 class JsonExistsOnError(Enum):
-    """What JSON_EXISTS gives for text that is not JSON."""
+    """The result of JSON_EXISTS for text that is not JSON."""
 
     TRUE = 0
     FALSE = 1
@@ -70,7 +70,7 @@ class JsonExistsOnError(Enum):
 
 
 class JsonValueOnEmptyOrError(Enum):
-    """What JSON_VALUE gives if there is nothing, or an error."""
+    """The result of JSON_VALUE for a missing value or an error."""
 
     NULL = 0
     ERROR = 1
@@ -86,7 +86,7 @@ class JsonQueryWrapper(Enum):
 
 
 class JsonQueryOnEmptyOrError(Enum):
-    """What JSON_QUERY gives if there is nothing, or an error."""
+    """The result of JSON_QUERY for a missing value or an error."""
 
     NULL = 0
     EMPTY_ARRAY = 1
@@ -95,7 +95,7 @@ class JsonQueryOnEmptyOrError(Enum):
 
 
 class JsonOnNull(Enum):
-    """What JSON functions make of NULL."""
+    """The treatment of NULL in JSON functions."""
 
     NULL = 0
     ABSENT = 1

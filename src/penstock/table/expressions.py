@@ -193,7 +193,7 @@ def date_format(timestamp: Any, format: Any) -> Expression[str]:  # noqa: A002 -
 
 
 def timestamp_diff(time_point_unit: TimePointUnit, time_point1: Any, time_point2: Any) -> Expression[int]:
-    """How many units lie between two times."""
+    """The number of units between two times."""
     return _call("TIMESTAMPDIFF", time_point1, time_point2, options=(time_point_unit.name,))
 
 

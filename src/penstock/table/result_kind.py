@@ -1,4 +1,4 @@
-"""What a statement gave back."""
+"""The kinds of results of a statement."""
 
 from __future__ import annotations
 

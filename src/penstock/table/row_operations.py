@@ -42,7 +42,7 @@ class _Applied:
 
 
 def _applied(func: Any, relation: Rel, kind: str, what: str) -> _Applied:
-    """What a method was given: a function, which gets whole rows, or a call of one."""
+    """Examine the argument of a method: a function, which gets whole rows, or a call of one."""
     if isinstance(func, UserDefinedFunctionWrapper):
         columns = tuple(ast.ColumnAt(index, name) for index, name in enumerate(relation.names))
         row = ast.FunctionCall("$ROW_OF", columns, options=tuple(relation.names))

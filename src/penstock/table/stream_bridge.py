@@ -46,7 +46,7 @@ _TYPES: list[tuple[TypeInformation, DataType]] = [
 
 @dataclass(frozen=True, slots=True)
 class StreamOrigin:
-    """What a scan reads when its table is a stream."""
+    """The stream that a scan reads."""
 
     stream: DataStream
     names: tuple[str, ...] | None
@@ -194,7 +194,7 @@ def _type_information(field: Field) -> TypeInformation:
 
 
 def schema_and_names(given: Sequence[Any]) -> tuple[Schema | None, list[str]]:
-    """What follows a stream in ``from_data_stream``: a Schema, or columns as expressions."""
+    """Split the arguments after the stream in ``from_data_stream``: a Schema, or columns as expressions."""
     if len(given) == 1 and (given[0] is None or isinstance(given[0], Schema)):
         return given[0], []
     names = []

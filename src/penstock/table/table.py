@@ -292,7 +292,7 @@ class Table:
 
     @property
     def relation(self) -> Rel:
-        """What the table is."""
+        """Return the relation behind the table."""
         return self._relation
 
     def with_relation(self, relation: Rel) -> Table:

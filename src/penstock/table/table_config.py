@@ -123,7 +123,7 @@ class TableConfig:
         self.set("table.sql-dialect", sql_dialect.name)
 
     def planner_settings(self, *, batch: bool) -> PlannerSettings:
-        """What the planner wants to know."""
+        """Return the settings for the planner."""
         return PlannerSettings(
             time_zone=self._zone(),
             batch=batch,

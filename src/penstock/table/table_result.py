@@ -53,7 +53,7 @@ class CloseableIterator:
 
 
 class TableResult:
-    """What :meth:`TableEnvironment.execute_sql` gives back."""
+    """The result of :meth:`TableEnvironment.execute_sql`."""
 
     def __init__(
         self,

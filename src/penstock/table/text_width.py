@@ -1,4 +1,4 @@
-"""How wide text is on a terminal."""
+"""The width of text on a terminal."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class UserDefinedFunctionWrapper:
 
     @property
     def checked_method(self) -> Callable[..., Any]:
-        """What rows are passed to."""
+        """Return the method that gets the rows."""
         inner: Callable[..., Any] | None = getattr(self.function, "function", None)
         if callable(inner):
             return inner
@@ -131,7 +131,7 @@ class UserDefinedFunctionWrapper:
 
     @property
     def eval(self) -> Callable[..., Any]:
-        """What computes the result."""
+        """Return the function that computes the result."""
         return self.function.eval  # type: ignore[no-any-return]
 
 
@@ -269,7 +269,7 @@ def udtaf(
 
 
 def as_function(function: Any, name: str) -> UserDefinedFunctionWrapper:
-    """What the catalog keeps under a name."""
+    """Return the function in the form that the catalog keeps."""
     if isinstance(function, UserDefinedFunctionWrapper):
         return function
     if isinstance(function, type) and issubclass(function, UserDefinedFunction):

@@ -47,7 +47,7 @@ class _SlideWithSize:
     size: int
 
     def every(self, slide: Expr_) -> _Sized:
-        """How far apart windows begin."""
+        """Set the distance between the starts of windows."""
         return _Sized("HOP", {"SIZE": self.size, "SLIDE": _length(slide, "Slide")})
 
 

@@ -77,7 +77,7 @@ class KafkaBroker(TemporaryServer):
 
     @property
     def bootstrap_servers(self) -> str:
-        """What clients connect to."""
+        """Return the addresses for clients."""
         return f"127.0.0.1:{self.port}"
 
     @property

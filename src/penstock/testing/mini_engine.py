@@ -23,7 +23,7 @@ ChannelKey = tuple[int, int]
 
 
 class ChannelState:
-    """What a channel keeps between batches: its pages and the snapshot of its stage."""
+    """The state of a channel between batches: its pages and the snapshot of its stage."""
 
     def __init__(self, blobs: dict[str, bytes] | None = None, snapshot: bytes | None = None) -> None:
         self.store = MemoryPageStore(dict(blobs or {}))

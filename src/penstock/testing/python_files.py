@@ -1,4 +1,4 @@
-"""What a job that runs in this process brings along: its functions find it as they do on Spark."""
+"""The Python files of a job in this process: its functions find them as they do on Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all servers for tests have in common: a directory and ports of their own, and an end with the tests.
+"""The base of all servers for tests: a directory and ports of their own, and an end with the tests.
 
 >>> len(set(free_ports(3)))
 3

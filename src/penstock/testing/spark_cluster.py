@@ -62,7 +62,7 @@ class SparkCluster(TemporaryServer):
 
     @property
     def conf(self) -> dict[str, str]:
-        """What a session on this cluster is started with."""
+        """Return the configuration of a session on this cluster."""
         return {
             "spark.driver.host": _LOOPBACK,
             "spark.driver.bindAddress": _LOOPBACK,
@@ -107,7 +107,7 @@ class SparkCluster(TemporaryServer):
 
     @property
     def registered(self) -> int:
-        """How many workers the master counts on."""
+        """Return the number of workers that the master counts."""
         status = self._status()
         return 0 if status is None else sum(worker["state"] == "ALIVE" for worker in status["workers"])
 
@@ -144,7 +144,7 @@ class SparkCluster(TemporaryServer):
         return self._launch(name, [str(Path(home, "bin", "spark-class")), *program], environment)
 
     def _status(self) -> dict[str, Any] | None:
-        """What the master says about itself."""
+        """Return the status that the master reports."""
         address = f"http://{_LOOPBACK}:{self._web_port}/json/"
         try:
             with urllib.request.urlopen(address, timeout=10) as answer:

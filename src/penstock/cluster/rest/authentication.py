@@ -35,7 +35,7 @@ class Role(IntEnum):
 
 
 def needed_role(method: str, path: str) -> Role | None:
-    """Who may do this; None: anyone, as for health checks and the files of the dashboard.
+    """Return the role that a request needs; None for public ones, such as health checks and the dashboard's files.
 
     >>> needed_role("GET", "/v1/jobs"), needed_role("PATCH", "/jobs/1"), needed_role("POST", "/jars/upload")
     (<Role.VIEWER: 1>, <Role.OPERATOR: 2>, <Role.ADMIN: 3>)

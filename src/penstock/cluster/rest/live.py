@@ -1,4 +1,4 @@
-"""What Flink's API lacks: live numbers of every task in one answer, batches, splits and the log of one job.
+"""Endpoints that Flink lacks: live metrics of all tasks in one answer, batches, splits and the log of one job.
 
 The paths are below `/penstock/jobs/:jobid`, so that they never collide with a path of Flink.
 """
@@ -76,7 +76,7 @@ def watermark_text(watermark: int) -> str | None:
 
 
 def event_time_lag(watermark: int, now: int) -> int | None:
-    """How far event time is behind the clock; None without watermarks, and when the input has ended.
+    """Return how far event time is behind the clock; None without watermarks, and after the end of the input.
 
     >>> event_time_lag(1_000, 3_500), event_time_lag(MIN_WATERMARK, 3_500)
     (2500, None)

@@ -71,7 +71,7 @@ class OperationStore:
                 del self._operations[key]
 
     def poll(self, scope: str, trigger_id: str) -> Json:
-        """How an operation is doing. One that has failed is COMPLETED as well, with the cause of the failure."""
+        """Return the status of an operation. A failed one is COMPLETED as well, with the cause of its failure."""
         with self._lock:
             operation = self._operations.get((scope, trigger_id))
         if operation is None:

@@ -59,7 +59,7 @@ def _text(path: Path) -> Response:
 
 
 def process_metrics() -> dict[str, Any]:
-    """What this Python process uses."""
+    """Return the resources that this Python process uses."""
     found: dict[str, Any] = {
         "Status.Python.Threads.Count": threading.active_count(),
         "Status.Python.GC.Collections": sum(generation["collections"] for generation in gc.get_stats()),

@@ -1,4 +1,4 @@
-"""What protects a service on loopback from the web pages its user visits."""
+"""Protection of a service on loopback against the web pages that its user visits."""
 
 from __future__ import annotations
 

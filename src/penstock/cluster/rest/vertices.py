@@ -56,7 +56,7 @@ def subtask_details(job: MonitoredJob, vertex: JobVertex, index: int, workers: W
 
 
 def _status_durations(job: MonitoredJob, now: int) -> Json:
-    """How long the subtask was in each state; -1 for states it was never in."""
+    """Return how long the subtask was in each state; -1 for states it was never in."""
     durations = dict.fromkeys(("CREATED", "SCHEDULED", "DEPLOYING", "INITIALIZING", "RUNNING"), -1)
     began = job.running_since
     if began >= 0:

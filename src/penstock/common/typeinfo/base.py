@@ -1,4 +1,4 @@
-"""What every type information can do."""
+"""The base class of type information."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TypeInformation(ABC, Generic[T_co]):
 
     @abstractmethod
     def _identity(self) -> tuple[Any, ...]:
-        """What tells this type from others of its class."""
+        """Return the parts that distinguish this type from others of its class."""
 
     def first_mismatch(self, values: Sequence[Any]) -> tuple[int, str] | None:
         """The index of the first value that does not fit, and why; ``None`` if all fit."""

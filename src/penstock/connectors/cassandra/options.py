@@ -13,7 +13,7 @@ __all__ = ["CassandraFailureHandler", "CassandraWriteError", "ClusterBuilder", "
 
 
 class ConsistencyLevel(Enum):
-    """How many replicas must acknowledge a write. The numbers are those of Cassandra's protocol."""
+    """The number of replicas that must acknowledge a write. The values are those of Cassandra's protocol."""
 
     ANY = 0
     ONE = 1
@@ -29,7 +29,7 @@ class ConsistencyLevel(Enum):
 
 
 class MapperOptions:
-    """How mapped dataclasses are written; tuples and rows have their query.
+    """Options for writing mapped dataclasses; tuples and rows have their query.
 
     Options are keywords, or methods as in PyFlink.
 
@@ -66,7 +66,7 @@ class MapperOptions:
         return self
 
     def consistency_level(self, cl: ConsistencyLevel) -> Self:
-        """How many replicas must acknowledge a write."""
+        """Set the number of replicas that must acknowledge a write."""
         self.used_consistency_level = cl
         return self
 
@@ -92,7 +92,7 @@ class MapperOptions:
 
 
 class ClusterBuilder:
-    """How to connect to Cassandra. Connections are made in the tasks, so what this holds must be picklable.
+    """Builds connections to Cassandra. Tasks connect, so its contents must be picklable.
 
     Give the arguments of ``cassandra.cluster.Cluster``, or a function that returns one; or override
     :meth:`build_cluster`.

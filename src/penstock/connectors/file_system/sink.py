@@ -85,7 +85,9 @@ class FileSink(Sink):
             self._settings = settings
 
         def with_bucket_check_interval(self, interval: int) -> Self:
-            """How often to check for files to roll, in milliseconds; by default they roll as soon as they are due."""
+            """Set how often to look for files to roll, in milliseconds; by default files roll as soon as they are
+            due.
+            """
             if interval <= 0:
                 raise InvalidProgramError(f"the interval must be positive, got {interval}")
             self._settings = replace(self._settings, check_interval=interval)
@@ -99,7 +101,7 @@ class FileSink(Sink):
             return self
 
         def with_output_file_config(self, output_file_config: OutputFileConfig) -> Self:
-            """How files are named."""
+            """Set the names of files."""
             self._settings = replace(self._settings, names=output_file_config)
             return self
 

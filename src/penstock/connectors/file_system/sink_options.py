@@ -156,7 +156,7 @@ class OnCheckpointRollingPolicy(RollingPolicy):
 
 @dataclass(frozen=True)
 class OutputFileConfig:
-    """How files are named."""
+    """The names of files."""
 
     part_prefix: str = "part"
     part_suffix: str = ""
@@ -238,7 +238,7 @@ class FileCompactStrategy:
             return self
 
         def set_num_compact_threads(self, num_compact_threads: int) -> FileCompactStrategy.Builder:
-            """How many buckets the driver compacts at the same time; 1 by default."""
+            """Set the number of buckets that the driver compacts at the same time; the default is 1."""
             if num_compact_threads <= 0:
                 raise InvalidProgramError("compaction needs at least one thread")
             self._threads = num_compact_threads

@@ -63,7 +63,7 @@ _INTERNAL = ("__consumer_offsets", "__transaction_state")
 
 @dataclass(slots=True)
 class KafkaCommittable:
-    """What one task wrote in a micro-batch.
+    """The records that one task wrote in a micro-batch.
 
     >>> KafkaCommittable.of("job-sink", [RecordChunk("t", [b"a", None]), RecordChunk("t", [])]).chunks
     [RecordChunk(topics='t', values=[b'a', None], keys=None, timestamps=None, partitions=None, headers=None)]

@@ -44,7 +44,7 @@ _COMMITS = "commit.offsets.on.checkpoint"
 
 
 class Semantic(Enum):
-    """How often a record reaches Kafka if something fails."""
+    """The delivery guarantee of a producer."""
 
     NONE = 0
     AT_LEAST_ONCE = 1

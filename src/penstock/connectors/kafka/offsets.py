@@ -35,7 +35,7 @@ Partitions = Sequence[KafkaTopicPartition]
 
 
 class KafkaOffsetResetStrategy(Enum):
-    """What to do if there is no offset, or the partition no longer has it."""
+    """The strategy for a missing offset, or one that the partition no longer has."""
 
     LATEST = 0
     EARLIEST = 1

@@ -201,7 +201,7 @@ class KafkaSourceBuilder:
         return self
 
     def set_client_id_prefix(self, prefix: str) -> Self:
-        """How the source calls itself in the brokers' logs."""
+        """Set the prefix of the client id in the brokers' logs."""
         return self.set_property("client.id", prefix)
 
     def set_property(self, key: str, value: str) -> Self:

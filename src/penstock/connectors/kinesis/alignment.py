@@ -44,7 +44,7 @@ class WatermarkTracker:
 
 @dataclass
 class _Shard:
-    """How far a shard is in event time."""
+    """The event time of a shard."""
 
     split: ShardSplit
     fetcher: ShardFetcher
@@ -110,7 +110,7 @@ class Alignment:
             self._group.shards.pop((id(self), split_id), None)
 
     def allowed(self, split: ShardSplit, fetcher: ShardFetcher, max_records: int) -> int:
-        """How many of the records that wait may be read without leaving the slowest shard behind."""
+        """Return how many of the waiting records may be read without leaving the slowest shard behind."""
         with self._group.lock:
             _, shard = self._group.shards[id(self), split.split_id]
             positions = [alignment.position_of(other) for alignment, other in self._group.shards.values()]

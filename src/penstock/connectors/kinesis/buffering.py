@@ -121,7 +121,7 @@ class BufferedBuilder:
         return self._with(max_batch_size_in_bytes=max_batch_size_in_bytes)
 
     def set_max_time_in_buffer_ms(self, max_time_in_buffer_ms: int) -> Self:
-        """How long a record waits for a request to fill up; never longer than to the end of the micro-batch."""
+        """Set how long a record waits for a request to fill up; at most until the end of the micro-batch."""
         return self._with(max_time_in_buffer_ms=max_time_in_buffer_ms)
 
     def set_max_record_size_in_bytes(self, max_record_size_in_bytes: int) -> Self:

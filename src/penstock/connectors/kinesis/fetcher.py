@@ -71,7 +71,7 @@ class ShardCursor:
 
 
 class Patience:
-    """How long to wait after a failure, and when to give up."""
+    """The delay after a failure, and the limit of retries."""
 
     def __init__(self, label: str, max_retries: int) -> None:
         self._label = label

@@ -42,7 +42,7 @@ class ConsumerSettings:
 
     @staticmethod
     def of(properties: Mapping[str, str]) -> ConsumerSettings:
-        """What they say, or an error.
+        """Read the settings from properties, or raise an error.
 
         >>> ConsumerSettings.of({"flink.stream.initpos": "AT_TIMESTAMP", "flink.stream.initpos.timestamp": "12.5"})
         ... # doctest: +ELLIPSIS

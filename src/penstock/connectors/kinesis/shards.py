@@ -46,7 +46,7 @@ def sequence_number_of(offset: str) -> int | None:
 
 
 def iterator_arguments(offset: str) -> dict[str, Any]:
-    """How to ask for an iterator that begins there.
+    """Return the arguments of a request for an iterator that begins at an offset.
 
     >>> iterator_arguments("AFTER:49")
     {'ShardIteratorType': 'AFTER_SEQUENCE_NUMBER', 'StartingSequenceNumber': '49'}

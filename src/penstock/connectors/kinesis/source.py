@@ -62,7 +62,7 @@ class FlinkKinesisConsumer(Source):
         return self
 
     def set_periodic_watermark_assigner(self, periodic_watermark_assigner: Any) -> Self:
-        """How records get their timestamps and each shard its watermark.
+        """Set the assigner of timestamps and of each shard's watermarks.
 
         A :class:`WatermarkStrategy`, or an object with ``extract_timestamp(element, previous_timestamp)`` and
         ``get_current_watermark()``, of which every shard gets a copy.

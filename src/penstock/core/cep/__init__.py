@@ -1,4 +1,4 @@
-"""What users of CEP implement or receive: conditions, functions, matches, skip strategies."""
+"""The types that users of CEP implement or receive: conditions, functions, matches, skip strategies."""
 
 from penstock.core.cep.after_match_skip_strategy import (
     AfterMatchSkipStrategy,

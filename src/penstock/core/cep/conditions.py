@@ -35,7 +35,7 @@ class IterativeCondition(Function, Generic[T]):
     """
 
     class Context(ABC):
-        """What a condition can ask besides the event."""
+        """The context of a condition."""
 
         __slots__ = ()
 

@@ -95,7 +95,7 @@ class DistributedCache:
 
 
 class RuntimeContext(KeyedStateStore):
-    """What a function can ask of the parallel task it runs in."""
+    """The context of the parallel task in which a function runs."""
 
     @abstractmethod
     def get_task_name(self) -> str:
@@ -115,7 +115,7 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_attempt_number(self) -> int:
-        """How often the task was restarted, from 0."""
+        """Return the number of restarts of the task, from 0."""
 
     @abstractmethod
     def get_job_parameter(self, key: str, default_value: str) -> str:

@@ -25,7 +25,7 @@ KEY = TypeVar("KEY")
 
 
 class _BaseContext(SideOutputContext):
-    """What all contexts of broadcast functions share."""
+    """The base class of the contexts of broadcast functions."""
 
     __slots__ = ()
 
@@ -63,7 +63,7 @@ class _ReadOnlyContext(_BaseContext):
 
 
 class BaseBroadcastProcessFunction(Function):
-    """What the two kinds of broadcast functions share."""
+    """The base class of broadcast functions."""
 
     BaseContext = _BaseContext
     Context = _BroadcastContext
@@ -74,12 +74,12 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, O
     """Handles the records of a stream and of a broadcast stream connected to it."""
 
     class Context(_BroadcastContext):
-        """What :meth:`BroadcastProcessFunction.process_broadcast_element` can ask and do."""
+        """The context of :meth:`BroadcastProcessFunction.process_broadcast_element`."""
 
         __slots__ = ()
 
     class ReadOnlyContext(_ReadOnlyContext):
-        """What :meth:`BroadcastProcessFunction.process_element` can ask and do."""
+        """The context of :meth:`BroadcastProcessFunction.process_element`."""
 
         __slots__ = ()
 
@@ -96,7 +96,7 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
     """Handles the records of a keyed stream and of a broadcast stream connected to it."""
 
     class Context(_BroadcastContext):
-        """What :meth:`KeyedBroadcastProcessFunction.process_broadcast_element` can ask and do."""
+        """The context of :meth:`KeyedBroadcastProcessFunction.process_broadcast_element`."""
 
         __slots__ = ()
 
@@ -105,7 +105,7 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
             """Calls ``function(key, state)`` for every key of this task that has that state."""
 
     class ReadOnlyContext(_ReadOnlyContext):
-        """What :meth:`KeyedBroadcastProcessFunction.process_element` can ask and do."""
+        """The context of :meth:`KeyedBroadcastProcessFunction.process_element`."""
 
         __slots__ = ()
 
@@ -118,7 +118,7 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
             """The key of the current record or timer."""
 
     class OnTimerContext(ReadOnlyContext):
-        """What :meth:`KeyedBroadcastProcessFunction.on_timer` can ask and do."""
+        """The context of :meth:`KeyedBroadcastProcessFunction.on_timer`."""
 
         __slots__ = ()
 

@@ -20,7 +20,7 @@ __all__ = [
 
 
 class FunctionInitializationContext(ABC):
-    """What :meth:`CheckpointedFunction.initialize_state` can ask."""
+    """The context of :meth:`CheckpointedFunction.initialize_state`."""
 
     @abstractmethod
     def is_restored(self) -> bool:
@@ -40,7 +40,7 @@ class FunctionInitializationContext(ABC):
 
 
 class FunctionSnapshotContext(ABC):
-    """What :meth:`CheckpointedFunction.snapshot_state` can ask."""
+    """The context of :meth:`CheckpointedFunction.snapshot_state`."""
 
     @abstractmethod
     def get_checkpoint_id(self) -> int:
@@ -99,7 +99,7 @@ class ListCheckpointed(ABC):
 
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int, timestamp: int) -> list[Any]:
-        """What to keep; the timestamp is when the checkpoint was started, in milliseconds since the epoch."""
+        """Return the elements to keep; the timestamp is the start of the checkpoint in epoch milliseconds."""
 
     @abstractmethod
     def restore_state(self, state: list[Any]) -> None:

@@ -20,7 +20,7 @@ class SinkFunction(Function):
     """
 
     class Context(ABC):
-        """What :meth:`SinkFunction.invoke` can ask."""
+        """The context of :meth:`SinkFunction.invoke`."""
 
         __slots__ = ()
 

@@ -52,7 +52,7 @@ class ProcessJoinFunction(Function, Generic[IN1, IN2, OUT]):
     """Called for every pair of an interval join."""
 
     class Context(SideOutputContext):
-        """What :meth:`ProcessJoinFunction.process_element` can ask and do."""
+        """The context of :meth:`ProcessJoinFunction.process_element`."""
 
         __slots__ = ()
 

@@ -59,7 +59,7 @@ class ProcessFunction(Function, Generic[IN, OUT]):
     """Handles single records, with access to clocks and side outputs."""
 
     class Context(_ProcessContext):
-        """What :meth:`ProcessFunction.process_element` can ask and do."""
+        """The context of :meth:`ProcessFunction.process_element`."""
 
         __slots__ = ()
 
@@ -81,12 +81,12 @@ class KeyedProcessFunction(Function, Generic[KEY, IN, OUT]):
     """
 
     class Context(_KeyedProcessContext):
-        """What :meth:`KeyedProcessFunction.process_element` can ask and do."""
+        """The context of :meth:`KeyedProcessFunction.process_element`."""
 
         __slots__ = ()
 
     class OnTimerContext(Context):
-        """What :meth:`KeyedProcessFunction.on_timer` can ask and do."""
+        """The context of :meth:`KeyedProcessFunction.on_timer`."""
 
         __slots__ = ()
 
@@ -107,7 +107,7 @@ class CoProcessFunction(Function, Generic[IN1, IN2, OUT]):
     """Handles records of two connected streams."""
 
     class Context(_ProcessContext):
-        """What the methods of :class:`CoProcessFunction` can ask and do."""
+        """The context of the methods of :class:`CoProcessFunction`."""
 
         __slots__ = ()
 
@@ -124,12 +124,12 @@ class KeyedCoProcessFunction(Function, Generic[KEY, IN1, IN2, OUT]):
     """Handles records of two connected keyed streams; both sides share the state and timers of a key."""
 
     class Context(_KeyedProcessContext):
-        """What the methods of :class:`KeyedCoProcessFunction` can ask and do."""
+        """The context of the methods of :class:`KeyedCoProcessFunction`."""
 
         __slots__ = ()
 
     class OnTimerContext(Context):
-        """What :meth:`KeyedCoProcessFunction.on_timer` can ask and do."""
+        """The context of :meth:`KeyedCoProcessFunction.on_timer`."""
 
         __slots__ = ()
 

@@ -19,7 +19,7 @@ W2 = TypeVar("W2")
 
 
 class _WindowContext(SideOutputContext, Generic[W2]):
-    """What the functions of a window can ask and do."""
+    """The base class of the contexts of window functions."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
     """Gets all elements of a window of a key at once (or the one aggregate, after ``reduce`` or ``aggregate``)."""
 
     class Context(_WindowContext[W2], ABC):
-        """What :meth:`ProcessWindowFunction.process` and :meth:`ProcessWindowFunction.clear` can ask and do."""
+        """The context of :meth:`ProcessWindowFunction.process` and :meth:`ProcessWindowFunction.clear`."""
 
         __slots__ = ()
 
@@ -64,7 +64,7 @@ class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
     """Gets all elements of a window of a stream without keys at once."""
 
     class Context(_WindowContext[W2], ABC):
-        """What the methods of :class:`ProcessAllWindowFunction` can ask and do."""
+        """The context of the methods of :class:`ProcessAllWindowFunction`."""
 
         __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""How values of SQL types are stored in columns, and how they come out as Python values.
+"""Conversion of SQL values between Arrow columns and Python.
 
 Timestamps and intervals are stored in microseconds whatever their precision: Python holds no more.
 """
@@ -90,7 +90,7 @@ Convert = Callable[[Any], Any]
 
 
 def to_python(data_type: DataType) -> Convert | None:
-    """How a value that Arrow gives becomes the Python value of the type; None if it is that already."""
+    """Return the conversion from a value of Arrow to the type's Python value; None if they are the same."""
     match data_type:
         case RowType():
             names = data_type.field_names()

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class FunctionContext:
-    """What ``open`` gets: metrics, files, parameters of the job."""
+    """The context of ``open``: metrics, files, parameters of the job."""
 
     def __init__(self, runtime_context: Any = None, job_parameters: dict[str, str] | None = None) -> None:
         self._runtime_context = runtime_context
@@ -200,7 +200,7 @@ class DelegatingPandasAggregateFunction(AggregateFunction[Any, Any]):
         raise NotImplementedError
 
     def get_result_type(self) -> DataType | str:
-        """That of the function."""
+        """Return the type of the function's result."""
         result: DataType | str = self.function.get_result_type()
         return result
 

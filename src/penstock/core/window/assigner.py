@@ -60,7 +60,7 @@ class WindowAssigner(ABC, Generic[T, W]):
         """Whether windows end by watermarks (true) or by processing time (false)."""
 
     class WindowAssignerContext(ABC):
-        """What an assigner may look at."""
+        """The context of an assigner."""
 
         @abstractmethod
         def get_current_processing_time(self) -> int:
@@ -96,7 +96,7 @@ class SessionWindowTimeGapExtractor(ABC):
 
     @abstractmethod
     def extract(self, element: Any) -> int:
-        """How long the session of this element stays open after it."""
+        """Return how long this element keeps its session open."""
 
 
 class CallableTimeGapExtractor(SessionWindowTimeGapExtractor):

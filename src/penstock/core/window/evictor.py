@@ -76,7 +76,7 @@ class Evictor(ABC, Generic[T, W]):
         return f"{type(self).__name__}()"
 
     class EvictorContext(ABC):
-        """What an evictor may look at."""
+        """The context of an evictor."""
 
         @abstractmethod
         def get_current_processing_time(self) -> int:

@@ -20,7 +20,7 @@ W = TypeVar("W", bound=Window)
 
 
 class TriggerResult(Enum):
-    """What is to be done with a window. The value is (fire, purge).
+    """The action for a window. The value is (fire, purge).
 
     >>> TriggerResult.FIRE_AND_PURGE.is_fire(), TriggerResult.FIRE.is_purge()
     (True, False)
@@ -114,7 +114,7 @@ class Trigger(ABC, Generic[T, W]):
             """State of the current key and window."""
 
     class OnMergeContext(TriggerContext):
-        """What ``on_merge`` may do in addition."""
+        """The context of ``on_merge``."""
 
         @abstractmethod
         def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:

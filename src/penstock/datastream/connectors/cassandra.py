@@ -135,7 +135,7 @@ class CassandraSink(DataStreamSink):
             return self
 
         def set_cluster_builder(self, builder: ClusterBuilder) -> Self:
-            """How to connect: several hosts, credentials, policies."""
+            """Set how to connect: hosts, credentials, policies."""
             self._settings["cluster_builder"] = builder
             return self
 
@@ -153,12 +153,12 @@ class CassandraSink(DataStreamSink):
             return self
 
         def set_mapper_options(self, options: MapperOptions) -> Self:
-            """How mapped dataclasses are written. Tuples and rows have their query."""
+            """Set the options of mapped dataclasses. Tuples and rows have their query."""
             self._settings["mapper_options"] = options
             return self
 
         def set_failure_handler(self, failure_handler: CassandraFailureHandler) -> Self:
-            """What a write that failed means; by default it fails the job."""
+            """Set the handler of failed writes; by default, a failed write fails the job."""
             self._settings["failure_handler"] = failure_handler
             return self
 
@@ -169,7 +169,7 @@ class CassandraSink(DataStreamSink):
             return self
 
         def set_max_retries(self, max_retries: int) -> Self:
-            """How often writes are tried again while Cassandra is away or busy."""
+            """Set how often writes are repeated while Cassandra is away or busy."""
             self._settings["max_retries"] = max_retries
             return self
 

@@ -34,7 +34,7 @@ _ALWAYS = BooleanConditions.true_function()
 
 
 class Outcome:
-    """What becomes of a run: it stays, and it takes steps, each of which makes a new run or a match."""
+    """The outcome for a run: it may stay, and takes steps, each of which makes a new run or a match."""
 
     __slots__ = ("idle", "moves", "stays", "steps")
 
@@ -63,7 +63,7 @@ class Question:
         self.no: Question | Outcome | None = None
 
     def answer(self, *, held: bool) -> Question | Outcome:
-        """What comes after the answer, worked out when it is needed for the first time."""
+        """Return the next question or outcome, computed on first use."""
         found = self._decisions.explore(self._state, {**self._known, self.condition: held})
         if held:
             self.yes = found

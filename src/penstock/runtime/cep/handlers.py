@@ -1,4 +1,4 @@
-"""What is done with matches: the user's process, select or flat_select function."""
+"""Handlers of matches: the user's process, select or flat_select function."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ class ProcessHandler(MatchHandler):
         self.handles_timeouts = isinstance(function, TimedOutPartialMatchHandler)
 
     def matched(self, match: Match[Any], ctx: Context) -> Iterable[Any] | None:
-        """What the function yields."""
+        """Call the function with a match."""
         results: Iterable[Any] | None = self._call(match, ctx)
         return results
 
     def timed_out(self, match: Match[Any], ctx: Context) -> Iterator[Any]:
-        """What the function yields, which must go to side outputs."""
+        """Call the function with a timed-out match; its results go to side outputs."""
         for result in self.functions[0].process_timed_out_match(match, ctx) or ():
             if not (type(result) is tuple and len(result) == 2 and isinstance(result[0], OutputTag)):
                 raise InvalidProgramError(
@@ -107,12 +107,12 @@ class FlatSelectHandler(MatchHandler):
         self._tag = tag
 
     def matched(self, match: Match[Any], ctx: Context) -> Iterable[Any] | None:
-        """What the function yields."""
+        """Call the function with a match."""
         results: Iterable[Any] | None = self._select(match)
         return results
 
     def timed_out(self, match: Match[Any], ctx: Context) -> Iterable[Any]:
-        """What the function yields, for the side output."""
+        """Call the function with a timed-out match; its results go to the side output."""
         return ((self._tag, result) for result in self._timeout(match, ctx.timestamp()) or ())
 
 

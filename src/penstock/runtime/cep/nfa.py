@@ -1,4 +1,4 @@
-"""What the two kinds of automata share: the state of a key, paths through it, and what conditions can ask.
+"""The common part of both automata: the state of a key, its paths, and the questions of conditions.
 
 A *run* is a partial match: the state it is in, and the last node of its path. A *node* is an event that a run took,
 with a link to the node before. Runs that fork share their nodes, so that an event costs the same however long the path
@@ -66,7 +66,7 @@ class ConditionContext(IterativeCondition.Context):
         self._taken = None
 
     def get_events_for_pattern(self, name: str) -> list[Any]:
-        """What the run has taken, found by walking its path once."""
+        """Return the events that the run has taken; walks its path once."""
         if self._taken is None:
             self._taken = {}
             names = self._nfa.decisions.names
@@ -116,7 +116,7 @@ class NFA(ABC):
 
     @abstractmethod
     def store(self, state: NFAState) -> Any:
-        """What to keep of them; None if there is nothing."""
+        """Return the form of a key's state to store; None if it is empty."""
 
     @abstractmethod
     def process(self, state: NFAState, timestamps: list[int], values: list[Any]) -> int | None:

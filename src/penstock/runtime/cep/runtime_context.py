@@ -34,7 +34,7 @@ class CepRuntimeContext(RuntimeContext):
         return self._context.get_index_of_this_subtask()
 
     def get_attempt_number(self) -> int:
-        """How often the job was restarted."""
+        """Return the number of restarts of the job."""
         return self._context.get_attempt_number()
 
     def get_job_parameter(self, key: str, default_value: str) -> str:

@@ -33,7 +33,7 @@ ENDING_STATE_NAME = "$endState$"
 
 
 class StateType(enum.Enum):
-    """What it means for a run to be in a state."""
+    """The role of a state in the automaton."""
 
     START = "start"  # always occupied
     NORMAL = "normal"
@@ -43,7 +43,7 @@ class StateType(enum.Enum):
 
 
 class StateTransitionAction(enum.Enum):
-    """What happens to the current event on the way to the next state."""
+    """The effect of a transition on the current event."""
 
     TAKE = "take"  # it becomes part of the match
     IGNORE = "ignore"  # it is passed over
@@ -98,7 +98,9 @@ class Automaton:
 
     @property
     def fingerprint(self) -> str:
-        """What must not change while there are partial matches: states, transitions and limits, not conditions."""
+        """Return what must not change while there are partial matches: states, transitions and limits, not
+        conditions.
+        """
         digest = hashlib.sha256(f"{self.window_time} {self.skip_strategy.is_skip_strategy()}".encode())
         for number, state in enumerate(self.states):
             edges = " ".join(f"{edge.action.value}>{edge.target}" for edge in state.transitions)

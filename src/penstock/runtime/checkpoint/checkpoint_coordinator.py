@@ -341,7 +341,7 @@ class CheckpointCoordinator:
     # -- the end of the job -------------------------------------------------------------------------------------
 
     def outcome(self) -> JobStatus:
-        """How the job ended; RESTARTING if it is to continue at another parallelism.
+        """Return the final status of the job; RESTARTING if it continues at another parallelism.
 
         A job that is cancelled when its last checkpoint is already complete has finished.
         """

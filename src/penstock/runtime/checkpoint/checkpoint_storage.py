@@ -1,4 +1,4 @@
-"""What an engine keeps of a job's checkpoints for the driver."""
+"""Storage for the driver's part of a job's checkpoints."""
 
 from __future__ import annotations
 

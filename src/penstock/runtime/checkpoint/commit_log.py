@@ -86,7 +86,7 @@ class CommitLog:
             self._unlink(checkpoint_id, "former")
 
     def entries(self) -> list[tuple[int, list[Any]]]:
-        """What is not committed yet, oldest first."""
+        """Return the uncommitted entries, oldest first."""
         return sorted(self._entries.items(), key=lambda entry: entry[0])
 
     def remove(self, checkpoint_id: int) -> None:

@@ -1,1 +1,1 @@
-"""What crosses an exchange: frames, partitioners and the watermark valve."""
+"""The parts of an exchange: frames, partitioners and the watermark valve."""

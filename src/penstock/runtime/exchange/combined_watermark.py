@@ -15,7 +15,7 @@ from penstock.common.watermark import MIN_WATERMARK
 
 @dataclass(slots=True)
 class PartialWatermark:
-    """What one part has said last."""
+    """The last watermark and status of one part."""
 
     watermark: int = MIN_WATERMARK
     idle: bool = False

@@ -65,7 +65,7 @@ class SplitStatus:
 
 @dataclass(slots=True)
 class SplitProgress:
-    """How far a split of an alignment group has come in event time."""
+    """The event time of a split in an alignment group."""
 
     watermark: int
     idle: bool = False
@@ -73,7 +73,7 @@ class SplitProgress:
 
 @dataclass(slots=True)
 class BatchHeader:
-    """What every task knows about the batch before the first record."""
+    """The facts about a batch that every task needs before the first record."""
 
     checkpoint_id: int
     now: int
@@ -109,7 +109,7 @@ class Level:
 
 @dataclass(slots=True)
 class TaskReport:
-    """What a task tells the driver at the end of a batch."""
+    """The report of a task to the driver at the end of a batch."""
 
     vertex: int
     subtask: int

@@ -14,7 +14,7 @@ from penstock.common.watermark_strategy import MIN_WATERMARK
 
 @dataclass(slots=True)
 class ChannelClock:
-    """What is known of one input channel."""
+    """The state of one input channel."""
 
     watermark: int = MIN_WATERMARK
     idle: bool = False

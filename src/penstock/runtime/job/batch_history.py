@@ -30,7 +30,7 @@ class BatchRecord:
 
 
 class StepTotals:
-    """What the steps since the last checkpoint have done: one step, or many in the continuous mode."""
+    """The totals of all steps since the last checkpoint: one step, or many in the continuous mode."""
 
     def __init__(self) -> None:
         self.began = 0.0

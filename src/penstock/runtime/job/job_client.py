@@ -38,7 +38,7 @@ class Rescaling:
 
 
 class RunnableJob(Protocol):
-    """What a client drives: a streaming or a batch job."""
+    """A job that a client controls: a streaming or a batch job."""
 
     @property
     def status(self) -> JobStatus:

@@ -1,4 +1,4 @@
-"""What a job keeps for its whole life, across restarts and rescaling: its status and the requests to it."""
+"""The life of a job across restarts and rescaling: its status and the requests to it."""
 
 from __future__ import annotations
 

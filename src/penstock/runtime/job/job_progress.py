@@ -1,4 +1,4 @@
-"""What the driver knows about a running job: records, watermarks, state, metrics, restarts."""
+"""The driver's view of a running job: records, watermarks, state, metrics, restarts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class BatchTimes:
         return vertex in self.sources
 
     def held_up(self, busy_seconds: float) -> float:
-        """How long a source waited for the rest of the batch though there was more to read."""
+        """Return how long a source waited for the rest of the batch although there was more to read."""
         return max(0.0, self.end - self.start - busy_seconds) if self.follows else 0.0
 
 

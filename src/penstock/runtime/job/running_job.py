@@ -33,7 +33,7 @@ class Master(Protocol):
 
     @property
     def progress(self) -> JobProgress:
-        """What the job has done so far."""
+        """Return the progress of the job."""
 
     @property
     def stopped_with(self) -> SavepointTicket | None:
@@ -50,7 +50,7 @@ class Master(Protocol):
 
 
 class RunningJob(ABC):
-    """What the client of a streaming job drives. Requests go to the job's life, which all its masters share."""
+    """The job behind the client of a streaming job. Requests go to the job's life, which all its masters share."""
 
     def __init__(self, life: JobLife, savepoint_dir: str | None) -> None:
         self.life = life

@@ -25,7 +25,7 @@ class LeaseFiles(Protocol):
     """The checkpoint directory, for messages."""
 
     def names(self) -> list[str]:
-        """What there is."""
+        """Return the names of all files."""
 
     def create(self, name: str, content: bytes) -> bool:
         """Make a file that does not exist, durably; False if it exists. Of several callers one gets True."""

@@ -1,4 +1,4 @@
-"""Who holds a lease: a driver process, described so that a driver started later can tell whether it still lives."""
+"""The owner of a lease: a driver process, described so that a later driver can tell whether it is alive."""
 
 from __future__ import annotations
 

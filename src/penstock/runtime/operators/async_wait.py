@@ -45,7 +45,7 @@ class _ResultFuture(ResultFuture[Any]):
 
 
 def _raisable(error: Any) -> Exception:
-    """What a future takes as an error; anything else would leave the call open until its timeout."""
+    """Return an error that a future accepts; anything else would leave the call open until its timeout."""
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error
     return RuntimeError(f"the call was completed exceptionally with {error!r}")
@@ -232,7 +232,7 @@ class AsyncWaitOperator(FunctionOperator):
             attempts += 1
 
     def _answer(self, function: Any, method: str, argument: Any) -> bool:
-        """What a retry strategy or predicate says."""
+        """Call a retry strategy or predicate and check its answer."""
         verdict = getattr(function, method)(argument)
         check_verdict(verdict, function, method, operator_name=self.context.operator_name)
         return bool(verdict)

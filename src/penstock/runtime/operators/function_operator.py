@@ -22,7 +22,7 @@ from penstock.runtime.operators.user_errors import user_error
 
 
 class InitializationContext(FunctionInitializationContext):
-    """What initialize_state can ask."""
+    """The context of initialize_state."""
 
     def __init__(self, context: OperatorContext) -> None:
         self._context = context
@@ -45,7 +45,7 @@ class InitializationContext(FunctionInitializationContext):
 
 
 class SnapshotContext(FunctionSnapshotContext):
-    """What snapshot_state can ask."""
+    """The context of snapshot_state."""
 
     def __init__(self, checkpoint_id: int, timestamp: int) -> None:
         self._checkpoint_id = checkpoint_id
@@ -61,7 +61,7 @@ class SnapshotContext(FunctionSnapshotContext):
 
 
 def kept_elements(kept: Any, operator_name: str) -> list[Any]:
-    """What a ListCheckpointed function has given to be kept; None is nothing, as in Flink."""
+    """Check the elements that a ListCheckpointed function returned; None means no elements, as in Flink."""
     if kept is not None and not isinstance(kept, Iterable):
         raise InvalidProgramError(
             f"snapshot_state() of operator '{operator_name}' returned {shorten(kept)}: return a list of what to keep"
@@ -86,7 +86,7 @@ class FunctionOperator(StreamOperator):
 
     @property
     def call(self) -> Callable[..., Any]:
-        """What to call for a record."""
+        """Return the function to call for a record."""
         return method_of(self.function, self.method)
 
     def open(self) -> None:

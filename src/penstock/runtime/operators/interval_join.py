@@ -230,7 +230,7 @@ class IntervalJoinOperator(FunctionOperator):
 
 
 def _retention(upper: int) -> int:
-    """How long after its timestamp an element must be kept if the other side may be `upper` later than it.
+    """Return how long an element is kept after its timestamp if the other side may be `upper` later.
 
     An element is late when it is behind the watermark, so with a negative bound the last match is possible while the
     watermark is at it; one millisecond later it is not (rule 6.7).

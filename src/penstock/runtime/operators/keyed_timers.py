@@ -1,4 +1,4 @@
-"""What keyed process operators with two inputs share: timers, and the loop that calls a function under a key."""
+"""The base of keyed process operators with two inputs: timers, and the loop that calls a function under a key."""
 
 from __future__ import annotations
 

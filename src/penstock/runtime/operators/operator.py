@@ -104,7 +104,7 @@ class OperatorContext:
 
 @dataclass(slots=True)
 class JobInfo:
-    """What tasks know about the running job."""
+    """The facts about the running job that its tasks know."""
 
     job_id: str = "0" * 32
     job_name: str = "Penstock job"

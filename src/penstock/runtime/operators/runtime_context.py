@@ -64,7 +64,7 @@ class StreamingRuntimeContext(RuntimeContext):
         return self._subtask
 
     def get_attempt_number(self) -> int:
-        """How often the job was restarted."""
+        """Return the number of restarts of the job."""
         return self._job.attempt
 
     def get_job_parameter(self, key: str, default_value: str) -> str:

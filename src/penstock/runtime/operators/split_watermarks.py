@@ -81,7 +81,7 @@ class SplitWatermarksOperator(StreamOperator):
         self._splits.parts[split].operator.stay_awake()
 
     def split_progress(self) -> dict[str, SplitProgress]:
-        """What every split's generator says, for alignment."""
+        """Return the watermark of every split's generator, for alignment."""
         if self.strategy.alignment is None:
             return {}
         return {split: SplitProgress(clock.watermark, clock.idle) for split, clock in self._splits.parts.items()}
@@ -139,7 +139,7 @@ class _SplitClock(PartialWatermark):
             self.operator.restore_generator(kept)
 
     def state(self) -> Any:
-        """What to keep between batches."""
+        """Return the state to keep between batches."""
         return self.watermark, self.idle, self.operator.kept_generator()
 
     def advance(self, watermark: int) -> None:

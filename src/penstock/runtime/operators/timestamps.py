@@ -125,7 +125,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
             self.context.operator_state.put_raw("generator", self.kept_generator())
 
     def kept_generator(self) -> tuple[Any, ...]:
-        """What must survive between batches."""
+        """Return the state that must survive between batches."""
         generator = self.generator if self._calls_generator else None
         return (generator, self.emitter.watermark, self.emitter.idle, self._last_record_at, self._timed_out)
 
@@ -325,7 +325,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
 
 
 def aligned_operator(operators: Iterable[Any]) -> TimestampsAndWatermarksOperator | None:
-    """That of a chain whose strategy aligns its source with others."""
+    """Return the operator of a chain whose strategy aligns its source with others."""
     for operator in operators:
         if isinstance(operator, TimestampsAndWatermarksOperator) and operator.strategy.alignment is not None:
             return operator

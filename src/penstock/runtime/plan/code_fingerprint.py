@@ -81,7 +81,7 @@ def _methods(kind: type) -> Iterator[str]:
 
 
 def _part(held: Any, depth: int) -> Iterator[str]:
-    """What a function has closed over, or an object holds: another function, or the position or name of a field."""
+    """Describe a value in a closure or an object: another function, or the position or name of a field."""
     if isinstance(held, (int, str)):
         yield repr(held)
     else:

@@ -1,4 +1,4 @@
-"""What tasks need to know of the job: vertices, their operator chains, and the exchanges between them."""
+"""The tasks' view of the job: vertices, their operator chains, and the exchanges between them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class JobVertex:
 
     @property
     def source_parallelism(self) -> int:
-        """How many tasks the source is split for."""
+        """Return the number of tasks that the source is split for."""
         return self.split_parallelism or (1 if self.spread else self.parallelism)
 
 
@@ -103,5 +103,5 @@ class JobEdge:
 
 
 def key_types_of(edges: Iterable[JobEdge]) -> list[dict[str, Any] | None]:
-    """What inputs by key declare their keys to be."""
+    """Return the declared types of the keys of each input."""
     return [edge.partitioner.key_type for edge in edges if isinstance(edge.partitioner, KeyGroupPartitioner)]

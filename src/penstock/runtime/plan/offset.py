@@ -52,7 +52,7 @@ class SplitState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SplitPosition:
-    """How far a split is read."""
+    """The position up to which a split is read."""
 
     offset: Any
     """The source's own; None if only the source knows, which has already forgotten the split."""

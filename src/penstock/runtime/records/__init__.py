@@ -1,1 +1,1 @@
-"""What a record goes through in a task's memory: serialization, copies, keys, and the registry of stored classes."""
+"""Records in a task's memory: serialization, copies, keys, and the registry of stored classes."""

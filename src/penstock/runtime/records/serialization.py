@@ -31,7 +31,7 @@ def dumps(value: Any, label: str) -> bytes:
 
 
 def unreadable(label: str, error: Exception) -> InvalidProgramError:
-    """What to say then."""
+    """Return the error for a value that cannot be read."""
     return InvalidProgramError(
         f"{label} cannot be read from the checkpoint ({type(error).__name__}: {error}): keep the classes of what it "
         "holds where and as they were"

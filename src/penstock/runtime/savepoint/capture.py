@@ -43,7 +43,7 @@ class SavepointRequest:
 
 @dataclass(slots=True)
 class TaskPart:
-    """What one task wrote."""
+    """The part of a savepoint that one task wrote."""
 
     request_id: str
     vertex: int
@@ -130,7 +130,7 @@ def write_keyed_file(
 
 
 def state_descriptions(directory: PageDirectory, seen: SeenTypes) -> list[Json]:
-    """What the manifest says about the keyed states of an operator."""
+    """Describe the keyed states of an operator for the manifest."""
     return [
         {"name": name, "kind": kind, "type": seen.describe(name, directory.types.get(name))}
         for name, kind in directory.layout

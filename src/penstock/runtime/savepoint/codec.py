@@ -59,7 +59,7 @@ _OURS: dict[type, Callable[[Any], Reduced]] = {
 
 
 def _reduce(value: Any) -> Any:
-    """How to write a value; NotImplemented leaves it to pickle."""
+    """Return how to write a value; NotImplemented leaves it to pickle."""
     cls: Any = type(value)
     ours = _OURS.get(cls)
     if ours is not None:

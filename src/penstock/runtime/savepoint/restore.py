@@ -209,7 +209,7 @@ class TaskRestorer:
         return builder.build(keyed_entries(files, groups, names, known.title, known.max_parallelism), expected)
 
     def _operator_state(self, known: OperatorManifest, name: str, mode: str, subtask: int, parallelism: int) -> Any:
-        """What a subtask gets of an operator state (rule 3.8)."""
+        """Return a subtask's share of an operator state (rule 3.8)."""
         same = known.parallelism == parallelism
         if mode == RAW:
             return self._read(known, name, subtask) if same else None  # private to one task: no other task can read it
@@ -263,7 +263,7 @@ class TaskRestorer:
 
 
 def edge_name(vertices: dict[int, JobVertex], edge: JobEdge) -> tuple[str, str | None, int]:
-    """What an input is called in savepoints: the operator it comes from, its side output, which input it is."""
+    """Return the name of an input in savepoints: the operator it comes from, its side output, its number."""
     source = vertices[edge.source].operators[edge.source_position]
     return source.operator_id, edge.tag_id, edge.input_index
 

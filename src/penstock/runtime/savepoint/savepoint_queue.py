@@ -140,7 +140,7 @@ class SavepointQueue:
         return bool(self._waiting)
 
     def attach(self, offset: Offset) -> SavepointRequest | None:
-        """What the tasks have to write at the end of the batch that leads to this offset."""
+        """Return what the tasks must write at the end of the batch that leads to this offset."""
         with self._lock:
             if not self._waiting:
                 return None

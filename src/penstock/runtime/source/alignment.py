@@ -26,7 +26,7 @@ _GROWTH = 2
 
 @dataclass(slots=True)
 class _SplitClock:
-    """How far a split has come, and how fast."""
+    """The event time of a split, and how fast it advances."""
 
     watermark: int | None = None
     idle: bool = False  # by its own generator; of idleness that the driver sees it knows itself
@@ -36,7 +36,7 @@ class _SplitClock:
     density: float | None = None  # records for each millisecond of event time, in that range
 
     def observe(self, watermark: int | None, *, idle: bool) -> None:
-        """What a batch has made of it."""
+        """Note the watermark after a batch."""
         before, self.idle = self.watermark, idle
         if watermark is not None:
             self.watermark = watermark if before is None else max(before, watermark)
@@ -94,7 +94,7 @@ class _Group:
         return self._stuck_since is not None and now - self._stuck_since >= interval
 
     def allowance(self, source: _AlignedSource, split_id: str, share: int) -> int:
-        """How many of the records that a split could get it gets; 0 if it has to wait."""
+        """Return how many of the available records a split may read; 0 if it must wait."""
         clock = source.clocks.setdefault(split_id, _SplitClock())
         limit = next((low for low, member in self._lowest if member != (source.key, split_id)), None)
         room = inf
@@ -112,7 +112,7 @@ class _Group:
         return min(share, wanted)
 
     def planned(self, source: _AlignedSource, split_id: str, records: int) -> None:
-        """What became of it."""
+        """Note how many records the plan reads of a split."""
         if records:
             self._moved = True
             source.clocks[split_id].planned = records
@@ -177,14 +177,14 @@ class WatermarkAligner:
                     clock.watermark = watermark if clock.watermark is None else max(watermark, clock.watermark)
 
     def allowance(self, key: str, split_id: str, share: int) -> int:
-        """How many records of `share` a split of the source may be read for; 0 if it is too far ahead."""
+        """Return how many of `share` records a split of the source may read; 0 if it is too far ahead."""
         if key not in self._sources:
             return share
         group, source = self._sources[key]
         return group.allowance(source, split_id, share)
 
     def planned(self, key: str, split_id: str, records: int) -> None:
-        """How many records will be read of a split that need not wait; 0 if it has none."""
+        """Note how many records will be read of a split that need not wait; 0 if it has none."""
         if key in self._sources:
             group, source = self._sources[key]
             group.planned(source, split_id, records)

@@ -1,4 +1,4 @@
-"""How many records a batch may have: learned from the batches before."""
+"""The size of batches, learned from the batches before."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WORTH_IT = 1.2
 
 
 class BatchSizer:
-    """How many records the next batch may have.
+    """Decides how many records the next batch may have.
 
     A batch has a cost of its own beside that of its records, so a size is never derived from a rate. Batches are
     doubled until they take a fair time. From there on it is tried now and then whether twice the size gives a clearly

@@ -9,7 +9,7 @@ from penstock.common.types import Row
 
 
 class FrameSource:
-    """How record batches become records: the user's function, or Rows with the columns' names."""
+    """Turns record batches into records by the user's function, or into Rows with the columns' names."""
 
     def __init__(self, to_records: Callable[[Any], list[Any]] | None) -> None:
         self._to_records = to_records

@@ -79,7 +79,7 @@ class ReceiveLog:
 
     @property
     def capacity(self) -> int:
-        """How many elements may wait for a batch."""
+        """Return how many elements may wait for a batch."""
         return self._capacity
 
     @capacity.setter

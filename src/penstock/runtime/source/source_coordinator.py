@@ -269,7 +269,7 @@ class SourceCoordinator:
         return queue, {}
 
     def _budgets(self, source: CoordinatedSource, open_splits: list[str]) -> dict[str, int]:
-        """How many records each split may contribute to the next batch.
+        """Return how many records each split may contribute to the next batch.
 
         Splits that had something to read when the last batch was planned share the limit, so one busy split among many
         is read as fast as a single one. All others together may take up to half of it, should they wake up: a batch is
@@ -361,7 +361,7 @@ class SourceCoordinator:
     # -- executing a plan ---------------------------------------------------------------------------------------
 
     def header(self, end: Offset) -> BatchHeader:
-        """What every task must know about the batch that ends with this offset."""
+        """Return what every task must know about the batch that ends with this offset."""
         splits: dict[int, dict[str, SplitStatus]] = {}
         finished: set[int] = set()
         for source in self.sources:
@@ -391,7 +391,7 @@ class SourceCoordinator:
         )
 
     def assignments(self, start: Offset, end: Offset) -> list[SourceWork]:
-        """What the source tasks have to read to get from one offset to the other."""
+        """Return what the source tasks must read to get from one offset to the other."""
         assignments: list[SourceWork] = []
         for source in self.sources:
             ranges: dict[int, list[SplitRange]] = {}

@@ -35,7 +35,7 @@ _LAST_FRAMES = 2_000_000_000
 
 @dataclass(slots=True)
 class SplitRange:
-    """What one source task reads of one split in a batch."""
+    """The range of a split that one source task reads in a batch."""
 
     split: SourceSplit
     start: Any
@@ -46,7 +46,7 @@ class SplitRange:
 
 @dataclass(slots=True)
 class SourceWork:
-    """What one subtask of a source vertex does in a batch."""
+    """The work of one subtask of a source vertex in a batch."""
 
     vertex: int
     subtask: int

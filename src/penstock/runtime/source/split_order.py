@@ -47,7 +47,7 @@ class SplitQueue:
         return subtask
 
     def budget(self, at: SplitPosition) -> int:
-        """How many records the task of a split may still read."""
+        """Return how many records the task of a split may still read."""
         return self._left[at.subtask or 0]
 
     def planned(self, at: SplitPosition, records: int) -> None:

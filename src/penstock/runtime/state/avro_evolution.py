@@ -36,7 +36,7 @@ def avro_mismatch(writer: Any, reader: Any) -> str | None:
 
 
 def avro_adapter(writer: Any, reader: Any) -> Callable[[Any], Any]:
-    """What makes a record of the reader's schema from one of the writer's."""
+    """Return a function that converts a record of the writer's schema to the reader's."""
     avro = fastavro_module()
     old, new = avro.parse_schema(writer), avro.parse_schema(reader)
 
@@ -133,7 +133,7 @@ def _collect_names(schema: Any, names: dict[str, Any]) -> None:
 
 
 def _resolved(schema: Any, names: dict[str, Any]) -> Any:
-    """What a name stands for; a type may also be written as {"type": ...} around another."""
+    """Return the type behind a name; a type may also be written as {"type": ...} around another."""
     if isinstance(schema, str):
         return names.get(_short(schema), schema)
     if isinstance(schema, dict) and isinstance(schema["type"], (dict, list)):

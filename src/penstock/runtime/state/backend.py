@@ -136,7 +136,7 @@ class KeyedStateBackend(PageTable):
                     yield (key, *values)
 
     def peek(self, key: Any, slot: int, now: int) -> Any:
-        """What a key has in a slot and has not expired, without bringing it into memory; between batches."""
+        """Return the unexpired value of a key in a slot without loading it into memory; between batches only."""
         index = self.directory.index_of(key_hash(key) // self.max_parallelism)
         entry = self._peek(index).entries.get(key)
         stored = None if entry is None else entry[slot]

@@ -22,7 +22,7 @@ class SlotCell:
         self.slot = slot
 
     def get(self) -> Any:
-        """What is stored for the current key, None if nothing."""
+        """Return the value of the current key, None without one."""
         entry = self.backend.entry
         entry[0].maybe_mutated = True
         return entry[self.slot]
@@ -49,7 +49,7 @@ class NamespaceCell:
         self.namespace: Any = None
 
     def get(self) -> Any:
-        """What is stored for the current key and namespace, None if nothing."""
+        """Return the value of the current key and namespace, None without one."""
         entry = self.backend.entry
         entry[0].maybe_mutated = True
         values = entry[self.slot]

@@ -115,7 +115,7 @@ class ChangedClasses:
         return bool(self._changes)
 
     def loads(self, blob: bytes) -> tuple[Any, bool]:
-        """What was pickled, with all values as their classes are now, and whether there was a value to be changed."""
+        """Unpickle a value with all its parts as instances of today's classes; also return whether any part changed."""
         reader = _Reader(blob, self._changes)
         try:
             content = reader.load()
@@ -201,7 +201,7 @@ class _Change:
     # -- reading ------------------------------------------------------------------------------------------------
 
     def stand_in(self) -> Any:
-        """What pickle takes for the class: it makes instances of the class as it is now from what it was then."""
+        """Return the class that pickle uses instead: it builds today's instances from stored ones."""
         if _reads_itself(self.cls):
             return self.cls
         if self._before["kind"] == DATACLASS:

@@ -123,7 +123,7 @@ class ChunkedMap(MutableMapping[Any, Any]):
 
     @property
     def chunks(self) -> list[Chunk]:
-        """What the store has."""
+        """Return the chunks in the store."""
         return [part.stored for part in self._parts if part.stored is not None]
 
     def save(self, store: ChunkStore) -> None:

@@ -22,7 +22,7 @@ _SAMPLE = 16
 
 @dataclass(slots=True)
 class Chunk:
-    """What is known of a stored chunk without reading it."""
+    """The facts about a stored chunk that are known without reading it."""
 
     number: int  # its name in the store
     count: int = 0  # elements in it
@@ -51,7 +51,7 @@ class ChunkStore:
         self.on_put: Callable[[bytes], None] | None = None
 
     def encode(self, content: Any) -> bytes:
-        """What is to be stored for some elements."""
+        """Return the stored form of some elements."""
         return dumps(content, self._label)
 
     def put(self, chunk: Chunk, blob: bytes, *, count: int, fixed: bool) -> None:

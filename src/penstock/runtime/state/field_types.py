@@ -1,4 +1,4 @@
-"""What dataclasses and named tuples say about the types of their fields, and whether that has changed.
+"""The types of the fields of dataclasses and named tuples, and whether they have changed.
 
 Python enforces no annotations, so values are not looked at: only what the class said then is compared with what it says
 now (rule J10). If either is not a built-in type, the change is accepted.

@@ -48,7 +48,7 @@ def _note(forms: Forms, where: int | None, value: Any) -> None:
 
 
 def other_form(known: Forms, now: Forms) -> str | None:
-    """How the keys of a program surely differ from those that are known; None if they may be the same.
+    """Explain how the keys of a program differ from the known ones; None if they may be the same.
 
     >>> other_form(forms_of([1, 2]), forms_of(["1"]))
     'a str, and was a number'

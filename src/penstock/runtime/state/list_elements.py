@@ -1,4 +1,4 @@
-"""What may be an element of list state: anything but None, as in Flink."""
+"""The elements of list state: anything but None, as in Flink."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def _put(container: Any, path: Path, value: Any) -> None:
 
 
 def swept(stored: Any, kept: Any) -> Any:
-    """What stays of a stored value, given what of it has not expired: of a chunked one, the same object."""
+    """Return the stored value without its expired part; a chunked value stays the same object."""
     if kept is None:
         return None
     if isinstance(stored, ChunkedMap):

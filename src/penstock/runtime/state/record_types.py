@@ -25,7 +25,7 @@ _OURS = "penstock."
 
 
 def record_type(cls: Any) -> dict[str, Any] | None:
-    """How a dataclass or a named tuple is made up; None for any other class, and for one that pickles in its own way.
+    """Describe the fields of a dataclass or named tuple; None for other classes, and for those with their own pickling.
 
     >>> from collections import namedtuple
     >>> record_type(namedtuple("Point", "x y"))

@@ -37,7 +37,7 @@ def seen_types(values: Iterable[Any]) -> set[str]:
 
 
 class SeenTypes:
-    """What was seen in the states of one operator."""
+    """The types seen in the states of one operator."""
 
     def __init__(self, states: list[tuple[str, str]]) -> None:
         self._kinds = {name: kind for name, kind in states if kind.removesuffix(_TTL) in _PARTS}

@@ -1,4 +1,4 @@
-"""What a checkpoint keeps of a stage besides its pages, and how it is encoded.
+"""The snapshot of a stage: what a checkpoint keeps besides pages, and its encoding.
 
 An encoded snapshot is a version and a pickle of plain values: dicts, lists, tuples, strings and numbers. It names no
 class, so classes can move and change. A field that the writing version did not know is missing, and gets its default.
@@ -59,7 +59,7 @@ class TaskSnapshot:
 
 @dataclass(slots=True)
 class SourceStatus:
-    """What the last batch header of the coordinator said about the sources."""
+    """The status of the sources in the coordinator's last batch header."""
 
     splits: dict[int, dict[str, SplitStatus]]
     finished: frozenset[int]

@@ -106,7 +106,7 @@ def is_complete(known: TypeDescription | None) -> bool:
 
 
 def merged(one: TypeDescription, other: TypeDescription) -> TypeDescription:
-    """What two subtasks know of the same state."""
+    """Combine the descriptions of one state from two subtasks."""
     if one["type"] == PYTHON == other["type"]:
         return {"type": PYTHON, "seen": sorted({*one["seen"], *other["seen"]})}
     if one["type"] in ("LIST", "MAP") and one["type"] == other["type"]:
@@ -182,7 +182,7 @@ def key_types_mismatch(known: list[TypeDescription], wanted: list[TypeDescriptio
 
 
 def slot_adapter(kind: str, known: TypeDescription | None, wanted: TypeDescription | None) -> Adapter | None:
-    """What turns the stored form of a state into that of the wanted type; None if nothing is to be done."""
+    """Return a function that converts the stored form of a state to the wanted type; None if none is needed."""
     if known is None or wanted is None or known == wanted:
         return None
     windowed, stamped = kind.startswith("windowed "), kind.endswith(" with TTL")

@@ -1,4 +1,4 @@
-"""How the values in a savepoint are put together again.
+"""Rebuilding of the values in a savepoint.
 
 A savepoint refers to these functions by name. They are part of the format: a name that was released once keeps its
 meaning for ever, whatever becomes of the classes behind it.

@@ -21,7 +21,7 @@ Stamped = tuple[Any, int]
 
 
 class Sweep(ABC):
-    """What has expired in a slot: an element lives while now < touched + ttl."""
+    """Removes expired elements from a slot: an element lives while now < touched + ttl."""
 
     __slots__ = ("ttl",)
 
@@ -30,7 +30,7 @@ class Sweep(ABC):
 
     @abstractmethod
     def __call__(self, stored: Any, now: int) -> Any:
-        """What has not expired; None if that is nothing."""
+        """Return the unexpired part; None if nothing is left."""
 
     @abstractmethod
     def oldest(self, stored: Any) -> int:

@@ -53,7 +53,7 @@ class Ttl:
 
 
 def without_stamps(kind: str, stored: Any) -> Any:
-    """What a state holds, without the time stamps of TTL.
+    """Return the contents of a state without the timestamps of TTL.
 
     >>> without_stamps("list state with TTL", [("a", 5), ("b", 6)])
     ['a', 'b']

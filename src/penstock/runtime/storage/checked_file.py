@@ -83,7 +83,7 @@ def checkpoint_writes(directory: Path) -> AbstractContextManager[None]:
 
 
 def read_checked(path: Path) -> bytes:
-    """What was written; refuses a file that has changed since."""
+    """Read a file; raise an error if it has changed since it was written."""
     try:
         data = path.read_bytes()
     except OSError as error:

@@ -66,7 +66,7 @@ class UserCall(Expr):
 
 @dataclass(slots=True)
 class EvaluationContext:
-    """What functions may depend on besides their arguments."""
+    """The context of functions, besides their arguments."""
 
     time_zone: str = "UTC"
     now: int = 0

@@ -1,4 +1,4 @@
-"""How a join keeps the rows of one side under one key, in the smallest form that its kind permits.
+"""The rows of one side of a join under one key, in the smallest form that its kind permits.
 
 The state of a key has one value for each side, None if there are no rows:
 
@@ -25,7 +25,7 @@ from penstock.runtime.table.pairs import StoredRow, StoredRows
 
 
 class Form(Enum):
-    """What is kept of each row."""
+    """The form in which rows are kept."""
 
     NUMBER = "number"
     ROWS = "rows"

@@ -40,7 +40,7 @@ class TableOperator(StreamOperator):
         raise NotImplementedError
 
     def process_batch(self, values: Any, timestamps: Any) -> None:
-        """What a task or the operator in front calls."""
+        """Process a batch from the task or the previous operator."""
         if len(values):
             self.process(values)
 

@@ -96,7 +96,7 @@ def to_pandas(column: pa.Array, type_: DataType) -> Any:
 
 
 def from_pandas(result: Any, type_: DataType, count: int, name: str) -> pa.Array:
-    """What a function returned: a Series, or a DataFrame or tuple of Series for a row."""
+    """Convert the result of a function: a Series, or a DataFrame or tuple of Series for a row."""
     if isinstance(type_, RowType):
         columns = list(result) if isinstance(result, tuple) else [result.iloc[:, i] for i in range(result.shape[1])]
         if len(columns) != len(type_.fields):

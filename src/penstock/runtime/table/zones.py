@@ -14,7 +14,7 @@ _LOCAL, _INSTANT = pa.timestamp("us"), pa.timestamp("us", "UTC")
 
 
 def instant_to_local(value: Value, zone: str) -> Value:
-    """What the clocks of a zone show."""
+    """Convert an instant to the local time of a zone."""
     if zone == "UTC":
         return value.cast(_LOCAL)
     return pc.local_timestamp(value.cast(pa.timestamp("us", zone)))

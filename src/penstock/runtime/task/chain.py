@@ -23,7 +23,7 @@ from penstock.runtime.task.outputs import ChainOutput, ExchangeOutput, Send, com
 
 @dataclass(slots=True)
 class TaskEnvironment:
-    """What an executor gives its tasks."""
+    """The services that an executor gives its tasks."""
 
     store: PageStore
     clock: Clock
@@ -127,7 +127,7 @@ class OperatorChain:
         )
 
     def _check_keys(self, backend: KeyedStateBackend) -> None:
-        """What the inputs say about keys, and where those of this subtask belong."""
+        """Check the declared types of keys and where the keys of this subtask belong."""
         inputs = [self._edges[edge_id] for edge_id in self.vertex.inputs]
         backend.check_key_types(key_types_of(inputs))
         if all(edge.partitioner.broadcast or isinstance(edge.partitioner, KeyGroupPartitioner) for edge in inputs):

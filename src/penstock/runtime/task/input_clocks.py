@@ -181,7 +181,7 @@ class InputClocks:
         return self._update(part, part.valve.input_status(channel, idle=idle))
 
     def _update(self, part: _Input, advanced: int | None) -> Events:
-        """What the valve of an input says means for the task."""
+        """Return the events that a change of an input's valve causes for the task."""
         task = self._task
         was_idle = task.all_idle
         events: Events = []

@@ -44,7 +44,7 @@ class JobSpec:
         return [vertex for vertex in self.vertices if vertex.level == level and channel < vertex.parallelism]
 
     def environment(self, store: PageStore) -> TaskEnvironment:
-        """What the tasks of one stage share, with a clock of its own."""
+        """Return what the tasks of one stage share, with a clock of its own."""
         return TaskEnvironment(store, BatchClock(), replace(self.info), self.batch_execution, self.memory_budget)
 
 

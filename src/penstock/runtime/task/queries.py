@@ -45,7 +45,7 @@ class StateQuery:
 
 @dataclass(frozen=True, slots=True)
 class StateAnswer:
-    """What the task that owns the key found; `kind` is None if the key has no such state, or cannot be a key."""
+    """The answer of the task that owns the key; `kind` is None if the key lacks this state or cannot be a key."""
 
     query_id: int
     kind: str | None

@@ -45,7 +45,7 @@ class StateScan:
 
 @dataclass(slots=True)
 class ScanAnswer:
-    """What the tasks found: states, and entries, by operator."""
+    """The states and entries that the tasks found, by operator."""
 
     query_id: int
     operators: dict[str, dict[str, Any]] = field(default_factory=dict)

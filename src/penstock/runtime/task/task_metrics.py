@@ -1,4 +1,4 @@
-"""What a task reports at the end of a batch besides its records: metric changes and sink committables."""
+"""A task's report at the end of a batch, besides its records: metric changes and sink committables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class MetricDeltas:
         self._last: dict[str, Any] = {}
 
     def take(self) -> dict[str, Any]:
-        """What changed since the last call."""
+        """Return the changes since the last call."""
         current, totals = self._chain.metric_values()
         last, self._last = self._last, current
         changed = {name: value for name, value in current.items() if name not in last or last[name] != value}
@@ -31,7 +31,7 @@ class MetricDeltas:
 
 
 def collect_committables(chain: OperatorChain, *, at_once: bool = False) -> list[tuple[str, list[Any]]]:
-    """What the sinks of a chain want committed with this batch; with `at_once` only those that need no checkpoint."""
+    """Collect the committables of a chain's sinks; with `at_once` only of those that need no checkpoint."""
     return [
         (operator.context.operator_id, committables)
         for operator in chain.operators

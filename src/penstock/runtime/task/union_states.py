@@ -31,7 +31,7 @@ Parts = dict[tuple[str, str], dict[int, list[Any]]]
 
 @dataclass(frozen=True, slots=True)
 class UnionStart:
-    """What tasks begin with in one start of the job; they take it over once."""
+    """The union states at the start of a job; each task takes them over once."""
 
     states: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
     """By operator id and state name: the elements of all subtasks."""
@@ -46,7 +46,7 @@ class UnionFiles(Protocol):
         """The checkpoint ids, in any order."""
 
     def read(self, checkpoint_id: int) -> bytes:
-        """What was written."""
+        """Read the union states of a checkpoint."""
 
     def write(self, checkpoint_id: int, content: bytes) -> None:
         """In one step."""

@@ -1,4 +1,4 @@
-"""What all window operators have in common: life cycle, calling the window function, late records.
+"""The base of all window operators: life cycle, calling the window function, late records.
 
 It imports the parts of every operator: state, timers, collectors and user functions.
 """

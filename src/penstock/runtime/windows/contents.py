@@ -1,4 +1,4 @@
-"""How a window keeps its elements: one reduced value, one accumulator, or all of them (rule 6.5)."""
+"""The contents of a window: one reduced value, one accumulator, or all elements (rule 6.5)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.runtime.records.isolation import copied
 
 
 class Contents(ABC):
-    """What is kept for a window, and what becomes of it when the window fires."""
+    """The contents of a window, and what happens to them when the window fires."""
 
     function: Any = None
     """The user's function, if there is one."""
@@ -41,7 +41,9 @@ class Contents(ABC):
 
     @abstractmethod
     def elements(self, contents: Any, *, kept: bool) -> list[Any]:
-        """What the window function gets. If the contents are kept, it must not be able to change them."""
+        """Return the elements for the window function. If the contents are kept, the function must not be able to
+        change them.
+        """
 
 
 class ReduceContents(Contents):
@@ -132,7 +134,7 @@ class ListContents(Contents):
 
 
 def fold_elements(contents: Contents, values: list[Any]) -> list[Any] | None:
-    """What the function of a window gets that keeps all its elements; None if reduce has nothing to reduce."""
+    """Return the elements for the window function; None if reduce has nothing to reduce."""
     if isinstance(contents, AggregateContents):
         accumulator = contents.function.create_accumulator()
         for value in values:

@@ -42,5 +42,5 @@ class WindowDefinition:
 
     @property
     def lateness(self) -> int:
-        """How long a complete window is kept; processing time has no late elements."""
+        """Return how long a complete window is kept; processing time has no late elements."""
         return self.allowed_lateness if self.event_time else 0

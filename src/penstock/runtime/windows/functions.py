@@ -1,4 +1,4 @@
-"""What is called when a window fires, and the context it sees (rule 6.5)."""
+"""The functions called when a window fires, and their context (rule 6.5)."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ class JoinCall(CoGroupCall):
 
     @property
     def pair_function(self) -> Callable[[Any, Any], Any] | None:
-        """What gives one result for a pair; None if pairs may give any number."""
+        """Return the function that gives one result for a pair; None if pairs may give any number."""
         function = self.function
         if isinstance(function, FlatJoinFunction):
             return None

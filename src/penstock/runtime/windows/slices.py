@@ -49,7 +49,7 @@ class SliceGrid:
 
 
 class Slices(ABC):
-    """What slices hold, and how a window is put together."""
+    """The contents of slices, and how they form a window."""
 
     def create(self) -> KeySlices:
         """A key without slices."""
@@ -61,7 +61,7 @@ class Slices(ABC):
 
     @abstractmethod
     def elements(self, slices: KeySlices, start: int, end: int) -> list[Any] | None:
-        """What the function of a window gets; None if the window is empty."""
+        """Return the elements for the window function; None if the window is empty."""
 
 
 class NumberedSlices(Slices):

@@ -121,7 +121,7 @@ class SlidingWindowOperator(PaneOperator):
             super()._fire(timestamp, keys)
 
     def _fire_folded(self, timestamp: int, keys: list[Any], folded: FoldedSlices) -> None:
-        """What `_on_timer` does, for all keys of a moment: what depends on the moment alone is computed once."""
+        """Do the work of `_on_timer` for all keys of a moment; compute what depends on the moment alone once."""
         backend, entries, slot, split = self.backend, self.backend.entries, self.slot, self.split
         end = timestamp + 1
         start, next_start, next_end = end - self.size, end - self.size + self.slide, end + self.slide

@@ -59,7 +59,7 @@ class FoldedSlidingCountOperator(_SlidingCountOperator):
         self._split = size % slide
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """How windows are put together."""
+        """Decide how windows are assembled."""
         super().setup(context, output)
         self._slices = FoldedSlices(self.definition.contents, SliceGrid(self.size, self.slide, self._offset))
 

@@ -97,7 +97,7 @@ class _Store(KeyedStateStore):
 
 
 class PerWindowStore(_Store):
-    """What `window_state()` gives."""
+    """The store behind `window_state()`."""
 
     __slots__ = ("_states", "window")
 
@@ -110,7 +110,7 @@ class PerWindowStore(_Store):
 
 
 class PerKeyStore(_Store):
-    """What `global_state()` gives."""
+    """The store behind `global_state()`."""
 
     __slots__ = ("_states",)
 
@@ -122,7 +122,7 @@ class PerKeyStore(_Store):
 
 
 class NoWindowStore(_Store):
-    """What `window_state()` gives where windows merge: state of a window that may become another one has no meaning."""
+    """Rejects `window_state()` where windows merge: a window may become another, so its state has no meaning."""
 
     __slots__ = ("_operator_name",)
 

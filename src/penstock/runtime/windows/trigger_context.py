@@ -1,4 +1,4 @@
-"""What triggers and evictors see of the operator."""
+"""The contexts of triggers and evictors."""
 
 from __future__ import annotations
 

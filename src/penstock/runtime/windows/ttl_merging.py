@@ -20,7 +20,7 @@ def merge_function(state: Any) -> Callable[[Any, Iterable[Any]], None] | None:
 
 
 def _take(state: Any, target: Any, sources: Iterable[Any]) -> list[Any]:
-    """What the sources hold, with the target in scope."""
+    """Take the contents of the sources, with the target in scope."""
     taken: list[Any] = state.cell.take(sources)
     state.cell.namespace = target
     return taken

@@ -39,6 +39,6 @@ class ChangedPages(MemoryPageStore):
         self._removed.add(page_id)
 
     def take(self) -> tuple[dict[str, bytes], set[str]]:
-        """What has changed since the last call, and what is gone."""
+        """Return the pages that have changed since the last call, and the keys of those that are gone."""
         changed, removed, self._changed, self._removed = self._changed, self._removed, {}, set()
         return changed, removed

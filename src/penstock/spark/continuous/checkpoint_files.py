@@ -30,7 +30,7 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class StateFile:
-    """What a task has written for one checkpoint."""
+    """A file that a task has written for one checkpoint."""
 
     name: str
     size: int
@@ -88,7 +88,7 @@ class Manifest:
 
     @classmethod
     def decode(cls, data: bytes, where: str) -> Manifest:
-        """What was written."""
+        """Read a manifest."""
         content: dict[str, Any] = json.loads(unseal(data, where))
         if content["version"] > _VERSION:
             raise CheckpointError(

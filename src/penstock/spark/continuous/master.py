@@ -42,7 +42,7 @@ class ContinuousStorage(SparkCheckpointStorage):
         return storage
 
     def last_checkpoint(self) -> int:
-        """That of the last manifest."""
+        """Return the checkpoint of the last manifest."""
         last = self.files.last()
         return self.base if last is None else last.checkpoint_id
 

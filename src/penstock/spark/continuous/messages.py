@@ -1,4 +1,4 @@
-"""What the driver and the tasks tell each other, and the links that carry it."""
+"""The messages between the driver and the tasks, and the links that carry them."""
 
 from __future__ import annotations
 

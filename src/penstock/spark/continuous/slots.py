@@ -1,4 +1,4 @@
-"""How many tasks a job has in the continuous mode, and what cannot run in it."""
+"""The number of tasks in the continuous mode, and jobs that cannot run in it."""
 
 from __future__ import annotations
 
@@ -60,6 +60,6 @@ def with_slots(settings: JobSettings, needed: int) -> JobSettings:
 
 
 def slots_of(session: SparkSession) -> int | None:
-    """How many tasks a local Spark runs at the same time; None for a cluster, where Spark itself checks it."""
+    """Return how many tasks a local Spark runs at the same time; None for a cluster, where Spark checks it."""
     context = session.sparkContext
     return int(context.defaultParallelism) if str(context.master).startswith("local") else None

@@ -94,7 +94,7 @@ class _DataGenReader(SourceReader):
 
 
 def generator(name: str, type_: DataType, options: dict[str, str]) -> Generate:
-    """How values of a column are made, by the options ``fields.<name>.*``."""
+    """Return the generator of a column's values, from the options ``fields.<name>.*``."""
     prefix = f"fields.{name}."
     kind = options.get(prefix + "kind", "random")
     null_rate = float(options.get(prefix + "null-rate", "0"))

@@ -230,7 +230,7 @@ class _JdbcChangesWriter(SinkWriter):
 
 
 def _parameter(value: Any) -> Any:
-    """What SQLite's driver takes."""
+    """Convert a value to a parameter of SQLite's driver."""
     if isinstance(value, (Decimal, dt.time)):
         return str(value)
     return (

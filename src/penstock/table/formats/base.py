@@ -77,11 +77,11 @@ class TableFormat(ABC):
     # Files
 
     def file_format(self) -> FileFormat | None:
-        """How files are read that are not lines of messages."""
+        """Return the format of files that are not lines of messages."""
         return None
 
     def bulk_writer(self) -> BulkWriterFactory | None:
-        """How files are written that are not lines of messages."""
+        """Return the writer of files that are not lines of messages."""
         return None
 
 

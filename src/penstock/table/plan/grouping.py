@@ -32,7 +32,7 @@ class GroupingSets:
 
 
 def grouping_sets(group: Any, reader: Any, nodes: Sequence[ast.Node]) -> GroupingSets:
-    """What GROUP BY says."""
+    """Return the grouping sets of GROUP BY."""
     keys: list[ast.Node] = []
 
     def place(node: ast.Node) -> int:

@@ -23,7 +23,7 @@ __all__ = ["MatchDescription", "PatternTerm", "match_recognize"]
 
 @dataclass(frozen=True, slots=True)
 class MatchDescription:
-    """What MATCH_RECOGNIZE says."""
+    """The contents of a MATCH_RECOGNIZE clause."""
 
     partition: tuple[ast.Node, ...]
     order: tuple[ast.SortItem, ...]

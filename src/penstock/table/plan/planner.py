@@ -27,7 +27,7 @@ from penstock.util.exceptions import TableException
 
 @dataclass(slots=True)
 class PlannerSettings:
-    """What a translation depends on besides the query."""
+    """The settings that a translation depends on."""
 
     time_zone: str = "UTC"
     batch: bool = False
@@ -139,7 +139,7 @@ class Planner:
         return PartitionTransformation(name="Exchange", input=source, partitioner=partitioner), None
 
     def state_ttl(self, hint: int | None = None) -> int:
-        """How long state is kept that is not written, in milliseconds; 0 is for ever (T126)."""
+        """Return how long unwritten state is kept, in milliseconds; 0 means forever (T126)."""
         if self.settings.batch:
             return 0
         return self.settings.state_ttl if hint is None else hint

@@ -268,7 +268,7 @@ def _single_value(inner: Decorrelated) -> Decorrelated:
 
 
 def _value_of_no_rows(rel: Rel) -> Expr | None:
-    """What a scalar subquery without GROUP BY gives for no rows, if that is not NULL: COUNT is 0."""
+    """Return the value of a scalar subquery without GROUP BY for no rows, unless it is NULL: COUNT is 0."""
     if isinstance(rel, AggregateRel) and not rel.keys:
         rel = build.keep_columns(rel, range(len(rel.fields)))
     if not isinstance(rel, ProjectRel) or not isinstance(rel.input, AggregateRel) or rel.input.keys:

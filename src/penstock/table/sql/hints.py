@@ -52,7 +52,7 @@ class StateTtl:
             )
 
     def of_joins(self, relation: Rel) -> Rel:
-        """What FROM has made, with the times of its joins."""
+        """Apply the times of STATE_TTL to the joins of FROM."""
         return self._with_times(relation, self._names[::-1]) if self._times else relation
 
     def _with_times(self, rel: Rel, names: list[str]) -> Rel:
@@ -67,7 +67,7 @@ class StateTtl:
         return replace(rel, state_ttl=(left, self._times.get(names[0])))
 
     def of_aggregate(self, relation: Rel) -> Rel:
-        """What GROUP BY has made, with the time of the one table that it reads."""
+        """Apply the time of STATE_TTL for the one table that GROUP BY reads."""
         if not self._times or len(self._names) != 1:
             return relation
         if isinstance(relation, AggregateRel):

@@ -475,7 +475,7 @@ def _key_name(node: ast.Node, index: int) -> str:
 
 
 def _order_node(node: ast.Node, nodes: list[ast.Node], names: list[str]) -> ast.Node | int:
-    """What ORDER BY means: a position, a column of the SELECT list, or another expression."""
+    """Resolve an ORDER BY item: a position, a column of the SELECT list, or another expression."""
     if isinstance(node, ast.Literal) and isinstance(node.value, int):
         if not 1 <= node.value <= len(nodes):
             raise ValidationException("SQL validation failed. Ordinal out of range")

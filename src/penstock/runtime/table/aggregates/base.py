@@ -20,7 +20,7 @@ from penstock.runtime.table.segments import Segments
 
 @dataclass(slots=True)
 class AggregateInput:
-    """What one aggregate call gets of a batch, in the order of the segments."""
+    """The input of one aggregate call in a batch, in the order of the segments."""
 
     segments: Segments
     arguments: list[pa.Array]
@@ -38,14 +38,14 @@ class AggregateInput:
         return mask
 
     def deltas(self, mask: pa.BooleanArray | None) -> pa.Int64Array:
-        """What every row adds to a count of rows."""
+        """Return the change that every row makes to a count of rows."""
         ones = pa.repeat(pa.scalar(1, pa.int64()), self.segments.rows) if self.signs is None else self.signs
         return ones if mask is None else pc.if_else(mask, ones, pa.scalar(0, pa.int64()))
 
 
 @dataclass(slots=True)
 class AggregateScan:
-    """What an aggregate makes of a batch."""
+    """The results of an aggregate for a batch."""
 
     initial: pa.Array
     """The result of every segment before its first row."""

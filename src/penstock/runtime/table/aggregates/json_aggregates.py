@@ -45,7 +45,7 @@ class _JsonAggregate(RowAggregate):
             accumulator.remove(element)
 
     def element(self, values: tuple[Any, ...]) -> Any:
-        """What is kept of a row."""
+        """Return the part of a row to keep."""
         return _json(values[0])
 
 

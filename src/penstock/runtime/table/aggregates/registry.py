@@ -27,7 +27,7 @@ MODULES = ("builtin", "values", "single_value", "statistics", "json_aggregates")
 
 @dataclass(frozen=True, slots=True)
 class AggregateRequest:
-    """What an aggregate is made for."""
+    """A request for an aggregate function with given types and options."""
 
     types: tuple[DataType, ...]
     result: DataType

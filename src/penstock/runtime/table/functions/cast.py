@@ -178,7 +178,7 @@ def _floor_to(value: Value, precision: int) -> Value:
 
 
 def converter(source: DataType, target: DataType) -> Convert:
-    """How one Python value becomes another."""
+    """Return the conversion of one Python value to another type."""
     if is_character(target):
         return _to_text(source, target)
     if is_character(source):

@@ -25,11 +25,11 @@ _I64, _I32 = pa.int64(), pa.int32()
 
 
 class RowFunction(ABC):
-    """What makes rows of the arguments of one row."""
+    """Makes rows from the arguments of one row."""
 
     @abstractmethod
     def apply(self, arguments: Sequence[pa.Array]) -> tuple[pa.Int64Array, list[pa.Array]]:
-        """How many rows each row gives, and the columns of all of them, end to end."""
+        """Return the number of rows for each input row, and the columns of all of them, end to end."""
 
     def user_functions(self) -> list[Any]:
         """Functions of the user."""

@@ -143,7 +143,7 @@ class GroupAggFunction(TableOperator):
             self.emit(self._change_of_each_row(batch, segments, fields[0], counts, scans))
 
     def note_keys(self, grouped: GroupedRows, first_counts: pa.Int64Array) -> None:
-        """What an operator that emits later does with the keys of a batch, and the rows they had before it."""
+        """Hook for operators that emit later: note the keys of a batch, and their rows before it."""
 
     def _scan(
         self, batch: ColumnBatch, segments: Segments, signs: pa.Int64Array | None, fields: list[Any]

@@ -1,4 +1,4 @@
-"""What all joins share: rows of both sides under the columns that must be equal, and results made of positions."""
+"""The common part of all joins: rows of both sides under the equal columns, and results made of positions."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class RankOperator(TableOperator):
         self._insert(batch, codes, rows, lists)
 
     def note_keys(self, grouped: GroupedRows, counts: pa.Int64Array) -> None:
-        """What an operator that emits later does with the keys of a batch, and the rows they had before it."""
+        """Hook for operators that emit later: note the keys of a batch, and their rows before it."""
 
     def _candidates(
         self, batch: ColumnBatch, grouped: GroupedRows, counts: pa.Int64Array, thresholds: pa.Int64Array

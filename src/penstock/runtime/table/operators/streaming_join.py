@@ -337,7 +337,7 @@ def _none() -> pa.Int64Array:
 
 
 def _order(rows: pa.Int64Array, phase: int) -> pa.Int64Array:
-    """What a row of the batch makes is sorted by row, then: what goes, pairs, what comes."""
+    """Sort the results by row of the batch and then by kind: retractions, pairs, additions."""
     return pc.add(pc.multiply(rows, pa.scalar(3, _I64)), pa.scalar(phase, _I64))
 
 

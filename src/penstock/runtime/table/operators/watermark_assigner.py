@@ -85,7 +85,7 @@ class WatermarkAssignerOperator(TableOperator):
             self._send(watermark)
 
     def end_batch(self) -> None:
-        """What has not been sent yet."""
+        """Emit the watermark that is still pending."""
         if not self.context.batch_execution:
             self._send(self._highest)
 

@@ -50,7 +50,7 @@ class WindowAggOperator(GroupAggFunction):
         self._known = False
 
     def _find_open_windows(self) -> None:
-        """What the state of an earlier run has: read once, when the first row or watermark comes."""
+        """Read the windows in the state of an earlier run, once, before the first row or watermark."""
         self._known = True
         if not self.context.batch_execution:
             self._ends.add(self._state.keys_by_row[row] for row in self._state.all_rows().list)

@@ -31,7 +31,7 @@ _MERGED = ("COUNT", "SUM", "$SUM0", "MIN", "MAX")
 
 @dataclass(frozen=True, slots=True)
 class MergedInput:
-    """What the second phase reads: rows with windows, where its keys are, and the merging aggregates."""
+    """The input of the second phase: rows with windows, the positions of its keys, and the merging aggregates."""
 
     source: Transformation
     keys: list[int]

@@ -48,7 +48,7 @@ class AggregateRel(Rel):
         return Changelog(updates=updates, deletes=not inputs[0].insert_only)
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
-        """What an update replaces must be taken out of the accumulators."""
+        """The accumulators must give up the row that an update replaces."""
         return [inputs[0].updates]
 
     def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
@@ -144,7 +144,7 @@ class WindowAggregateRel(Rel):
         return INSERT_ONLY
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
-        """What an update replaces must be taken out of the accumulators."""
+        """The accumulators must give up the row that an update replaces."""
         return [inputs[0].updates]
 
     def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:

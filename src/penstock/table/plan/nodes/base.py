@@ -13,7 +13,7 @@ from penstock.core.table.types import DataType
 
 
 class TimeAttribute(Enum):
-    """What makes a column a time attribute: it may order windows and joins in time (T41, T45)."""
+    """Marks a column as a time attribute: it may order windows and joins in time (T41, T45)."""
 
     ROWTIME = "ROWTIME"
     PROCTIME = "PROCTIME"
@@ -74,7 +74,7 @@ class Rel:
         return self
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
-        """What the node produces, given what its inputs produce."""
+        """Return the changelog that the node produces, given those of its inputs."""
         return inputs[0] if inputs else INSERT_ONLY
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:

@@ -24,7 +24,7 @@ class PatternTerm:
 
 @dataclass(frozen=True, slots=True)
 class MatchCondition:
-    """What a row must fulfil: a column of the input that says so, or an expression.
+    """The condition on a row: a Boolean column of the input, or an expression.
 
     The expression is over the columns of the input and, behind them, over values of rows that were matched before.
     """

@@ -29,7 +29,7 @@ class ChangelogNormalizeRel(Rel):
         return ALL_CHANGES
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
-        """What is replaced is known from state."""
+        """State knows the replaced rows."""
         return [False]
 
     def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:

@@ -61,7 +61,7 @@ class OverRel(Rel):
         return inputs[0] if self.by_time else Changelog(updates=True, deletes=not inputs[0].insert_only)
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
-        """What an update replaces has a place of its own."""
+        """The replaced row occupies a place of its own."""
         return [inputs[0].updates]
 
     @property
@@ -103,7 +103,7 @@ class RankRel(Rel):
         return Changelog(updates=self.with_rank, deletes=True)
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
-        """What an update replaces has a rank of its own."""
+        """The replaced row occupies a rank of its own."""
         return [inputs[0].updates]
 
     def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
@@ -147,7 +147,7 @@ class WindowRankRel(Rel):
         return INSERT_ONLY
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
-        """What an update replaces has a rank of its own."""
+        """The replaced row occupies a rank of its own."""
         return [inputs[0].updates]
 
     def describe(self) -> str:
@@ -215,7 +215,7 @@ class SortRel(Rel):
         return inputs[0]
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
-        """What an update replaces has a place of its own."""
+        """The replaced row occupies a place of its own."""
         return [inputs[0].updates]
 
     def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:

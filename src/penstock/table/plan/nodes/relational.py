@@ -20,7 +20,7 @@ class ScanRel(Rel):
     keys: UpsertKeys = NO_KEYS
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
-        """What the connector says."""
+        """Return the changelog that the connector declares."""
         return self.kinds
 
     def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
@@ -123,7 +123,7 @@ class UnionRel(Rel):
         return replace(self, branches=tuple(inputs))
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
-        """What any of them produces."""
+        """Return the union of the inputs' changelogs."""
         result = Changelog()
         for one in inputs:
             result = result | one

@@ -32,7 +32,7 @@ class TableAggregateRel(Rel):
         return ALL_CHANGES
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
-        """What an update replaces must be taken out of the accumulators."""
+        """The accumulators must give up the row that an update replaces."""
         return [inputs[0].updates]
 
     def describe(self) -> str:

@@ -68,7 +68,7 @@ class TemporalJoinRel(JoinRel):
     left_time: int
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
-        """That of the left side: later versions change nothing."""
+        """Return the changelog of the left side: later versions change nothing."""
         return inputs[0]
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
