@@ -215,7 +215,7 @@ def measure_savepoint(run: Run, keys: int, directory: str, *, touched: int) -> S
 
 
 def run_until_killed(names: dict[str, int], directory: str, *, keys: int, touched: int) -> None:
-    """The process that is killed: jobs with different numbers of batches behind them."""
+    """The process that is killed: jobs with different numbers of batches after them."""
     for name, batches in names.items():
         run = Run(name, keys, checkpoint=f"{directory}/{name}")
         run.feed(keys)
@@ -345,7 +345,7 @@ def report_recovery(arguments: argparse.Namespace, directory: str) -> list[bool]
         print(f"recovery {name.replace('-', ' '):<19}{cost}")
     few, many = costs.values()
     wall, cpu = many.wall / few.wall, many.cpu / few.cpu
-    # The promise is about time. CPU is shown beside it: the changelogs behind the last snapshot are some of it.
+    # The promise is about time. CPU is shown beside it: the changelogs after the last snapshot are some of it.
     what = f"recovery {wall:.2f} times the time (limit {NOISE_RATIO}), {cpu:.2f} times the CPU"
     return [_verdict(what, wall <= NOISE_RATIO)]
 

@@ -33,10 +33,10 @@ AT_THE_CALL = [
     ("optional twice", lambda: a().optional().optional(), MalformedPatternError, "'a' is optional already"),
     ("an optional NOT", lambda: a().not_next("n").optional(), MalformedPatternError, "'n' is a NOT pattern"),
     (
-        "optional behind greedy",
+        "optional after greedy",
         lambda: loop().greedy().next("b").optional(),
         MalformedPatternError,
-        "'b' is optional behind the greedy pattern 'a'",
+        "'b' is optional after the greedy pattern 'a'",
     ),
     ("greedy without a loop", lambda: a().greedy(), MalformedPatternError, "'a' is not a loop"),
     ("a greedy group", lambda: group().one_or_more().greedy(), MalformedPatternError, "is a group"),
@@ -57,13 +57,13 @@ AT_THE_CALL = [
     ("a NOT that repeats", lambda: a().not_followed_by("n").times(2), MalformedPatternError, r"takes no times\(\)"),
     ("a NOT that loops", lambda: a().not_next("n").one_or_more(), MalformedPatternError, r"takes no one_or_more\(\)"),
     (
-        "not_next behind optional",
+        "not_next after optional",
         lambda: a().next("b").optional().not_next("n"),
         UnsupportedFeatureError,
         "'b' is optional",
     ),
     (
-        "not_followed_by behind times from zero",
+        "not_followed_by after times from zero",
         lambda: a().next("b").times(0, 2).not_followed_by("n"),
         UnsupportedFeatureError,
         "'b' is optional",
@@ -121,7 +121,7 @@ WHEN_APPLIED = [
         "'y' repeats without end",
     ),
     (
-        "a NOT behind optional patterns alone",
+        "a NOT after optional patterns alone",
         lambda: Pattern.begin(Pattern.begin("x").optional()).not_next("n").next("b"),
         UnsupportedFeatureError,
         "everything before pattern 'n' is optional",

@@ -193,7 +193,7 @@ def test_force_non_parallel_is_for_good(env):
 )
 @pytest.mark.parametrize("method", ["name", "uid"])
 def test_settings_belong_behind_an_operator(env, make, method):
-    with pytest.raises(InvalidProgramError, match="belongs behind an operator"):
+    with pytest.raises(InvalidProgramError, match="belongs after an operator"):
         getattr(make(env.from_elements(1)), method)("x")
 
 

@@ -122,7 +122,7 @@ def test_t81_over_another_column_of_an_updating_table(parallelism):
     ("query", "message"),
     [
         (over("SUM(v)", "ORDER BY ts DESC"), "must be ascending"),
-        (over("SUM(v)", "ORDER BY ts ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING"), "behind the current row"),
+        (over("SUM(v)", "ORDER BY ts ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING"), "after the current row"),
         (over("LEAD(v)", "ORDER BY ts"), "LEAD Function is not supported in stream mode"),
         ("SELECT SUM(v) OVER (ORDER BY ts), SUM(v) OVER (PARTITION BY v ORDER BY ts) FROM t", "same window"),
         (over("SUM(v)", "PARTITION BY v"), "need an ORDER BY"),

@@ -94,7 +94,7 @@ class NFACompiler:
             if not (self._window_times.get(named, 0) if named is not None else 0) and not limit:
                 raise MalformedPatternError(
                     f"not_followed_by('{last.get_name()}') at the end of a sequence has no time limit: nothing "
-                    "would ever tell that the event did not come. Call within() on it, or add a pattern behind it"
+                    "would ever tell that the event did not come. Call within() on it, or add a pattern after it"
                 )
 
     # -- the chain ----------------------------------------------------------------------------------------------
@@ -319,7 +319,7 @@ class NFACompiler:
         return self._stop_states[name]
 
     def _copy_without_guards(self, sink: int) -> int:
-        """The way behind an optional pattern that has taken its event: NOT patterns before it no longer count."""
+        """The way after an optional pattern that has taken its event: NOT patterns before it no longer count."""
         guards = {guard.get_name() for guard in self._guards()}
         if not guards or not self._has(QuantifierProperty.OPTIONAL):
             return sink
@@ -340,7 +340,7 @@ class NFACompiler:
     # -- greedy -------------------------------------------------------------------------------------------------
 
     def _ban(self, state: int, take: Condition) -> None:
-        """No edge behind a greedy loop holds for an event that the loop would take."""
+        """No edge after a greedy loop holds for an event that the loop would take."""
         for edge in self._states[state].transitions:
             edge.condition = RichAndCondition(edge.condition, RichNotCondition(take))
 

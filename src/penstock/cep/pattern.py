@@ -40,7 +40,7 @@ class Pattern(Generic[T]):
     """One pattern of a sequence, linked to the one before it.
 
     Quantifiers, conditions and limits change the pattern and return it. ``next``, ``followed_by`` and their relatives
-    return a new pattern behind this one.
+    return a new pattern after this one.
 
     >>> pattern = Pattern.begin("small").where(lambda e: e < 1).followed_by("large").where(lambda e: e > 500)
     >>> print(pattern.within(Duration.of_minutes(1)))
@@ -178,7 +178,7 @@ class Pattern(Generic[T]):
         """The pattern may be left out."""
         if self._previous is not None and self._previous.has_property(QuantifierProperty.GREEDY):
             raise self._malformed(
-                f"is optional behind the greedy pattern '{self._previous.get_name()}'", "remove greedy() or optional()"
+                f"is optional after the greedy pattern '{self._previous.get_name()}'", "remove greedy() or optional()"
             )
         if self.has_property(QuantifierProperty.OPTIONAL):
             raise self._malformed("is optional already", "call optional() once")
@@ -290,7 +290,7 @@ class Pattern(Generic[T]):
     def _refuse_optional_before_not(self, method: str, name: str) -> None:
         if self.has_property(QuantifierProperty.OPTIONAL):
             raise UnsupportedFeatureError(
-                f"pattern '{self._name}' is optional, and {method}({name!r}) cannot stand behind an optional pattern: "
+                f"pattern '{self._name}' is optional, and {method}({name!r}) cannot stand after an optional pattern: "
                 "write two patterns, one with and one without the optional part"
             )
 

@@ -58,7 +58,7 @@ def check_not_patterns(pattern: Pattern[Any]) -> None:
     for one in chain_of(pattern):
         if one.get_quantifier().consuming_strategy.negated:
             raise UnsupportedFeatureError(
-                f"everything before pattern '{one.get_name()}' is optional, and a NOT pattern cannot stand behind an "
+                f"everything before pattern '{one.get_name()}' is optional, and a NOT pattern cannot stand after an "
                 "optional one: write two patterns, one with and one without the optional part"
             )
         if not _skippable(one):

@@ -86,7 +86,7 @@ class _PacedEnumerator(RangeEnumerator):
     and what a job is behind has to show.
 
     The clock starts when a batch is planned for the second time: the first batch of a job starts workers, and what
-    would be due meanwhile would come as one block behind it.
+    would be due meanwhile would come as one block after it.
     """
 
     def __init__(self, splits: Sequence[RangeSplit], records_per_second: float) -> None:

@@ -121,7 +121,7 @@ class RateLimitedEnumerator(SplitEnumerator):
 
     Time that a batch takes is made up for, however long it was. What was not wanted is kept for a second only. The
     clock starts when a batch is planned for the second time: the first one starts workers, and what would be due
-    meanwhile would come as one block behind it.
+    meanwhile would come as one block after it.
     """
 
     def __init__(self, enumerator: SplitEnumerator, strategy: RateLimiterStrategy) -> None:

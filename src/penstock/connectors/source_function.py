@@ -1,4 +1,4 @@
-"""Sources written as a loop (`SourceFunction.run`): they run in threads on the driver, behind the receive log."""
+"""Sources written as a loop (`SourceFunction.run`): they run in threads on the driver, after the receive log."""
 
 from __future__ import annotations
 

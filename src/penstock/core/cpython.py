@@ -1,7 +1,7 @@
 """Everything that depends on how CPython works inside, in one place.
 
 - :data:`UNSHARED` and its siblings: ``sys.getrefcount``. The counts are measured at import, since versions differ.
-- :func:`returned_values`: ``dis`` shows a return as ``RETURN_CONST``, or as ``RETURN_VALUE`` behind ``LOAD_CONST``.
+- :func:`returned_values`: ``dis`` shows a return as ``RETURN_CONST``, or as ``RETURN_VALUE`` after ``LOAD_CONST``.
 - :func:`code_parts`: byte code, names and constants of a code object are the same for the same source.
 - :func:`local_variable`: ``f_locals`` of a frame that a traceback holds.
 - ``PICKLE_...``: protocol 5 writes a class as module, name, ``MEMOIZE``, ``STACK_GLOBAL``, ``MEMOIZE``.

@@ -111,7 +111,7 @@ class CheckpointConfig:
         self._tolerable_failures = _at_least(tolerable_checkpoint_failure_number, 0, "the number of failures")
         return self
 
-    # What stays behind
+    # What remains
 
     def is_externalized_checkpoints_enabled(self) -> bool:
         return self._retention not in (None, ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS)
@@ -119,7 +119,7 @@ class CheckpointConfig:
     def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
         """Return the retention that was set; as in Flink, ``NO_EXTERNALIZED_CHECKPOINTS`` if none was.
 
-        Here a checkpoint directory that was chosen stays behind unless a retention says otherwise.
+        Here a checkpoint directory that was chosen remains unless a retention says otherwise.
         """
         return self._retention or ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
 

@@ -23,7 +23,7 @@ _VIRTUAL = (PartitionTransformation, UnionTransformation, SideOutputTransformati
 
 
 class StreamSettings:
-    """Setters of streams and sinks; all change the operator behind and return the same object."""
+    """Setters of streams and sinks; all change the operator after and return the same object."""
 
     _env: StreamExecutionEnvironment
     _transformation: Transformation
@@ -34,7 +34,7 @@ class StreamSettings:
         if isinstance(self._transformation, _VIRTUAL):
             kind = type(self).__name__ if type(self).__name__ != "DataStream" else self._transformation.name
             raise InvalidProgramError(
-                f"{method}() belongs behind an operator (map, process, ...): a {kind} is only a connection between two"
+                f"{method}() belongs after an operator (map, process, ...): a {kind} is only a connection between two"
             )
         return [self._transformation]
 

@@ -131,7 +131,7 @@ class AvroReaderFormat(StreamFormat):
 
 
 def _behind_mark(file: BinaryIO, mark: bytes, position: int) -> int:
-    """The position behind the first mark at or after a position; the end of the file if there is none."""
+    """The position after the first mark at or after a position; the end of the file if there is none."""
     file.seek(position)
     window = b""
     while chunk := file.read(1 << 16):

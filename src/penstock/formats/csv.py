@@ -225,7 +225,7 @@ class CsvReaderFormat(LineFormat):
         parser, comments = self._parser, self._schema.dialect.comments
         assert parser is not None
         records: list[Any] = []
-        # Bytes that are not text must not end the reading of those behind them: they are found in their row.
+        # Bytes that are not text must not end the reading of those after them: they are found in their row.
         with io.TextIOWrapper(open_file(Path(path)), "utf-8-sig", "surrogateescape", newline="") as file:
             lines = (line for line in file if not (comments and line.startswith("#")))
             rows = csv.reader(islice(lines, self.lines_to_skip, None), strict=True, **csv_options(self._schema.dialect))

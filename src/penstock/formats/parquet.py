@@ -33,13 +33,13 @@ _ROWS_PER_GROUP = 65_536
 
 @lru_cache(maxsize=1_024)
 def _group_ends(path: str, modified: int, size: int) -> list[int]:
-    """The row behind each row group; the footer of a file is read once."""
+    """The row after each row group; the footer of a file is read once."""
     metadata = pq.read_metadata(path)
     return list(accumulate(metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)))
 
 
 def group_ends(path: str) -> list[int]:
-    """The row behind each row group of a file."""
+    """The row after each row group of a file."""
     status = Path(path).stat()
     try:
         return _group_ends(path, status.st_mtime_ns, status.st_size)

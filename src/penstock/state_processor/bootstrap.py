@@ -126,7 +126,7 @@ class KeyedStateTransformation:
         """Fill keyed state and timers."""
         if not isinstance(function, KeyedStateBootstrapFunction):
             raise InvalidProgramError(
-                f"transform() behind key_by() takes a KeyedStateBootstrapFunction, got {type(function).__name__}"
+                f"transform() after key_by() takes a KeyedStateBootstrapFunction, got {type(function).__name__}"
             )
         operator = KeyedProcessOperator(function, self._key_selector)
         return Bootstrap(self._data, self._timestamp_of, operator, self._key_selector)

@@ -248,7 +248,7 @@ def negative(v: Any) -> Expression[Any]:
 
 
 def concat(first: Any, *others: Any) -> Expression[str]:
-    """One text behind the other."""
+    """One text after the other."""
     return _call("CONCAT", first, *others)
 
 

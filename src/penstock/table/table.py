@@ -75,7 +75,7 @@ class Table:
         return self.with_relation(build.rename(self._relation, [*names, *self._relation.names[len(names) :]]))
 
     def add_columns(self, *fields: Expr_) -> Table:
-        """More columns behind the others."""
+        """More columns after the others."""
         names = self._relation.names
         added = self.select(col_star(), *fields)
         new = added._relation.names[len(names) :]
@@ -85,7 +85,7 @@ class Table:
         return added
 
     def add_or_replace_columns(self, *fields: Expr_) -> Table:
-        """Columns in the place of those of the same name, others behind."""
+        """Columns in the place of those of the same name, others after."""
         added = _select(self._relation, [node_of(field) for field in fields], self.binder())
         names = list(self._relation.names)
         expressions: list[ast.Node] = [ast.Ref((name,)) for name in names]
@@ -167,7 +167,7 @@ class Table:
         return limited_table(self, 0, fetch)
 
     def limit(self, fetch: int, offset: int = 0) -> Table:
-        """The first rows behind an offset."""
+        """The first rows after an offset."""
         return self.offset(offset).fetch(fetch) if offset else self.fetch(fetch)
 
     def join(self, right: Table, join_predicate: Expression[bool] | None = None) -> Table:

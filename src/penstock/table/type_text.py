@@ -73,7 +73,7 @@ def parse_type(text: str) -> DataType:
 
 
 class TypeParser:
-    """Reads types from text; ``position`` is where the text behind a type begins."""
+    """Reads types from text; ``position`` is where the text after a type begins."""
 
     def __init__(self, text: str, position: int = 0) -> None:
         self._text = text

@@ -52,7 +52,7 @@ class _SlideWithSize:
 
 
 class Tumble:
-    """Windows of one size, one behind the other: ``Tumble.over(lit(10).minutes).on(col("ts")).alias("w")``."""
+    """Windows of one size, one after the other: ``Tumble.over(lit(10).minutes).on(col("ts")).alias("w")``."""
 
     @classmethod
     def over(cls, size: Expr_) -> _Sized:

@@ -13,7 +13,7 @@ __all__ = ["DecimalTypeInfo"]
 
 
 class DecimalTypeInfo(BasicTypeInfo):
-    """Decimals of so many digits, some of them behind the point. Formats round to them, half up.
+    """Decimals of so many digits, some of them after the decimal point. Formats round to them, half up.
 
     >>> kind = DecimalTypeInfo(4, 1)
     >>> kind, kind.fit(Decimal("1.25")), kind.fit(Decimal("12345"))

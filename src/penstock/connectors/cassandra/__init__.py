@@ -13,7 +13,7 @@ log: it writes rows when their checkpoint is complete.
 | `connection.py` | a session and its prepared statements |
 | `executor.py` | many writes at once, and again while Cassandra is away |
 | `writer.py` | the sink that writes as records come |
-| `write_ahead.py` | the sink that writes behind the checkpoint, and the table of what it has written |
+| `write_ahead.py` | the sink that writes after the checkpoint, and the table of what it has written |
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ One consumer serves all partitions of a task and stays open between batches, so 
 task computes. Records of other partitions than the one asked for wait in memory, a bounded number of them.
 
 Not every offset holds a record: transactions leave markers, aborted records and compaction leave gaps. A range is read
-when a record behind it was seen, or the client says that it has come to the end of the partition.
+when a record after it was seen, or the client says that it has come to the end of the partition.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class KafkaReader(SourceReader):
             return known
         topic_partition = confluent_kafka().TopicPartition(*name, offset)
         if known is not None and offset < known.position:
-            # Going back, messages that are still under way would look like those behind a gap: start anew.
+            # Going back, messages that are still under way would look like those after a gap: start anew.
             self.close()
             known = None
         if self._consumer is None:
@@ -157,7 +157,7 @@ class KafkaReader(SourceReader):
                     partition.add(list(group))
                     if partition is not wanted and partition.waiting_records > _MAX_WAITING:
                         self._pause(name, partition)
-        for message in failed:  # last: the end of a partition comes behind its records
+        for message in failed:  # last: the end of a partition comes after its records
             self._notice(message)
         return True
 

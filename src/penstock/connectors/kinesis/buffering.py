@@ -1,7 +1,7 @@
 """Sends records in batches, several at once, and those again that a service did not take.
 
 The rules are those of Flink's asynchronous sinks. A micro-batch ends when everything was taken, so records are written
-at least once; one that is sent again comes behind others.
+at least once; one that is sent again comes after others.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ __all__ = ["Match", "Step"]
 E = TypeVar("E")
 
 Step = tuple[str, str, int, Any]
-"""The state that took an event, the state behind it, the event's timestamp, the event."""
+"""The state that took an event, the state after it, the event's timestamp, the event."""
 
 
 class Match(dict[str, list[E]]):
@@ -49,7 +49,7 @@ class Match(dict[str, list[E]]):
     def explain(self) -> str:
         """Which event took which transition, one line each: for debugging a pattern.
 
-        Names with a number behind a colon are the states of loops and optional patterns, as ``pattern.to_svg()``
+        Names with a number after a colon are the states of loops and optional patterns, as ``pattern.to_svg()``
         draws them.
         """
         rows: list[tuple[str, str, str, str]] = []

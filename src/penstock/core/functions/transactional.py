@@ -47,7 +47,7 @@ class TwoPhaseCommitSinkFunction(SinkFunction, Generic[TXN]):
 
     @abstractmethod
     def begin_transaction(self) -> TXN:
-        """A new transaction: before the first record, and behind every checkpoint."""
+        """A new transaction: before the first record, and after every checkpoint."""
 
     @abstractmethod
     def invoke(self, transaction: TXN, value: Any, context: SinkFunction.Context) -> None:  # type: ignore[override]
@@ -100,7 +100,7 @@ class CheckpointCommitter(ABC):
         return
 
     def open(self) -> None:
-        """Called once, behind :meth:`create_resource`."""
+        """Called once, after :meth:`create_resource`."""
         return
 
     def close(self) -> None:

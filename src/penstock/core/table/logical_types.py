@@ -147,7 +147,7 @@ class BigIntType(IntegralType):
 
 
 class FractionalType(NumericType):
-    """Numbers with digits behind the point."""
+    """Numbers with digits after the decimal point."""
 
 
 class FloatType(FractionalType):
@@ -164,7 +164,7 @@ class DoubleType(FractionalType):
 
 @dataclass(frozen=True, repr=False)
 class DecimalType(FractionalType):
-    """Exact numbers: ``precision`` digits, ``scale`` of them behind the point."""
+    """Exact numbers: ``precision`` digits, ``scale`` of them after the decimal point."""
 
     root: ClassVar[str] = "DECIMAL"
     precision: int = 10

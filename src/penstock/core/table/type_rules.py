@@ -172,7 +172,7 @@ def _common_collection(left: DataType, right: DataType) -> DataType | None:
 
 
 def bounded_decimal(precision: int, scale: int) -> DecimalType:
-    """A decimal type of at most 38 digits: digits behind the point are given up first, down to six."""
+    """A decimal type of at most 38 digits: digits after the decimal point are given up first, down to six."""
     if precision <= MAX_PRECISION:
         return DecimalType(precision, scale)
     whole = precision - scale

@@ -113,7 +113,7 @@ class CassandraSink(DataStreamSink):
 
     @staticmethod
     def add_sink(input: DataStream) -> CassandraSink.CassandraSinkBuilder:  # noqa: A002 - PyFlink's name
-        """A builder for a sink behind a stream of tuples, rows or mapped dataclasses."""
+        """A builder for a sink after a stream of tuples, rows or mapped dataclasses."""
         return CassandraSink.CassandraSinkBuilder(input)
 
     class CassandraSinkBuilder:

@@ -1,6 +1,6 @@
 """Which transitions an event takes from a state, found by asking as few conditions as possible.
 
-Following Flink, all edges of a state that hold are followed, and those of states behind PROCEED edges too. The result
+Following Flink, all edges of a state that hold are followed, and those of states after PROCEED edges too. The result
 depends only on the answers of the user's conditions, so it is kept in a tree of questions: a leaf is an
 :class:`Outcome`. Trees grow as answers come up.
 """

@@ -371,7 +371,7 @@ class CepOperator(StreamOperator):
     def _next_limit(self, entry: Entry, state: NFAState, began: list[int], now: int) -> int | None:
         """When the key must be looked at again though no event comes.
 
-        Flink sets a timer for an event that begins a run after time 0, and for each event behind it in the same go:
+        Flink sets a timer for an event that begins a run after time 0, and for each event after it in the same go:
         `began`. In event time a run is noticed at the end of its limit, so the earliest run tells when, and nothing
         has to be kept. Not so for limits since the event before, for runs that began at time 0 or before, and in
         processing time, where a timer fires one millisecond late: timers of other events may notice these earlier.

@@ -73,7 +73,7 @@ class StateTransition:
 
 @dataclass(slots=True)
 class State:
-    """A state. Its name is that of the pattern, with a number behind a colon if the pattern has several states."""
+    """A state. Its name is that of the pattern, with a number after a colon if the pattern has several states."""
 
     name: str
     type: StateType

@@ -112,7 +112,7 @@ class CheckpointCoordinator:
         self.committers.start(job_id, storage.directory(COMMITTABLES))
 
     def open(self, sources: SourceCoordinator, *, loading_only: bool = False) -> UnionStart:
-        """Begin an attempt behind the last complete checkpoint; returns the union list states that tasks start with.
+        """Begin an attempt after the last complete checkpoint; returns the union list states that tasks start with.
 
         :param loading_only: the attempt ends with the batch in which tasks load restored state, and takes no savepoint
         """

@@ -16,7 +16,7 @@ from pathlib import Path
 __all__ = ["Owner", "is_running", "started_at"]
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_START_TIME = 19  # in /proc/<pid>/stat, counted behind the name of the program: see proc(5), field 22
+_START_TIME = 19  # in /proc/<pid>/stat, counted after the name of the program: see proc(5), field 22
 _ENDED = ("Z", "X")
 
 

@@ -22,7 +22,7 @@ from penstock.runtime.records.batch import Timestamps, Values
 
 Results = Iterable[Any]
 
-_GRACE_SECONDS = 1.0  # for a call that is cancelled to clean up behind itself
+_GRACE_SECONDS = 1.0  # for a call that is cancelled to clean up after itself
 _TOO_LATE: list[Any] = []  # told from all results by its identity
 
 

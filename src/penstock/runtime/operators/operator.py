@@ -29,7 +29,7 @@ class Output(Protocol):
         """Pass records on. The lists belong to the receiver from now on."""
 
     def emit_watermark(self, watermark: int) -> None:
-        """Pass a watermark on, behind all records emitted so far."""
+        """Pass a watermark on, after all records emitted so far."""
 
     def emit_status(self, *, idle: bool) -> None:
         """Pass on that this stream became idle, or active again."""
@@ -130,7 +130,7 @@ class StreamOperator:
     makes_watermarks: bool = False
     registers_lazily: bool = False  # may ask for state when the first element needs it, not only in `open`
     unites_inputs: bool = False  # its two inputs are streams of a union, with one clock for all their channels
-    per_split: bool = False  # behind a source: wants to know which split its records are from
+    per_split: bool = False  # after a source: wants to know which split its records are from
     columnar: bool = False  # gets column batches (penstock.runtime.table) in the place of lists of values
     keyed_backend: type[KeyedStateBackend] = KeyedStateBackend
 

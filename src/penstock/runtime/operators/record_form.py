@@ -1,6 +1,6 @@
 """Records get the form of the type that was declared for them, as if they had been written and read by that type.
 
-In PyFlink a record goes through the serializer of its type: behind it, a row has the field names of the type, and so
+In PyFlink a record goes through the serializer of its type: after it, a row has the field names of the type, and so
 have the rows inside it; a FLOAT has 32 bits; an int where a float was declared is a float, and a list where a tuple
 was, a tuple. Here records are not serialized by type, so this is done where they are emitted.
 """
@@ -37,7 +37,7 @@ def compile_serialized(declared: TypeInformation) -> Conform | None:
 
 
 def compile_form(declared: TypeInformation) -> Conform | None:
-    """A function that gives any value which fits the type the form it has behind the type's serializer; None if every
+    """A function that gives any value which fits the type the form it has after the type's serializer; None if every
     value has it.
 
     >>> from penstock.common.typeinfo import Types
@@ -133,7 +133,7 @@ def _tuples(fields: list[tuple[int, Conform]]) -> Conform:
         parts = list(value)
         for position, inner in fields:
             parts[position] = inner(parts[position])
-        make = getattr(value, "_make", tuple)  # a named tuple is one: functions behind may use its names
+        make = getattr(value, "_make", tuple)  # a named tuple is one: functions after may use its names
         return make(parts)
 
     return conform

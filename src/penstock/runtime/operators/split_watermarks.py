@@ -2,7 +2,7 @@
 
 A strategy given to `from_source` has one generator per split, whatever task reads it, and the task's event time is the
 smallest of its splits that are not idle. The built-in generators need no state and run beside the readers, where every
-split has a clock anyway; a generator of the user's own lives here, in the task behind them.
+split has a clock anyway; a generator of the user's own lives here, in the task after them.
 """
 
 from __future__ import annotations

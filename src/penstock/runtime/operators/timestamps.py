@@ -168,7 +168,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         self.output.emit(values, stamps)
 
     def _punctuate(self, values: Values, stamps: Timestamps) -> None:
-        """Every record to the generator; what it emits goes right behind the record that made it do so."""
+        """Every record to the generator; what it emits goes right after the record that made it do so."""
         on_event, sink, start, returned = self.generator.on_event, self._sink, 0, None
         for position, value in enumerate(values):
             stamp = None if stamps is None else stamps[position]

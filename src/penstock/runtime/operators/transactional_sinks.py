@@ -56,7 +56,7 @@ def _open_on_driver(function: Function, job_id: str, name: str) -> None:
 
 
 class TwoPhaseCommitSink(Sink):
-    """Runs a TwoPhaseCommitSinkFunction. The state of a writer is the transaction that is open behind the checkpoint:
+    """Runs a TwoPhaseCommitSinkFunction. The state of a writer is the transaction that is open after the checkpoint:
     the next attempt aborts it (rule U10).
     """
 

@@ -81,7 +81,7 @@ def record_in_flight(tb: TracebackType | None) -> object:
         frame = tb.tb_frame
         if not _is_ours(frame.f_code.co_filename):
             if found is not UNKNOWN_RECORD:
-                break  # user code: a `value` behind it is an argument of something that it called
+                break  # user code: a `value` after it is an argument of something that it called
         else:
             value = local_variable(frame, "value")
             found = found if value is MISSING else value

@@ -58,7 +58,7 @@ class SplitPosition:
     """The source's own; None if only the source knows, which has already forgotten the split."""
     state: SplitState = SplitState.ACTIVE
     subtask: int | None = None
-    """Which reads it; None if that is still to be decided, as behind a savepoint."""
+    """Which reads it; None if that is still to be decided, as after a savepoint."""
 
 
 Positions = dict[str, dict[str, SplitPosition]]

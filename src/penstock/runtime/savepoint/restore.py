@@ -64,7 +64,7 @@ def plan_restore(
                 raise _unclaimed(location, f"operator {known.title}")
             continue
         vertex, chained = operators[known.operator_id]
-        if vertex.level == 0 and known.has_state and not ignore_unclaimed:  # nothing behind a source alone keeps state
+        if vertex.level == 0 and known.has_state and not ignore_unclaimed:  # nothing after a source alone keeps state
             raise SavepointError(
                 f"the savepoint in {location} has state of operator {known.title}, which keeps none in this job: have "
                 "the operator ask for it, or allow state that is not restored "

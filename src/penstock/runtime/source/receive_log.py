@@ -105,7 +105,7 @@ class ReceiveLog:
         self.extend([])
 
     def seal(self, start: int, limit: int) -> int:
-        """Make up to `limit` elements behind `start` durable; returns the position behind the last of them."""
+        """Make up to `limit` elements after `start` durable; returns the position after the last of them."""
         with self._lock:
             self._end = max(self._end, start)
             already = self._end - start
@@ -190,7 +190,7 @@ class ReceiveLog:
 
     @property
     def end(self) -> int:
-        """Position behind the last durable element."""
+        """Position after the last durable element."""
         return self._end
 
     def release(self) -> None:

@@ -4,7 +4,7 @@ The records of a batch travel to the reading task with the plan of the batch, so
 
 The offset of a receiver is a position in its log. One that has state of its own (a resettable source function) has a
 snapshot of it in the offset, taken at exactly this position: `[position, number of the snapshot, state]`. It then
-starts again from there, and what is in the log behind it is forgotten.
+starts again from there, and what is in the log after it is forgotten.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Receiver(ABC):
     """Receives in a thread of its own until it is done or cancelled."""
 
     resettable = False
-    """Whether it continues from a snapshot of its own; whatever is in the log behind that is received again."""
+    """Whether it continues from a snapshot of its own; whatever is in the log after that is received again."""
 
     @abstractmethod
     def run(self, log: ReceiveLog, stop: threading.Event, restored: ReceiverSnapshot | None) -> None:

@@ -397,7 +397,7 @@ class SourceCoordinator:
             ranges: dict[int, list[SplitRange]] = {}
             for split_id, at in end.of_source(source.key).items():
                 self._assign(source, split_id, at, start, end, ranges)
-            if end.is_last:  # the operators behind a source that ended earlier must learn of the end, too
+            if end.is_last:  # the operators after a source that ended earlier must learn of the end, too
                 for subtask in range(source.vertex.parallelism):
                     ranges.setdefault(subtask, [])
             assignments += [SourceWork(source.vertex.id, subtask, parts) for subtask, parts in sorted(ranges.items())]

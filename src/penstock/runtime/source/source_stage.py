@@ -1,4 +1,4 @@
-"""The source stage: readers and the stateless operators chained behind them. It keeps no state between batches.
+"""The source stage: readers and the stateless operators chained after them. It keeps no state between batches.
 
 Every split has a clock of its own: a split's records travel under the split's name, and the receiver takes
 the minimum over the splits (rule 3.6).
@@ -109,7 +109,7 @@ class SourceTask:
         yield 0, encode_reports([self._report(records, started, header)], f"0:{self.vertex.id}:{self.subtask}")
 
     def run_frame(self, batches: Iterator[Any], partition: int, header: BatchHeader) -> Iterator[Row]:
-        """One partition of a DataFrame. Its watermark waits behind the records of all partitions of the batch."""
+        """One partition of a DataFrame. Its watermark waits after the records of all partitions of the batch."""
         output = self.chain.source_output
         assert output is not None
         started = time.perf_counter()

@@ -159,7 +159,7 @@ class ChunkedList(list[Any]):
             store.put(first, store.encode(rest), count=len(rest), fixed=first.fixed)
 
     def _keep_unchanged(self) -> int:
-        """Forget the chunks behind the first change; returns where those that stay end."""
+        """Forget the chunks after the first change; returns where those that stay end."""
         limit = len(self) if self._changed_from is None else min(self._changed_from, len(self))
         position = kept = 0
         for chunk in self.chunks:

@@ -78,7 +78,7 @@ class ColumnBatch:
 
     @staticmethod
     def concat(batches: Sequence[ColumnBatch]) -> ColumnBatch:
-        """Batches of one schema, one behind the other."""
+        """Batches of one schema, one after the other."""
         if len(batches) == 1:
             return batches[0]
         data = pa.concat_batches([batch.data for batch in batches])

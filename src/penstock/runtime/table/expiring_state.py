@@ -16,7 +16,7 @@ _I64 = pa.int64()
 
 
 class ExpiringColumnState(ColumnStateBackend):
-    """Has the time of the last write behind the fields: one for all of them, or one for each.
+    """Has the time of the last write after the fields: one for all of them, or one for each.
 
     State without such times, of a job that kept it for ever, counts as written when it is read. A job that keeps its
     state for ever reads state with times, too.

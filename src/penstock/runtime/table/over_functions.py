@@ -24,7 +24,7 @@ _ONE = pa.scalar(1, _I64)
 
 @dataclass(frozen=True, slots=True)
 class OverFrame:
-    """``preceding`` rows or milliseconds in front of the current row, ``following`` rows behind it; None is all."""
+    """``preceding`` rows or milliseconds in front of the current row, ``following`` rows after it; None is all."""
 
     rows: bool
     preceding: int | None = None
@@ -107,7 +107,7 @@ def partition_results(
 
 @dataclass(slots=True)
 class Events:
-    """Rows that enter and leave frames, one behind the other, and behind which of them the result of a row is."""
+    """Rows that enter and leave frames, one after the other, and after which of them the result of a row is."""
 
     segments: Segments
     rows: pa.Int64Array
@@ -124,7 +124,7 @@ def event_segments(counts: Sequence[int]) -> Segments:
 
 
 def _frame_events(frame: OverFrame, segments: Segments, peers: Peers, times: pa.Int64Array | None) -> Events:
-    """Every row is added once, and taken away when the frame of a later row begins behind it."""
+    """Every row is added once, and taken away when the frame of a later row begins after it."""
     rows: list[int] = []
     signs: list[int] = []
     results: list[int] = []

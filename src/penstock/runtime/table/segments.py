@@ -94,7 +94,7 @@ class Segments:
         """For every row the value in front of it: that of the row before, of first rows the segment's initial one."""
         if self.single_rows:
             return initial
-        # The values of all rows behind those of all segments: one column to take from.
+        # The values of all rows after those of all segments: one column to take from.
         values = pa.concat_arrays([initial, running])
         previous = pc.add(positions(self.rows), pa.scalar(self.count - 1, _I64))
         return values.take(pc.if_else(self._is_start(), self.codes.cast(_I64), previous))
@@ -103,7 +103,7 @@ class Segments:
         return pc.equal(positions(self.rows), self.starts.take(self.codes))
 
     def split_behind(self, mask: pa.BooleanArray) -> tuple[Segments, pa.BooleanArray]:
-        """Segments that also end behind every row of the mask, and which of them are the first of their key.
+        """Segments that also end after every row of the mask, and which of them are the first of their key.
 
         What follows the removal of a key begins anew.
         """

@@ -80,7 +80,7 @@ def _element(value: Any, data_type: DataType, time_zone: str) -> str:
 
 
 def _float_text(value: float, *, single: bool) -> str:
-    """As Java writes it: with at least one digit behind the point, E notation from 10 million on and below 0.001."""
+    """As Java writes it: at least one digit after the point, E notation from 10 million on and below 0.001."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -168,7 +168,7 @@ _TIME = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?")
 
 
 def parse_date(text: str) -> dt.date:
-    """``2024-01-31``; a time behind it is ignored."""
+    """``2024-01-31``; a time after it is ignored."""
     found = _DATE.match(text.strip())
     if found is None:
         raise ValueError(f"{text!r} is not a DATE")

@@ -24,7 +24,7 @@ class AssignedWindows:
 
 @dataclass(frozen=True, slots=True)
 class TumblingWindows:
-    """TUMBLE: windows of one size, one behind the other."""
+    """TUMBLE: windows of one size, one after the other."""
 
     size: int
     offset: int = 0
@@ -61,7 +61,7 @@ class CumulatingWindows:
     offset: int = 0
 
     def assign(self, times: pa.Int64Array) -> AssignedWindows:
-        """The windows of every row that end behind it, the shortest first."""
+        """The windows of every row that end after it, the shortest first."""
         copies = self.size // self.step
         starts = aligned(times, self.size, self.offset)
         first = pc.add(aligned(times, self.step, self.offset), pa.scalar(self.step, _I64))
@@ -76,7 +76,7 @@ WindowAssigner = TumblingWindows | HoppingWindows | CumulatingWindows
 
 
 def aligned(times: pa.Int64Array, size: int, offset: int) -> pa.Int64Array:
-    """The largest multiple of `size`, plus `offset`, that is not behind each time; also before 1970.
+    """The largest multiple of `size`, plus `offset`, that is not after each time; also before 1970.
 
     >>> aligned(pa.array([7, -1]), 5, 0).to_pylist()
     [5, -5]

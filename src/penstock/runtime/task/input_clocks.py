@@ -106,7 +106,7 @@ class InputClocks:
         return events
 
     def end_batch(self, header: BatchHeader) -> Events:
-        """Idle and finished splits, behind the records of the batch."""
+        """Idle and finished splits, after the records of the batch."""
         events: Events = []
         for edge in self._edges:
             if edge.source not in header.splits:

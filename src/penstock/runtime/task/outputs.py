@@ -122,7 +122,7 @@ class ExchangeOutput:
                 self._ship(channel)
 
     def emit_watermark(self, watermark: int) -> None:
-        """To every receiver, behind its records."""
+        """To every receiver, after its records."""
         self.watermark = watermark
         for channel in self._channels:
             self._elements[channel].append(watermark)

@@ -110,7 +110,7 @@ class StageChannel:
             snapshot.operator_state[name] = UNION
 
     def run(self, frames: Iterable[bytes]) -> Iterator[Row]:
-        """One batch: yields the rows for the next stage, or for the driver behind the last one."""
+        """One batch: yields the rows for the next stage, or for the driver after the last one."""
         header, inputs, passing = self._sort(frames)
         self._environment.clock.now = header.now
         self._environment.job.checkpoint_id = header.checkpoint_id

@@ -1,4 +1,4 @@
-"""A stream task: one subtask of one vertex behind an exchange, run batch by batch."""
+"""A stream task: one subtask of one vertex after an exchange, run batch by batch."""
 
 from __future__ import annotations
 

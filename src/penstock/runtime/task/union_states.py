@@ -65,7 +65,7 @@ class UnionStates:
         self._begun = False
 
     def begin(self, committed: int) -> UnionStart:
-        """Start the job (again) behind a checkpoint."""
+        """Start the job (again) after a checkpoint."""
         self._load(committed)
         return self.restart()
 

@@ -43,7 +43,7 @@ class ResolvedTable:
     """Positions of the key columns among the physical ones."""
     partition_keys: tuple[str, ...] = ()
     metadata: tuple[tuple[str, DataType], ...] = ()
-    """Key and type of the metadata columns that are wanted; they come behind the physical ones."""
+    """Key and type of the metadata columns that are wanted; they come after the physical ones."""
 
     def option(self, key: str, default: str | None = None) -> str | None:
         """The value of an option."""

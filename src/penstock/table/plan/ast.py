@@ -16,7 +16,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Ref(Node):
-    """A column, perhaps with the name of its table in front and fields of a row behind: ``t.a.b``."""
+    """A column, perhaps with the name of its table in front and fields of a row after: ``t.a.b``."""
 
     path: tuple[str, ...]
 
@@ -99,7 +99,7 @@ class Frame(Node):
     """ROWS or RANGE BETWEEN ``start`` AND ``end``.
 
     ``start`` None is UNBOUNDED PRECEDING, else rows or an interval in front. ``end`` None is CURRENT ROW, a literal
-    NULL is UNBOUNDED FOLLOWING, else rows behind.
+    NULL is UNBOUNDED FOLLOWING, else rows after.
     """
 
     rows: bool

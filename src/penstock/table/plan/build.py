@@ -116,7 +116,7 @@ def has_aggregate(node: ast.Node, binder: Binder) -> bool:
 
 
 class AggregateBuilder:
-    """GROUP BY: collects aggregate calls of the expressions behind it, and binds these over the result."""
+    """GROUP BY: collects aggregate calls of the expressions after it, and binds these over the result."""
 
     def __init__(
         self,

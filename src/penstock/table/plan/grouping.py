@@ -82,7 +82,7 @@ def _joined(parts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 def with_grouping_sets(
     relation: Rel, scope: Scope, binder: Binder, keys: list[Expr], names: list[str], sets: GroupingSets
 ) -> AggregateBuilder:
-    """One copy of every row for each set, with NULL for the keys that are not in it and the set's number behind."""
+    """One copy of every row for each set, with NULL for the keys that are not in it and the set's number after."""
     width = len(relation.fields)
     number = BigIntType(_nullable=False)
     projections = []

@@ -169,7 +169,7 @@ class _MatchBuilder:
 
 
 class _Values:
-    """Values that an expression reads of the rows of a match; they are columns behind those of the input.
+    """Values that an expression reads of the rows of a match; they are columns after those of the input.
 
     ``variable`` is the one whose condition it is, None for measures.
     """

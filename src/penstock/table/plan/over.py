@@ -22,7 +22,7 @@ RANKING = ("ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST", "NTI
 def with_over_windows(
     relation: Rel, scope: Scope, binder: Binder, nodes: Sequence[ast.Node]
 ) -> tuple[Rel, Scope, Binder]:
-    """Compute all OVER calls of some expressions; afterwards they are columns behind those of the relation."""
+    """Compute all OVER calls of some expressions; afterwards they are columns after those of the relation."""
     calls: list[ast.Over] = []
     for node in nodes:
         calls += [one for one in ast.walk(node) if isinstance(one, ast.Over) and one not in calls]
@@ -56,7 +56,7 @@ def with_over_windows(
 
 
 class _Columns:
-    """The columns of a relation, and computed ones behind them."""
+    """The columns of a relation, and computed ones after them."""
 
     def __init__(self, relation: Rel) -> None:
         self._relation = relation
@@ -134,7 +134,7 @@ def _following(frame: ast.Frame) -> int | None:
     value = getattr(frame.end, "value", 0)
     if value is None or (frame.rows and isinstance(value, int)):
         return value
-    raise ValidationException("behind the current row, the frame of an OVER window takes a number of rows")
+    raise ValidationException("after the current row, the frame of an OVER window takes a number of rows")
 
 
 def has_over_or_subquery(node: ast.Node) -> bool:

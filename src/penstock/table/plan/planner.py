@@ -108,7 +108,7 @@ class Planner:
         *,
         parallelism: int | None = -1,
     ) -> Transformation:
-        """An operator behind a transformation, with the same parallelism unless another is given."""
+        """An operator after a transformation, with the same parallelism unless another is given."""
         return OneInputTransformation(
             name=name,
             description=description,
@@ -132,7 +132,7 @@ class Planner:
         )
 
     def exchange(self, source: Transformation, keys: Sequence[int]) -> tuple[Transformation, int | None]:
-        """Rows by key, and the parallelism behind: without keys all rows go to one task."""
+        """Rows by key, and the parallelism after: without keys all rows go to one task."""
         if not keys:
             return PartitionTransformation(name="Exchange", input=source, partitioner=GlobalPartitioner()), 1
         partitioner = ColumnHashPartitioner(keys)
@@ -150,7 +150,7 @@ class Planner:
 
 
 def parallelism_of(transformation: Transformation) -> int | None:
-    """The parallelism of the operator behind virtual transformations; None is the environment's."""
+    """The parallelism of the operator after virtual transformations; None is the environment's."""
     while isinstance(transformation, PartitionTransformation):
         transformation = transformation.input
     if isinstance(transformation, UnionTransformation):

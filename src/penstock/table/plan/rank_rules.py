@@ -24,7 +24,7 @@ def changelog_of(rel: Rel) -> Changelog:
 
 
 def rank_of_over(rel: Rel) -> Rel | None:
-    """Filters on ROW_NUMBER with an upper limit: Top-N. What else they say is applied behind it."""
+    """Filters on ROW_NUMBER with an upper limit: Top-N. What else they say is applied after it."""
     conditions: list[Expr] = []
     node = rel
     while isinstance(node, FilterRel):

@@ -60,7 +60,7 @@ class Scope:
         raise self._unknown(path)
 
     def find(self, path: tuple[str, ...]) -> tuple[int, tuple[str, ...]] | None:
-        """Index of the column and the path behind it. A longer qualifier wins over a field of a row."""
+        """Index of the column and the path after it. A longer qualifier wins over a field of a row."""
         for length in range(len(path) - 1, -1, -1):
             qualifier, name, rest = path[:length], path[length], path[length + 1 :]
             matches = [

@@ -19,7 +19,7 @@ def sort_keys(items: Sequence[ast.SortItem], columns: Sequence[int]) -> list[Sor
 
 
 def sort_relation(relation: Rel, keys: Sequence[SortKey], width: int | None, fetch: int | None, offset: int) -> Rel:
-    """Sorted rows; columns behind `width` served only to sort."""
+    """Sorted rows; columns after `width` served only to sort."""
     result: Rel = SortRel(relation.fields, relation, tuple(keys), offset, fetch)
     if width is not None and width < len(relation.fields):
         result = build.keep_columns(result, range(width))

@@ -84,7 +84,7 @@ class SubqueryPlanner:
     def scalars(
         self, relation: Rel, scope: Scope, binder: Binder, nodes: Sequence[ast.Node]
     ) -> tuple[Rel, Scope, Binder]:
-        """Join scalar subqueries of expressions; afterwards they are columns behind those of the relation."""
+        """Join scalar subqueries of expressions; afterwards they are columns after those of the relation."""
         found: list[ast.Subquery] = []
         for node in nodes:
             found += [one for one in ast.walk(node) if isinstance(one, ast.Subquery) and one not in found]
@@ -160,7 +160,7 @@ def conjunction(conditions: Sequence[Expr]) -> Expr:
 
 
 def decorrelate(rel: Rel) -> Decorrelated:
-    """Take conditions on outer columns out of an inner relation. Columns they need are added behind the others."""
+    """Take conditions on outer columns out of an inner relation. Columns they need are added after the others."""
     if not _is_correlated(rel):
         return Decorrelated(rel, [])
     match rel:
@@ -228,7 +228,7 @@ def _hidden(rel: Rel) -> int:
 
 
 def _between(condition: Expr, width: int) -> Expr:
-    """A condition over both sides of a join: outer columns first, inner ones behind."""
+    """A condition over both sides of a join: outer columns first, inner ones after."""
 
     def place(node: Expr) -> Expr | None:
         if isinstance(node, InputRef):

@@ -29,7 +29,7 @@ class WindowColumns:
     processing_time: bool
 
     def mapped(self, sources: Sequence[int | None]) -> WindowColumns | None:
-        """The same columns behind a projection: for each of its columns which one it is, if it is a plain one."""
+        """The same columns after a projection: for each of its columns which one it is, if it is a plain one."""
 
         def places(columns: frozenset[int]) -> frozenset[int]:
             return frozenset(place for place, source in enumerate(sources) if source in columns)

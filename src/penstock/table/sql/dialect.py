@@ -65,7 +65,7 @@ def _message(error: Exception) -> str:
     return f"{one['description']} at line {one['line']}, column {one['col']}, near '{one['highlight']}'"
 
 
-def _define() -> Dialect:  # noqa: C901 - definitions, one behind the other
+def _define() -> Dialect:  # noqa: C901 - definitions, one after the other
     from sqlglot import exp, parser, tokens
     from sqlglot.dialects.dialect import Dialect as BaseDialect
     from sqlglot.dialects.dialect import NormalizationStrategy
@@ -294,7 +294,7 @@ def _define() -> Dialect:  # noqa: C901 - definitions, one behind the other
             return super()._parse_table(*arguments, **options)
 
         def _parse_match_recognize(self) -> Any:
-            """With WITHIN behind the pattern, which only Flink has."""
+            """With WITHIN after the pattern, which only Flink has."""
             return parse_match_recognize(self) if self._match(TokenType.MATCH_RECOGNIZE) else None
 
         def _parse_lateral(self) -> Any:

@@ -1,4 +1,4 @@
-"""Hints behind a table and behind SELECT (T122)."""
+"""Hints after a table and after SELECT (T122)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OPTION = re.compile(r"'((?:[^']|'')*)'\s*=\s*'((?:[^']|'')*)'")
 
 
 def hint_options(tree: Any) -> dict[str, dict[str, str]]:
-    """Hints behind a table: ``/*+ OPTIONS('k'='v') */``; those that are unknown are ignored (T122)."""
+    """Hints after a table: ``/*+ OPTIONS('k'='v') */``; those that are unknown are ignored (T122)."""
     return _hints([*(tree.comments or ()), *(comment for part in tree.parts for comment in (part.comments or ()))])
 
 
@@ -32,7 +32,7 @@ def _hints(comments: list[str]) -> dict[str, dict[str, str]]:
 
 
 class StateTtl:
-    """``/*+ STATE_TTL('a' = '1d', 'b' = '2h') */`` behind SELECT: how long a join or GROUP BY keeps state (T126).
+    """``/*+ STATE_TTL('a' = '1d', 'b' = '2h') */`` after SELECT: how long a join or GROUP BY keeps state (T126).
 
     The names are those of the tables in FROM, or their aliases.
     """

@@ -105,10 +105,10 @@ def _skip(tree: Any) -> tuple[str, str]:
 
 
 def _pattern(text: str) -> tuple[PatternTerm, ...]:
-    """Variables with quantifiers, one behind the other (T91)."""
+    """Variables with quantifiers, one after the other (T91)."""
     if re.search(r"[|()^&]|\bPERMUTE\b|\{-", text):
         raise TableException(
-            f"PATTERN ({text}) is not supported: a pattern is variables one behind the other, without groups, "
+            f"PATTERN ({text}) is not supported: a pattern is variables one after the other, without groups, "
             "alternatives, PERMUTE and exclusions."
         )
     terms = []

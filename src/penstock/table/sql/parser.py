@@ -284,9 +284,7 @@ class ExpressionReader:
             return None
         start, end = spec.args.get("start"), spec.args.get("end")
         if spec.args.get("start_side") == "FOLLOWING" or spec.args.get("end_side") == "PRECEDING":
-            raise ValidationException(
-                "An OVER window must begin at or before the current row, and end at or behind it."
-            )
+            raise ValidationException("An OVER window must begin at or before the current row, and end at or after it.")
         last: ast.Node | None = None
         if end == "UNBOUNDED":
             last = ast.Literal(None)

@@ -119,7 +119,7 @@ class QueryTranslator:
         *,
         distinct: bool,
     ) -> Rel:
-        """The SELECT list, and behind it what ORDER BY needs besides."""
+        """The SELECT list, and after it what ORDER BY needs besides."""
         extra = [node for node in sort_nodes if not isinstance(node, int)]
         every = [*nodes, *extra]
         relation, scope, binder = with_over_windows(relation, scope, binder, every)

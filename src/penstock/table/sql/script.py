@@ -19,7 +19,7 @@ class Statement:
 
 
 def split_statements(script: str) -> tuple[list[Statement], str]:
-    r"""The complete statements of a script, and what is left without a semicolon behind it.
+    r"""The complete statements of a script, and what is left without a semicolon after it.
 
     >>> statements, rest = split_statements("SELECT ';'; -- a; b\nSHOW TABLES; SELECT")
     >>> [one.text for one in statements], rest

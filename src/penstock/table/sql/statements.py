@@ -83,7 +83,7 @@ def explain_statement(text: str, t_env: TableEnvironment) -> str:
 
 
 def _hints(words: Words) -> dict[str, str]:
-    """``/*+ OPTIONS('k'='v') */`` behind a table."""
+    """``/*+ OPTIONS('k'='v') */`` after a table."""
     found: dict[str, str] = {}
     if words.accept("/*+"):
         while not words.accept("*", "/"):

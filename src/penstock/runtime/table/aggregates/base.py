@@ -1,7 +1,7 @@
 """The contract of aggregate functions.
 
 An aggregate runs over a batch that is sorted by key (see :mod:`penstock.runtime.table.segments`). Its accumulator is a
-fixed number of fields; :meth:`ColumnAggregate.scan` gives the accumulator behind every row at once. State between
+fixed number of fields; :meth:`ColumnAggregate.scan` gives the accumulator after every row at once. State between
 batches holds the fields as plain Python values.
 """
 
@@ -50,7 +50,7 @@ class AggregateScan:
     initial: pa.Array
     """The result of every segment before its first row."""
     running: pa.Array
-    """The result behind every row."""
+    """The result after every row."""
     fields: list[Any]
     """The fields of the accumulator at the end of every segment, field by field."""
 
@@ -65,7 +65,7 @@ class Aggregate(ABC):
     result_type: pa.DataType
 
     results_at_end: bool = False
-    """Set if only the results at the end count: those behind each row need not be computed."""
+    """Set if only the results at the end count: those after each row need not be computed."""
 
     def user_functions(self) -> list[Any]:
         """The user's functions, to be opened and closed."""
@@ -92,7 +92,7 @@ class ColumnAggregate(Aggregate):
 
     @abstractmethod
     def running(self, batch: AggregateInput, initial: list[pa.Array]) -> list[pa.Array]:
-        """The fields behind every row, from the fields of every segment."""
+        """The fields after every row, from the fields of every segment."""
 
     @abstractmethod
     def finish(self, fields: list[pa.Array]) -> pa.Array:

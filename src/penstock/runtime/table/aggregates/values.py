@@ -49,7 +49,7 @@ class _OrderedValues(_TypedAggregate):
             accumulator.remove(values[0])
 
     def merge(self, left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The values of one behind those of the other."""
+        """The values of one after those of the other."""
         return ([*(left[0] or []), *(right[0] or [])],)
 
 

@@ -74,7 +74,7 @@ def array_position(array: list[Any], element: Any) -> int:
 
 @by_row("ARRAY_CONCAT", takes=[ARRAY], gives=_merged, variadic=True)
 def array_concat(*arrays: list[Any]) -> list[Any]:
-    """Arrays one behind the other; NULL if one is."""
+    """Arrays one after the other; NULL if one is."""
     return [one for array in arrays for one in array]
 
 

@@ -33,13 +33,13 @@ def char_length(context: Any, text: Value) -> Value:
 
 @scalar("||", takes=[CHARACTER, CHARACTER], gives=STRING)
 def concatenate(context: Any, left: Value, right: Value) -> Value:
-    """One text behind the other; NULL if one is (T38)."""
+    """One text after the other; NULL if one is (T38)."""
     return pc.binary_join_element_wise(left, right, "")
 
 
 @scalar("CONCAT", takes=[CHARACTER], gives=STRING, variadic=True)
 def concat(context: Any, *texts: Value) -> Value:
-    """All texts one behind the other; NULL if one is (T38)."""
+    """All texts one after the other; NULL if one is (T38)."""
     return texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, "")
 
 

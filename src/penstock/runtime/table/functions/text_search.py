@@ -47,7 +47,7 @@ def instr(text: str, part: str) -> int:
 
 @by_row("LOCATE", takes=[CHARACTER, CHARACTER, INT], gives=IntType(), optional=1)
 def locate(part: str, text: str, start: int = 1) -> int:
-    """Where a part begins at or behind a position, from 1; 0 if it is missing."""
+    """Where a part begins at or after a position, from 1; 0 if it is missing."""
     return text.find(part, start - 1) + 1 if start > 0 else 0
 
 

@@ -122,7 +122,7 @@ class GroupAggFunction(TableOperator):
             return
         emptied = None if signs is None else pc.equal(counts, _ZERO)
         is_first = None
-        if emptied is not None and emptied.true_count:  # a key whose last row goes begins anew behind it
+        if emptied is not None and emptied.true_count:  # a key whose last row goes begins anew after it
             segments, is_first = segments.split_behind(emptied)
             fields = _spread(fields, is_first, self._empty)
         scans = self._scan(batch, segments, signs, fields)

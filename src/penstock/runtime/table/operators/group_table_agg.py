@@ -61,7 +61,7 @@ class GroupTableAggFunction(TableOperator):
         close_functions([self.function], self.context)
 
     def process(self, batch: ColumnBatch) -> None:
-        """Row after row: the rows of the group before, then those behind it."""
+        """Row after row: the rows of the group before, then those after it."""
         try:
             self._process(batch)
         except Exception as error:

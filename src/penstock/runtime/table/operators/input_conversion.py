@@ -1,4 +1,4 @@
-"""From records of a stream to column batches: for tables behind streams."""
+"""From records of a stream to column batches: for tables after streams."""
 
 from __future__ import annotations
 

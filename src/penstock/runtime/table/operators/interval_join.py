@@ -44,7 +44,7 @@ class IntervalJoinOperator(KeyedJoinOperator):
         self.lower = lower
         self.upper = upper
         self.kept_for = (max(0, upper), max(0, -lower))
-        """How long rows of each side are kept behind their own time."""
+        """How long rows of each side are kept after their own time."""
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         """Rows of an earlier run are found when the first row or watermark comes."""

@@ -123,7 +123,7 @@ class FlagCondition(IterativeCondition[Any]):
 
 
 class RowsCondition(IterativeCondition[Any]):
-    """A condition that reads rows that were matched before: an expression over the row, and values behind it."""
+    """A condition that reads rows that were matched before: an expression over the row, and values after it."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""From column batches to Row objects: for the driver program, and for streams behind tables."""
+"""From column batches to Row objects: for the driver program, and for streams after tables."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _WAITING, _HISTORY, _FIRST = range(3)
 
 
 class OverAggregateOperator(TableOperator):
-    """The input's columns and, behind them, results over the rows up to each row."""
+    """The input's columns and, after them, results over the rows up to each row."""
 
     keyed = True
     stateful = True

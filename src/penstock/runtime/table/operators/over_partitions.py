@@ -26,7 +26,7 @@ _I64 = pa.int64()
 
 
 class _OverPartitions(TableOperator):
-    """The input's columns and, behind them, results over partitions."""
+    """The input's columns and, after them, results over partitions."""
 
     keyed = True
     stateful = True
@@ -112,7 +112,7 @@ class BatchOverOperator(_OverPartitions):
 
 
 class NonTimeOverOperator(_OverPartitions):
-    """Keeps the rows of each key sorted; results of rows behind a new one are updated, once for each batch of rows."""
+    """Keeps the rows of each key sorted; results of rows after a new one are updated, once for each batch of rows."""
 
     keyed_backend = ColumnStateBackend
 

@@ -1,6 +1,6 @@
 """Top-N: the rows of each key with ranks in a range, updated with every row (T83 to T85).
 
-A key has its rows in order, each with a Python value to compare by. If rows are only added, those behind the range are
+A key has its rows in order, each with a Python value to compare by. If rows are only added, those after the range are
 forgotten, and a row that cannot enter it is sorted out in columns. If rows may be taken away, all are kept.
 """
 
@@ -40,7 +40,7 @@ class RankRange:
 
 @dataclass(slots=True)
 class _Changes:
-    """Rows to emit: places in a pool that has the rows of the batch and, behind them, those of the state."""
+    """Rows to emit: places in a pool that has the rows of the batch and, after them, those of the state."""
 
     rows: int
     kinds: list[int] = field(default_factory=list)

@@ -94,7 +94,7 @@ class UpsertMaterializer(TableOperator):
 class MovedRowsOperator(TableOperator):
     """For a sink whose key has more columns than the upsert key: a row that gets another key is deleted under the old.
 
-    The ``-U`` of a row that keeps its key is left out, because the ``+U`` behind it replaces the row.
+    The ``-U`` of a row that keeps its key is left out, because the ``+U`` after it replaces the row.
     """
 
     def __init__(self, keys: Sequence[int]) -> None:

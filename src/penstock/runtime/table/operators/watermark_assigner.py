@@ -1,4 +1,4 @@
-"""Watermarks from a column (T42): the highest value of an expression so far, behind the row that raised it."""
+"""Watermarks from a column (T42): the highest value of an expression so far, after the row that raised it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class WatermarkAssignerOperator(TableOperator):
         self._emitted = MIN_WATERMARK
 
     def process(self, batch: ColumnBatch) -> None:
-        """Pass rows on, cut behind each row that moves the watermark."""
+        """Pass rows on, cut after each row that moves the watermark."""
         self.evaluation.now = self.context.processing_time()
         try:
             column = self._evaluate(Rows(batch.data, self.evaluation))
@@ -58,7 +58,7 @@ class WatermarkAssignerOperator(TableOperator):
         self.emit(batch[start:])
 
     def _cuts(self, times: pa.Int64Array) -> Iterator[tuple[int, int]]:
-        """(rows up to here, watermark behind them)"""
+        """(rows up to here, watermark after them)"""
         highest = pc.fill_null(pc.cumulative_max(times, start=self._highest, skip_nulls=True), self._highest)
         if not len(highest):
             return

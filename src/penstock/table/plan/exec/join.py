@@ -59,7 +59,7 @@ def _form(planner: Planner, rel: JoinRel, number: int, *, tested: bool, outer: b
 def with_keys(
     planner: Planner, source: Transformation, rel: Rel, keys: Sequence[Expr]
 ) -> tuple[Transformation, list[int]]:
-    """The columns of key expressions; those that are not plain columns are computed behind the others."""
+    """The columns of key expressions; those that are not plain columns are computed after the others."""
     columns: list[int] = []
     computed: list[Expr] = []
     for key in keys:

@@ -41,7 +41,7 @@ class MergedInput:
 def two_phases(
     planner: Planner, rel: WindowAggregateRel, assigner: WindowAssigner, clock: WindowClock
 ) -> MergedInput | None:
-    """The first phase and the windows behind it; None if the aggregate stays one."""
+    """The first phase and the windows after it; None if the aggregate stays one."""
     project = rel.input
     if not isinstance(project, ProjectRel) or not isinstance(project.input, WindowTableFunctionRel):
         return None

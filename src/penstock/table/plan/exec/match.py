@@ -31,7 +31,7 @@ _VALUES_BEGIN = 1_000_000
 
 @translates(MatchRel)
 def translate_match(planner: Planner, rel: MatchRel, update_before: bool) -> Transformation:
-    """The operator behind an exchange by the partition keys."""
+    """The operator after an exchange by the partition keys."""
     if not planner.changelog(rel.input).insert_only:
         raise TableException(
             "Match Recognize doesn't support consuming update and delete changes which is produced by node "

@@ -65,7 +65,7 @@ def _check_time_order(planner: Planner, rel: OverRel) -> None:
     if len(window.order) > 1:
         raise TableException("The window can only be ordered by a single time column.")
     if window.frame.following != 0:
-        raise TableException("OVER windows that end behind the current row are not supported in stream mode.")
+        raise TableException("OVER windows that end after the current row are not supported in stream mode.")
     if not planner.changelog(rel.input).insert_only:
         raise TableException(
             "OverAggregate doesn't support consuming update and delete changes which is produced by node "

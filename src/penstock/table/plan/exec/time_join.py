@@ -50,7 +50,7 @@ class _KeyedInputs:
         )
 
     def joined(self, planner: Planner, operator: Any, name: str) -> Transformation:
-        """The operator behind both inputs; without an equality one task does all."""
+        """The operator after both inputs; without an equality one task does all."""
         return planner.two_inputs(self.exchanged[0], self.exchanged[1], operator, name, single=not self.equal)
 
 

@@ -100,7 +100,7 @@ class WindowSpec:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class WindowTableFunctionRel(Rel):
-    """Rows with window_start, window_end and window_time behind their columns, once for each of their windows (T60)."""
+    """Rows with window_start, window_end and window_time after their columns, once for each of their windows (T60)."""
 
     input: Rel
     window: WindowSpec

@@ -26,7 +26,7 @@ class PatternTerm:
 class MatchCondition:
     """The condition on a row: a Boolean column of the input, or an expression.
 
-    The expression is over the columns of the input and, behind them, over values of rows that were matched before.
+    The expression is over the columns of the input and, after them, over values of rows that were matched before.
     """
 
     flag: int | None

@@ -22,7 +22,7 @@ class SortKey:
 class FrameSpec:
     """Rows of an OVER window: ``preceding`` rows or milliseconds in front of the current row; None is all of them.
 
-    ``following`` is rows behind the current one, None is all of them.
+    ``following`` is rows after the current one, None is all of them.
     """
 
     rows: bool
@@ -57,7 +57,7 @@ class OverRel(Rel):
         return bool(order) and self.input.fields[order[0].column].time is not None
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
-        """By time, results are final; else rows that sort behind a new one are updated (T81)."""
+        """By time, results are final; else rows that sort after a new one are updated (T81)."""
         return inputs[0] if self.by_time else Changelog(updates=True, deletes=not inputs[0].insert_only)
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:

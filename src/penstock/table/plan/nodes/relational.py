@@ -136,7 +136,7 @@ class UnionRel(Rel):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class WatermarkRel(Rel):
-    """Makes a column the rowtime of its table; ``expression`` gives the watermark behind each row (T41, T42)."""
+    """Makes a column the rowtime of its table; ``expression`` gives the watermark after each row (T41, T42)."""
 
     input: Rel
     column: int
