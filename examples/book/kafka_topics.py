@@ -32,7 +32,7 @@ def readings_from_kafka(env: StreamExecutionEnvironment, servers: str, topic: st
         .set_topics(topic)
         .set_group_id("examples")
         .set_starting_offsets(KafkaOffsetsInitializer.earliest())
-        .set_bounded(KafkaOffsetsInitializer.latest())  # without it the job goes on for ever
+        .set_bounded(KafkaOffsetsInitializer.latest())  # without it the job goes on forever
         .set_value_only_deserializer(SimpleStringSchema())
         .build()
     )

@@ -84,7 +84,7 @@ class UpdatingWindowCount(ProcessWindowFunction[SensorReading, tuple[Any, ...], 
         fired.update(True)
 
     def clear(self, context: Any) -> None:
-        # Without this, one flag for every key and every window would stay for ever.
+        # Without this, one flag for every key and every window would stay forever.
         context.window_state().get_state(self.FIRED).clear()
 
 

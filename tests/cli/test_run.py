@@ -288,7 +288,7 @@ from penstock.common import WatermarkStrategy
 env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
 numbers = env.from_source(DataGeneratorSource(lambda n: n, 10**9, 50), WatermarkStrategy.no_watermarks(), "numbers")
 numbers.key_by(lambda n: 0).map(lambda n: n).uid("one key").print()
-env.execute("counting for ever")
+env.execute("counting forever")
 """
 
 
@@ -310,7 +310,7 @@ def test_on_spark_a_detached_job_is_listed_saved_stopped_and_started_again(progr
     assert done.returncode == 0, done.stderr
     job_id = done.stdout.split()[1]
     listed = command("list", cwd=tmp_path).stdout
-    assert re.search(rf"^{job_id} +(INITIALIZING|CREATED|RUNNING) .* counting for ever$", listed, re.MULTILINE)
+    assert re.search(rf"^{job_id} +(INITIALIZING|CREATED|RUNNING) .* counting forever$", listed, re.MULTILINE)
     while " rows/s" not in command("status", job_id[:6], cwd=tmp_path).stdout:
         threading.Event().wait(0.1)
     assert f"{job_id}  RUNNING" in command("list", cwd=tmp_path).stdout
@@ -329,7 +329,7 @@ def test_on_spark_a_detached_job_is_listed_saved_stopped_and_started_again(progr
         threading.Event().wait(0.1)
     cancelled = command("cancel", second, cwd=tmp_path)
     assert cancelled.stdout == f"Cancelled job {second}.\n", cancelled.stderr
-    while not (said := (tmp_path / "second.log").read_text()).endswith("job 'counting for ever' was cancelled\n"):
+    while not (said := (tmp_path / "second.log").read_text()).endswith("job 'counting forever' was cancelled\n"):
         threading.Event().wait(0.1)
     numbers = [int(line) for line in ((tmp_path / "first.log").read_text() + said).splitlines()[:-1]]
     assert numbers == list(range(len(numbers)))

@@ -1,4 +1,4 @@
-"""FileSource: every record once whatever the ranges, files in order, new files found, nothing that grows for ever."""
+"""FileSource: every record once whatever the ranges, files in order, new files found, nothing that grows forever."""
 
 import gzip
 import json

@@ -27,7 +27,7 @@ BATCH = 50
 
 def moving(number):
     """A key is seen five times, and never again."""
-    return f"key {number // 5:06}", 1_000_000 + number  # of the same length for ever
+    return f"key {number // 5:06}", 1_000_000 + number  # of the same length forever
 
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda record: record[1])

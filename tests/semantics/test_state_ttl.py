@@ -161,7 +161,7 @@ def test_a_cleared_state_is_gone_at_once(state):
 
 
 def test_expired_state_is_removed_from_the_pages(hand):
-    """Nothing may grow for ever: the page forgets keys whose state has expired when it is written again."""
+    """Nothing may grow forever: the page forgets keys whose state has expired when it is written again."""
     source = script(hand.env, [(n, ("update", n)) for n in range(50)], bounded=False)
 
     class PerKey(Commands):

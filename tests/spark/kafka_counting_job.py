@@ -2,7 +2,7 @@
 
 python kafka_counting_job.py CHECKPOINT_DIRECTORY BOOTSTRAP_SERVERS SOURCE_TOPIC TARGET_TOPIC PREFIX [STEP FILE]
 
-With a step of the transaction it stops behind that step of its second commit for ever, and says so by making the file.
+With a step of the transaction it stops behind that step of its second commit forever, and says so by making the file.
 """
 
 import sys

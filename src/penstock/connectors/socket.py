@@ -18,7 +18,7 @@ _RETRY_SECONDS = 0.5
 class SocketTextSource(Source):
     r"""Lines of text from a TCP server; the stream ends when the server closes the connection.
 
-    :param max_retries: how often to connect again after the connection was refused or lost; -1 for ever, 0 never
+    :param max_retries: how often to connect again after the connection was refused or lost; -1 forever, 0 never
     """
 
     def __init__(self, hostname: str, port: int, delimiter: str = "\n", max_retries: int = 0) -> None:

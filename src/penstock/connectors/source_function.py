@@ -186,7 +186,7 @@ class FunctionReceiver(Receiver):
         self._function.cancel()
 
     def close(self) -> None:
-        # A function that does not return from run() may hold the lock for ever: it is closed all the same.
+        # A function that does not return from run() may hold the lock forever: it is closed all the same.
         held = self._lock.acquire(timeout=_CLOSE_SECONDS)
         try:
             if self._opened and not self._closed:

@@ -24,7 +24,7 @@ class ExecutionDefaults:
 
     An executor given here is used instead of any other: a command that only looks at a program runs nothing.
 
-    Environments count the sinks that wait for execute(): those of a program that has ended wait for ever.
+    Environments count the sinks that wait for execute(): those of a program that has ended wait forever.
     """
 
     configuration: Configuration = field(default_factory=Configuration)

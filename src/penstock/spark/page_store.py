@@ -21,7 +21,7 @@ from penstock.common.errors import CheckpointError
 
 PAGE_SCHEMA = StructType([StructField("blob", BinaryType())])
 PAGES = "pages"
-# Answers wait in the socket meanwhile. Each takes about a kilobyte there, and if it is full both sides wait for ever.
+# Answers wait in the socket meanwhile. Each takes about a kilobyte there, and if it is full both sides wait forever.
 _MAX_PENDING = 64
 _FINE = 0
 _VERSION = 0

@@ -69,7 +69,7 @@ def runtime_settings(shuffle_partitions: int | None = None) -> dict[str, str]:
     """
     settings = dict(_RUNTIME)
     if shuffle_partitions is not None:
-        # One partition per channel. Spark keeps the number of a query's first batch for ever.
+        # One partition per channel. Spark keeps the number of a query's first batch forever.
         settings["spark.sql.shuffle.partitions"] = str(shuffle_partitions)
     return settings
 

@@ -1,4 +1,4 @@
-"""Savepoints of earlier versions of the format can be read, for ever."""
+"""Savepoints of earlier versions of the format can be read, forever."""
 
 from pathlib import Path
 

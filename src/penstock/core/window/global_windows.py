@@ -75,7 +75,7 @@ class _CountWindows(WindowAssigner[Any, CountWindow]):
         return position
 
     def get_default_trigger(self, env: Any = None) -> Trigger[Any, CountWindow]:
-        # A full window gets no more elements: purging it is what keeps state from growing for ever.
+        # A full window gets no more elements: purging it is what keeps state from growing forever.
         return PurgingTrigger.of(CountTrigger.of(self.window_size))
 
     def get_window_serializer(self) -> CountWindowSerializer:

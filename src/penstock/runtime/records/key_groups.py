@@ -1,4 +1,4 @@
-"""From a key to a key group to a subtask, exactly and for ever the same.
+"""From a key to a key group to a subtask, exactly and forever the same.
 
 Python's `hash` is salted per process for strings, so it can never decide where state lives. Numbers keep
 their own hash because it is defined by value (``hash(1) == hash(1.0) == hash(True)``): equal keys must
@@ -138,7 +138,7 @@ _BUILT_IN = frozenset({int, str, bool, float, bytes, type(None)})
 
 
 def never_changes(key: Any) -> bool:
-    """Whether a key has the same hash for ever: no class of the user's own is in it.
+    """Whether a key has the same hash forever: no class of the user's own is in it.
 
     >>> never_changes(("a", 1)), never_changes(dt.date(2024, 1, 1))
     (True, False)

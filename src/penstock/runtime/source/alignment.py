@@ -120,7 +120,7 @@ class _Group:
             self._asked_in_vain.add((source.key, split_id))
 
     def end(self, now: int) -> None:
-        """All splits were asked. Those that wait do not wait for ever for others that have no records."""
+        """All splits were asked. Those that wait do not wait forever for others that have no records."""
         self._silent = self._asked_in_vain
         if self._moved or not self._held:
             self._stuck_since = None

@@ -1,7 +1,7 @@
 """Rebuilding of the values in a savepoint.
 
 A savepoint refers to these functions by name. They are part of the format: a name that was released once keeps its
-meaning for ever, whatever becomes of the classes behind it.
+meaning forever, whatever becomes of the classes behind it.
 """
 
 from __future__ import annotations

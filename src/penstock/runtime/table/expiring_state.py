@@ -18,8 +18,8 @@ _I64 = pa.int64()
 class ExpiringColumnState(ColumnStateBackend):
     """Has the time of the last write after the fields: one for all of them, or one for each.
 
-    State without such times, of a job that kept it for ever, counts as written when it is read. A job that keeps its
-    state for ever reads state with times, too.
+    State without such times, of a job that kept it forever, counts as written when it is read. A job that keeps its
+    state forever reads state with times, too.
     """
 
     __slots__ = ("_clock", "_groups", "_next_page", "_plain", "_ttls")

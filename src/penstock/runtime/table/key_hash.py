@@ -1,7 +1,7 @@
 """Hash whole columns of keys: the same numbers as `records/key_groups.py` gives for single keys.
 
 The exchange decides by columns where a row goes; pages, savepoints and rescaling decide by single keys where its state
-is. Both must agree for ever, so this module computes the same function. Integers are hashed column-wise, CRC-32 step by
+is. Both must agree forever, so this module computes the same function. Integers are hashed column-wise, CRC-32 step by
 step; other types key by key, but each distinct value only once.
 """
 

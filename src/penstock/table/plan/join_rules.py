@@ -1,6 +1,6 @@
 """Rules for joins: filters go below them, and rows are kept without the columns that are not needed.
 
-What a join keeps for ever should be as little as possible, and its rows are spread by the equalities of its condition:
+What a join keeps forever should be as little as possible, and its rows are spread by the equalities of its condition:
 `FROM a, b WHERE a.x = b.y` is a filter of a cross join until these rules have seen it.
 """
 
