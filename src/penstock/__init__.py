@@ -112,6 +112,9 @@ if TYPE_CHECKING:
         StreamExecutionEnvironment,
         WindowedStream,
     )
+    from penstock.datastream.stateful_function import (
+        Timers,
+    )
     from penstock.table import (
         StreamTableEnvironment,
         Table,
@@ -151,6 +154,7 @@ _MODULES = {
         ReduceFunction RuntimeContext RuntimeExecutionMode SinkFunction SourceFunction StreamExecutionEnvironment
         WindowedStream
     """,
+    "penstock.datastream.stateful_function": "Timers",
     "penstock.table": "StreamTableEnvironment Table TableEnvironment",
     "penstock.testing": "MiniCluster",
 }
@@ -233,6 +237,7 @@ __all__ = [
     "Time",
     "TimeEvictor",
     "TimeWindow",
+    "Timers",
     "TimestampAssigner",
     "Trigger",
     "TriggerResult",

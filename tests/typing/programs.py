@@ -38,6 +38,41 @@ class Count(ps.KeyedProcessFunction[str, Order, tuple[str, int]]):
         yield value.user, count
 
 
+class Declared(ps.KeyedProcessFunction[str, Order, float]):
+    count = ps.ValueState(int, default=0)
+    last = ps.ValueState(Order)
+    amounts = ps.ListState(float, ttl=timedelta(hours=1))
+    by_user = ps.MapState(str, Order)
+    largest = ps.ReducingState(float, max)
+
+    def process_element(self, value: Order, ctx: ps.KeyedProcessFunction.Context) -> Iterable[float]:
+        reveal_type(self.count.value())  # expect: int
+        reveal_type(self.last.value())  # expect: Order | None
+        reveal_type(self.amounts.get())  # expect: Iterable[float]
+        reveal_type(self.by_user)  # expect: MapState[str, Order]
+        reveal_type(self.largest.get())  # expect: float | None
+        self.count.update("one")  # expect an error
+        yield value.amount
+
+
+@dataclass
+class Total:
+    amount: float = 0.0
+
+
+def running_total(order: Order, total: Total) -> Iterable[tuple[str, float]]:
+    total.amount += order.amount
+    yield order.user, total.amount
+
+
+def remember(order: Order, total: Total, timers: ps.Timers) -> None:
+    timers.set(after="1 min")
+
+
+def report(total: Total, timers: ps.Timers) -> Iterable[float]:
+    yield total.amount
+
+
 class Mean(ps.AggregateFunction[Order, tuple[float, int], float]):
     def create_accumulator(self) -> tuple[float, int]:
         return 0.0, 0
@@ -83,6 +118,10 @@ reveal_type(keyed)  # expect: KeyedStream[str, Order]
 reveal_type(orders.key_by("user"))  # expect: KeyedStream[Any, Order]
 reveal_type(keyed.reduce(lambda a, b: Order(a.user, a.amount + b.amount)))  # expect: DataStream[Order]
 reveal_type(keyed.process(Count()))  # expect: DataStream[tuple[str, int]]
+
+reveal_type(keyed.process(Declared()))  # expect: DataStream[float]
+reveal_type(keyed.process(running_total))  # expect: DataStream[tuple[str, float]]
+reveal_type(keyed.process(remember, on_timer=report))  # expect: DataStream[float]
 
 windowed = keyed.window(ps.TumblingEventTimeWindows.of(timedelta(minutes=1)))
 reveal_type(windowed)  # expect: WindowedStream[str, Order, TimeWindow]

@@ -243,19 +243,23 @@ def fraction_of_second(nanos: int) -> str:
     return "." + digits
 
 
-def to_millis(length: Time | Duration | timedelta | int) -> int:
+def to_millis(length: Time | Duration | timedelta | int | str) -> int:
     """Any way of giving a length of time, as whole milliseconds; plain ints are milliseconds already.
 
-    >>> to_millis(Time.seconds(1)), to_millis(timedelta(minutes=1)), to_millis(250)
-    (1000, 60000, 250)
+    >>> to_millis(Time.seconds(1)), to_millis(timedelta(minutes=1)), to_millis("5 min"), to_millis(250)
+    (1000, 60000, 300000, 250)
     """
     if isinstance(length, (Time, Duration)):
         return length.to_milliseconds()
     if isinstance(length, timedelta):
         return length // timedelta(milliseconds=1)
+    if isinstance(length, str):
+        return parse_duration(length).to_milliseconds()
     if is_int(length):
         return length
-    raise InvalidProgramError(f"expected a Time, Duration, timedelta or milliseconds as int, got {length!r}")
+    raise InvalidProgramError(
+        f"expected a Time, Duration, timedelta, a text such as '5 min', or milliseconds as int, got {length!r}"
+    )
 
 
 _DURATION_TEXT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zµ]*)\s*", re.IGNORECASE)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from penstock.common.checks import require_name
-from penstock.common.errors import InvalidProgramError, shorten
+from penstock.common.errors import InvalidProgramError, StateAccessError, shorten
 from penstock.common.typeinfo import ListTypeInfo, MapTypeInfo, TypeInformation
 from penstock.common.typeinfo.base import checked_type
 from penstock.core.functions.base import AggregateFunction, ReduceFunction
 from penstock.core.functions.wrappers import ReduceFunctionWrapper
-from penstock.core.state_ttl import StateTtlConfig
+from penstock.core.state_ttl import Length, StateTtlConfig
 
 __all__ = [
     "AggregatingState",
@@ -33,6 +33,7 @@ __all__ = [
     "StateTtlConfig",
     "ValueState",
     "ValueStateDescriptor",
+    "ValueStateWithDefault",
 ]
 
 T = TypeVar("T")
@@ -42,28 +43,86 @@ IN = TypeVar("IN")
 OUT = TypeVar("OUT")
 
 
+def _unbound(state: object) -> StateAccessError:
+    return StateAccessError(
+        f"{state!r} declares a state: it has values only while its function runs, for the key of the current record"
+    )
+
+
 class State(ABC):
-    """State of the current key (or of the operator, for operator state)."""
+    """State of the current key (or of the operator, for operator state).
+
+    In the body of a function's class, a kind of state declares one: ``n = ValueState(int, default=0)``.
+    """
 
     __slots__ = ()
 
-    @abstractmethod
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+            """A call of a kind of state itself gives a declaration."""
+            from penstock.core.declared_state import DECLARATIONS
+
+            return object.__new__(DECLARATIONS.get(cls, cls))
+
     def clear(self) -> None:
         """Removes the value, for the current key only."""
+        raise _unbound(self)
 
 
 class ValueState(State, Generic[T]):
-    """One value per key."""
+    """One value per key.
+
+    >>> from penstock.core.functions import KeyedProcessFunction
+    >>> class Count(KeyedProcessFunction):
+    ...     n = ValueState(int, default=0)
+    ...
+    ...     def process_element(self, value, ctx):
+    ...         self.n.update(self.n.value() + 1)
+    ...         yield ctx.get_current_key(), self.n.value()
+    """
 
     __slots__ = ()
 
-    @abstractmethod
+    if TYPE_CHECKING:
+
+        @overload
+        def __new__(
+            cls,
+            value_type: type[V] | TypeInformation[V],
+            *,
+            default: V,
+            ttl: StateTtlConfig | Length | None = None,
+            name: str | None = None,
+        ) -> ValueStateWithDefault[V]: ...
+        @overload
+        def __new__(
+            cls,
+            value_type: type[T] | TypeInformation[T] | None = None,
+            *,
+            default: None = None,
+            ttl: StateTtlConfig | Length | None = None,
+            name: str | None = None,
+        ) -> ValueState[T]: ...
+        def __new__(cls, *args: Any, **kwargs: Any) -> Any: ...
+
     def value(self) -> T | None:
         """The value, or the descriptor's default (``None`` if it has none)."""
+        raise _unbound(self)
 
-    @abstractmethod
     def update(self, value: T) -> None:
         """Sets the value; ``None`` clears it."""
+        raise _unbound(self)
+
+
+class ValueStateWithDefault(ValueState[T]):
+    """For type checkers: a value state with a default always has a value."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def value(self) -> T: ...
 
 
 class AppendingState(State, Generic[IN, OUT]):
@@ -71,13 +130,13 @@ class AppendingState(State, Generic[IN, OUT]):
 
     __slots__ = ()
 
-    @abstractmethod
     def get(self) -> OUT:
         """Return the aggregate of the elements so far."""
+        raise _unbound(self)
 
-    @abstractmethod
     def add(self, value: IN) -> None:
         """Takes an element."""
+        raise _unbound(self)
 
 
 class MergingState(AppendingState[IN, OUT]):
@@ -91,11 +150,32 @@ class ReducingState(MergingState[T, T | None]):
 
     __slots__ = ()
 
+    if TYPE_CHECKING:
+
+        def __new__(
+            cls,
+            value_type: type[T] | TypeInformation[T] | None = None,
+            reduce: ReduceFunction[T] | Callable[[T, T], T] | None = None,
+            *,
+            ttl: StateTtlConfig | Length | None = None,
+            name: str | None = None,
+        ) -> Self: ...
+
 
 class AggregatingState(MergingState[IN, OUT]):
     """One accumulator per key, to which every element is added; ``None`` while empty."""
 
     __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def __new__(
+            cls,
+            aggregate: AggregateFunction[IN, Any, OUT],
+            *,
+            ttl: StateTtlConfig | Length | None = None,
+            name: str | None = None,
+        ) -> Self: ...
 
 
 class ListState(MergingState[T, Iterable[T]]):
@@ -103,13 +183,23 @@ class ListState(MergingState[T, Iterable[T]]):
 
     __slots__ = ()
 
-    @abstractmethod
+    if TYPE_CHECKING:
+
+        def __new__(
+            cls,
+            element_type: type[T] | TypeInformation[T] | None = None,
+            *,
+            ttl: StateTtlConfig | Length | None = None,
+            name: str | None = None,
+        ) -> Self: ...
+
     def update(self, values: list[T]) -> None:
         """Replaces all elements."""
+        raise _unbound(self)
 
-    @abstractmethod
     def add_all(self, values: list[T]) -> None:
         """Adds several elements."""
+        raise _unbound(self)
 
     def __iter__(self) -> Iterator[T]:
         return iter(self.get())
@@ -120,29 +210,29 @@ class _ReadableMap(State, Generic[K, V]):
 
     __slots__ = ()
 
-    @abstractmethod
     def get(self, key: K) -> V | None:
         """The value of ``key``, or ``None``."""
+        raise _unbound(self)
 
-    @abstractmethod
     def contains(self, key: K) -> bool:
         """Whether there is an entry for ``key``."""
+        raise _unbound(self)
 
-    @abstractmethod
     def items(self) -> Iterable[tuple[K, V]]:
         """All entries."""
+        raise _unbound(self)
 
-    @abstractmethod
     def keys(self) -> Iterable[K]:
         """The keys of all entries."""
+        raise _unbound(self)
 
-    @abstractmethod
     def values(self) -> Iterable[V]:
         """The values of all entries."""
+        raise _unbound(self)
 
-    @abstractmethod
     def is_empty(self) -> bool:
         """Whether there is no entry."""
+        raise _unbound(self)
 
     def __getitem__(self, key: K) -> V | None:
         return self.get(key)
@@ -159,17 +249,17 @@ class _WritableMap(_ReadableMap[K, V]):
 
     __slots__ = ()
 
-    @abstractmethod
     def put(self, key: K, value: V) -> None:
         """Sets an entry."""
+        raise _unbound(self)
 
-    @abstractmethod
     def put_all(self, dict_value: Mapping[K, V]) -> None:
         """Sets several entries."""
+        raise _unbound(self)
 
-    @abstractmethod
     def remove(self, key: K) -> None:
         """Removes an entry; no effect if it is missing."""
+        raise _unbound(self)
 
     def __setitem__(self, key: K, value: V) -> None:
         self.put(key, value)
@@ -182,6 +272,17 @@ class MapState(_WritableMap[K, V]):
     """A map per key; entries are read and written one by one."""
 
     __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def __new__(
+            cls,
+            key_type: type[K] | TypeInformation[K] | None = None,
+            value_type: type[V] | TypeInformation[V] | None = None,
+            *,
+            ttl: StateTtlConfig | Length | None = None,
+            name: str | None = None,
+        ) -> Self: ...
 
 
 class ReadOnlyBroadcastState(_ReadableMap[K, V]):

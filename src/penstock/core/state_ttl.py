@@ -10,7 +10,7 @@ from penstock.common.time import Duration, Time, to_millis
 
 __all__ = ["StateTtlConfig"]
 
-Length = Time | Duration | timedelta | int
+Length = Time | Duration | timedelta | int | str
 
 
 class _UpdateType(Enum):

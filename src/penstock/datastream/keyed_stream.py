@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 from penstock.common.checks import require_name
 from penstock.common.errors import InvalidProgramError, shorten
 from penstock.common.typeinfo import TypeInformation
+from penstock.core.declared_state import Ttl
 from penstock.core.functions import (
     FilterFunction,
     FlatMapFunction,
@@ -23,6 +24,7 @@ from penstock.core.functions import (
 )
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.function_checks import checked_function
+from penstock.datastream.stateful_function import Timers, stateful_function
 from penstock.graph.transformation import PartitionTransformation, Transformation
 from penstock.runtime.exchange.partitioner import KeyGroupPartitioner
 from penstock.runtime.operators.keyed_process import KeyedProcessOperator
@@ -53,6 +55,7 @@ __all__ = ["KeyedStream"]
 T = TypeVar("T")
 U = TypeVar("U")
 R = TypeVar("R")
+S = TypeVar("S")
 K = TypeVar("K")
 W = TypeVar("W", bound="Window")
 
@@ -124,19 +127,62 @@ class KeyedStream(DataStream[T], Generic[K, T]):
         operator = KeyedFilterOperator(checked_function(func, FilterFunction, "filter"), self._key_selector)
         return self._keeping_type("Filter", operator)
 
+    @overload
     def process(
         self,
         func: ProcessFunction[T, R] | KeyedProcessFunction[Any, T, R],
         output_type: TypeInformation[Any] | None = None,
-    ) -> DataStream[R]:
-        """A function with keyed state, timers, clocks and side outputs."""
-        if isinstance(func, KeyedProcessFunction):
-            operator = KeyedProcessOperator(func, self._key_selector)
-            declare_output_type(operator, output_type)
-            return self.transform("KeyedProcess", operator, output_type)
-        if not isinstance(func, ProcessFunction):
-            raise InvalidProgramError(f"process() on a keyed stream takes a KeyedProcessFunction, got {shorten(func)}")
-        return self.apply_operator("Process", ProcessOperator(func), output_type)
+    ) -> DataStream[R]: ...
+    @overload
+    def process(
+        self,
+        func: Callable[[T, S], Iterable[R] | None],
+        output_type: TypeInformation[Any] | None = None,
+        *,
+        state: Callable[[], S] | None = None,
+        on_timer: Callable[[S, Timers], Iterable[R] | None] | None = None,
+        ttl: Ttl = None,
+    ) -> DataStream[R]: ...
+    @overload
+    def process(
+        self,
+        func: Callable[[T, S, Timers], Iterable[R] | None],
+        output_type: TypeInformation[Any] | None = None,
+        *,
+        state: Callable[[], S] | None = None,
+        on_timer: Callable[[S, Timers], Iterable[R] | None] | None = None,
+        ttl: Ttl = None,
+    ) -> DataStream[R]: ...
+    def process(
+        self,
+        func: Any,
+        output_type: TypeInformation[Any] | None = None,
+        *,
+        state: Callable[[], Any] | None = None,
+        on_timer: Callable[[Any, Timers], Any] | None = None,
+        ttl: Ttl = None,
+    ) -> DataStream[Any]:
+        """A function with keyed state, timers, clocks and side outputs.
+
+        A plain function takes the record and the state of its key, which is changed in place; as third parameter it can
+        take :class:`Timers`. The class of the state is the annotation of the second parameter, or ``state``.
+        ``on_timer(state, timers)`` is called when a timer fires. State that was not written for ``ttl`` expires.
+        """
+        if isinstance(func, ProcessFunction):
+            return self.apply_operator("Process", ProcessOperator(func), output_type)
+        if not isinstance(func, KeyedProcessFunction):
+            if isinstance(func, Function):
+                raise InvalidProgramError(
+                    f"process() on a keyed stream takes a KeyedProcessFunction or a plain function, got {shorten(func)}"
+                )
+            func = stateful_function(func, state=state, on_timer=on_timer, ttl=ttl)
+        elif state is not None or on_timer is not None or ttl is not None:
+            raise InvalidProgramError(
+                "state, on_timer and ttl are for plain functions: a KeyedProcessFunction has its own"
+            )
+        operator = KeyedProcessOperator(func, self._key_selector)
+        declare_output_type(operator, output_type)
+        return self.transform("KeyedProcess", operator, output_type)
 
     # Rolling aggregates: one update for every record; their state is never cleaned
 

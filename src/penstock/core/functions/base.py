@@ -38,6 +38,8 @@ __all__ = [
     "Partitioner",
     "ReduceFunction",
     "RuntimeContext",
+    "StateDeclaration",
+    "declared_states",
 ]
 
 T = TypeVar("T")
@@ -139,6 +141,16 @@ class RuntimeContext(KeyedStateStore):
         return DistributedCache()
 
 
+class StateDeclaration(ABC):
+    """A state declared in the body of a function's class: ``n = ValueState(int, default=0)``."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def bind(self, function: Function, runtime_context: RuntimeContext) -> None:
+        """Registers the state and makes it the attribute of the function."""
+
+
 class Function(ABC):
     """Base of all user functions.
 
@@ -165,8 +177,19 @@ class Function(ABC):
         return self._runtime_context
 
     def set_runtime_context(self, runtime_context: RuntimeContext | None) -> None:
-        """Called by the runtime, before :meth:`open`."""
+        """Called by the runtime, before :meth:`open`; registers the states that the class declares."""
         self._runtime_context = runtime_context
+        if runtime_context is not None:
+            for declaration in declared_states(type(self)):
+                declaration.bind(self, runtime_context)
+
+
+def declared_states(function_class: type[Function]) -> list[StateDeclaration]:
+    """The states that a class and its bases declare, those of the bases first."""
+    attributes: dict[str, Any] = {}
+    for cls in reversed(function_class.__mro__):
+        attributes.update(vars(cls))
+    return [value for value in attributes.values() if isinstance(value, StateDeclaration)]
 
 
 class MapFunction(Function, Generic[IN, OUT]):

@@ -13,8 +13,8 @@ from penstock.runtime.operators.user_errors import user_error
 def open_function(function: Any, context: OperatorContext) -> None:
     """Open a user function if it is one with a life cycle; plain callables have none."""
     if isinstance(function, Function):
-        function.set_runtime_context(context.runtime_context)
         try:
+            function.set_runtime_context(context.runtime_context)
             function.open(context.runtime_context)
         except Exception as error:
             raise user_error(context, error, "open") from None

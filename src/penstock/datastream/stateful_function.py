@@ -1,0 +1,220 @@
+"""Plain functions with state: ``keyed.process(fn)``, where ``fn(record, state)`` yields results.
+
+Such a function becomes a KeyedProcessFunction with one value state of the name "state".
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from typing import Any
+
+from penstock.common.errors import InvalidProgramError, shorten
+from penstock.common.time import Duration, Time, to_millis
+from penstock.core.declared_state import Ttl
+from penstock.core.functions import KeyedProcessFunction, RuntimeContext
+from penstock.core.state import ValueState
+
+__all__ = ["StatefulFunction", "Timers", "stateful_function"]
+
+
+class Timers:
+    """The third parameter of a plain function with state: the clocks, the key, and timers for it."""
+
+    def __init__(self) -> None:
+        self._ctx: Any = None
+        self._forgotten = False
+
+    @property
+    def key(self) -> Any:
+        """The key of the record or timer."""
+        return self._ctx.get_current_key()
+
+    @property
+    def timestamp(self) -> int | None:
+        """The timestamp of the record in ms, None if it has none; in ``on_timer`` the time of the timer."""
+        timestamp: int | None = self._ctx.timestamp()
+        return timestamp
+
+    @property
+    def watermark(self) -> int:
+        """How far event time has advanced, in ms."""
+        watermark: int = self._ctx.timer_service().current_watermark()
+        return watermark
+
+    @property
+    def now(self) -> int:
+        """Processing time in ms."""
+        now: int = self._ctx.timer_service().current_processing_time()
+        return now
+
+    def set(
+        self,
+        at: int | None = None,
+        *,
+        after: Time | Duration | timedelta | int | str | None = None,
+        processing_time: bool = False,
+    ) -> int:
+        """Have ``on_timer`` called ``at`` a time in ms, or some time ``after`` the record; returns that time.
+
+        Timers follow event time unless ``processing_time`` is set; then ``after`` counts from now. Setting the same
+        time twice sets one timer.
+        """
+        if (at is None) is (after is None):
+            raise InvalidProgramError("set() needs a time: timers.set(at) or timers.set(after='5 min')")
+        if after is not None:
+            base = self.now if processing_time else self.timestamp
+            if base is None:
+                raise InvalidProgramError(
+                    "set(after=...) counts from the timestamp of the record, which has none: assign timestamps to the "
+                    "stream before key_by(), or use processing_time=True"
+                )
+            at = base + to_millis(after)
+        assert at is not None
+        service = self._ctx.timer_service()
+        if processing_time:
+            service.register_processing_time_timer(at)
+        else:
+            service.register_event_time_timer(at)
+        return at
+
+    def cancel(self, at: int | None, *, processing_time: bool = False) -> None:
+        """Delete the timer of that time. There may be none, and ``at`` may be None."""
+        if at is None:
+            return
+        service = self._ctx.timer_service()
+        if processing_time:
+            service.delete_processing_time_timer(at)
+        else:
+            service.delete_event_time_timer(at)
+
+    def forget(self) -> None:
+        """Remove the state of the key when the function returns. Its timers stay."""
+        self._forgotten = True
+
+    def bind(self, ctx: Any) -> None:
+        """Called by the runtime: the context of the record or timer at hand."""
+        self._ctx = ctx
+        self._forgotten = False
+
+    @property
+    def forgotten(self) -> bool:
+        """Whether :meth:`forget` was called for the record or timer at hand."""
+        return self._forgotten
+
+
+class StatefulFunction(KeyedProcessFunction[Any, Any, Any]):
+    """Calls a plain function with the record, the state of its key and perhaps timers."""
+
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        new_state: Callable[[], Any],
+        on_timer: Callable[..., Any] | None,
+        *,
+        takes_timers: bool,
+        ttl: Ttl,
+    ) -> None:
+        self._func = func
+        self._new_state = new_state
+        self._on_timer = on_timer
+        self._takes_timers = takes_timers
+        self._declaration: Any = ValueState(name="state", ttl=ttl)
+        self._timers = Timers()
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._state: ValueState[Any] = runtime_context.get_state(self._declaration.descriptor())
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterable[Any]:
+        state = self._state.value()
+        if state is None:
+            state = self._new_state()
+        if self._takes_timers:
+            self._timers.bind(ctx)
+            results = self._func(value, state, self._timers)
+        else:
+            results = self._func(value, state)
+        if results is not None:
+            yield from results
+        self._keep(state)
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterable[Any]:
+        if self._on_timer is None:
+            return
+        state = self._state.value()
+        if state is None:
+            state = self._new_state()
+        self._timers.bind(ctx)
+        results = self._on_timer(state, self._timers)
+        if results is not None:
+            yield from results
+        self._keep(state)
+
+    def _keep(self, state: Any) -> None:
+        if self._timers.forgotten:
+            self._state.clear()
+        else:
+            self._state.update(state)
+
+
+def stateful_function(func: Any, *, state: Any, on_timer: Any, ttl: Ttl) -> StatefulFunction:
+    """The function object for a plain function; its state class is an argument or the annotation of a parameter."""
+    name = getattr(func, "__name__", repr(func))
+    if isinstance(func, type) or not callable(func):
+        raise InvalidProgramError(
+            "process() on a keyed stream takes a KeyedProcessFunction or a function of a record and its state, got "
+            f"{shorten(func)}"
+        )
+    parameters = _positional(func, name)
+    if not 2 <= len(parameters) <= 3:
+        raise InvalidProgramError(
+            f"process() on a keyed stream takes a KeyedProcessFunction or a function of (record, state) or (record, "
+            f"state, timers), but {name}() takes {len(parameters)} parameters"
+        )
+    if on_timer is not None:
+        timer_name = getattr(on_timer, "__name__", repr(on_timer))
+        if not callable(on_timer) or len(_positional(on_timer, timer_name)) != 2:
+            raise InvalidProgramError(f"on_timer is a function of (state, timers), got {shorten(on_timer)}")
+    new_state = state if state is not None else _annotated_class(func, parameters[1], name)
+    if not callable(new_state):
+        raise InvalidProgramError(
+            f"state is a class, such as a dataclass, or a function without parameters, got {shorten(state)}"
+        )
+    _check_new(new_state, name)
+    return StatefulFunction(func, new_state, on_timer, takes_timers=len(parameters) == 3, ttl=ttl)
+
+
+def _positional(func: Callable[..., Any], name: str) -> list[str]:
+    try:
+        parameters = inspect.signature(func).parameters.values()
+    except (TypeError, ValueError):
+        raise InvalidProgramError(f"{name} has no signature to read: wrap it into a function") from None
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [parameter.name for parameter in parameters if parameter.kind in kinds]
+
+
+def _annotated_class(func: Callable[..., Any], parameter: str, name: str) -> Any:
+    target = func if inspect.isroutine(func) else type(func).__call__
+    try:
+        annotation = typing.get_type_hints(target).get(parameter)
+    except NameError as error:
+        raise InvalidProgramError(f"the annotations of {name}() cannot be read ({error}): pass state=...") from None
+    annotation = typing.get_origin(annotation) or annotation
+    if not isinstance(annotation, type):
+        raise InvalidProgramError(
+            f"the state of {name}() has no class: annotate its parameter '{parameter}' with a dataclass, "
+            "or pass state=..."
+        )
+    return annotation
+
+
+def _check_new(new_state: Callable[[], Any], name: str) -> None:
+    try:
+        new_state()
+    except Exception as error:
+        raise InvalidProgramError(
+            f"for every new key, the state of {name}() is created as {getattr(new_state, '__name__', new_state)}(), "
+            f"which fails: {error}. Give its fields defaults"
+        ) from None
