@@ -35,7 +35,8 @@ class Match(dict[str, list[E]]):
         steps: Iterable[Step] | Callable[[], list[Step]] = (),
         outcome: str = "complete match",
     ) -> None:
-        super().__init__(events)
+        if events:
+            super().__init__(events)
         self._steps = steps
         self._outcome = outcome
 

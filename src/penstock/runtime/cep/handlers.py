@@ -78,7 +78,7 @@ class SelectHandler(MatchHandler):
 
     def __init__(self, select: Any, timeout: Any = None, tag: OutputTag | None = None) -> None:
         self.functions = [select] if timeout is None else [select, timeout]
-        self._select = _call_of(select, PatternSelectFunction, "select", "select")
+        self.select = _call_of(select, PatternSelectFunction, "select", "select")
         self.handles_timeouts = timeout is not None
         if timeout is not None:
             self._timeout = _call_of(timeout, PatternTimeoutFunction, "timeout", "select")
@@ -86,7 +86,7 @@ class SelectHandler(MatchHandler):
 
     def matched(self, match: Match[Any], ctx: Context) -> Iterable[Any]:
         """The one result."""
-        return (self._select(match),)
+        return (self.select(match),)
 
     def timed_out(self, match: Match[Any], ctx: Context) -> Iterable[Any]:
         """The one result, for the side output."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cmp_to_key
+from functools import cmp_to_key, partial
 from itertools import groupby
 from typing import Any
 
@@ -19,9 +19,10 @@ from penstock.common.errors import (
     shorten,
 )
 from penstock.core.cep import Match, PatternProcessFunction
+from penstock.core.cep.match import Step
 from penstock.core.functions import Function
 from penstock.core.output_tag import OutputTag
-from penstock.runtime.cep.handlers import MatchHandler
+from penstock.runtime.cep.handlers import MatchHandler, SelectHandler
 from penstock.runtime.cep.nfa import NFA, NFAState, Path
 from penstock.runtime.cep.runs_by_state import RunsByStateNFA
 from penstock.runtime.cep.runs_in_order import RunsInOrderNFA
@@ -29,7 +30,7 @@ from penstock.runtime.cep.runtime_context import CepRuntimeContext
 from penstock.runtime.cep.state import Automaton
 from penstock.runtime.cep.waiting_events import Arrivals, Waiting, add_waiting, merge_in_order, take_due
 from penstock.runtime.operators.collector import Collector
-from penstock.runtime.operators.emission import collect_results
+from penstock.runtime.operators.emission import collect_result, collect_results
 from penstock.runtime.operators.failures import keyed_error
 from penstock.runtime.operators.function_operator import FunctionOperator
 from penstock.runtime.operators.operator import OperatorContext, Output, StreamOperator
@@ -419,12 +420,15 @@ class CepOperator(StreamOperator):
 
     def _matched(self, path: Path, timestamp: int, outcome: str) -> None:
         self.ctx.timestamp_ = timestamp
+        handler, stamp = self.handler, timestamp if self.event_time else None
         match = self._assemble(path, outcome)
         try:
-            results = self.handler.matched(match, self.ctx)
-            collect_results(self.collector, results, timestamp if self.event_time else None)
+            if handler.__class__ is SelectHandler:
+                collect_result(self.collector, handler.select, match, stamp)
+            else:
+                collect_results(self.collector, handler.matched(match, self.ctx), stamp)
         except Exception as error:
-            raise user_error(self.context, error, self.handler.method, _shown(path)) from None
+            raise user_error(self.context, error, handler.method, _shown(path)) from None
 
     def _timed_out(self, path: Path, timestamp: int, outcome: str) -> None:
         self.ctx.timestamp_ = timestamp
@@ -437,10 +441,8 @@ class CepOperator(StreamOperator):
 
     def _assemble(self, path: Path, outcome: str) -> Match[Any]:
         """The events by name: copies, since other runs hold the same ones."""
-        names, transitions = self.nfa.decisions.names, self.nfa.decisions.transitions
-        match: Match[Any] = Match(
-            (), lambda: [(*transitions[taken], timestamp, event) for _, taken, _, timestamp, event in path], outcome
-        )
+        names = self.nfa.decisions.names
+        match: Match[Any] = Match((), partial(self._steps, path), outcome)
         for _, transition, _, _, event in path:
             name = names[transition]
             if name in match:
@@ -448,6 +450,11 @@ class CepOperator(StreamOperator):
             else:
                 match[name] = [copied(event)]
         return match
+
+    def _steps(self, path: Path) -> list[Step]:
+        """What a match explains itself with."""
+        transitions = self.nfa.decisions.transitions
+        return [(*transitions[taken], timestamp, event) for _, taken, _, timestamp, event in path]
 
 
 def _both(value: Any) -> list[GrowingPath]:

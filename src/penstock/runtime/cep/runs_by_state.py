@@ -11,8 +11,10 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any
 
-from penstock.runtime.cep.decisions import IGNORED, NOWHERE, Outcome, Question
+from penstock.runtime.cep.decisions import IGNORED, NOWHERE, Step
 from penstock.runtime.cep.nfa import NEVER, NFA, NO_NODE, NFAState
+from penstock.runtime.cep.plans import JointQuestion, Plans
+from penstock.runtime.cep.state import Automaton
 
 __all__ = ["RunsByStateNFA"]
 
@@ -28,6 +30,11 @@ _FEW = 8  # runs that are sorted in one by one
 class RunsByStateNFA(NFA):
     """Emits every match at once."""
 
+    def __init__(self, automaton: Automaton, *arguments: Any, **options: Any) -> None:
+        super().__init__(automaton, *arguments, **options)
+        self._plans = Plans(self.decisions, automaton.start)
+        self._iterative = [number for number, differs in enumerate(self.decisions.per_run) if differs]
+
     def restore(self, runs: Any) -> tuple[Any, list[Any]]:
         """Runs by state."""
         return {} if runs is None else runs, []
@@ -36,191 +43,202 @@ class RunsByStateNFA(NFA):
         """The same dict."""
         return state.runs or None
 
-    def process(  # noqa: C901 - the inner loop: calls would double its cost
-        self, state: NFAState, timestamps: list[int], values: list[Any]
-    ) -> int | None:
-        """The inner loop of CEP: written out, with everything in local variables."""
+    def process(self, state: NFAState, timestamps: list[int], values: list[Any]) -> int | None:  # noqa: C901
+        """The inner loop of CEP: written out, with everything in local variables, since calls would double its cost."""
         runs, nodes, number = state.runs, state.nodes, state.next_number
-        decisions = self.decisions
-        roots, per_run = decisions.roots, decisions.per_run
-        start_state = self.automaton.start
-        start_root, start_per_run = roots[start_state], per_run[start_state]
+        plans, iterative, on_match = self._plans, self._iterative, self._on_match
+        trees = plans.trees
         window, limits = self.window, self.limits
         deadline, moment, every_event = self._deadline(state), NEVER, self.advances_before_every_event
+        occupied = _set_of(runs)
         began: int | None = None
-        value: Any
-        for position, value in enumerate(values):
-            timestamp = timestamps[position]
-            if timestamp >= deadline and (timestamp != moment or every_event):
-                state.next_number = number
-                self.advance_time(state, timestamp)
-                deadline = self._deadline(state)
-            moment = timestamp
-            truth: dict[int, bool] = {}
-            event = number
-            arrivals: dict[int, list[Run]] | None = None
-            found: list[Found] | None = None
-            left: list[int] | None = None
-            at: Any
+        at: Any = None
+        try:
+            for position, value in enumerate(values):
+                timestamp = timestamps[position]
+                if timestamp >= deadline and (timestamp != moment or every_event):
+                    deadline = self._expire(state, timestamp)
+                    occupied = _set_of(runs)
+                moment = timestamp
+                at = trees.get(occupied) or plans.tree(occupied, value)
+                while at.__class__ is JointQuestion:
+                    at = at.yes or at.answer(held=True) if at.call(value) else at.no or at.answer(held=False)
+                begins, asked = at.begins, None
+                if iterative:
+                    asked, per_run = self._ask_each_run(state, timestamp, value)
+                    begins = begins or per_run
+                    occupied = _set_of(runs)
+                if not (at.moves or begins or asked):
+                    continue  # the event concerns no run
 
-            for occupied, here in runs.items():
-                if per_run[occupied]:
-                    outcomes = [
-                        self.decide_for_run(state, roots[occupied], run[1], timestamp, value, truth) for run in here
-                    ]
-                    if all(outcome.idle for outcome in outcomes):
-                        continue
-                    staying: list[Run] = [run for run, outcome in zip(here, outcomes, strict=True) if outcome.stays]
-                    moving: Iterable[tuple[Run, Outcome]] = zip(here, outcomes, strict=True)
-                    if len(staying) < len(here):
-                        runs[occupied] = staying
-                        if not staying:
-                            left = [occupied] if left is None else [*left, occupied]
-                else:
-                    at = roots[occupied]
-                    while at.__class__ is Question:
-                        held = truth.get(at.condition)
-                        if held is None:
-                            self.asked = at
-                            held = truth[at.condition] = bool(at.call(value))
-                        at = (at.yes if held else at.no) or at.answer(held=held)
-                    if at.idle:
-                        continue
-                    if not at.stays:
-                        left = [occupied] if left is None else [*left, occupied]
-                    moving = [(run, at) for run in here]
-                if arrivals is None:
-                    arrivals = {}
-                for run, outcome in moving:
-                    for transition, target, completes in outcome.moves:
+                event = number
+                state.changed = True
+                arrivals: dict[int, list[Run]] = {}
+                found: list[Found] = []
+                for place, stays, moves in at.moves:
+                    here = runs[place]
+                    if not stays:
+                        del runs[place]
+                        occupied ^= 1 << place
+                    for transition, target, completes in moves:
+                        if target == NOWHERE:
+                            found += [(run[0], run[1], transition) for run in here]
+                            continue
                         if transition == IGNORED:
-                            moved, node = run, run[1]
-                        elif target == NOWHERE:
-                            node = run[1]
+                            moved = here[:]
                         else:
-                            node = number
-                            nodes[node] = (run[1], transition, event, timestamp, value)
-                            number += 1
-                            moved = (run[0], node, run[2], timestamp)
-                        if target != NOWHERE:
-                            if target in arrivals:
-                                arrivals[target].append(moved)
-                            else:
-                                arrivals[target] = [moved]
-                        if completes:
-                            follows = transition if target == NOWHERE else IGNORED
-                            if found is None:
-                                found = []
-                            found.append((run[0], node, follows))
-
-            at = start_root
-            if start_per_run:
-                at = self.decide_for_run(state, at, NO_NODE, timestamp, value, truth)
-            else:
-                while at.__class__ is Question:
-                    held = truth.get(at.condition)
-                    if held is None:
-                        self.asked = at
-                        held = truth[at.condition] = bool(at.call(value))
-                    at = (at.yes if held else at.no) or at.answer(held=held)
-            for transition, target, completes in at.moves:
-                if began is None and timestamp > 0:
-                    began = position
-                node = NO_NODE
-                if target != NOWHERE:
-                    node = number
-                    nodes[node] = (NO_NODE, transition, event, timestamp, value)
-                    number += 1
-                    moved = (event, node, timestamp, timestamp)
-                    if arrivals is None:
-                        arrivals = {target: [moved]}
-                    elif target in arrivals:
-                        arrivals[target].append(moved)
+                            moved = []
+                            for run in here:
+                                nodes[number] = (run[1], transition, event, timestamp, value)
+                                moved.append((run[0], number, run[2], timestamp))
+                                number += 1
+                            if completes:
+                                found += [(run[0], run[1], IGNORED) for run in moved]
+                        if target in arrivals:
+                            arrivals[target] += moved
+                        else:
+                            arrivals[target] = moved
+                if asked:
+                    for run, moves in asked:
+                        for transition, target, completes in moves:
+                            node = run[1]
+                            if transition != IGNORED and target != NOWHERE:
+                                node = number
+                                nodes[node] = (run[1], transition, event, timestamp, value)
+                                number += 1
+                            if target != NOWHERE:
+                                one = run if transition == IGNORED else (run[0], node, run[2], timestamp)
+                                arrivals.setdefault(target, []).append(one)
+                            if completes:
+                                found.append((run[0], node, transition if target == NOWHERE else IGNORED))
+                for transition, target, completes in begins:
+                    if began is None and timestamp > 0:
+                        began = position
+                    if target == NOWHERE:
+                        found.append((event, NO_NODE, transition))
+                        continue
+                    nodes[number] = (NO_NODE, transition, event, timestamp, value)
+                    if completes:
+                        found.append((event, number, IGNORED))
+                    if target in arrivals:
+                        arrivals[target].append((event, number, timestamp, timestamp))
                     else:
-                        arrivals[target] = [moved]
+                        arrivals[target] = [(event, number, timestamp, timestamp)]
+                    number += 1
                     if window and timestamp + window < deadline:
                         deadline = timestamp + window
-                if completes:
-                    if found is None:
-                        found = []
-                    found.append((event, node, transition if target == NOWHERE else IGNORED))
 
-            if left is not None:
-                for occupied in left:
-                    del runs[occupied]
-                state.changed = True
-            if arrivals:
-                state.changed = True
                 for target, new in arrivals.items():
-                    here = runs.get(target)
-                    if here is None:
+                    present = runs.get(target)
+                    if present is None:
                         if len(new) > 1:
                             new.sort()
                         runs[target] = new
-                    elif here[-1] <= new[0] and len(new) == 1:
-                        here.append(new[0])
+                        occupied |= 1 << target
+                    elif len(new) == 1 and present[-1] <= new[0]:
+                        present.append(new[0])
                     else:
-                        _merge(here, new)
+                        _merge(present, new)
                     if limits and target in limits:
                         deadline = min(deadline, min(run[3] for run in new) + limits[target])
-            if found is not None:
-                if event == number:
-                    number += 1  # the number of the event is taken, though no node has it
-                if len(found) > 1:
-                    found.sort(key=itemgetter(0))
-                for _, node, follows in found:
-                    path = self.path(state, node)
-                    if follows != IGNORED:
-                        path.append((node, follows, event, timestamp, value))
-                    self._on_match(path, timestamp, "complete match")
+                if found:
+                    if event == number:
+                        number += 1  # the number of the event is taken, though no node has it
+                    if len(found) > 1:
+                        found.sort()
+                    for _, node, follows in found:
+                        path = self.path(state, node)
+                        if follows != IGNORED:
+                            path.append((node, follows, event, timestamp, value))
+                        on_match(path, timestamp, "complete match")
+        except Exception:
+            if at.__class__ is JointQuestion or plans.asked is not None:
+                self.asked = plans.asked or at
+            raise
         state.next_number = number
         return began
+
+    def _ask_each_run(
+        self, state: NFAState, timestamp: int, value: Any
+    ) -> tuple[list[tuple[Run, tuple[Step, ...]]], tuple[Step, ...]]:
+        """Steps of the runs that ask what they have taken, and of the start. Runs that do not stay are removed."""
+        runs, roots = state.runs, self.decisions.roots
+        truth: dict[int, bool] = {}
+        moving: list[tuple[Run, tuple[Step, ...]]] = []
+        begins: tuple[Step, ...] = ()
+        staying: dict[int, list[Run]] = {}
+        for place in self._iterative:
+            if place == self.automaton.start:
+                begins = self.decide_for_run(state, roots[place], NO_NODE, timestamp, value, truth).moves
+            elif place in runs:
+                here = runs[place]
+                outcomes = [self.decide_for_run(state, roots[place], run[1], timestamp, value, truth) for run in here]
+                moving += [(run, one.moves) for run, one in zip(here, outcomes, strict=True) if one.moves]
+                kept = [run for run, one in zip(here, outcomes, strict=True) if one.stays]
+                if len(kept) < len(here):
+                    staying[place] = kept
+        for place, kept in staying.items():
+            state.changed = True
+            if kept:
+                runs[place] = kept
+            else:
+                del runs[place]
+        return moving, begins
 
     # -- time ---------------------------------------------------------------------------------------------------
 
     def advance_time(self, state: NFAState, timestamp: int) -> None:
         """Drop runs whose limit has passed; those that wait for a forbidden event not to come become matches."""
+        self._expire(state, timestamp)
+
+    def _expire(self, state: NFAState, timestamp: int) -> int:
+        """Returns the next time at which a limit may pass."""
+        runs, window = state.runs, self.window
+        begun_until = timestamp - window
         matched: list[tuple[Run, int]] = []
         expired: list[tuple[Run, int, int]] = []
-        for occupied in list(state.runs):
-            here = state.runs[occupied]
-            limit = self.limits.get(occupied)
+        changed = False
+        for occupied in tuple(runs):
+            here = runs[occupied]
             gone: list[tuple[Run, int]] = []
-            if self.window:
-                count = bisect_right(here, timestamp - self.window, key=_start_of)
-                gone = [(run, run[2] + self.window) for run in here[:count]]
-                if count:
-                    del here[:count]
-            if limit:
+            if window and here[0][2] <= begun_until:
+                count = bisect_right(here, begun_until, key=_start_of)
+                gone = [(run, run[2] + window) for run in here[:count]]
+                del here[:count]
+            if self.limits and (limit := self.limits.get(occupied)):
                 late = [run for run in here if timestamp - run[3] >= limit]
                 gone = [(run, run[3] + limit if timestamp - run[3] >= limit else at) for run, at in gone]
                 gone += [(run, run[3] + limit) for run in late]
                 if late:
                     here[:] = [run for run in here if timestamp - run[3] < limit]
+            if not gone:
+                continue
+            changed = True
             if not here:
-                del state.runs[occupied]
+                del runs[occupied]
             if occupied in self._pending:
                 matched += gone
-            else:
+            elif self._on_timeout is not None:
                 expired += [(run, at, occupied) for run, at in gone]
-        if not matched and not expired:
-            return
-        state.changed = True
-        for run, _ in sorted(matched):
-            self._on_match(self.path(state, run[1]), timestamp, "match completed by its time limit")
-        if self._on_timeout is not None:
+        if changed:
+            state.changed = True
+            for run, _ in sorted(matched):
+                self._on_match(self.path(state, run[1]), timestamp, "match completed by its time limit")
             for run, at, occupied in sorted(expired):
+                assert self._on_timeout is not None
                 where = f"partial match that timed out in state {self.automaton.states[occupied].name}"
                 self._on_timeout(self.path(state, run[1]), at, where)
+        return self._deadline(state)
 
     def _deadline(self, state: NFAState) -> int:
         """A time before which no limit passes."""
-        deadline = NEVER
-        for occupied, here in state.runs.items():
-            if self.window:
-                deadline = min(deadline, here[0][2] + self.window)
-            if self.limits and (limit := self.limits.get(occupied)):
-                deadline = min(deadline, min(run[3] for run in here) + limit)
+        runs, deadline = state.runs, NEVER
+        if self.window and runs:
+            deadline = min([here[0][2] for here in runs.values()]) + self.window
+        if self.limits:
+            for occupied, here in runs.items():
+                if limit := self.limits.get(occupied):
+                    deadline = min(deadline, min(run[3] for run in here) + limit)
         return deadline
 
     def earliest_start(self, state: NFAState) -> int | None:
@@ -234,6 +252,14 @@ class RunsByStateNFA(NFA):
     def count_runs(self, state: NFAState) -> int:
         """In all states."""
         return sum(map(len, state.runs.values()))
+
+
+def _set_of(runs: dict[int, list[Run]]) -> int:
+    """The occupied states, as bits."""
+    occupied = 0
+    for place in runs:
+        occupied |= 1 << place
+    return occupied
 
 
 def _merge(here: list[Any], new: list[Run]) -> None:

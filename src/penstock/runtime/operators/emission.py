@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from penstock.core.cpython import ALONE, UNSHARED, getrefcount
@@ -32,3 +33,13 @@ def collect_results(collector: Collector, results: Any, timestamp: int | None) -
                 collect(protect(item), timestamp)
         else:
             collect(copy_of(item) if getrefcount(item) > holders else item, timestamp)
+
+
+def collect_result(collector: Collector, function: Callable[[Any], Any], argument: Any, timestamp: int | None) -> None:
+    """Collect the one record that a function returns, as it is now. None is a record, too."""
+    result = function(argument)
+    if timestamp is None or collector.timestamps is None or (type(result) is tuple and len(result) == 2):
+        collector.collect(protect(result), timestamp)
+    else:
+        collector.timestamps.append(timestamp)
+        collector.values.append(result if type(result) in IMMUTABLE else protect(result))
