@@ -80,6 +80,11 @@ if TYPE_CHECKING:
         Window,
         WindowAssigner,
     )
+    from penstock.core.window.shorthand import (
+        sessions,
+        sliding,
+        tumbling,
+    )
     from penstock.datastream import (
         AggregateFunction,
         AsyncDataStream,
@@ -111,6 +116,17 @@ if TYPE_CHECKING:
         SourceFunction,
         StreamExecutionEnvironment,
         WindowedStream,
+    )
+    from penstock.datastream.aggregates import (
+        Collect,
+        Count,
+        CountDistinct,
+        Max,
+        Mean,
+        Min,
+        Quantile,
+        Sum,
+        Top,
     )
     from penstock.datastream.stateful_function import (
         Timers,
@@ -154,6 +170,8 @@ _MODULES = {
         ReduceFunction RuntimeContext RuntimeExecutionMode SinkFunction SourceFunction StreamExecutionEnvironment
         WindowedStream
     """,
+    "penstock.core.window.shorthand": "sessions sliding tumbling",
+    "penstock.datastream.aggregates": "Collect Count CountDistinct Max Mean Min Quantile Sum Top",
     "penstock.datastream.stateful_function": "Timers",
     "penstock.table": "StreamTableEnvironment Table TableEnvironment",
     "penstock.testing": "MiniCluster",
@@ -172,10 +190,13 @@ __all__ = [
     "CoFlatMapFunction",
     "CoMapFunction",
     "CoProcessFunction",
+    "Collect",
     "Configuration",
     "ConnectedStreams",
     "ContinuousEventTimeTrigger",
     "ContinuousProcessingTimeTrigger",
+    "Count",
+    "CountDistinct",
     "CountEvictor",
     "CountTrigger",
     "CountWindow",
@@ -206,6 +227,9 @@ __all__ = [
     "MapFunction",
     "MapState",
     "MapStateDescriptor",
+    "Max",
+    "Mean",
+    "Min",
     "MiniCluster",
     "OutputTag",
     "Pattern",
@@ -215,6 +239,7 @@ __all__ = [
     "ProcessWindowFunction",
     "ProcessingTimeSessionWindows",
     "PurgingTrigger",
+    "Quantile",
     "ReduceFunction",
     "ReducingState",
     "ReducingStateDescriptor",
@@ -232,6 +257,7 @@ __all__ = [
     "StreamExecutionEnvironment",
     "StreamFormat",
     "StreamTableEnvironment",
+    "Sum",
     "Table",
     "TableEnvironment",
     "Time",
@@ -239,6 +265,7 @@ __all__ = [
     "TimeWindow",
     "Timers",
     "TimestampAssigner",
+    "Top",
     "Trigger",
     "TriggerResult",
     "TumblingEventTimeWindows",
@@ -254,6 +281,9 @@ __all__ = [
     "WindowAssigner",
     "WindowedStream",
     "__version__",
+    "sessions",
+    "sliding",
+    "tumbling",
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
@@ -18,9 +19,9 @@ T = TypeVar("T")
 
 
 class CloseableIterator(Generic[T]):
-    """Iterates over the records of a stream while its job runs; closing it cancels the job.
+    """Iterates over the records of a stream while its job runs; closing it cancels the job. ``async for`` works too.
 
-    Use it in a ``with`` block, or call :meth:`close`, unless it is read to the end.
+    Use it in a ``with`` or ``async with`` block, or call :meth:`close`, unless it is read to the end.
     """
 
     def __init__(self, sink: CollectSink, client: JobClient | None = None) -> None:
@@ -53,6 +54,23 @@ class CloseableIterator(Generic[T]):
 
     next = __next__
 
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        """The next record; waits for it in a thread, so that the event loop can go on."""
+        if not self._closed:
+            for record in self._batch:
+                return record
+            try:
+                record = await asyncio.to_thread(next, self, END)
+            except asyncio.CancelledError:
+                self.close()  # the end of the job also ends the thread
+                raise
+            if record is not END:
+                return record
+        raise StopAsyncIteration
+
     def _finish(self) -> None:
         self._closed = True
         self._sink.release()
@@ -66,6 +84,12 @@ class CloseableIterator(Generic[T]):
             self._sink.release()
             if self._client is not None and not self._client.get_job_execution_result().done():
                 self._client.cancel().result()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await asyncio.to_thread(self.close)
 
     def __enter__(self) -> Self:
         return self

@@ -27,6 +27,7 @@ from penstock.core.functions import (
 from penstock.core.output_tag import OutputTag
 from penstock.core.return_values import check_returns
 from penstock.core.state import MapStateDescriptor
+from penstock.datastream.event_time import Length, event_time_strategy
 from penstock.datastream.function_checks import checked_function
 from penstock.datastream.key_selector import key_function
 from penstock.datastream.projection import Projection
@@ -200,6 +201,16 @@ class DataStream(StreamOutputs[T]):
         )
         stamped.get_transformation().parallelism = self._transformation.stream_parallelism
         return stamped
+
+    def with_event_time(
+        self, field: str | int | Callable[[T], Any], *, max_delay: Length = 0, idle_after: Length | None = None
+    ) -> DataStream[T]:
+        """Event time from a field of the records: ms since the epoch, a datetime or an Instant.
+
+        A record may be ``max_delay`` behind the latest one. A source that is silent for ``idle_after`` no longer holds
+        event time back.
+        """
+        return self.assign_timestamps_and_watermarks(event_time_strategy(field, max_delay, idle_after))
 
     # Several streams
 

@@ -14,6 +14,7 @@ from penstock.common.errors import InvalidProgramError, shorten
 from penstock.common.typeinfo import TypeInformation
 from penstock.core.declared_state import Ttl
 from penstock.core.functions import (
+    AggregateFunction,
     FilterFunction,
     FlatMapFunction,
     Function,
@@ -24,6 +25,7 @@ from penstock.core.functions import (
 )
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.function_checks import checked_function
+from penstock.datastream.named_aggregates import AggregatesByKey, RollingAggregate
 from penstock.datastream.stateful_function import Timers, stateful_function
 from penstock.graph.transformation import PartitionTransformation, Transformation
 from penstock.runtime.exchange.partitioner import KeyGroupPartitioner
@@ -60,7 +62,7 @@ K = TypeVar("K")
 W = TypeVar("W", bound="Window")
 
 
-class KeyedStream(DataStream[T], Generic[K, T]):
+class KeyedStream(AggregatesByKey[K, T], DataStream[T], Generic[K, T]):
     """A stream of which all records of a key come to the same subtask."""
 
     class AccumulateType(Enum):
@@ -209,6 +211,9 @@ class KeyedStream(DataStream[T], Generic[K, T]):
     def max_by(self, position_to_max_by: int | str = 0, first: bool = True) -> DataStream[T]:
         """The record with the largest field so far; of equal ones the first, or the last."""
         return self._aggregate(RollingMaxBy(position_to_max_by, first=first))
+
+    def _aggregated(self, function: AggregateFunction[Any, Any, Any], names: tuple[str, ...] | None) -> DataStream[Any]:
+        return self.process(RollingAggregate(function, names))
 
     def _aggregate(self, aggregation: RollingAggregation) -> DataStream[T]:
         return self._reduce(f"Keyed {aggregation.name}", aggregation)

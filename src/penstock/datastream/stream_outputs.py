@@ -92,6 +92,19 @@ class StreamOutputs(StreamSettings, Generic[T]):
 
         return execute_and_collect(cast("DataStream[T]", self), job_execution_name, limit)
 
+    def collect(self) -> CloseableIterator[T]:
+        """Runs the job and iterates over the records of this stream, with ``for`` or ``async for``, as they come.
+
+        Use it in a ``with`` block if you may stop before the end: leaving the block cancels the job.
+        """
+        return self.execute_and_collect()
+
+    def show(self, n: int = 10) -> None:
+        """Runs the job until there are ``n`` records of this stream and prints them as a table."""
+        from penstock.datastream.show import text_table
+
+        print(text_table(self.execute_and_collect(limit=n)))  # noqa: T201 - it is what the method is for
+
     def collect_async(self) -> Iterator[T]:
         """The records of this stream once the job is executed: iterate after ``env.execute_async()``."""
         from penstock.datastream.collect import collect_async

@@ -20,6 +20,13 @@ from penstock.core.functions import (
 from penstock.core.output_tag import OutputTag
 from penstock.core.window import Evictor, GlobalWindow, Trigger, Window, WindowAssigner
 from penstock.datastream.data_stream import DataStream
+from penstock.datastream.named_aggregates import (
+    AggregatesByKey,
+    AggregatesOfAll,
+    WindowAndResults,
+    WithKey,
+    WithWindow,
+)
 from penstock.graph.transformation import OneInputTransformation
 from penstock.runtime.operators.rolling import (
     RollingAggregation,
@@ -171,7 +178,7 @@ class _Windowed(WindowParts, Generic[T]):
         return None
 
 
-class WindowedStream(_Windowed[T], Generic[K, T, W]):
+class WindowedStream(AggregatesByKey[K, T], _Windowed[T], Generic[K, T, W]):
     """Windows for each key of a stream."""
 
     _kind = "Window"
@@ -244,6 +251,9 @@ class WindowedStream(_Windowed[T], Generic[K, T, W]):
             output_type=output_type,
         )
 
+    def _aggregated(self, function: AggregateFunction[Any, Any, Any], names: tuple[str, ...] | None) -> DataStream[Any]:
+        return self.aggregate(function, WithKey() if names is None else WithWindow(names))
+
     def apply(
         self,
         window_function: WindowFunction[T, R, K, W],
@@ -261,7 +271,7 @@ class WindowedStream(_Windowed[T], Generic[K, T, W]):
         return self._window("Process", window_function=process_window_function, output_type=output_type)
 
 
-class AllWindowedStream(_Windowed[T], Generic[T, W]):
+class AllWindowedStream(AggregatesOfAll[T], _Windowed[T], Generic[T, W]):
     """Windows over all records of a stream, in one subtask."""
 
     _kind = "WindowAll"
@@ -332,6 +342,9 @@ class AllWindowedStream(_Windowed[T], Generic[T, W]):
             accumulator_type=accumulator_type,
             output_type=output_type,
         )
+
+    def _aggregated(self, function: AggregateFunction[Any, Any, Any], names: tuple[str, ...] | None) -> DataStream[Any]:
+        return self.aggregate(function) if names is None else self.aggregate(function, WindowAndResults(names))
 
     def apply(
         self,
