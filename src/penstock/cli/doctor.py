@@ -99,6 +99,8 @@ def examine() -> Iterator[Finding]:
     yield _java()
     for package in _PACKAGES:
         yield _package(package)
+    if _exists("pyspark"):
+        yield _modes()
     yield _memory()
     yield Finding("cores", "ok", f"{usable_cpus()}: the parallelism of jobs that set none")
     yield _disk()
@@ -158,6 +160,20 @@ def _package(name: str) -> Finding:
         return Finding(subject, "ok", f"{name} {version(name)}")
     except PackageNotFoundError:
         return Finding(subject, "missing", f"{name} is not installed", "pip install penstock")
+
+
+def _modes() -> Finding:
+    """How jobs can run on the Spark at hand."""
+    from penstock.spark.features import SparkMode, missing_for  # only where there is a Spark
+
+    missing = {mode: missing_for(mode) for mode in SparkMode}
+    works = ", ".join(mode.value for mode, lacks in missing.items() if not lacks)
+    if not any(missing.values()):
+        return Finding("modes", "ok", works)
+    lacks = "; ".join(f"{mode.value} needs {' and '.join(lacks)}" for mode, lacks in missing.items() if lacks)
+    if not works:
+        return Finding("modes", "missing", f"none: {lacks}", "install a newer pyspark")
+    return Finding("modes", "note", f"{works}; {lacks}", "install a newer pyspark for these")
 
 
 def _memory() -> Finding:

@@ -14,6 +14,7 @@ from penstock.runtime.job.job_client import ThreadJobClient
 from penstock.spark.checkpoint_lease import refuse_if_in_use
 from penstock.spark.continuous.slots import check_can_run_continuously, slots_needed, slots_of, with_slots
 from penstock.spark.dependencies import ship_dependencies
+from penstock.spark.features import SparkMode, check_spark_runs
 from penstock.spark.package import ship_package
 from penstock.spark.session import build_session, running_session, session_for, stop_session
 from penstock.spark.start_notice import start_notice
@@ -61,9 +62,11 @@ class SparkExecutor:
     def submit(self, sinks: list[Transformation], settings: JobSettings) -> JobClient:
         """Start a job and return its client."""
         graph = translate(sinks, settings)
+        continuous = not graph.runs_as_batch and settings.execution_mode is SparkExecutionMode.CONTINUOUS
+        streaming = SparkMode.CONTINUOUS if continuous else SparkMode.MICRO_BATCH
+        check_spark_runs(SparkMode.BATCH if graph.runs_as_batch else streaming, graph.name)
         if not graph.runs_as_batch:
             refuse_if_in_use(settings)
-        continuous = not graph.runs_as_batch and settings.execution_mode is SparkExecutionMode.CONTINUOUS
         if continuous:
             check_can_run_continuously(graph)
             settings = with_slots(settings, slots_needed(graph))

@@ -24,12 +24,15 @@ from penstock.spark.continuous.messages import Failed, Message
 from penstock.spark.continuous.sockets import (
     Accepted,
     Listener,
+    NetworkSettings,
     SocketDriverLinks,
     SocketTaskLinks,
     connect,
+    connect_tasks,
     exit_process,
 )
 from penstock.spark.continuous.task import ContinuousTask
+from penstock.spark.continuous.tls import TlsFiles
 from penstock.spark.failures import portable_error
 from penstock.spark.session import failure_of
 from penstock.spark.worker import settle, unpack_in_worker
@@ -38,7 +41,6 @@ __all__ = ["BarrierStage"]
 
 _LOOK_SECONDS = 0.1
 _END_SECONDS = 5.0
-_START_SECONDS = 60.0
 
 
 class BarrierStage:
@@ -46,20 +48,26 @@ class BarrierStage:
 
     :param count: how many tasks it has
     :param ports: the range for TCP connections
+    :param tls: for TCP connections
     """
 
     def __init__(
-        self, spark: SparkSession, count: int, group: str, name: str, ports: tuple[int, int] | None = None
+        self,
+        spark: SparkSession,
+        count: int,
+        group: str,
+        name: str,
+        ports: tuple[int, int] | None = None,
+        tls: TlsFiles | None = None,
     ) -> None:
         self._spark = spark
         self._count = count
         self._group = group
         self._name = name
-        self._ports = ports
-        self._secret = secrets.token_bytes(32)
-        local = str(spark.sparkContext.master).startswith("local")
-        host = None if local else str(spark.sparkContext.getConf().get("spark.driver.host"))
-        self._listener = Listener(host, self._secret, ports)
+        self._network = NetworkSettings(secrets.token_bytes(32), ports, tls)
+        conf = spark.sparkContext.getConf()
+        host = None if is_one_machine(spark) else str(conf.get("spark.driver.host"))
+        self._listener = Listener(host, self._network, conf.get("spark.driver.bindAddress"))
         self._failure: PenstockError | None = None
         self._thread = threading.Thread(target=self._run, name=f"barrier stage of {name}", daemon=True)
 
@@ -91,10 +99,10 @@ class BarrierStage:
 
     def _run(self) -> None:
         context = self._spark.sparkContext
-        count, address, secret, ports = self._count, self._listener.address, self._secret, self._ports
+        count, address, network = self._count, self._listener.address, self._network
 
         def task(_: Iterable[int]) -> Iterable[int]:
-            run_task(count, address, secret, ports)
+            run_task(count, address, network)
             return ()
 
         try:
@@ -122,31 +130,32 @@ def newest(accepted: list[Accepted]) -> list[Accepted]:
     return [each for each in accepted if each.generation == last]
 
 
-def run_task(count: int, driver: str, secret: bytes, ports: tuple[int, int] | None) -> None:
+def is_one_machine(spark: SparkSession) -> bool:
+    """Whether all tasks run on the driver's machine; local-cluster counts as a cluster, as it has executors."""
+    master = str(spark.sparkContext.master)
+    return master == "local" or master.startswith("local[")
+
+
+def run_task(count: int, driver: str, network: NetworkSettings) -> None:
     """The body of a Spark task."""
     context = BarrierTaskContext.get()
     index = context.partitionId()
     host = None if driver.startswith("unix:") else context.getTaskInfos()[index].address.rpartition(":")[0]
-    listener = Listener(host, secret, ports)
+    listener = Listener(host, network)
     try:
         answers = context.allGather(json.dumps([listener.address, context.taskAttemptId()]))
         addresses, attempts = zip(*map(json.loads, answers), strict=True)
         generation = max(attempts)
         try:
-            to_driver = connect(driver, secret, index, generation)
+            to_driver = connect(driver, network, index, generation)
         except OSError:
             return  # the driver has its tasks, or is gone
-        others = [other for other in range(count) if other != index]
-        outgoing = {other: connect(addresses[other], secret, index, generation) for other in others}
-        links = _PortableLinks(to_driver, outgoing, exit_process)
-        accepted: list[Accepted] = []
-        while len(accepted) < len(others):
-            new = listener.accept(_START_SECONDS)
-            if new is not None and new.generation == generation:
-                accepted.append(new)
-                links.add_incoming(new.connection)
+        outgoing, incoming = connect_tasks(listener, network, index, generation, addresses)
     finally:
         listener.close()
+    links = _PortableLinks(to_driver, outgoing, exit_process)
+    for connection in incoming:
+        links.add_incoming(connection)
     try:
         with contextlib.suppress(Exception):  # the driver knows it
             ContinuousTask(index, links, settle, unpack_in_worker).run()

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
 from penstock.common.errors import InvalidProgramError, PenstockError
 from penstock.graph.job_graph import JobGraph, job_spec
 from penstock.runtime.savepoint.storage import join
 from penstock.runtime.task.job_blob import pack_job
 from penstock.spark.checkpoint_metadata import CONTINUOUS, CheckpointDirectory
 from penstock.spark.checkpoint_storage import SparkCheckpointStorage
-from penstock.spark.continuous.barrier_stage import BarrierStage
+from penstock.spark.continuous.barrier_stage import BarrierStage, is_one_machine
 from penstock.spark.continuous.checkpoint_files import CheckpointFiles
 from penstock.spark.continuous.engine import ContinuousEngine
 from penstock.spark.continuous.slots import slots_needed
 from penstock.spark.continuous.stepper import DEFAULT_INTERVAL_MS, Stepper
+from penstock.spark.continuous.tls import TlsFiles, tls_files
 from penstock.spark.dependencies import working_directory
 from penstock.spark.job_master import JobMaster
 from penstock.spark.worker_pools import forget_dead_pools
@@ -75,9 +80,8 @@ class ContinuousMaster(JobMaster):
         )
         group = f"{self.life.job_id}-{attempt}"
         name = f"{settings.job_name} {self.life.job_id[:8]}-{attempt}"
-        stage = BarrierStage(
-            self._spark, slots_needed(self.graph), group, name, _ports(settings.configuration.get(PORTS))
-        )
+        ports, tls = _ports(settings.configuration.get(PORTS)), tls_of(self._spark, settings.configuration)
+        stage = BarrierStage(self._spark, slots_needed(self.graph), group, name, ports, tls)
         engine: ContinuousEngine | None = None
         try:
             with working_directory(self._spark.sparkContext, settings):
@@ -118,6 +122,13 @@ class ContinuousMaster(JobMaster):
 
 class CancelledError(PenstockError):
     """A cancelled job does not come to the end of its step."""
+
+
+def tls_of(spark: SparkSession, configuration: Mapping[str, str]) -> TlsFiles | None:
+    """How connections between machines are encrypted. On one machine there are none."""
+    if is_one_machine(spark):
+        return None
+    return tls_files({**dict(spark.sparkContext.getConf().getAll()), **configuration})
 
 
 def _ports(text: str | None) -> tuple[int, int] | None:

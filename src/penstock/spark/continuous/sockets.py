@@ -1,60 +1,90 @@
-"""Links between processes: Unix sockets on one machine, TCP between machines.
+"""Links between processes: Unix sockets on one machine, TCP between machines, encrypted if Spark's connections are.
 
-Every connection begins with the secret of the job's attempt, which is compared before anything else is read. After that
-a message is its length and its pickle. Tasks always read what arrives, and a step is complete before the next one
-begins, so no more than one step is ever buffered.
+Tasks always read what arrives, and a step is complete before the next one begins, so no more than one step is ever
+buffered. See `connections` for what goes over a single connection.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hmac
 import os
 import pickle
 import queue
 import selectors
 import socket
-import struct
 import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 from penstock.common.errors import JobExecutionError
+from penstock.spark.continuous.connections import (
+    Connection,
+    Greeting,
+    Splitter,
+    accept_greeting,
+    greet,
+    secured,
+)
 from penstock.spark.continuous.messages import Closed, Failed, Message, Stop
+from penstock.spark.continuous.tls import TlsFiles
 
-__all__ = ["Accepted", "Listener", "SocketDriverLinks", "SocketTaskLinks", "TaskLostError", "connect", "exit_process"]
+__all__ = [
+    "Accepted",
+    "Listener",
+    "NetworkSettings",
+    "SocketDriverLinks",
+    "SocketTaskLinks",
+    "TaskLostError",
+    "connect",
+    "connect_tasks",
+    "exit_process",
+]
 
-_LENGTH = struct.Struct("<Q")
-_GREETING = struct.Struct("<iq")  # the task, and which start of the stage it belongs to
-_PIECE = 1 << 18
 _CONNECT_SECONDS = 60.0
 _GRACE_SECONDS = 5.0
+_LOOK_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSettings:
+    """What all connections of one attempt have in common.
+
+    :param secret: made for the attempt
+    :param ports: the first and the last port to use, for firewalls; any if None
+    :param tls: for TCP; None: not encrypted
+    """
+
+    secret: bytes
+    ports: tuple[int, int] | None = None
+    tls: TlsFiles | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A connection that has shown the secret."""
+    """A connection whose other side knows the secret."""
 
     task: int
     generation: int
-    connection: socket.socket
+    connection: Connection
 
 
 class Listener:
     """Accepts connections of one attempt.
 
-    :param host: for TCP; None: a Unix socket
-    :param ports: the first and the last port to use, for firewalls; any if None
+    :param host: the name of this machine, for TCP; None: a Unix socket
+    :param bind: the address to listen at, where it differs from the name (in a container)
     """
 
-    def __init__(self, host: str | None, secret: bytes, ports: tuple[int, int] | None = None) -> None:
-        self._secret = secret
+    def __init__(self, host: str | None, network: NetworkSettings, bind: str | None = None) -> None:
+        self._network = network
         self._directory: str | None = None
+        self._tls: TlsFiles | None = None
         if host is None:
             self._directory = tempfile.mkdtemp(prefix="penstock-")
             path = f"{self._directory}/socket"
@@ -63,29 +93,30 @@ class Listener:
             self._socket.listen(256)
             self.address = f"unix:{path}"
         else:
-            self._socket = _bound(host, ports)
+            self._socket = _bound(bind or host, network.ports)
+            self._tls = network.tls
             self.address = f"tcp:{host}:{self._socket.getsockname()[1]}"
 
     def accept(self, seconds: float) -> Accepted | None:
         """A connection and the task that opened it; None if there was none in this time, or it had no secret."""
         self._socket.settimeout(seconds)
         try:
-            connection, _ = self._socket.accept()
+            accepted, _ = self._socket.accept()
         except TimeoutError:
             return None
-        connection.settimeout(_GRACE_SECONDS)
+        accepted.settimeout(_GRACE_SECONDS)
         try:
-            greeting = _exactly(connection, len(self._secret) + _GREETING.size)
-        except (OSError, EOFError):
+            connection = secured(accepted, self._tls, server=True)
+            greeting = accept_greeting(connection, self._network.secret)
+        except (OSError, EOFError, JobExecutionError):
+            accepted.close()
+            return None
+        if greeting is None:
             connection.close()
             return None
-        if not hmac.compare_digest(greeting[: len(self._secret)], self._secret):
-            connection.close()
-            return None
-        connection.settimeout(None)
-        _at_once(connection)
-        task, generation = _GREETING.unpack(greeting[len(self._secret) :])
-        return Accepted(task, generation, connection)
+        connection.set_timeout(None)
+        _at_once(accepted)
+        return Accepted(greeting.task, greeting.generation, connection)
 
     def close(self) -> None:
         """Accept nothing more."""
@@ -108,23 +139,65 @@ def _bound(host: str, ports: tuple[int, int] | None) -> socket.socket:
     )
 
 
-def connect(address: str, secret: bytes, task: int, generation: int) -> socket.socket:
+def connect(address: str, network: NetworkSettings, task: int, generation: int) -> Connection:
     """Open a connection to a listener.
 
     :param generation: grows each time Spark starts the tasks
     """
     kind, _, place = address.partition(":")
     if kind == "unix":
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.settimeout(_CONNECT_SECONDS)
-        connection.connect(place)
+        opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        opened.settimeout(_CONNECT_SECONDS)
+        opened.connect(place)
     else:
         host, _, port = place.rpartition(":")
-        connection = socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS)
-    connection.settimeout(None)
-    _at_once(connection)
-    connection.sendall(secret + _GREETING.pack(task, generation))
+        opened = socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS)
+    try:
+        connection = secured(opened, network.tls if kind == "tcp" else None, server=False)
+        greet(connection, network.secret, Greeting(task, generation))
+    except EOFError:
+        opened.close()
+        raise ConnectionAbortedError(f"{address} has closed the connection") from None
+    except BaseException:
+        opened.close()
+        raise
+    connection.set_timeout(None)
+    _at_once(opened)
     return connection
+
+
+def connect_tasks(
+    listener: Listener, network: NetworkSettings, index: int, generation: int, addresses: Sequence[str]
+) -> tuple[dict[int, Connection], list[Connection]]:
+    """Connect a task to all others: the connections to send over, and those to receive from.
+
+    All tasks do this at the same time, and each waits for the greetings of the others, so it accepts while it connects.
+    """
+    others = [other for other in range(len(addresses)) if other != index]
+    failed = threading.Event()
+    with ThreadPoolExecutor(1) as thread:
+        accepting = thread.submit(_accept_tasks, listener, len(others), generation, failed)
+        try:
+            outgoing = {other: connect(addresses[other], network, index, generation) for other in others}
+        except BaseException:
+            failed.set()
+            raise
+        return outgoing, accepting.result()
+
+
+def _accept_tasks(listener: Listener, count: int, generation: int, failed: threading.Event) -> list[Connection]:
+    accepted: list[Connection] = []
+    end = time.monotonic() + _CONNECT_SECONDS
+    while len(accepted) < count and not failed.is_set():
+        new = listener.accept(_LOOK_SECONDS)
+        if new is not None and new.generation == generation:
+            accepted.append(new.connection)
+        elif time.monotonic() > end:
+            raise JobExecutionError(
+                f"{count - len(accepted)} of {count} other tasks did not connect to a task of the continuous mode "
+                f"within {_CONNECT_SECONDS:.0f} s: check that executors reach the ports of each other"
+            )
+    return accepted
 
 
 def _at_once(connection: socket.socket) -> None:
@@ -132,36 +205,14 @@ def _at_once(connection: socket.socket) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
-def _exactly(connection: socket.socket, count: int) -> bytes:
-    data = b""
-    while len(data) < count:
-        piece = connection.recv(count - len(data))
-        if not piece:
-            raise EOFError
-        data += piece
-    return data
-
-
-def _send(connection: socket.socket, message: Message) -> None:
-    data = pickle.dumps(message, 5)
-    connection.sendall(_LENGTH.pack(len(data)) + data)
-
-
-def _read(stream: BinaryIO) -> bytes:
-    head = stream.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
-        raise EOFError
-    return stream.read(_LENGTH.unpack(head)[0])
-
-
 class SocketDriverLinks:
     """The driver's links to tasks in other processes."""
 
-    def __init__(self, connections: dict[int, socket.socket]) -> None:
+    def __init__(self, connections: dict[int, Connection]) -> None:
         self.count = len(connections)
         self._connections = connections
         self._received: deque[Message] = deque()
-        self._partial = {task: bytearray() for task in connections}
+        self._splitters = {task: Splitter() for task in connections}
         self._over: set[int] = set()  # tasks that have sent their last message
         self._selector = selectors.DefaultSelector()
         for task, connection in connections.items():
@@ -170,7 +221,7 @@ class SocketDriverLinks:
     def send(self, task: int, message: Message) -> None:
         """Over the task's connection."""
         try:
-            _send(self._connections[task], message)
+            self._connections[task].send_message(pickle.dumps(message, 5))
         except OSError:
             if not isinstance(message, Stop):
                 raise TaskLostError(task) from None
@@ -183,28 +234,21 @@ class SocketDriverLinks:
         return self._received.popleft() if self._received else None
 
     def _read(self, task: int) -> None:
-        connection, buffer = self._connections[task], self._partial[task]
+        connection = self._connections[task]
         try:
-            piece = connection.recv(_PIECE)
+            piece = connection.receive()
         except OSError:
-            piece = b""
-        if not piece:
+            piece = None
+        if piece is None:
             self._selector.unregister(connection)
             if task in self._over:
                 return
             raise TaskLostError(task)
-        buffer += piece
-        start = 0
-        while len(buffer) - start >= _LENGTH.size:
-            end = start + _LENGTH.size + _LENGTH.unpack_from(buffer, start)[0]
-            if len(buffer) < end:
-                break
-            message: Message = pickle.loads(memoryview(buffer)[start + _LENGTH.size : end])
+        for data in self._splitters[task].feed(piece):
+            message: Message = pickle.loads(data)
             self._received.append(message)
             if isinstance(message, (Closed, Failed)):
                 self._over.add(task)
-            start = end
-        self._partial[task] = buffer[start:] if start else buffer
 
     def close(self) -> None:
         """Close all connections: tasks end."""
@@ -229,19 +273,18 @@ class SocketTaskLinks:
     :param give_up: called if the task still runs some time after the driver has gone
     """
 
-    def __init__(self, driver: socket.socket, outgoing: dict[int, socket.socket], give_up: Callable[[], None]) -> None:
+    def __init__(self, driver: Connection, outgoing: dict[int, Connection], give_up: Callable[[], None]) -> None:
         self._driver = driver
         self._outgoing = outgoing
         # Messages as they were sent. Only the task itself unpickles: two threads that import modules at the same time
         # may see half of one.
         self._inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        self._lock = threading.Lock()
         self._ended = threading.Event()
         self._give_up = give_up
-        self._incoming: list[socket.socket] = []
+        self._incoming: list[Connection] = []
         threading.Thread(target=self._listen_to_driver, daemon=True).start()
 
-    def add_incoming(self, connection: socket.socket) -> None:
+    def add_incoming(self, connection: Connection) -> None:
         """Another task will send over this connection."""
         self._incoming.append(connection)
         threading.Thread(target=self._listen, args=(connection,), daemon=True).start()
@@ -249,12 +292,11 @@ class SocketTaskLinks:
     def send(self, task: int, message: Message) -> None:
         """To another task. If that is gone, the driver finds out, and stops this one."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            _send(self._outgoing[task], message)
+            self._outgoing[task].send_message(pickle.dumps(message, 5))
 
     def tell_driver(self, message: Message) -> None:
         """To the driver."""
-        with self._lock:
-            _send(self._driver, message)
+        self._driver.send_message(pickle.dumps(message, 5))
 
     def receive(self) -> Message:
         """The next message."""
@@ -265,14 +307,14 @@ class SocketTaskLinks:
         """The task has ended."""
         self._ended.set()
         for connection in (self._driver, *self._outgoing.values(), *self._incoming):
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
             connection.close()
 
-    def _listen(self, connection: socket.socket) -> None:
-        with contextlib.suppress(OSError, EOFError, ValueError), connection.makefile("rb", _PIECE) as stream:
-            while True:
-                self._inbox.put(_read(cast("BinaryIO", stream)))
+    def _listen(self, connection: Connection) -> None:
+        splitter = Splitter()
+        with contextlib.suppress(OSError, ValueError):
+            while (piece := connection.receive()) is not None:
+                for message in splitter.feed(piece):
+                    self._inbox.put(message)
 
     def _listen_to_driver(self) -> None:
         self._listen(self._driver)
