@@ -15,6 +15,7 @@ from benchmarks.nexmark.reference import answer, tables
 from penstock.core.sink import Committer, Sink, SinkWriter
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing import ManualClock, MiniCluster
+from penstock.testing.continuous_cluster import ContinuousCluster
 
 RECORDS = 4_000
 EVENTS_PER_SECOND = 40  # 100 seconds of event time: many windows
@@ -25,8 +26,8 @@ def events():
     return tables(RECORDS, EVENTS_PER_SECOND)
 
 
-def run(query, parallelism, max_records):
-    env = StreamExecutionEnvironment(executor=MiniCluster(max_records=max_records))
+def run(query, parallelism, max_records, cluster=MiniCluster):
+    env = StreamExecutionEnvironment(executor=cluster(max_records=max_records))
     env.set_parallelism(parallelism)
     load = Workload(RECORDS, 0, parallelism, EVENTS_PER_SECOND)
     with load_builder(JOBS[query], "penstock")(env, load).execute_and_collect() as results:
@@ -44,6 +45,12 @@ def test_query_agrees_with_sql(query, parallelism, events):
     expected = as_multiset(answer(query.removesuffix("_co_group"), events))
     assert len(expected) > 4, "too few results to show anything"
     assert as_multiset(run(query, parallelism, max_records=500)) == expected
+
+
+@pytest.mark.parametrize("query", [name for name in NEXMARK if name != "q12"])
+def test_query_agrees_with_sql_in_the_continuous_mode(query, events):
+    expected = as_multiset(answer(query.removesuffix("_co_group"), events))
+    assert as_multiset(run(query, 2, 500, ContinuousCluster)) == expected
 
 
 class Kept(Sink):
@@ -77,10 +84,11 @@ class _Writer(SinkWriter):
         return rows
 
 
-def test_q12_counts_bids_by_the_moment_they_arrive(events):
+@pytest.mark.parametrize("cluster", [MiniCluster, ContinuousCluster])
+def test_q12_counts_bids_by_the_moment_they_arrive(cluster, events):
     """Batches of 200 events arrive 4 seconds apart; windows that are still open when the stream ends are dropped."""
     clock, rows = ManualClock(0), []
-    env = StreamExecutionEnvironment(executor=MiniCluster(clock=clock, max_records=200)).set_parallelism(1)
+    env = StreamExecutionEnvironment(executor=cluster(clock=clock, max_records=200)).set_parallelism(1)
     load_builder(JOBS["q12"], "penstock")(env, Workload(RECORDS, 0, 1, EVENTS_PER_SECOND)).sink_to(Kept(rows))
     job = env._executor.start(list(env.sinks), env.job_settings("q12"))
     while not job.finished:

@@ -13,6 +13,7 @@ from showcase import Example, collect, first_field  # noqa: E402
 
 from penstock.datastream import StreamExecutionEnvironment  # noqa: E402
 from penstock.testing import MiniCluster  # noqa: E402
+from penstock.testing.continuous_cluster import ContinuousCluster  # noqa: E402
 
 
 def results_of(build, env):
@@ -29,8 +30,8 @@ def results(env_factory):
     return lambda build: results_of(build, env_factory())
 
 
-@pytest.fixture
-def paced(monkeypatch):
+@pytest.fixture(params=[MiniCluster, ContinuousCluster])
+def paced(request, monkeypatch):
     """Runs an example whose records come live, one step in each batch, with a clock that ticks once a batch."""
 
     def steps_of(env, steps, per_second):
@@ -38,7 +39,7 @@ def paced(monkeypatch):
 
     def run(module, build, tick):
         monkeypatch.setattr(module, "live", steps_of)
-        cluster = MiniCluster(clock=TickingClock(tick), max_records=1)
+        cluster = request.param(clock=TickingClock(tick), max_records=1)
         return results_of(build, StreamExecutionEnvironment(executor=cluster).set_parallelism(2))
 
     return run

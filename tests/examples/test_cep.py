@@ -12,6 +12,7 @@ from cep_input import at, in_event_time
 
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing import MiniCluster
+from penstock.testing.continuous_cluster import ContinuousCluster
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "cep"
 PROGRAMS = [card_fraud, failed_logins, overheating, late_shipments, v_shapes]
@@ -61,9 +62,12 @@ def name_of(program):
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=name_of)
-@pytest.mark.parametrize("batch", [None, 1], ids=["one batch", "many"])
-def test_what_a_program_prints(program, batch, monkeypatch, capsys):
-    cluster = MiniCluster(max_records=batch, cold=batch is not None)
+@pytest.mark.parametrize(
+    "cluster",
+    [MiniCluster(), MiniCluster(max_records=1, cold=True), ContinuousCluster(max_records=1)],
+    ids=["one batch", "many", "continuous"],
+)
+def test_what_a_program_prints(program, cluster, monkeypatch, capsys):
     monkeypatch.setattr(
         StreamExecutionEnvironment,
         "get_execution_environment",

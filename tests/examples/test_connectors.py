@@ -8,9 +8,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from penstock.common.errors import InvalidProgramError
 from penstock.connectors.jdbc import JdbcConnectionOptions
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing import MiniCluster
+from penstock.testing.continuous_cluster import ContinuousCluster
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples" / "connectors"))
 
@@ -22,9 +24,13 @@ import store_upserts
 import transactional_sinks
 
 
-@pytest.fixture(params=[None, 1], ids=["one batch", "many"])
+@pytest.fixture(params=["one batch", "many", "continuous"])
 def env(request):
-    cluster = MiniCluster(max_records=request.param, cold=request.param is not None)
+    cluster = {
+        "one batch": MiniCluster,
+        "many": lambda: MiniCluster(max_records=1, cold=True),
+        "continuous": lambda: ContinuousCluster(max_records=1),
+    }[request.param]()
     return StreamExecutionEnvironment(executor=cluster).set_parallelism(2)
 
 
@@ -49,6 +55,10 @@ def test_rows_are_in_the_database(env, tmp_path):
             database.execute(statement)
     options = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(f"jdbc:sqlite:{file}").build()
     database_rows.define(env, options)
+    if isinstance(env._executor, ContinuousCluster):
+        with pytest.raises(InvalidProgramError, match=r"JdbcSink.*penstock\.execution\.mode: micro-batch"):
+            env.execute()
+        return
     env.execute()
     with contextlib.closing(sqlite3.connect(file)) as database:
         latest = sorted(database.execute("SELECT * FROM temperatures"))

@@ -18,6 +18,9 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PROGRAMS = sorted(path.stem for path in (EXAMPLES / "book").glob("*.py") if path.stem not in {"sensors", "showcase"})
 
 
+UNORDERED = {"E08", "E16"}  # the order of their records is not defined
+
+
 def mini_environment():
     return StreamExecutionEnvironment(executor=MiniCluster()).set_parallelism(2)
 
@@ -71,9 +74,10 @@ def test_the_readme_names_every_program_and_example():
         assert f"(taxi/{path.name})" in readme
 
 
-def run_on_spark(script, *arguments):
+def run_on_spark(script, *arguments, mode=None):
     environment = {**os.environ, "PYTHONPATH": str(EXAMPLES.parent / "src")}
-    command = [sys.executable, str(EXAMPLES / script), *arguments]
+    start = ["-m", "penstock.cli", "run", "--mode", mode] if mode else []
+    command = [sys.executable, *start, str(EXAMPLES / script), *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -81,19 +85,23 @@ def run_on_spark(script, *arguments):
 
 @pytest.mark.spark
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", ["custom_windows", "late_data", "multistream"])
-def test_on_spark_a_program_prints_what_it_prints_in_process(name):
-    printed = run_on_spark(f"book/{name}.py")
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [("custom_windows", None), ("late_data", None), ("multistream", None), ("custom_windows", "continuous")],
+)
+def test_on_spark_a_program_prints_what_it_prints_in_process(name, mode):
+    printed = run_on_spark(f"book/{name}.py", mode=mode)
     for example in import_module(name).book.examples.values():
-        if example.number in {"E08", "E16"}:
-            continue  # the order of their records is not defined
+        if example.number in UNORDERED:
+            continue
         assert render(example, collect(mini_environment(), [example])[example.number]) in printed
 
 
 @pytest.mark.spark
 @pytest.mark.timeout(300)
-def test_on_spark_a_crashed_job_recovers():
-    printed = run_on_spark("book/fault_tolerance.py")
+@pytest.mark.parametrize("mode", [None, "continuous"])
+def test_on_spark_a_crashed_job_recovers(mode):
+    printed = run_on_spark("book/fault_tolerance.py", mode=mode)
     even = ["2   2", "4   6", "6   12", "8   20", "10   30"]
     odd = ["1   1", "3   4", "5   9", "7   16", "9   25"]
     found = re.findall(r"^  (even|odd) +(\d+) +(\d+)$", printed, flags=re.MULTILINE)

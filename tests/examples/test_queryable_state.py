@@ -7,14 +7,15 @@ from support import Script
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.spark.query_server import QueryServer
 from penstock.testing import MiniCluster
+from penstock.testing.continuous_cluster import ContinuousCluster
 
 
-@pytest.fixture
-def asked():
+@pytest.fixture(params=[MiniCluster, ContinuousCluster])
+def asked(request):
     """The answers of a job that has read some seconds of readings and then stands still."""
 
     def ask(define, state, seconds):
-        cluster = MiniCluster()
+        cluster = request.param()
         env = StreamExecutionEnvironment(executor=cluster).set_parallelism(2)
         read = [program.reading(index) for index in range(round(seconds * program.PER_SECOND))]
         in_order = program.WatermarkStrategy.for_monotonous_timestamps()
