@@ -41,6 +41,39 @@ def test_a_local_spark_is_started_without_spark_submit():
 
 
 @needs_java
+def test_sparks_launcher_is_asked_once(monkeypatch):
+    first = launch.launch_command(LOCAL | {"spark.driver.extraJavaOptions": "-Djava.io.tmpdir=/tmp/one -Dmine=1"})
+    monkeypatch.setattr(launch.subprocess, "run", None)
+    again = launch.launch_command(LOCAL | {"spark.driver.extraJavaOptions": "-Djava.io.tmpdir=/tmp/two -Dmine=1"})
+    assert "-Djava.io.tmpdir=/tmp/one" in first.arguments
+    assert again.arguments == [word.replace("/tmp/one", "/tmp/two") for word in first.arguments]
+
+
+@needs_java
+@pytest.mark.parametrize(
+    ("change", "variable"),
+    [({"spark.driver.memory": "400m"}, None), ({}, "SPARK_PREPEND_CLASSES"), ({}, "HADOOP_CONF_DIR")],
+)
+def test_sparks_launcher_is_asked_again_when_its_answer_may_differ(monkeypatch, change, variable):
+    launch.launch_command(LOCAL)
+    if variable is not None:
+        monkeypatch.setenv(variable, "/somewhere")
+    asked = []
+    run = launch.subprocess.run
+    monkeypatch.setattr(launch.subprocess, "run", lambda *args, **options: asked.append(1) or run(*args, **options))
+    launch.launch_command(LOCAL | change)
+    assert asked
+
+
+@needs_java
+def test_a_damaged_answer_in_the_cache_is_asked_for_again(tmp_path):
+    command = launch.launch_command(LOCAL)
+    (kept,) = (tmp_path / "cache").glob("launch-*")
+    kept.write_text("[")
+    assert launch.launch_command(LOCAL).arguments == command.arguments
+
+
+@needs_java
 def test_workers_do_not_import_pyspark_from_a_zip_file(monkeypatch):
     monkeypatch.setenv("SPARK_HOME", str(Path(pyspark.__file__).parent))
     assert "SPARK_HOME" not in launch.launch_command(LOCAL).environment

@@ -33,6 +33,9 @@ __all__ = [
 ]
 
 
+_SHORT = 1 << 63
+
+
 class _BoundedRepr(reprlib.Repr):
     """A repr whose cost does not grow with the value: a record may be a list of millions of elements."""
 
@@ -70,6 +73,8 @@ def shorten(value: object, limit: int = 200) -> str:
     >>> shorten("x" * 1000, limit=12)
     "'xxx...xxxx'"
     """
+    if type(value) is int and -_SHORT < value < _SHORT:  # offsets of sources, in every batch
+        return str(value)
     try:
         text = _BoundedRepr(limit).repr(value)
     except Exception:

@@ -2,17 +2,23 @@
 
 Spark's own way is a shell script, a small JVM that works out the command, and SparkSubmit inside the real one; and it
 tells Python workers to import pyspark from a zip file, whose modules Python compiles anew in every process. For a
-Spark inside this machine the small JVM is asked directly, the gateway is started at once, and workers import pyspark
-from where this process has it. With a custom Spark configuration, jars to fetch, or a cluster, Spark's own way is
-used.
+Spark inside this machine the small JVM is asked directly, and its answer is kept. The gateway is started at once, and
+workers import pyspark from where this process has it. With a custom Spark configuration, jars to fetch, or a cluster,
+Spark's own way is used.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
 import os
+import re
+import shutil
 import site
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +26,7 @@ from pathlib import Path
 import pyspark
 from pyspark.find_spark_home import _find_spark_home
 
-from penstock.spark import class_archive
+from penstock.spark import class_archive, jvm_classes
 
 __all__ = ["LaunchCommand", "launch_command", "spark_home"]
 
@@ -28,6 +34,8 @@ _SUBMIT = "org.apache.spark.deploy.SparkSubmit"
 _GATEWAY = "org.apache.spark.api.python.PythonGatewayServer"
 _LAUNCHER = "org.apache.spark.launcher.Main"
 _LAUNCHER_SECONDS = 120
+_LAUNCHER_VARIABLES = ("SPARK", "JAVA", "JDK", "HADOOP", "YARN", "CLASSPATH")
+_PLACE = "/penstock-session-directory"
 # What only SparkSubmit looks at.
 _SUBMITTED = ("spark.jars", "spark.files", "spark.archives", "spark.submit.", "spark.driver.userClassPathFirst")
 _OWN_CONFIGURATION = ("spark-defaults.conf", "spark-env.sh")
@@ -80,10 +88,29 @@ def _java_command(conf: Mapping[str, str], home: Path) -> list[str] | None:
         return None
     scala = launcher.name.removeprefix("spark-launcher_").partition("-")[0]
     command = [java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{home}/jars/*", _LAUNCHER, _SUBMIT]
+    # The name of the session's directory is another each time, and the answer repeats it: ask without it.
+    directory = _temporary_directory(conf)
     for key in ("spark.driver.memory", "spark.driver.extraJavaOptions", "spark.driver.extraClassPath"):
         if key in conf:
-            command += ["--conf", f"{key}={conf[key]}"]
+            command += ["--conf", f"{key}={conf[key].replace(directory, _PLACE) if directory else conf[key]}"]
     environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_SCALA_VERSION": scala}
+    words = _answer(command, environment)
+    if words is None or _SUBMIT not in words:
+        return None
+    return [word.replace(_PLACE, directory or _PLACE) for word in words[: words.index(_SUBMIT)]]
+
+
+def _temporary_directory(conf: Mapping[str, str]) -> str | None:
+    found = re.search(r"-Djava\.io\.tmpdir=(\S+)", conf.get("spark.driver.extraJavaOptions", ""))
+    return None if found is None else found[1]
+
+
+def _answer(command: list[str], environment: Mapping[str, str]) -> list[str] | None:
+    """What Spark's launcher says. It takes a JVM of its own, so its answers are kept in the cache directory."""
+    cached = _cache_of(command, environment)
+    with contextlib.suppress(OSError, ValueError):
+        words: list[str] = json.loads(cached.read_text(encoding="utf-8"))
+        return words
     try:
         answer = subprocess.run(  # noqa: S603 - Spark's own launcher
             [*command, "pyspark-shell"], env=environment, capture_output=True, timeout=_LAUNCHER_SECONDS, check=True
@@ -91,7 +118,21 @@ def _java_command(conf: Mapping[str, str], home: Path) -> list[str] | None:
     except (OSError, subprocess.SubprocessError):
         return None
     words = [word.strip() for word in os.fsdecode(answer.stdout).split("\0") if word.strip()]
-    return words[: words.index(_SUBMIT)] if _SUBMIT in words else None
+    with contextlib.suppress(OSError, UnicodeError):
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=cached.parent, delete=False, encoding="utf-8") as file:
+            json.dump(words, file)
+        Path(file.name).replace(cached)
+    return words
+
+
+def _cache_of(command: list[str], environment: Mapping[str, str]) -> Path:
+    """The file for an answer: it depends on the command, on Spark's and Java's variables, and on which Java it is."""
+    variables = sorted(item for item in environment.items() if any(part in item[0] for part in _LAUNCHER_VARIABLES))
+    java = shutil.which(command[0])
+    which = "" if java is None else f"{Path(java).resolve()} {Path(java).stat().st_mtime_ns}"
+    digest = hashlib.sha256(json.dumps([command, variables, which, pyspark.__version__]).encode()).hexdigest()[:16]
+    return jvm_classes.cache_directory() / f"launch-{digest}.json"
 
 
 def _environment() -> dict[str, str]:

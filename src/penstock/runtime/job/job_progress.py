@@ -146,17 +146,23 @@ class JobProgress:
         self.last_source_records = 0
         now = time.time()
         times = self._times(now, seconds)
+        changed: set[str] = set()
         for report in reports:
-            self.vertices[report.vertex].subtasks.setdefault(report.subtask, SubtaskProgress()).add(report, times)
+            subtasks = self.vertices[report.vertex].subtasks
+            subtask = subtasks.get(report.subtask)
+            if subtask is None:
+                subtask = subtasks[report.subtask] = SubtaskProgress()
+            subtask.add(report, times)
             if report.vertex in self._sources:
                 self.last_source_records += report.records_in
             for name, value in report.metrics.items():
                 if type(value) is Level:
-                    levels = self._levels.setdefault(name, {})
-                    levels[(report.vertex, report.subtask)] = value.value
-                    self.metrics[name] = combined_level(name, list(levels.values()), self.metrics)
+                    self._levels.setdefault(name, {})[(report.vertex, report.subtask)] = value.value
+                    changed.add(name)
                 else:
                     self.metrics[name] = self.metrics.get(name, 0) + value
+        for name in changed:
+            self.metrics[name] = combined_level(name, list(self._levels[name].values()), self.metrics)
         self.source_records += self.last_source_records
         self._note_recent(now, seconds, checkpoint=checkpoint)
         self._steps.add(reports, now - seconds, self.last_source_records)

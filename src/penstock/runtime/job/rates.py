@@ -34,9 +34,11 @@ class Rate:
         """An amount that was made between two times, in seconds."""
         if self._since < 0:
             self._since = start
+        if not amount and self._latest >= 0:
+            return  # there are hundreds of steps a second, and most rates of most tasks are zero
         start = max(start, end - _SECONDS)
         self._advance(int(end))
-        if end <= start:
+        if end <= start or int(start) == int(end):
             self._amounts[int(end) % _BUCKETS] += amount
             return
         per_second = amount / (end - start)

@@ -35,7 +35,7 @@ class Connection:
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
         self._sending = threading.Lock()
-        self._ahead = b""  # received together with the greeting
+        self._ahead = b""  # received together with the greeting, if it was encrypted together
 
     def fileno(self) -> int:
         """For selectors."""
@@ -61,14 +61,14 @@ class Connection:
             return ahead
         return self._receive()
 
-    def _receive(self) -> bytes | None:
-        return self._socket.recv(_PIECE) or None
+    def _receive(self, limit: int = _PIECE) -> bytes | None:
+        return self._socket.recv(limit) or None
 
     def exactly(self, count: int) -> bytes:
         """So many bytes, of the greeting."""
         data = b""
         while len(data) < count:
-            piece = self.receive()
+            piece = self.receive() if self._ahead else self._receive(count - len(data))
             if piece is None:
                 raise EOFError
             data += piece
@@ -125,7 +125,8 @@ class TlsConnection(Connection):
                     encrypted = self._leaving.read()
                 self._socket.sendall(encrypted)
 
-    def _receive(self) -> bytes | None:
+    def _receive(self, limit: int = _PIECE) -> bytes | None:
+        """What arrives is decrypted whole, so it may be more than the limit."""
         piece = self._socket.recv(_PIECE)
         if not piece:
             return None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 
 from penstock.common.errors import JobExecutionError
 from penstock.runtime.checkpoint.checkpoint_coordinator import Batch
-from penstock.runtime.exchange.frames import TaskReport
+from penstock.runtime.exchange.frames import BatchHeader, TaskReport
 from penstock.runtime.source.source_stage import SourceWork
 from penstock.runtime.task.stage import decode_all_reports
 from penstock.spark.continuous.checkpoint_files import CheckpointFiles, Manifest, StateFile
@@ -42,6 +44,7 @@ class ContinuousEngine:
         self._look = look
         self._written: dict[int, dict[int, StateFile]] = {}  # by checkpoint and task
         self._active: set[tuple[int, int]] = set()  # source tasks that have read something since the last checkpoint
+        self._splits: bytes | None = None  # as the tasks know them
         self._failed = False
         self._ended: set[int] = set()
 
@@ -59,8 +62,9 @@ class ContinuousEngine:
         for work in works:
             by_task[work.subtask % count].append(work)
         senders = sum(map(bool, by_task))
+        header, splits = self._encoded(batch.header)
         for task, own in enumerate(by_task):
-            self._links.send(task, Step(batch.header, own, senders))
+            self._links.send(task, Step(header, splits, own, senders))
         frames: list[bytes] = []
         waiting = set(range(count))
         while waiting:
@@ -69,6 +73,12 @@ class ContinuousEngine:
                 waiting.discard(message.task)
                 frames += message.reports
         return decode_all_reports(frames)
+
+    def _encoded(self, header: BatchHeader) -> tuple[bytes, bytes | None]:
+        """The header and its splits as tasks get them: what is the same for all of them is pickled once."""
+        splits = pickle.dumps(header.splits, 5)
+        changed, self._splits = splits != self._splits, splits
+        return pickle.dumps(replace(header, splits={}), 5), splits if changed else None
 
     def _works(self, batch: Batch) -> list[SourceWork]:
         """At a checkpoint, source tasks that have worked since the last one hand over what their sinks commit."""

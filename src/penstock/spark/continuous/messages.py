@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from penstock.runtime.exchange.frames import BatchHeader
 from penstock.runtime.source.source_stage import SourceWork
 from penstock.spark.continuous.checkpoint_files import StateFile
 
@@ -39,7 +38,10 @@ class Start:
 class Step:
     """To a task: take a step."""
 
-    header: BatchHeader
+    header: bytes
+    """The pickled `BatchHeader` without its splits. It is the same for all tasks, so the driver pickles it once."""
+    splits: bytes | None
+    """The pickled splits of the header, if they have changed since the last step. There may be one for each task."""
     works: list[SourceWork]
     senders: int
     """How many tasks read from sources in this step."""

@@ -8,10 +8,12 @@ before the next one begins. That bounds what is on its way: one step.
 from __future__ import annotations
 
 import contextlib
+import pickle
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from penstock.common.errors import PenstockError
+from penstock.runtime.exchange.frames import BatchHeader, SplitStatus
 from penstock.runtime.source.source_stage import SourceStage
 from penstock.runtime.state.pages import MemoryPageStore
 from penstock.runtime.state.snapshots import StageSnapshot
@@ -50,6 +52,7 @@ class ContinuousTask:
         self._links = links
         self._early: dict[tuple[int, int], list[list[bytes]]] = {}  # data of stages that are not reached yet
         self._next: Step | Stop | None = None
+        self._splits: dict[int, dict[str, SplitStatus]] = {}  # of the last header that had any news of them
         self._writer = ThreadPoolExecutor(1, f"checkpoint-{index}")
         self._stages: dict[int, StageChannel] = {}
         self._stores: dict[int, ChangedPages] = {}
@@ -122,7 +125,7 @@ class ContinuousTask:
         self._early.setdefault((data.step, data.level), []).append(data.frames)
 
     def _step(self, step: Step) -> None:
-        header = step.header
+        header = self._header(step)
         assert self._sources is not None
         rows: list[Row] = list(self._sources.run(step.works, header, first=False)) if step.works else []
         for level in range(1, self._levels + 1):
@@ -143,6 +146,13 @@ class ContinuousTask:
         self._links.tell_driver(Done(self._index, header.step, [frame for _, frame in rows]))
         if header.checkpoint or header.step == 1:
             self._settle()
+
+    def _header(self, step: Step) -> BatchHeader:
+        header: BatchHeader = pickle.loads(step.header)
+        if step.splits is not None:
+            self._splits = pickle.loads(step.splits)
+        header.splits = self._splits
+        return header
 
     def _send(self, step: int, level: int, rows: list[Row]) -> None:
         """Send the rows for the next stage to the other tasks."""
