@@ -1,0 +1,71 @@
+"""The records of a graph: vertices, edges and what is made of them."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, NamedTuple
+
+__all__ = ["BipartiteEdge", "Edge", "EdgeDirection", "Neighbor", "Projection", "Triplet", "Vertex"]
+
+
+class Vertex(NamedTuple):
+    """A vertex: its id, an integer or a string, and its value."""
+
+    id: Any
+    value: Any = None
+
+
+class Edge(NamedTuple):
+    """A directed edge from ``source`` to ``target``."""
+
+    source: Any
+    target: Any
+    value: Any = None
+
+    def reverse(self) -> Edge:
+        """The edge in the other direction."""
+        return Edge(self.target, self.source, self.value)
+
+
+class Triplet(NamedTuple):
+    """An edge with the values of its two vertices."""
+
+    source: Any
+    target: Any
+    source_value: Any
+    target_value: Any
+    edge_value: Any
+
+
+class Neighbor(NamedTuple):
+    """What a gather function sees: the value of the neighbour and the value of the edge that leads to it."""
+
+    neighbor_value: Any
+    edge_value: Any
+
+
+class BipartiteEdge(NamedTuple):
+    """An edge between a top and a bottom vertex."""
+
+    top: Any
+    bottom: Any
+    value: Any = None
+
+
+class Projection(NamedTuple):
+    """The value of an edge of a full projection: the vertex that connects both ends, and all values on the way."""
+
+    connecting_id: Any
+    connecting_value: Any
+    source_value: Any
+    target_value: Any
+    source_edge_value: Any
+    target_edge_value: Any
+
+
+class EdgeDirection(Enum):
+    """Which edges of a vertex take part: those that arrive, those that leave, or both."""
+
+    IN = "in"
+    OUT = "out"
+    ALL = "all"

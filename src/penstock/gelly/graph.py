@@ -1,0 +1,449 @@
+"""Gelly's graph: vertices and edges with values, and what can be done with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.errors import InvalidProgramError
+from penstock.gelly import kernels, neighborhood
+from penstock.gelly.dataset import DataSet
+from penstock.gelly.elements import Edge, EdgeDirection, Triplet, Vertex
+from penstock.gelly.environment import ExecutionEnvironment
+from penstock.gelly.kernels import EDGE, VERTEX
+from penstock.gelly.partitions import Partitions
+
+if TYPE_CHECKING:
+    from penstock.gelly.algorithm import GraphAlgorithm
+    from penstock.gelly.iterations.configuration import (
+        GSAConfiguration,
+        ScatterGatherConfiguration,
+        VertexCentricConfiguration,
+    )
+    from penstock.gelly.validation import GraphValidator
+
+__all__ = ["Graph"]
+
+
+class Graph:
+    """A directed graph. Vertices have unique ids, integers or strings. There may be several edges between two vertices.
+
+    Graphs do not change: every method returns a new one. They are computed when a result is read.
+
+    >>> env = ExecutionEnvironment.create_collections_environment()
+    >>> graph = Graph.from_collection([Vertex(1, "a"), Vertex(2, "b")], [Edge(1, 2, 0.5)], env)
+    >>> graph.map_vertices(lambda vertex: vertex.value.upper()).get_vertices().collect()
+    [Vertex(id=2, value='B'), Vertex(id=1, value='A')]
+    """
+
+    def __init__(self, env: ExecutionEnvironment, vertices: Partitions, edges: Partitions) -> None:
+        self.env = env
+        self.vertex_partitions = vertices
+        self.edge_partitions = edges
+
+    # -- creation ------------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def from_collection(
+        vertices: Any = None,
+        edges: Any = (),
+        env: ExecutionEnvironment | None = None,
+        *,
+        vertex_initializer: Callable[[Any], Any] | None = None,
+    ) -> Graph:
+        """A graph of vertices ``(id, value)`` and edges ``(source, target, value)``.
+
+        Without vertices, the graph has those that the edges name; ``vertex_initializer`` gives the value for an id.
+        Besides collections, both may be Arrow tables, DataFrames, bounded streams, tables or data sets.
+        """
+        env = env or ExecutionEnvironment.get_execution_environment()
+        routed = _routed(env, edges, "edges", EDGE, 2, "source")
+        if vertices is not None:
+            if vertex_initializer is not None:
+                raise InvalidProgramError(
+                    "pass either vertices or a vertex_initializer, which makes them from the edges"
+                )
+            return Graph(env, _checked_vertices(env, vertices), routed)
+        ids = env.engine.exchange(partial(kernels.endpoints, env.get_parallelism()), [routed])
+        made = env.engine.narrow(partial(kernels.vertices_of_ids, vertex_initializer), [ids])
+        return Graph(env, made, routed)
+
+    @staticmethod
+    def from_dataframes(
+        vertices: Any = None,
+        edges: Any = None,
+        env: ExecutionEnvironment | None = None,
+        *,
+        vertex_initializer: Callable[[Any], Any] | None = None,
+    ) -> Graph:
+        """A graph of DataFrames with the columns ``id``, ``value`` and ``source``, ``target``, ``value``.
+
+        Columns with other names are taken by their positions. Values may be missing.
+        """
+        if edges is None:
+            raise InvalidProgramError("from_dataframes() needs edges")
+        if env is None:
+            session = getattr(edges, "sparkSession", None)
+            env = ExecutionEnvironment.get_execution_environment(session)
+        return Graph.from_collection(vertices, edges, env, vertex_initializer=vertex_initializer)
+
+    @staticmethod
+    def from_csv(
+        edges_path: str,
+        vertices_path: str | None = None,
+        env: ExecutionEnvironment | None = None,
+        *,
+        id_type: type = int,
+        vertex_type: type | None = None,
+        edge_type: type | None = None,
+        delimiter: str = ",",
+        skip_first_line: bool = False,
+        vertex_initializer: Callable[[Any], Any] | None = None,
+    ) -> Graph:
+        """A graph of CSV files: lines ``source,target[,value]`` of edges, and lines ``id[,value]`` of vertices.
+
+        :param id_type: ``int`` or ``str``
+        :param vertex_type: the type of vertex values (``int``, ``float``, ``str`` or ``bool``); None if there are none
+        :param edge_type: the same of edge values
+        """
+        from penstock.gelly.csv_files import read_csv
+
+        env = env or ExecutionEnvironment.get_execution_environment()
+        edge_kinds = dict(zip(EDGE, (id_type, id_type, edge_type), strict=True))
+        edges = read_csv(env, edges_path, edge_kinds, delimiter, skip_first_line=skip_first_line)
+        vertices = None
+        if vertices_path is not None:
+            vertex_kinds = dict(zip(VERTEX, (id_type, vertex_type), strict=True))
+            vertices = read_csv(env, vertices_path, vertex_kinds, delimiter, skip_first_line=skip_first_line)
+        return Graph.from_collection(vertices, edges, env, vertex_initializer=vertex_initializer)
+
+    # -- properties and metrics ----------------------------------------------------------------------------------------
+
+    def get_context(self) -> ExecutionEnvironment:
+        """The environment."""
+        return self.env
+
+    def get_vertices(self) -> DataSet[Vertex]:
+        """The vertices."""
+        return DataSet(self.env, self.vertex_partitions, "vertices", VERTEX, Vertex)
+
+    def get_edges(self) -> DataSet[Edge]:
+        """The edges."""
+        return DataSet(self.env, self.edge_partitions, "edges", EDGE, Edge)
+
+    def get_triplets(self) -> DataSet[Triplet]:
+        """The edges with the values of both vertices."""
+        half = self._exchange(partial(kernels.triplets, True), self.vertex_partitions, self.edge_partitions)
+        full = self._exchange(partial(kernels.triplets, False), self.vertex_partitions, half)
+        return DataSet(self.env, full, "triplets", Triplet._fields, Triplet)
+
+    def get_vertex_ids(self) -> DataSet[Any]:
+        """The ids of the vertices."""
+        return DataSet(self.env, self.vertex_partitions, "vertices", ("id",), lambda number: number)
+
+    def get_edge_ids(self) -> DataSet[tuple[Any, Any]]:
+        """Pairs of the ids of source and target."""
+        return DataSet(self.env, self.edge_partitions, "edges", EDGE[:2], lambda source, target: (source, target))
+
+    def number_of_vertices(self) -> int:
+        """How many vertices there are."""
+        return self.get_vertices().count()
+
+    def number_of_edges(self) -> int:
+        """How many edges there are."""
+        return self.get_edges().count()
+
+    def in_degrees(self) -> DataSet[tuple[Any, int]]:
+        """For each vertex, the number of edges that lead to it."""
+        return self._degrees(EdgeDirection.IN)
+
+    def out_degrees(self) -> DataSet[tuple[Any, int]]:
+        """For each vertex, the number of edges that start at it."""
+        return self._degrees(EdgeDirection.OUT)
+
+    def get_degrees(self) -> DataSet[tuple[Any, int]]:
+        """For each vertex, the number of edges that lead to it or start at it."""
+        return self._degrees(EdgeDirection.ALL)
+
+    def _degrees(self, direction: EdgeDirection) -> DataSet[tuple[Any, int]]:
+        incident = self._exchange(partial(kernels.incident, direction, "vertex"), self.edge_partitions)
+        counted = self.env.engine.narrow(kernels.degrees, [self.vertex_partitions, incident])
+        return DataSet(self.env, counted, "degrees", VERTEX, lambda number, degree: (number, degree))
+
+    def validate(self, validator: GraphValidator) -> bool:
+        """Whether the graph is valid."""
+        return validator.validate(self)
+
+    # -- transformations -----------------------------------------------------------------------------------------------
+
+    def map_vertices(self, mapper: Callable[[Vertex], Any]) -> Graph:
+        """The graph with new vertex values."""
+        return self.derive_vertices(partial(kernels.map_vertices, "map_vertices", mapper))
+
+    def map_edges(self, mapper: Callable[[Edge], Any]) -> Graph:
+        """The graph with new edge values."""
+        return self.derive_edges(partial(kernels.map_edges, "map_edges", mapper))
+
+    def translate_graph_ids(self, translator: Callable[[Any], Any]) -> Graph:
+        """The graph with new ids. Vertices that get the same id stay separate, which is an error."""
+        from penstock.gelly.translation import translated
+
+        return translated(self, translator)
+
+    def translate_vertex_values(self, translator: Callable[[Any], Any]) -> Graph:
+        """The graph with new vertex values, made from the values alone."""
+        return self.map_vertices(lambda vertex: translator(vertex.value))
+
+    def translate_edge_values(self, translator: Callable[[Any], Any]) -> Graph:
+        """The graph with new edge values, made from the values alone."""
+        return self.map_edges(lambda edge: translator(edge.value))
+
+    def join_with_vertices(self, data: Any, function: Callable[[Any, Any], Any]) -> Graph:
+        """Combine vertex values with those of ``(id, value)`` records: ``function(vertex_value, value)``.
+
+        Vertices without a record stay as they are. If several records have the same id, one of them is used.
+        """
+        other = _routed(self.env, data, "input", VERTEX, 1, "id")
+        return self.derive_vertices(partial(kernels.join_vertices, "join_with_vertices", function), other)
+
+    def join_with_edges(self, data: Any, function: Callable[[Any, Any], Any]) -> Graph:
+        """Combine edge values with those of ``(source, target, value)`` records: ``function(edge_value, value)``."""
+        other = _routed(self.env, data, "edges", EDGE, 2, "source")
+        return self.derive_edges(partial(kernels.join_edges, "join_with_edges", function), other)
+
+    def join_with_edges_on_source(self, data: Any, function: Callable[[Any, Any], Any]) -> Graph:
+        """Combine edge values with those of ``(id, value)`` records for the sources of the edges."""
+        other = _routed(self.env, data, "input", VERTEX, 1, "id")
+        return self.derive_edges(partial(kernels.join_edges_on, "join_with_edges_on_source", function, "source"), other)
+
+    def join_with_edges_on_target(self, data: Any, function: Callable[[Any, Any], Any]) -> Graph:
+        """Combine edge values with those of ``(id, value)`` records for the targets of the edges."""
+        other = _routed(self.env, data, "input", VERTEX, 1, "id")
+        by_target = self._exchange(partial(kernels.moved, "target"), self.edge_partitions)
+        step = partial(kernels.join_edges_on, "join_with_edges_on_target", function, "target")
+        joined = self.env.engine.narrow(step, [by_target, other])
+        return self.but(edges=self._exchange(partial(kernels.moved, "source"), joined))
+
+    def filter_on_vertices(self, predicate: Callable[[Vertex], bool]) -> Graph:
+        """The vertices for which the predicate is true, and the edges between them."""
+        return self._subgraph(predicate, None)
+
+    def filter_on_edges(self, predicate: Callable[[Edge], bool]) -> Graph:
+        """The edges for which the predicate is true, and all vertices."""
+        return self.derive_edges(partial(kernels.filter_edges, "filter_on_edges", predicate))
+
+    def subgraph(self, vertex_filter: Callable[[Vertex], bool], edge_filter: Callable[[Edge], bool]) -> Graph:
+        """The vertices for which the first predicate is true, and the edges between them for which the second is."""
+        return self._subgraph(vertex_filter, edge_filter)
+
+    def _subgraph(self, vertex_filter: Any, edge_filter: Any) -> Graph:
+        kept = self.derive_vertices(partial(kernels.filter_vertices, "vertex filter", vertex_filter))
+        if edge_filter is not None:
+            kept = kept.derive_edges(partial(kernels.filter_edges, "edge filter", edge_filter))
+        return kept.edges_between(kept.vertex_partitions, within=True)
+
+    def edges_between(self, vertices: Partitions, *, within: bool) -> Graph:
+        """The graph without edges whose source or target is not among (or is among) the vertices."""
+        edges = self.edge_partitions
+        count = self.env.get_parallelism()
+        for end, key in (("source", "target"), ("target", "source")):
+            step = partial(kernels.edges_with_end, end, key, count, within)
+            edges = self.env.engine.exchange(step, [vertices, edges])
+        return self.but(edges=edges)
+
+    def reverse(self) -> Graph:
+        """The graph with all edges in the other direction."""
+        return self.but(edges=self._exchange(partial(kernels.reversed_edges, False), self.edge_partitions))
+
+    def get_undirected(self) -> Graph:
+        """The graph with an edge in the other direction added for each edge."""
+        return self.but(edges=self._exchange(partial(kernels.reversed_edges, True), self.edge_partitions))
+
+    def union(self, graph: Graph) -> Graph:
+        """The vertices and edges of both graphs. Vertices with the same id are one, with the value of this graph."""
+        engine = self.env.engine
+        return Graph(
+            self.env,
+            engine.narrow(kernels.vertex_union, [self.vertex_partitions, graph.vertex_partitions]),
+            engine.narrow(kernels.edge_union, [self.edge_partitions, graph.edge_partitions]),
+        )
+
+    def difference(self, graph: Graph) -> Graph:
+        """This graph without the vertices of the other one, and without the edges at them."""
+        return self.remove_vertices(graph.get_vertices())
+
+    def intersect(self, graph: Graph, distinct_edges: bool) -> Graph:
+        """The edges that both graphs have, with the same value, and their vertices, which have no values.
+
+        :param distinct_edges: take each of them once; otherwise as often as both graphs have it
+        """
+        engine, count = self.env.engine, self.env.get_parallelism()
+        step = partial(kernels.edge_intersection, distinct_edges)
+        edges = engine.narrow(step, [self.edge_partitions, graph.edge_partitions])
+        ids = engine.exchange(partial(kernels.endpoints, count), [edges])
+        return Graph(self.env, engine.narrow(partial(kernels.vertices_of_ids, None), [ids]), edges)
+
+    # -- changes -------------------------------------------------------------------------------------------------------
+
+    def add_vertex(self, vertex: Vertex) -> Graph:
+        """The graph with one more vertex, unless it has one with this id."""
+        return self.add_vertices([vertex])
+
+    def add_vertices(self, vertices: Any) -> Graph:
+        """The graph with more vertices. Those whose ids it has already are left out."""
+        added = _routed(self.env, vertices, "vertices", VERTEX, 1, "id")
+        return self.derive_vertices(kernels.vertex_union, added)
+
+    def add_edge(self, source: Vertex, target: Vertex, edge_value: Any = None) -> Graph:
+        """The graph with one more edge, and with its vertices, if it does not have them."""
+        return self.add_vertices([source, target]).add_edges([Edge(source[0], target[0], edge_value)])
+
+    def add_edges(self, edges: Any) -> Graph:
+        """The graph with more edges. Those that refer to a vertex that it does not have are left out."""
+        added = _routed(self.env, edges, "edges", EDGE, 2, "source")
+        valid = self.but(edges=added).edges_between(self.vertex_partitions, within=True)
+        return self.derive_edges(kernels.edge_union, valid.edge_partitions)
+
+    def remove_vertex(self, vertex: Vertex) -> Graph:
+        """The graph without a vertex, which is found by its id, and without its edges."""
+        return self.remove_vertices([vertex])
+
+    def remove_vertices(self, vertices: Any) -> Graph:
+        """The graph without these vertices, which are found by their ids, and without their edges."""
+        removed = _routed(self.env, vertices, "vertices", VERTEX, 1, "id")
+        return self.derive_vertices(kernels.vertex_difference, removed).edges_between(removed, within=False)
+
+    def remove_edge(self, edge: Edge) -> Graph:
+        """The graph without the edges from the same source to the same target."""
+        return self.remove_edges([edge])
+
+    def remove_edges(self, edges: Any) -> Graph:
+        """The graph without the edges with the source and target of one of these."""
+        removed = _routed(self.env, edges, "edges", EDGE, 2, "source")
+        return self.derive_edges(kernels.edge_difference, removed)
+
+    # -- neighbourhoods ------------------------------------------------------------------------------------------------
+
+    def reduce_on_edges(
+        self, function: Callable[[Any, Any], Any], direction: EdgeDirection
+    ) -> DataSet[tuple[Any, Any]]:
+        """For each vertex with such edges, their values reduced to one. A numpy ufunc (``np.minimum``) is fastest."""
+        incident = self._exchange(partial(kernels.incident, direction, "vertex"), self.edge_partitions)
+        return self._reduced(partial(kernels.reduced, "reduce_on_edges", function, "value"), incident)
+
+    def reduce_on_neighbors(
+        self, function: Callable[[Any, Any], Any], direction: EdgeDirection
+    ) -> DataSet[tuple[Any, Any]]:
+        """For each vertex with such neighbours, their values reduced to one. A numpy ufunc (``np.add``) is fastest."""
+        step = partial(kernels.reduced, "reduce_on_neighbors", function, "neighbor_value")
+        return self._reduced(step, self._neighbors(direction))
+
+    def group_reduce_on_edges(
+        self,
+        function: neighborhood.EdgesFunction | neighborhood.EdgesFunctionWithVertexValue | Callable[..., Iterable[Any]],
+        direction: EdgeDirection,
+    ) -> DataSet[Any]:
+        """The results of a function for each vertex and its edges. A plain function is taken for an `EdgesFunction`."""
+        incident = self._exchange(partial(kernels.incident, direction, "vertex"), self.edge_partitions)
+        return self._results(partial(neighborhood.edge_groups, function), incident)
+
+    def group_reduce_on_neighbors(
+        self,
+        function: neighborhood.NeighborsFunction
+        | neighborhood.NeighborsFunctionWithVertexValue
+        | Callable[..., Iterable[Any]],
+        direction: EdgeDirection,
+    ) -> DataSet[Any]:
+        """The results of a function for each vertex and its neighbours. A plain function is a `NeighborsFunction`."""
+        return self._results(partial(neighborhood.neighbor_groups, function), self._neighbors(direction))
+
+    def _neighbors(self, direction: EdgeDirection) -> Partitions:
+        incident = self._exchange(partial(kernels.incident, direction, "neighbor"), self.edge_partitions)
+        return self._exchange(kernels.with_neighbor_values, self.vertex_partitions, incident)
+
+    def _reduced(self, kernel: Callable[..., Any], incident: Partitions) -> DataSet[tuple[Any, Any]]:
+        found = self.env.engine.narrow(kernel, [incident])
+        return DataSet(self.env, found, "reduced", VERTEX, lambda number, value: (number, value))
+
+    def _results(self, kernel: Callable[..., Any], incident: Partitions) -> DataSet[Any]:
+        found = self.env.engine.narrow(kernel, [self.vertex_partitions, incident])
+        return DataSet(self.env, found, "results", ("value",), lambda value: value)
+
+    # -- iterations and algorithms -------------------------------------------------------------------------------------
+
+    def run(self, algorithm: GraphAlgorithm) -> Any:
+        """The result of a library method, or of an algorithm of your own."""
+        return algorithm.run(self)
+
+    def run_vertex_centric_iteration(
+        self,
+        compute_function: Any,
+        combiner: Any,
+        maximum_number_of_iterations: int,
+        parameters: VertexCentricConfiguration | None = None,
+    ) -> Graph:
+        """Pregel: each vertex that has messages computes a new value and sends messages.
+
+        :param compute_function: a `ComputeFunction`, or a `BatchComputeFunction`, which works on arrays
+        :param combiner: a `MessageCombiner`, or None
+        """
+        from penstock.gelly.iterations.models import vertex_centric
+
+        return vertex_centric(self, compute_function, combiner, maximum_number_of_iterations, parameters)
+
+    def run_scatter_gather_iteration(
+        self,
+        scatter_function: Any,
+        gather_function: Any,
+        maximum_number_of_iterations: int,
+        parameters: ScatterGatherConfiguration | None = None,
+    ) -> Graph:
+        """Vertices that have changed send messages (scatter); vertices with messages update their values (gather)."""
+        from penstock.gelly.iterations.models import scatter_gather
+
+        return scatter_gather(self, scatter_function, gather_function, maximum_number_of_iterations, parameters)
+
+    def run_gather_sum_apply_iteration(
+        self,
+        gather_function: Any,
+        sum_function: Any,
+        apply_function: Any,
+        maximum_number_of_iterations: int,
+        parameters: GSAConfiguration | None = None,
+    ) -> Graph:
+        """A value is gathered on each edge of changed vertices, summed up per vertex, and applied to its value."""
+        from penstock.gelly.iterations.models import gather_sum_apply
+
+        functions = (gather_function, sum_function, apply_function)
+        return gather_sum_apply(self, *functions, maximum_number_of_iterations, parameters)
+
+    # -- parts ---------------------------------------------------------------------------------------------------------
+
+    def _exchange(self, kernel: Callable[..., Any], *inputs: Partitions) -> Partitions:
+        count = self.env.get_parallelism()
+        return self.env.engine.exchange(partial(kernel, count), inputs)
+
+    def derive_vertices(self, kernel: Callable[..., Any], *others: Partitions) -> Graph:
+        """The graph with vertices that a kernel makes of its own and of other collections."""
+        return self.but(vertices=self.env.engine.narrow(kernel, [self.vertex_partitions, *others]))
+
+    def derive_edges(self, kernel: Callable[..., Any], *others: Partitions) -> Graph:
+        """The graph with edges that a kernel makes of its own and of other collections."""
+        return self.but(edges=self.env.engine.narrow(kernel, [self.edge_partitions, *others]))
+
+    def but(self, vertices: Partitions | None = None, edges: Partitions | None = None) -> Graph:
+        """The graph with other vertices or edges."""
+        return Graph(self.env, vertices or self.vertex_partitions, edges or self.edge_partitions)
+
+
+def _routed(env: ExecutionEnvironment, data: Any, name: str, columns: Sequence[str], keys: int, key: str) -> Partitions:
+    """Records of any source in the partitions of their keys."""
+    rows = env.rows(data, columns, keys)
+    step = partial(kernels.route, name, tuple(columns), keys, key, env.get_parallelism())
+    return env.engine.exchange(step, [rows])
+
+
+def _checked_vertices(env: ExecutionEnvironment, vertices: Any) -> Partitions:
+    routed = _routed(env, vertices, "vertices", VERTEX, 1, "id")
+    return env.engine.narrow(kernels.unique_vertices, [routed])

@@ -1,0 +1,1 @@
+"""Iterations in supersteps: vertex-centric, scatter-gather and gather-sum-apply."""
