@@ -36,6 +36,9 @@ if TYPE_CHECKING:
         FileSource,
         StreamFormat,
     )
+    from penstock.connectors.jdbc import (
+        JdbcSink,
+    )
     from penstock.connectors.kafka import (
         KafkaOffsetsInitializer,
         KafkaRecordSerializationSchema,
@@ -131,6 +134,11 @@ if TYPE_CHECKING:
     from penstock.datastream.stateful_function import (
         Timers,
     )
+    from penstock.formats.records import (
+        Csv,
+        Json,
+        Text,
+    )
     from penstock.table import (
         StreamTableEnvironment,
         Table,
@@ -150,6 +158,7 @@ _MODULES = {
         WatermarkStrategy
     """,
     "penstock.connectors.file_system": "FileSink FileSource StreamFormat",
+    "penstock.connectors.jdbc": "JdbcSink",
     "penstock.connectors.kafka": "KafkaOffsetsInitializer KafkaRecordSerializationSchema KafkaSink KafkaSource",
     "penstock.core.state": """
         AggregatingState AggregatingStateDescriptor ListState ListStateDescriptor MapState MapStateDescriptor
@@ -173,6 +182,7 @@ _MODULES = {
     "penstock.core.window.shorthand": "sessions sliding tumbling",
     "penstock.datastream.aggregates": "Collect Count CountDistinct Max Mean Min Quantile Sum Top",
     "penstock.datastream.stateful_function": "Timers",
+    "penstock.formats.records": "Csv Json Text",
     "penstock.table": "StreamTableEnvironment Table TableEnvironment",
     "penstock.testing": "MiniCluster",
 }
@@ -200,6 +210,7 @@ __all__ = [
     "CountEvictor",
     "CountTrigger",
     "CountWindow",
+    "Csv",
     "DataStream",
     "DeserializationSchema",
     "Duration",
@@ -212,7 +223,9 @@ __all__ = [
     "FlatMapFunction",
     "GlobalWindow",
     "GlobalWindows",
+    "JdbcSink",
     "JobClient",
+    "Json",
     "KafkaOffsetsInitializer",
     "KafkaRecordSerializationSchema",
     "KafkaSink",
@@ -260,6 +273,7 @@ __all__ = [
     "Sum",
     "Table",
     "TableEnvironment",
+    "Text",
     "Time",
     "TimeEvictor",
     "TimeWindow",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Generic, TypeVar
 
 from penstock.common.errors import InvalidProgramError
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
@@ -22,6 +22,9 @@ __all__ = [
 ]
 
 
+T = TypeVar("T")
+
+
 class SerializationSchema(ABC):
     """Turns a record into bytes."""
 
@@ -34,7 +37,7 @@ class SerializationSchema(ABC):
         """The bytes of a record."""
 
 
-class DeserializationSchema(ABC):
+class DeserializationSchema(ABC, Generic[T]):
     """Turns bytes into a record."""
 
     def open(self) -> None:
@@ -42,7 +45,7 @@ class DeserializationSchema(ABC):
         return
 
     @abstractmethod
-    def deserialize(self, message: bytes) -> Any:
+    def deserialize(self, message: bytes) -> T | None:
         """The record in a message; ``None`` if it holds none and is to be skipped."""
 
     def is_end_of_stream(self, next_element: Any) -> bool:
@@ -54,7 +57,7 @@ class DeserializationSchema(ABC):
         return Types.PICKLED_BYTE_ARRAY()
 
 
-class SimpleStringSchema(SerializationSchema, DeserializationSchema):
+class SimpleStringSchema(SerializationSchema, DeserializationSchema[str]):
     r"""Strings in a character set.
 
     >>> SimpleStringSchema().deserialize(b"caf\xc3\xa9")
@@ -81,7 +84,7 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
         return Types.STRING()
 
 
-class ByteArraySchema(SerializationSchema, DeserializationSchema):
+class ByteArraySchema(SerializationSchema, DeserializationSchema[bytes]):
     """Passes bytes through unchanged."""
 
     def open(self) -> None:

@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.common.errors import FencedError, InvalidProgramError, shorten
-from penstock.common.typeinfo import RowTypeInfo, TypeInformation
+from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from penstock.connectors.dbapi import Connect, Database, open_database, to_paramstyle
 from penstock.core.sink import DeliveryGuarantee, Sink, SinkWriter, WriterInitContext
+from penstock.formats.record_classes import record_fields
 
 __all__ = ["JdbcConnectionOptions", "JdbcExecutionOptions", "JdbcSink"]
 
@@ -155,12 +156,43 @@ class JdbcSink(Sink):
 
     def __init__(
         self,
-        sql: str,
-        type_info: TypeInformation,
-        connection: JdbcConnectionOptions,
+        sql: str | None = None,
+        type_info: TypeInformation | None = None,
+        connection: JdbcConnectionOptions | None = None,
         execution: JdbcExecutionOptions | None = None,
         guarantee: DeliveryGuarantee = DeliveryGuarantee.AT_LEAST_ONCE,
+        *,
+        url: str = "",
+        user: str | None = None,
+        password: str | None = None,
+        connect: Connect | None = None,
+        record: type | None = None,
+        table: str | None = None,
+        key: str | Sequence[str] = (),
+        exactly_once: bool = False,
     ) -> None:
+        """:param sql: a statement with a ``?`` for each field
+        :param url: ``jdbc:postgresql://host:port/database`` or ``jdbc:sqlite:/path``
+        :param connect: a function that opens a connection of a DB-API driver, instead of ``url``
+        :param record: the class of the records, such as a dataclass, instead of ``type_info``
+        :param table: the table to insert into, instead of ``sql``; its columns are named after the fields
+        :param key: with ``table``: the unique fields, of which the last record stays
+        :param exactly_once: write every record once, whatever the statement does
+        """
+        if record is not None:
+            names = list(record_fields(record))
+            type_info = Types.ROW_NAMED(names, [Types.PICKLED_BYTE_ARRAY()] * len(names))
+        if table is not None:
+            sql = _insert(table, type_info, [key] if isinstance(key, str) else key)
+        if connection is None:
+            connection = JdbcConnectionOptions(url, "", user, password, connect)
+        if exactly_once:
+            guarantee = DeliveryGuarantee.EXACTLY_ONCE
+        if sql is None or not (connection.url or connection.connect is not None):
+            raise InvalidProgramError(
+                "a JDBC sink needs a statement and a database: JdbcSink(sql, url=..., record=Order) or "
+                "JdbcSink(table=..., url=..., record=Order)"
+            )
         if not isinstance(type_info, RowTypeInfo):
             raise InvalidProgramError(f"a JDBC sink takes rows: expected Types.ROW(...), got {shorten(type_info)}")
         self.sql = sql
@@ -199,18 +231,10 @@ class JdbcSink(Sink):
         jdbc_execution_options: JdbcExecutionOptions | None = None,
     ) -> JdbcSink:
         """The last row of each key stays: a table with a unique key, PostgreSQL or SQLite."""
-        if not isinstance(type_info, RowTypeInfo):
-            raise InvalidProgramError(f"an upsert needs named fields: Types.ROW_NAMED(...), got {shorten(type_info)}")
-        names = type_info.get_field_names()
-        unknown = [name for name in key_fields if name not in names]
-        if unknown or not key_fields:
-            raise InvalidProgramError(f"the key fields must be some of {', '.join(names)}, got {list(key_fields)}")
-        others = [name for name in names if name not in key_fields]
-        action = "UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name in others) if others else "NOTHING"
-        sql = (
-            f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))}) "  # noqa: S608 - the user's own names
-            f"ON CONFLICT ({', '.join(key_fields)}) DO {action}"
-        )
+        if not key_fields and isinstance(type_info, RowTypeInfo):
+            names = ", ".join(type_info.get_field_names())
+            raise InvalidProgramError(f"the key fields must be some of {names}, got []")
+        sql = _insert(table, type_info, key_fields)
         return JdbcSink(sql, type_info, jdbc_connection_options, jdbc_execution_options)
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter:
@@ -219,6 +243,22 @@ class JdbcSink(Sink):
         if self._guarantee is DeliveryGuarantee.EXACTLY_ONCE:
             return _ExactlyOnceWriter(self, database, context)
         return _JdbcWriter(self, database)
+
+
+def _insert(table: str, type_info: TypeInformation | None, key_fields: Sequence[str]) -> str:
+    """A statement that inserts, or updates if there are key fields."""
+    if not isinstance(type_info, RowTypeInfo):
+        raise InvalidProgramError(f"an upsert needs named fields: Types.ROW_NAMED(...), got {shorten(type_info)}")
+    names = type_info.get_field_names()
+    unknown = [name for name in key_fields if name not in names]
+    if unknown:
+        raise InvalidProgramError(f"the key fields must be some of {', '.join(names)}, got {list(key_fields)}")
+    insert = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"  # noqa: S608 - the user's own names
+    if not key_fields:
+        return insert
+    others = [name for name in names if name not in key_fields]
+    action = "UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name in others) if others else "NOTHING"
+    return f"{insert} ON CONFLICT ({', '.join(key_fields)}) DO {action}"
 
 
 class _JdbcWriter(SinkWriter):

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 
 from penstock.common.errors import InvalidProgramError
-from penstock.connectors.file_system.source import FileSource, existing_paths
+from penstock.connectors.file_system.source import FileSource
 from penstock.formats.file_format import StreamFormat
 
 __all__ = ["TextFileSource"]
 
 
-class TextFileSource(FileSource):
+class TextFileSource(FileSource[str]):
     """The lines of a file, or of all files below a directory, as they are when the job starts."""
 
     def __init__(self, *paths: str | os.PathLike[str], encoding: str = "UTF-8") -> None:
         if not paths:
             raise InvalidProgramError("a text file source needs the path of a file or a directory")
-        super().__init__(StreamFormat.text_line_format(encoding), existing_paths(paths))
+        super().__init__(*paths, format=StreamFormat.text_line_format(encoding))

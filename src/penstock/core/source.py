@@ -53,7 +53,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.common.checks import is_int
 from penstock.common.unsupported import no_java_object
@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from penstock.core.functions import RuntimeContext
 
 __all__ = ["Boundedness", "Source", "SourceReader", "SourceSplit", "SplitEnumerator"]
+
+T = TypeVar("T")
 
 
 class Boundedness(Enum):
@@ -213,7 +215,7 @@ class SourceReader(ABC):
         return
 
 
-class Source(ABC):
+class Source(ABC, Generic[T]):
     """A source of records, as passed to `from_source`. Must be picklable."""
 
     makes_watermarks: bool = False

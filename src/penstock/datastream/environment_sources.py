@@ -36,12 +36,17 @@ class EnvironmentSources(EnvironmentSettings):
 
     def from_source(
         self,
-        source: Source,
-        watermark_strategy: WatermarkStrategy,
-        source_name: str,
+        source: Source[T],
+        watermark_strategy: WatermarkStrategy | None = None,
+        source_name: str | None = None,
         type_info: TypeInformation | None = None,
-    ) -> DataStream[Any]:
-        """The records of a source, with timestamps and watermarks by the strategy."""
+    ) -> DataStream[T]:
+        """The records of a source, with timestamps and watermarks by the strategy; without watermarks if there is none.
+
+        The source is named after its class if it gets no name.
+        """
+        if watermark_strategy is None:
+            watermark_strategy = WatermarkStrategy.no_watermarks()
         if not isinstance(source, Source):
             raise InvalidProgramError(f"from_source() takes a Source, got {shorten(source)}")
         if not isinstance(watermark_strategy, WatermarkStrategy):
@@ -49,7 +54,7 @@ class EnvironmentSources(EnvironmentSettings):
                 f"from_source() takes a WatermarkStrategy (WatermarkStrategy.no_watermarks() for none), "
                 f"got {shorten(watermark_strategy)}"
             )
-        return self._source(source, source_name, type_info, watermark_strategy)
+        return self._source(source, source_name or type(source).__name__, type_info, watermark_strategy)
 
     def from_collection(self, collection: Iterable[T], type_info: TypeInformation[Any] | None = None) -> DataStream[T]:
         """The elements of a collection, read by one task, in order."""

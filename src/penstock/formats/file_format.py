@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Generic, TypeVar, cast
 
 from penstock.common.errors import InvalidProgramError, RecordFormatError
 from penstock.common.typeinfo import TypeInformation, Types
@@ -48,7 +48,10 @@ def skip_byte_order_mark(file: BinaryIO) -> int:
     return 0
 
 
-class FileFormat(ABC):
+T = TypeVar("T")
+
+
+class FileFormat(ABC, Generic[T]):
     """Reads the records in a file."""
 
     split_units: int | None = None
@@ -68,7 +71,7 @@ class FileFormat(ABC):
         return max(1, int(share * Path(path).stat().st_size) // _BYTES_PER_LINE)
 
     @abstractmethod
-    def read(self, path: str, start: int, end: int) -> Iterator[list[Any]]:
+    def read(self, path: str, start: int, end: int) -> Iterator[list[T]]:
         """The records of a range in batches. Ranges that follow each other give every record once."""
 
     def get_produced_type(self) -> TypeInformation:
@@ -76,7 +79,7 @@ class FileFormat(ABC):
         return Types.PICKLED_BYTE_ARRAY()
 
 
-class StreamFormat(FileFormat):
+class StreamFormat(FileFormat[T]):
     """Formats that are read record by record.
 
     For one of your own, override :meth:`read_file`; a file is then read as a whole, in one batch.
@@ -103,7 +106,7 @@ class StreamFormat(FileFormat):
                 yield batch
 
     @staticmethod
-    def text_line_format(charset_name: str = "UTF-8", errors: str = "strict") -> StreamFormat:
+    def text_line_format(charset_name: str = "UTF-8", errors: str = "strict") -> StreamFormat[str]:
         """The lines of text files; ``.gz``, ``.bz2`` and ``.xz`` are decompressed.
 
         :param errors: what to do with bytes that are not text, as in Python's ``open``: ``strict`` fails the job,
@@ -112,11 +115,11 @@ class StreamFormat(FileFormat):
         return _TextLineFormat(charset_name, errors)
 
 
-class BulkFormat(FileFormat):
+class BulkFormat(FileFormat[T]):
     """Formats that are read in blocks of records, such as Parquet."""
 
 
-class LineFormat(StreamFormat):
+class LineFormat(StreamFormat[T]):
     """Formats whose records are lines. Any byte will do as a boundary: a range has the lines that begin in it."""
 
     split_units: int | None = _SPLIT_BYTES
@@ -131,7 +134,7 @@ class LineFormat(StreamFormat):
         self.charset = charset
 
     @abstractmethod
-    def decode_lines(self, lines: list[bytes], path: str) -> list[Any]:
+    def decode_lines(self, lines: list[bytes], path: str) -> list[T]:
         """The records in some lines, which come without their ends."""
 
     def length(self, path: str) -> int:
@@ -181,7 +184,7 @@ class LineFormat(StreamFormat):
         return self.decode_lines(lines, path)
 
 
-class _TextLineFormat(LineFormat):
+class _TextLineFormat(LineFormat[str]):
     def __init__(self, charset: str, errors: str) -> None:
         super().__init__(charset)
         try:

@@ -14,18 +14,25 @@ from penstock.formats.conversion import POISON, Convert, plain_value, row_reader
 from penstock.formats.file_format import LineFormat
 from penstock.formats.json_schema import row_type_of
 
-__all__ = ["JsonLinesEncoder", "JsonReaderFormat", "JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
+__all__ = [
+    "JsonLinesEncoder",
+    "JsonReaderFormat",
+    "JsonRowDeserializationSchema",
+    "JsonRowSerializationSchema",
+    "json_bytes",
+    "json_value",
+]
 
 
 _decode = json.JSONDecoder().decode
 
 
-def _from_bytes(message: bytes) -> Any:
+def json_value(message: bytes) -> Any:
     """Parse like json.loads without guessing the encoding, which would take longer than the rest."""
     return _decode(message.decode())
 
 
-def _to_bytes(value: Any) -> bytes:
+def json_bytes(value: Any) -> bytes:
     """A value as JSON, which has no numbers for NaN and infinity: they become texts."""
     try:
         return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
@@ -143,7 +150,7 @@ class JsonRowSerializationSchema(SerializationSchema):
     def serialize(self, value: Any) -> bytes:
         if self._write is None:
             self._write = row_writer(self._row_type)
-        return _to_bytes(self._write(value))
+        return json_bytes(self._write(value))
 
     class Builder:
         """Collects the settings."""
@@ -182,7 +189,7 @@ class JsonReaderFormat(LineFormat):
         self._ignore_parse_errors = ignore_parse_errors
 
     def decode_lines(self, lines: list[bytes], path: str) -> list[Any]:
-        read = _from_bytes if self._schema is None else self._schema.deserialize
+        read = json_value if self._schema is None else self._schema.deserialize
         with suppress(*POISON):  # a broken line is looked for below
             whole = [line for line in lines if line.strip()]
             return [read(line) for line in whole]
@@ -211,4 +218,4 @@ class JsonLinesEncoder(Encoder):
     """
 
     def encode(self, value: Any, stream: BinaryIO) -> None:
-        stream.write(_to_bytes(plain_value(value)) + b"\n")
+        stream.write(json_bytes(plain_value(value)) + b"\n")

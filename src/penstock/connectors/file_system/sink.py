@@ -20,6 +20,7 @@ from penstock.connectors.file_system.sink_options import (
 )
 from penstock.connectors.file_system.sink_writer import FileSinkOptions, FileSinkWriter
 from penstock.core.sink import Committer, Sink, SinkWriter, WriterInitContext
+from penstock.formats.records import RecordFormat
 
 __all__ = ["FileSink", "StreamingFileSink"]
 
@@ -32,19 +33,66 @@ class FileSink(Sink):
     each checkpoint, and small files can be compacted.
 
     >>> sink = FileSink.for_row_format("/tmp/out", Encoder.simple_string_encoder()).build()
+
+    The constructor does the same as the builders.
+
+    >>> from penstock.formats.records import Json
+    >>> sink = FileSink("/tmp/out", format=Json())
     """
 
     stateful = True
 
     def __init__(
         self,
-        options: FileSinkOptions,
-        strategy: FileCompactStrategy | None = None,
-        compactor: FileCompactor | None = None,
+        path: str | os.PathLike[str],
+        *,
+        format: RecordFormat[Any] | Encoder | BulkWriterFactory,  # noqa: A002 - what readers and writers of files call it
+        buckets: BucketAssigner | None = None,
+        roll: RollingPolicy | None = None,
+        names: OutputFileConfig | None = None,
+        compact: tuple[FileCompactStrategy, FileCompactor] | None = None,
     ) -> None:
-        self._options = options
-        self._strategy = strategy
-        self._compactor = compactor
+        """:param path: a directory
+        :param format: ``Json()``, ``Csv(Order)``, ``Text()``, an Encoder, or a BulkWriterFactory such as Parquet's
+        :param buckets: the subdirectory of a record; by the hour by default
+        :param roll: when a file of lines is complete
+        :param names: prefix and suffix of the names of files
+        :param compact: when and how to make large files of small ones
+        """
+        chosen: Any = format.encoder() if isinstance(format, RecordFormat) else format
+        make = FileSink.for_bulk_format if isinstance(chosen, BulkWriterFactory) else FileSink.for_row_format
+        builder: FileSink.BaseBuilder = make(path, chosen)
+        if buckets is not None:
+            builder.with_bucket_assigner(buckets)
+        if roll is not None:
+            builder.with_rolling_policy(roll)
+        if names is not None:
+            builder.with_output_file_config(names)
+        if compact is not None:
+            builder.enable_compact(*compact)
+        self.configure(builder.settings)
+
+    def configure(self, settings: FileSinkSettings) -> None:
+        """Set everything; for builders."""
+        self._strategy = settings.strategy
+        self._compactor = settings.compactor
+        self._options = FileSinkOptions(
+            settings.base_path,
+            settings.encoder,
+            settings.bulk,
+            settings.assigner,
+            settings.policy,
+            settings.names,
+            compacted=settings.strategy is not None,
+            check_interval=settings.check_interval,
+        )
+
+    @staticmethod
+    def of(settings: FileSinkSettings) -> FileSink:
+        """The sink with the settings of a builder."""
+        sink = FileSink.__new__(FileSink)
+        sink.configure(settings)
+        return sink
 
     @staticmethod
     def for_row_format(base_path: str | os.PathLike[str], encoder: Encoder) -> FileSink.RowFormatBuilder:
@@ -127,19 +175,13 @@ class FileSink(Sink):
             self._settings = replace(self._settings, strategy=None, compactor=None)
             return self
 
+        @property
+        def settings(self) -> FileSinkSettings:
+            """What was collected so far."""
+            return self._settings
+
         def build(self) -> FileSink:
-            settings = self._settings
-            options = FileSinkOptions(
-                settings.base_path,
-                settings.encoder,
-                settings.bulk,
-                settings.assigner,
-                settings.policy,
-                settings.names,
-                compacted=settings.strategy is not None,
-                check_interval=settings.check_interval,
-            )
-            return FileSink(options, settings.strategy, settings.compactor)
+            return FileSink.of(self._settings)
 
     class RowFormatBuilder(BaseBuilder):
         """For formats of records one after the other."""

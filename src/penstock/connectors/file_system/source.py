@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from datetime import timedelta
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from penstock.common.errors import InvalidProgramError, shorten
-from penstock.common.time import Duration, to_millis
+from penstock.common.time import Duration, Time, to_millis
 from penstock.common.typeinfo import TypeInformation
 from penstock.connectors.file_system.enumerator import FileEnumerator, FileSplit
 from penstock.connectors.file_system.local_path import local_path
 from penstock.core.source import Boundedness, Source, SourceReader, SourceSplit, SplitEnumerator
 from penstock.formats.file_format import BulkFormat, FileFormat, StreamFormat
+from penstock.formats.records import RecordFormat
 
 __all__ = ["FileEnumeratorProvider", "FileSource", "FileSourceBuilder", "FileSplitAssignerProvider"]
+
+
+T = TypeVar("T")
+
+Length = Time | Duration | timedelta | int | str
 
 
 class FileEnumeratorProvider(Enum):
@@ -44,7 +51,7 @@ class FileSplitAssignerProvider(Enum):
         return FileSplitAssignerProvider.LOCALITY_AWARE
 
 
-class FileSource(Source):
+class FileSource(Source[T], Generic[T]):
     r"""The records of files and directories; names that begin with ``.`` or ``_`` are left out.
 
     Files are taken in the order of their modification times, a file once: write it elsewhere and move it in when it is
@@ -63,20 +70,32 @@ class FileSource(Source):
     >>> env = StreamExecutionEnvironment(executor=MiniCluster())
     >>> list(env.from_source(source, WatermarkStrategy.no_watermarks(), "files").execute_and_collect())
     ['one', 'two']
+
+    The constructor does the same as the builder.
+
+    >>> list(env.from_source(FileSource(directory, format=StreamFormat.text_line_format())).collect())
+    ['one', 'two']
     """
 
     def __init__(
         self,
-        file_format: FileFormat,
-        paths: list[str],
-        *,
-        interval_ms: int | None = None,
+        *paths: str | os.PathLike[str],
+        format: RecordFormat[T] | FileFormat[T],  # noqa: A002 - what readers and writers of files call it
+        watch_every: Length | None = None,
         enumerator: FileEnumeratorProvider = FileEnumeratorProvider.SPLITTABLE,
         reread_modified: bool = False,
     ) -> None:
-        self._format = file_format
-        self._paths = paths
-        self._interval_ms = interval_ms
+        """:param paths: files and directories
+        :param format: ``Json(Order)``, ``Csv(Order)``, ``Text()`` or a format for files
+        :param watch_every: how often to look for new files; without it, the source ends
+        """
+        if not paths:
+            raise InvalidProgramError("a file source needs the path of a file or a directory")
+        self._format = format.file_format() if isinstance(format, RecordFormat) else _checked(format, FileFormat)
+        self._paths = [local_path(path) for path in paths]
+        self._interval_ms = None if watch_every is None else _positive(watch_every)
+        if watch_every is None:
+            existing_paths(self._paths)
         self._enumerator = enumerator
         self._reread_modified = reread_modified
 
@@ -139,10 +158,7 @@ class FileSourceBuilder:
 
     def monitor_continuously(self, discovery_interval: Duration) -> FileSourceBuilder:
         """Look for new files again and again; the source never ends."""
-        millis = to_millis(discovery_interval)
-        if millis <= 0:
-            raise InvalidProgramError(f"the discovery interval must be positive, got {millis} ms")
-        self._interval_ms = millis
+        self._interval_ms = _positive(discovery_interval)
         return self
 
     def process_static_file_set(self) -> FileSourceBuilder:
@@ -165,15 +181,20 @@ class FileSourceBuilder:
         return self
 
     def build(self) -> FileSource:
-        if self._interval_ms is None:
-            existing_paths(self._paths)
         return FileSource(
-            self._format,
-            self._paths,
-            interval_ms=self._interval_ms,
+            *self._paths,
+            format=self._format,
+            watch_every=self._interval_ms,
             enumerator=self._enumerator,
             reread_modified=self._reread_modified,
         )
+
+
+def _positive(interval: Length) -> int:
+    millis = to_millis(interval)
+    if millis <= 0:
+        raise InvalidProgramError(f"the discovery interval must be positive, got {millis} ms")
+    return millis
 
 
 def existing_paths(paths: Iterable[str | os.PathLike[str]]) -> list[str]:

@@ -68,7 +68,7 @@ class FlinkKafkaConsumer(KafkaSource):
             raise InvalidProgramError("a FlinkKafkaConsumer needs topics, and the property bootstrap.servers")
         known = {key: str(value) for key, value in properties.items() if key != _OLD_INTERVAL}
         known.setdefault(_INTERVAL, str(properties.get(_OLD_INTERVAL, -1)))
-        super().__init__(
+        self.configure(
             known,
             Subscription(topics=names),
             _group_offsets(known),
@@ -155,7 +155,7 @@ class FlinkKafkaProducer(KafkaSink):
         self._schema = _OldSchema(builder.build())
         properties = {key: str(value) for key, value in producer_config.items()}
         prefix = properties.pop("transactional.id", None)
-        super().__init__(properties, self._schema, DeliveryGuarantee[semantic.name], prefix)
+        self.configure(properties, self._schema, DeliveryGuarantee[semantic.name], prefix)
 
     def set_transactional_id_prefix(self, transactional_id_prefix: str) -> Self:
         """Names the sink's transactions; needed for exactly-once."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from penstock.common.errors import InvalidProgramError, shorten
+from penstock.common.serialization import SerializationSchema
 from penstock.connectors.kafka.client import (
     KafkaError,
     client_settings,
@@ -22,6 +23,7 @@ from penstock.connectors.kafka.serialization import (
     RecordChunk,
 )
 from penstock.core.sink import Committer, DeliveryGuarantee, Sink, SinkWriter, WriterInitContext
+from penstock.runtime.operators.fields import FieldPath
 
 __all__ = ["KafkaSink", "KafkaSinkBuilder"]
 
@@ -50,20 +52,61 @@ class KafkaSink(Sink):
     ...     .set_transactional_id_prefix("averages-job")
     ...     .build()
     ... )
+
+    The constructor does the same as the builder.
+
+    >>> from penstock.formats.records import Json
+    >>> sink = KafkaSink(
+    ...     servers="localhost:9092", topic="averages", value=Json(), key="sensor", exactly_once="averages-job"
+    ... )
     """
 
     def __init__(
+        self,
+        *,
+        servers: str | Sequence[str],
+        topic: str | Callable[[Any], str] | None = None,
+        value: SerializationSchema | None = None,
+        key: str | int | Callable[[Any], Any] | SerializationSchema | None = None,
+        record: KafkaRecordSerializationSchema | None = None,
+        exactly_once: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """:param servers: ``host:port`` of brokers
+        :param topic: the topic, or a function that gives the topic of a record
+        :param value: the format of values, such as ``Json()`` or any SerializationSchema
+        :param key: a field or a function of the record, whose text is the key; or a SerializationSchema
+        :param record: a schema of whole records instead of topic, value and key
+        :param exactly_once: write in transactions of this name, which no other sink has and which stays the same
+        :param properties: properties of the producer
+        """
+        builder = KafkaSinkBuilder().set_properties(properties or {})
+        builder.set_bootstrap_servers(servers if isinstance(servers, str) else ",".join(servers))
+        builder.set_record_serializer(_record_serializer(topic, value, key) if record is None else record)
+        if exactly_once is not None:
+            builder.set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE).set_transactional_id_prefix(exactly_once)
+        self.configure(*builder.settings())
+
+    def configure(
         self,
         properties: Mapping[str, str],
         serializer: KafkaRecordSerializationSchema,
         guarantee: DeliveryGuarantee,
         transactional_id_prefix: str | None,
     ) -> None:
+        """Set everything; for builders and subclasses."""
         self._settings = client_settings(properties)
         self._serializer = serializer
         self._guarantee = guarantee
         self._transactional_id_prefix = transactional_id_prefix
         self._only_log_failures = False
+
+    @staticmethod
+    def of(*settings: Any) -> KafkaSink:
+        """The sink with the settings of a builder."""
+        sink = KafkaSink.__new__(KafkaSink)
+        sink.configure(*settings)
+        return sink
 
     @staticmethod
     def builder() -> KafkaSinkBuilder:
@@ -92,6 +135,34 @@ class KafkaSink(Sink):
             return None
         assert self._transactional_id_prefix is not None
         return KafkaCommitter(self._settings, self._transactional_id_prefix)
+
+
+class _KeyText(SerializationSchema):
+    """The text of a field of the record, or of what a function makes of it; bytes stay as they are."""
+
+    def __init__(self, key: str | int | Callable[[Any], Any]) -> None:
+        self._read = key if callable(key) else FieldPath(key).get
+
+    def serialize(self, value: Any) -> bytes:
+        key = self._read(value)
+        return key if isinstance(key, bytes) else str(key).encode()
+
+
+def _record_serializer(
+    topic: str | Callable[[Any], str] | None,
+    value: SerializationSchema | None,
+    key: str | int | Callable[[Any], Any] | SerializationSchema | None,
+) -> KafkaRecordSerializationSchema:
+    if topic is None or value is None:
+        raise InvalidProgramError("a Kafka sink needs topic=... and value=Json(), or record=...")
+    builder = KafkaRecordSerializationSchema.builder().set_value_serialization_schema(value)
+    if isinstance(topic, str):
+        builder.set_topic(topic)
+    else:
+        builder.set_topic_selector(topic)
+    if key is not None:
+        builder.set_key_serialization_schema(key if isinstance(key, SerializationSchema) else _KeyText(key))
+    return builder.build()
 
 
 class _Partitions:
@@ -177,6 +248,10 @@ class KafkaSinkBuilder:
 
     def build(self) -> KafkaSink:
         """Build the sink; raises an error that names missing settings."""
+        return KafkaSink.of(*self.settings())
+
+    def settings(self) -> tuple[Any, ...]:
+        """What was collected; raises an error that names missing settings."""
         if "bootstrap.servers" not in self._properties:
             raise InvalidProgramError("a Kafka sink needs set_bootstrap_servers()")
         if self._serializer is None:
@@ -186,7 +261,7 @@ class KafkaSinkBuilder:
                 "an exactly-once Kafka sink needs set_transactional_id_prefix(): a name that no other sink has, "
                 "and that stays the same when the program is started again"
             )
-        return KafkaSink(self._properties, self._serializer, self._guarantee, self._prefix)
+        return self._properties, self._serializer, self._guarantee, self._prefix
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> Self:
         """Where the brokers are: ``host:port``, several with commas."""

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Generic, Self, TypeVar, overload
 
+from penstock.common.checks import is_int
 from penstock.common.errors import InvalidProgramError, shorten
 from penstock.common.serialization import DeserializationSchema
+from penstock.common.time import Instant
 from penstock.common.typeinfo import TypeInformation
 from penstock.connectors.kafka.client import client_settings
 from penstock.connectors.kafka.deserialization import KafkaRecordDeserializationSchema
 from penstock.connectors.kafka.enumerator import KafkaEnumerator, Subscription
-from penstock.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
+from penstock.connectors.kafka.offsets import (
+    KafkaOffsetResetStrategy,
+    KafkaOffsetsInitializer,
+    KafkaTopicPartition,
+)
 from penstock.connectors.kafka.reader import KafkaReader
 from penstock.core.source import Boundedness, Source, SourceReader, SourceSplit, SplitEnumerator
 
 __all__ = ["KafkaSource", "KafkaSourceBuilder"]
+
+T = TypeVar("T")
+
+Topics = str | Sequence[str] | re.Pattern[str]
+Position = str | int | datetime | KafkaOffsetsInitializer
 
 _DISCOVERY_INTERVAL = "partition.discovery.interval.ms"
 _DISCOVERY_DEFAULT_MS = 300_000
@@ -36,7 +48,7 @@ _DEFAULTS = {
 _FIXED = {"enable.auto.commit": False, "enable.auto.offset.store": False, "enable.partition.eof": True}
 
 
-class KafkaSource(Source):
+class KafkaSource(Source[T], Generic[T]):
     """Reads topics of Kafka; positions are part of the job's checkpoint.
 
     Each partition is a split with its own clock. The timestamp of a record is Kafka's unless the watermark strategy has
@@ -54,9 +66,83 @@ class KafkaSource(Source):
     ... )
     >>> source.is_bounded
     False
+
+    The constructor does the same as the builder.
+
+    >>> from penstock.formats.records import Text
+    >>> source = KafkaSource(servers="localhost:9092", topics="readings", group="averages", value=Text())
     """
 
+    @overload
     def __init__(
+        self,
+        *,
+        servers: str | Sequence[str],
+        topics: Topics,
+        value: DeserializationSchema[T],
+        start: Position = "earliest",
+        stop: Position | None = None,
+        group: str | None = None,
+        bounded: bool = True,
+        properties: Mapping[str, str] | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: KafkaSource[Any],
+        *,
+        servers: str | Sequence[str],
+        topics: Topics,
+        record: KafkaRecordDeserializationSchema,
+        start: Position = "earliest",
+        stop: Position | None = None,
+        group: str | None = None,
+        bounded: bool = True,
+        properties: Mapping[str, str] | None = None,
+    ) -> None: ...
+    def __init__(
+        self,
+        *,
+        servers: str | Sequence[str],
+        topics: Topics,
+        value: DeserializationSchema[Any] | None = None,
+        record: KafkaRecordDeserializationSchema | None = None,
+        start: Position = "earliest",
+        stop: Position | None = None,
+        group: str | None = None,
+        bounded: bool = True,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """:param servers: ``host:port`` of brokers
+        :param topics: names of topics, or a compiled pattern that whole names match
+        :param value: the format of values, such as ``Json(Order)`` or any DeserializationSchema
+        :param record: a schema of whole records, with key, headers and timestamp, instead of ``value``
+        :param start: where a job without a checkpoint starts: "earliest", "latest", "committed" (by the group), a
+            datetime, ms since the epoch, or a KafkaOffsetsInitializer
+        :param stop: where the source ends, if it does
+        :param group: the consumer group that offsets are committed to
+        :param bounded: whether a source with a ``stop`` can be read by a batch job
+        :param properties: properties of the client
+        """
+        builder = KafkaSourceBuilder().set_properties(properties or {})
+        builder.set_bootstrap_servers(servers if isinstance(servers, str) else ",".join(servers))
+        if isinstance(topics, re.Pattern):
+            builder.set_topic_pattern(topics.pattern)
+        else:
+            builder.set_topics(*([topics] if isinstance(topics, str) else topics))
+        if group is not None:
+            builder.set_group_id(group)
+        builder.set_starting_offsets(_position(start))
+        if stop is not None:
+            (builder.set_bounded if bounded else builder.set_unbounded)(_position(stop))
+        if (value is None) is (record is None):
+            raise InvalidProgramError("a Kafka source takes one of value=Json(...) and record=...")
+        if value is not None:
+            builder.set_value_only_deserializer(value)
+        if record is not None:
+            builder.set_deserializer(record)
+        self.configure(*builder.settings())
+
+    def configure(
         self,
         properties: Mapping[str, str],
         subscription: Subscription,
@@ -65,6 +151,7 @@ class KafkaSource(Source):
         boundedness: Boundedness,
         deserializer: KafkaRecordDeserializationSchema,
     ) -> None:
+        """Set everything; for builders and subclasses."""
         self._properties = dict(properties)
         self._settings = {**_DEFAULTS, **client_settings(properties), **_FIXED}
         self._subscription = subscription
@@ -73,6 +160,13 @@ class KafkaSource(Source):
         self._boundedness = boundedness
         self._deserializer = deserializer
         self._keep_restored: bool | None = None
+
+    @staticmethod
+    def of(*settings: Any) -> KafkaSource[Any]:
+        """The source with the settings of a builder."""
+        source: KafkaSource[Any] = KafkaSource.__new__(KafkaSource)
+        source.configure(*settings)
+        return source
 
     @staticmethod
     def builder() -> KafkaSourceBuilder:
@@ -121,8 +215,12 @@ class KafkaSourceBuilder:
         self._boundedness = Boundedness.CONTINUOUS_UNBOUNDED
         self._deserializer: KafkaRecordDeserializationSchema | None = None
 
-    def build(self) -> KafkaSource:
+    def build(self) -> KafkaSource[Any]:
         """Build the source; raises an error that names missing settings."""
+        return KafkaSource.of(*self.settings())
+
+    def settings(self) -> tuple[Any, ...]:
+        """What was collected; raises an error that names missing settings."""
         if "bootstrap.servers" not in self._properties:
             raise InvalidProgramError("a Kafka source needs set_bootstrap_servers()")
         if self._subscription is None:
@@ -132,7 +230,7 @@ class KafkaSourceBuilder:
         for initializer in (self._starting, self._stopping):
             if initializer is not None and initializer.needs_group and "group.id" not in self._properties:
                 raise InvalidProgramError("committed offsets are those of a consumer group: set_group_id() is missing")
-        return KafkaSource(
+        return (
             self._properties,
             self._subscription,
             self._starting,
@@ -220,6 +318,23 @@ class KafkaSourceBuilder:
             raise InvalidProgramError("a Kafka source takes one of topics, topic pattern and partitions, and once")
         self._subscription = subscription
         return self
+
+
+def _position(position: Any) -> KafkaOffsetsInitializer:
+    if position == "committed":
+        return KafkaOffsetsInitializer.committed_offsets(KafkaOffsetResetStrategy.EARLIEST)
+    if position in ("earliest", "latest"):
+        return KafkaOffsetsInitializer.earliest() if position == "earliest" else KafkaOffsetsInitializer.latest()
+    if isinstance(position, datetime):
+        return KafkaOffsetsInitializer.timestamp(Instant.from_datetime(position).to_epoch_milli())
+    if is_int(position):
+        return KafkaOffsetsInitializer.timestamp(position)
+    if isinstance(position, KafkaOffsetsInitializer):
+        return position
+    raise InvalidProgramError(
+        "start and stop are 'earliest', 'latest', 'committed', a datetime, milliseconds since 1970 or a "
+        f"KafkaOffsetsInitializer, got {shorten(position)}"
+    )
 
 
 def _initializer(initializer: Any) -> KafkaOffsetsInitializer:

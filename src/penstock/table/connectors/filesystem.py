@@ -75,7 +75,7 @@ class FilesTableSource(TableSource):
             [key for key, _ in table.metadata],
             default or _DEFAULT_PARTITION,
         )
-        return FileSource(columns, [path], interval_ms=self._interval)
+        return FileSource(path, format=columns, watch_every=self._interval)
 
 
 class _Line(Encoder):
