@@ -111,7 +111,7 @@ def undisturbed(directory):
     while not everything_seen(output):
         job.run_batch()
     found = committed(output), state_in(job.stop_with_savepoint(str(directory)))
-    assert {kind for kind, *_ in found[0]} == {"seen", "timer", "window"}
+    assert {kind for kind, *_ in found[0]} == {"seen", "timer", "window", "match", "timeout"}
     assert all(found[1].values())
     return found
 

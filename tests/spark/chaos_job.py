@@ -1,4 +1,6 @@
-"""A job to be disturbed, and a program around it to be killed: windows, timers, and an exactly-once sink of files.
+"""A job to be disturbed, and a program around it to be killed.
+
+The job has windows, timers, a pattern with a time limit, and an exactly-once sink of files.
 
 python chaos_job.py DIRECTORY SEED PHASE DOOMED JOB...
 
@@ -22,13 +24,14 @@ from chaos_phases import Blow, Hit, phase_of, running_tasks, take_aim
 from counting_job import FilesSink
 from processes import descendants
 
+from penstock.cep import CEP, Pattern, PatternProcessFunction, TimedOutPartialMatchHandler
 from penstock.common import Configuration, Time, WatermarkStrategy
 from penstock.common.errors import PenstockError, SavepointError
 from penstock.common.restart_strategy import RestartStrategies
 from penstock.connectors.number_seq import NumberSequenceSource
 from penstock.connectors.ranges import RangeEnumerator, even_splits
 from penstock.core.source import Boundedness
-from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
+from penstock.datastream import KeyedProcessFunction, OutputTag, RuntimeContext, StreamExecutionEnvironment
 from penstock.datastream.state import MapStateDescriptor, ReducingStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.state_processor import SavepointReader
@@ -38,6 +41,8 @@ RECORDS = 480
 HALF = RECORDS // 2  # two splits, side by side in event time
 BATCH = 60
 DELAY = 13
+LIMIT = 30  # of the pattern; the events of a key are 7 apart
+TOO_LATE = OutputTag("too late")
 WAIT_SECONDS = 600
 
 
@@ -76,13 +81,37 @@ class Remember(KeyedProcessFunction):
         yield "timer", ctx.get_current_key(), timestamp, times
 
 
+class Climbs(PatternProcessFunction, TimedOutPartialMatchHandler):
+    """The records of a match; those of a partial match go to a side output when its limit has passed."""
+
+    def process_match(self, match, ctx):
+        yield "match", *numbers_of(match)
+
+    def process_timed_out_match(self, match, ctx):
+        ctx.output(TOO_LATE, ("timeout", *numbers_of(match)))
+
+
+def numbers_of(match):
+    """The first and the last record, and how many there are."""
+    numbers = [number for events in match.values() for number in events]
+    return numbers[0], numbers[-1], len(numbers)
+
+
+def climbs():
+    """A record, those that a loop takes, and a last one: several partial matches of a key are alive at a time."""
+    first = Pattern.begin("low").where(lambda n: n % 3 == 0).followed_by("middle").where(lambda n: n % 2 == 0)
+    return first.one_or_more().followed_by("high").where(lambda n: n % 5 == 0).within(LIMIT)
+
+
 def build(env, output):
     times = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda n, _: (n - 1) % HALF)
     numbers = env.from_source(OpenEnded(1, RECORDS), times, "numbers").uid("numbers")
     keyed = numbers.key_by(lambda n: n % KEYS)
     windows = keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(50))).reduce(lambda a, b: a + b).uid("windows")
     remembered = keyed.process(Remember()).uid("remember")
-    remembered.union(windows.map(lambda n: ("window", 0, n, 1))).sink_to(FilesSink(str(output))).uid("files")
+    matches = CEP.pattern(keyed, climbs()).process(Climbs()).uid("pattern")
+    results = remembered.union(windows.map(lambda n: ("window", 0, n, 1)), matches, matches.get_side_output(TOO_LATE))
+    results.sink_to(FilesSink(str(output))).uid("files")
 
 
 TAKE_OVER = "take-over"
@@ -116,8 +145,29 @@ def state_in(savepoint):
         "total": sorted(reader.read_keyed_state("remember", "total")),
         "timers": sorted((key, time) for key, _, time, _ in reader.read_timers("remember")),
         "windows": sorted(windows),
+        "partial matches": partial_matches(reader),
+        "waiting events": sorted(reader.read_keyed_state("pattern", "waiting-events")),
         "positions": reader.source_positions("numbers"),
     }
+
+
+def partial_matches(reader):
+    """(key, state of the automaton, records taken) of each; the numbers in the state depend on the batches."""
+    taken = dict(reader.read_keyed_state("pattern", "taken-events"))
+    return sorted(
+        (key, state, path(taken[key], last))
+        for key, runs in reader.read_keyed_state("pattern", "partial-matches")
+        for state, here in runs.items()
+        for _, last, *_ in here
+    )
+
+
+def path(nodes, last):
+    """The records of a partial match."""
+    if last < 0:
+        return []
+    before, *_, record = nodes[last]
+    return [*path(nodes, before), record]
 
 
 def stop(client, output, directory):
