@@ -15,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup java fast-start demo test test-fast test-windows test-spark test-slow chaos test-versions test-all lint format names constraints bench docs dashboard clean
+.PHONY: help setup java fast-start demo test test-fast test-windows test-spark test-slow chaos test-versions test-all lint format names pictures constraints bench docs dashboard clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,6 +86,9 @@ format: setup ## format, and mend what ruff can mend
 
 names: setup ## write docs/pyflink-names.md: which of PyFlink's names work
 	@$(PY) scripts/pyflink_names.py
+
+pictures: setup ## draw the patterns in the guide
+	@$(PY) scripts/pattern_pictures.py
 
 constraints: ## refresh constraints.txt (needs uv; UPGRADE=1 takes the newest versions)
 	@scripts/update_constraints.sh $(if $(UPGRADE),--upgrade)

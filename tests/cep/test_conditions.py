@@ -1,12 +1,16 @@
 """Conditions: how they combine, what they see, and how they fail."""
 
 import pytest
+from cep_jobs import Event, job, operator_of
+from notation import chain
 
 from penstock.cep import CEP, IterativeCondition, Pattern, RichIterativeCondition, SimpleCondition
+from penstock.cep.nfa_compiler import NFACompiler
 from penstock.common import WatermarkStrategy
 from penstock.common.errors import UserFunctionError
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing import MiniCluster
+from penstock.testing.harness import KeyedOneInputOperatorHarness
 
 TIMED = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value: abs(value) + 1)
 
@@ -112,3 +116,59 @@ def test_optional_before_the_quantifier_is_forgotten():
 
     assert last(Pattern.begin("x").one_or_more().optional()) == [{"end": [-1]}]
     assert last(Pattern.begin("x").optional().one_or_more()) == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        (bool, [1, 2]),  # cannot be inspected, or takes any number of arguments: simple
+        (lambda value: value == 2, [2]),
+        (lambda value, ctx: value == 2 and ctx.timestamp() == 3, [2]),
+        (lambda value, limit=1: value > limit, [2]),  # one parameter is required
+    ],
+    ids=["builtin", "one parameter", "two parameters", "a default"],
+)
+def test_a_callable_with_two_parameters_is_iterative_and_any_other_is_simple(condition, expected):
+    assert taken(Pattern.begin("x").where(condition), [0, 1, 2]) == expected
+
+
+class WithState(RichIterativeCondition):
+    def open(self, runtime_context):
+        runtime_context.get_state(None)
+
+    def filter(self, value, ctx):
+        return True
+
+
+def test_conditions_have_no_keyed_state():
+    with pytest.raises(Exception, match="conditions and pattern functions have no keyed state"):
+        matches(Pattern.begin("x").where(WithState()), [1])
+
+
+def test_in_processing_time_a_condition_sees_when_the_event_entered_the_operator():
+    seen = []
+
+    def condition(event, ctx):
+        seen.append((event.id, ctx.timestamp(), ctx.current_processing_time()))
+        return True
+
+    operator = operator_of(job(chain("a"), [], time="processing"), [])
+    operator.automaton = NFACompiler.compile(Pattern.begin("a").where(condition))
+    harness = KeyedOneInputOperatorHarness(operator)
+    for moment in (5, 8):
+        harness.set_processing_time(moment)
+        harness.process_element(Event(moment, "k", "a", 0), 99)
+    assert seen == [(5, 5, 5), (8, 8, 8)]
+
+
+def test_in_event_time_a_condition_sees_the_clock_beside_the_timestamp_of_the_event():
+    seen = []
+    operator = operator_of(job(chain("a"), []), [])
+    operator.automaton = NFACompiler.compile(
+        Pattern.begin("a").where(lambda event, ctx: seen.append((ctx.timestamp(), ctx.current_processing_time())))
+    )
+    harness = KeyedOneInputOperatorHarness(operator)
+    harness.set_processing_time(70)
+    harness.process_element(Event(1, "k", "a", 0), 7)
+    harness.process_watermark(7)
+    assert seen == [(7, 70)]

@@ -1,5 +1,6 @@
 """The picture of a pattern: every state once, every transition an arrow, well-formed XML."""
 
+import runpy
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -9,7 +10,7 @@ from penstock.cep import MalformedPatternError, Pattern
 from penstock.cep.nfa_compiler import NFACompiler
 
 SVG = "{http://www.w3.org/2000/svg}"
-GUIDE_PICTURE = Path(__file__).resolve().parents[2] / "docs" / "pictures" / "cep.svg"
+SCRIPT = runpy.run_path(str(Path(__file__).resolve().parents[2] / "scripts" / "pattern_pictures.py"))
 
 
 def letters(*links):
@@ -90,6 +91,6 @@ def test_a_pattern_that_cannot_be_compiled_cannot_be_drawn():
         Pattern.begin("a").next("a").to_svg()
 
 
-def test_the_picture_in_the_guide_is_up_to_date():
-    pattern = Pattern.begin("a").times_or_more(2).followed_by("b")
-    assert GUIDE_PICTURE.read_text(encoding="utf-8") == pattern.to_svg()
+@pytest.mark.parametrize(("name", "pattern"), SCRIPT["patterns"]().items(), ids=SCRIPT["patterns"]())
+def test_the_pictures_in_the_guide_are_up_to_date(name, pattern):
+    assert (SCRIPT["PICTURES"] / f"{name}.svg").read_text(encoding="utf-8") == pattern.to_svg(), "run make pictures"

@@ -1,6 +1,8 @@
 """What is done with matches: process, select, flat_select, side outputs, isolation; on every executor."""
 
 import pytest
+from cep_jobs import Event, job, operator_of
+from notation import chain
 
 from penstock.cep import (
     CEP,
@@ -14,8 +16,9 @@ from penstock.cep import (
 )
 from penstock.common import WatermarkStrategy
 from penstock.common.errors import InvalidProgramError, MissingTimestampError, UserFunctionError
-from penstock.datastream import OutputTag, StreamExecutionEnvironment
+from penstock.datastream import OutputTag, ProcessFunction, StreamExecutionEnvironment
 from penstock.testing import MiniCluster
+from penstock.testing.harness import KeyedOneInputOperatorHarness
 
 TIMED = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda event: event[2])
 LATE_OUT, TIMEOUTS, STARTS = OutputTag("late"), OutputTag("timeouts"), OutputTag("starts")
@@ -179,3 +182,68 @@ def test_a_function_that_fails_is_named():
     stream = CEP.pattern(keyed(simple_env()), a_then_b()).select(lambda match: match["missing"])
     with pytest.raises(UserFunctionError, match="select"):
         list(stream.execute_and_collect())
+
+
+def with_timestamps(env, stream):
+    class Stamps(ProcessFunction):
+        def process_element(self, value, ctx):
+            yield value, ctx.timestamp()
+
+    return run(env, main=stream.process(Stamps()))["main"]
+
+
+def test_results_have_the_timestamp_of_the_match_in_event_time_and_none_in_processing_time():
+    env = simple_env()
+    patterns = CEP.pattern(keyed(env, EVENTS[:4]), a_then_b())
+    assert with_timestamps(env, patterns.select(times)) == [(("x", 1, 4), 4)]
+    env = simple_env()
+    patterns = CEP.pattern(keyed(env, EVENTS[:4]), a_then_b()).in_processing_time()
+    assert with_timestamps(env, patterns.select(times)) == [(("x", 1, 4), None)]
+
+
+def test_none_is_a_result_of_select_as_it_is_of_map():
+    env = simple_env()
+    found = list(CEP.pattern(keyed(env), a_then_b(10)).select(lambda match: None).execute_and_collect())
+    mapped = list(simple_env().from_collection([1]).map(lambda value: None).execute_and_collect())
+    assert found == mapped == [None]
+
+
+def test_generator_functions_may_be_given_to_process_and_flat_select():
+    def twice(match):
+        yield from [times(match)] * 2
+
+    def with_time(match, ctx):
+        yield *times(match), ctx.timestamp()
+
+    for method, function, expected in (
+        ("flat_select", twice, [("x", 1, 4)] * 2),
+        ("process", with_time, [("x", 1, 4, 4)]),
+    ):
+        env = simple_env()
+        assert run(env, main=getattr(CEP.pattern(keyed(env), a_then_b(10)), method)(function))["main"] == expected
+
+
+def test_the_operator_is_called_as_in_flink():
+    env = simple_env()
+    keyed_result = CEP.pattern(keyed(env), a_then_b()).select(times)
+    global_result = CEP.pattern(source(env), a_then_b()).select(times)
+    assert (keyed_result.get_name(), global_result.get_name()) == ("CepOperator", "GlobalCepOperator")
+    assert keyed_result.name("mine").uid("my uid").get_name() == "mine"
+
+
+def test_late_events_without_a_side_output_are_counted():
+    harness = KeyedOneInputOperatorHarness(operator_of({**job(chain("a > b"), []), "late": None}, []))
+    harness.operator.late_tag = None
+    harness.process_element(Event(1, "k", "a", 0), 5)
+    harness.process_watermark(9)
+    harness.process_element(Event(2, "k", "b", 0), 9)
+    assert harness.operator.context.metrics.counter("numLateRecordsDropped").get_count() == 1
+
+
+def test_the_number_of_partial_matches_is_a_metric():
+    harness = KeyedOneInputOperatorHarness(operator_of(job(chain("a -> b"), []), []))
+    for number, kind in enumerate("aab", 1):
+        harness.process_element(Event(number, "k", kind, 0), number)
+        harness.process_watermark(number)
+        counter = harness.operator.context.metrics.counter("numPartialMatches")
+        assert counter.get_count() == {1: 1, 2: 2, 3: 0}[number]

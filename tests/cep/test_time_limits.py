@@ -17,6 +17,15 @@ LIMITS = [
     ("the window of times limits all but its last event", "a -> b{2} apart:3", "a b1 b2", 2, ["a b1 b2"]),
     ("the window of times limits its first event", "a -> b{2} apart:3", "a b1 b2", 3, []),
     ("the window of one_or_more limits its first event", "a -> b+ apart:3", "a b", 3, []),
+    ("the window of a range limits all but its last event", "a -> b{1,2} apart:3", "a b", 3, []),
+    (
+        "a sequence that begins with a loop has no event before its first one",
+        "b{2} apart:3 -> c",
+        "b1 b2 c",
+        9,
+        ["b1 b2 c"],
+    ),
+    ("a limit of None changes nothing", "a -> b", "a b", 9, ["a b"]),
 ]
 
 
@@ -91,3 +100,43 @@ def test_in_processing_time_a_limit_is_noticed_a_millisecond_after_it_has_passed
 def test_in_processing_time_events_are_processed_as_they_come():
     steps = [["t", 5], ["e", "k", "a", 0, 99], ["t", 8], ["e", "k", "b", 0, 1]]
     assert run_job(job(chain("a > b"), steps, time="processing")) == [["m", [["a", [0]], ["b", [1]]], 8]]
+
+
+def test_of_both_limits_the_one_since_the_previous_event_gives_the_time():
+    assert outcome("a -> b -> c after:3 within:6", "a b z", every=5) == [("t", "a b", 9)]
+
+
+def test_an_optional_pattern_that_has_passed_an_event_over_has_no_limit_since_the_previous_event():
+    passed_over = script(("a", 1), ("z", 2), ("b", 90), ("c", 91), 100)
+    found = run_job(job(chain("a -> b? after:5 -> c"), passed_over, timeouts=False))
+    assert [["a", [0]], ["b", [2]], ["c", [3]]] in [entry[1] for entry in found if entry[0] == "m"]
+    directly = script(("a", 1), ("b", 90), ("c", 91), 100)
+    found = run_job(job(chain("a -> b? after:5 -> c"), directly, timeouts=False))
+    assert [entry[1] for entry in found if entry[0] == "m"] == []
+
+
+def test_a_trailing_not_followed_by_with_a_limit_since_the_previous_event_waits_for_the_next_event():
+    silent = script(("a", 1), 1, 1_000)
+    assert run_job(job(chain("a !-> n after:5"), silent)) == [["w", 1], ["w", 1_000]]
+    found = run_job(job(chain("a !-> n after:5"), [*silent, *script(("z", 2_000), 3_000)]))
+    assert [entry for entry in found if entry[0] == "m"] == [["m", [["a", [0]]], 2_000]]
+
+
+def test_the_window_of_times_or_more_limits_its_lower_number_of_events():
+    late_third = script(("a", 1), ("b", 2), ("b", 3), ("b", 90), 100)
+    found = run_job(job(chain("a -> b{2,} apart:3"), late_third, timeouts=False))
+    assert [entry[2] for entry in found if entry[0] == "m"] == [3, 90]
+    late_second = script(("a", 1), ("b", 2), ("b", 90), 100)
+    assert run_job(job(chain("a -> b{2,} apart:3"), late_second, timeouts=False)) == [["w", 100]]
+
+
+def test_waiting_matches_leave_before_timeouts_and_these_come_before_the_event():
+    steps = script(("a", 1), ("a", 3), ("b", 4), ("b", 6), 6)
+    found = run_job(job(chain("a => b within:5"), steps, skip=["first", "a"]))
+    # a1 has timed out when b6 comes. Until then it holds back the match of a3 with b4.
+    assert [(kind, match) for kind, match, _ in found[:-1]] == [
+        ("m", [["a", [0]], ["b", [2]]]),
+        ("m", [["a", [1]], ["b", [2]]]),
+        ("t", [["a", [0]]]),
+        ("m", [["a", [1]], ["b", [3]]]),
+    ]

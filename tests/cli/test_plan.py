@@ -20,6 +20,16 @@ except Exception:
 print("never")
 """
 
+PATTERN = """
+from penstock.cep import CEP, Pattern
+from penstock.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+pattern = Pattern.begin("small").followed_by("large").one_or_more().within(60_000)
+CEP.pattern(env.from_collection(range(10)).key_by(lambda x: x % 2), pattern).select(str).name("fraud").print()
+env.execute("patterns")
+"""
+
 
 @pytest.fixture
 def job(program):
@@ -64,6 +74,29 @@ def test_as_mermaid_and_as_dot_names_are_escaped(job, capsys):
     dot = capsys.readouterr().out
     assert '<numbers> & \\"more\\"' in dot
     assert 'v0 -> v1 [label="hash"];' in dot
+
+
+def test_a_pattern_is_shown_on_one_line(program, capsys):
+    file = str(program(PATTERN))
+    assert main(["plan", file]) == 0
+    assert "  x1\n        pattern small -> large+ within 1 min\n" in capsys.readouterr().out.replace("x2", "x1")
+    assert main(["plan", "-f", "json", file]) == 0
+    nodes = json.loads(capsys.readouterr().out)["nodes"]
+    assert [node["pattern"] for node in nodes if "pattern" in node] == ["small -> large+ within 1 min"]
+    assert main(["plan", "-f", "mermaid", file]) == 0
+    assert "small -&gt; large+ within 1 min" in capsys.readouterr().out
+
+
+def test_as_svg_the_states_of_a_pattern_are_drawn_below_the_plan(program, tmp_path):
+    picture = tmp_path / "job.svg"
+    assert main(["plan", "-o", str(picture), str(program(PATTERN))]) == 0
+    root = ET.fromstring(picture.read_text(encoding="utf-8"))
+    space = {"": "http://www.w3.org/2000/svg"}
+    assert "fraud: the states of its pattern" in [text.text for text in root.findall("text", space)]
+    (states,) = root.findall("svg", space)
+    assert {"small", "large", "match"} <= {text.text for text in states.findall("text", space)}
+    assert int(states.get("y")) + int(states.get("height")) <= int(root.get("height"))
+    assert int(states.get("width")) <= int(root.get("width"))
 
 
 def test_what_cannot_be_shown_is_said(program, job, tmp_path, capsys):

@@ -1,5 +1,6 @@
 """The programs of examples/cep: what they find on every executor, and what they print."""
 
+import inspect
 from pathlib import Path
 
 import card_fraud
@@ -87,6 +88,23 @@ def test_help_says_what_a_program_shows(program, capsys):
 def test_the_readme_names_every_program():
     readme = (FOLDER.parent / "README.md").read_text(encoding="utf-8")
     assert [path.name for path in FOLDER.glob("*.py") if f"(cep/{path.name})" not in readme] == []
+
+
+PATTERN_OF = {
+    card_fraud: card_fraud.fraud_pattern,
+    failed_logins: failed_logins.failures_pattern,
+    overheating: overheating.heat_pattern,
+    late_shipments: late_shipments.delivery_pattern,
+    v_shapes: v_shapes.v_pattern,
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=name_of)
+def test_the_guide_shows_the_pattern_its_picture_and_what_the_program_prints(program):
+    page = (FOLDER.parents[1] / "docs" / "pattern-examples.md").read_text(encoding="utf-8")
+    assert f"```python\n{inspect.getsource(PATTERN_OF[program])}```" in page
+    assert f"(pictures/cep-{program.__name__.replace('_', '-')}.svg)" in page
+    assert f"```text\n{PRINTED[program]}```" in page
 
 
 # -- the patterns at their limits --------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from penstock.cep.pattern_checks import chain_of
 from penstock.cep.quantifier import ConsumingStrategy, QuantifierProperty, WithinType
 from penstock.common.time import Duration
 
-__all__ = ["describe"]
+__all__ = ["describe", "links"]
 
 _LINKS = {
     ConsumingStrategy.STRICT: "next",
@@ -36,6 +36,23 @@ def describe(pattern: Pattern[Any]) -> str:
     text = _chain(pattern)
     skip = pattern.get_after_match_skip_strategy()
     return f"{text}, {skip!r}" if skip.is_skip_strategy() else text
+
+
+def links(pattern: Pattern[Any]) -> dict[str, str]:
+    """The link in front of every pattern by name, in order; the first one of a group has that of the group."""
+    found: dict[str, str] = {}
+    for one in chain_of(pattern):
+        link = one.get_quantifier().consuming_strategy.value
+        if isinstance(one, GroupPattern):
+            inner = one.get_raw_pattern()
+            found.update(links(inner))
+            first = chain_of(inner)[0]
+            while isinstance(first, GroupPattern):
+                first = chain_of(first.get_raw_pattern())[0]
+            found[first.get_name()] = link
+        else:
+            found[one.get_name()] = link
+    return found
 
 
 def _chain(pattern: Pattern[Any]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.cep.description import describe
+from penstock.cep.description import describe, links
 from penstock.cep.pattern import GroupPattern, Pattern
 from penstock.cep.pattern_checks import check_names, check_not_patterns, check_repeated_groups, check_skip_strategy
 from penstock.cep.quantifier import ConsumingStrategy, QuantifierProperty, Times, WithinType
@@ -76,6 +76,7 @@ class NFACompiler:
             window_time=self._window_time or 0,
             window_times=self._window_times,
             skip_strategy=self._last.get_after_match_skip_strategy(),
+            links=links(self._last),
         )
 
     def _check_limits(self) -> None:

@@ -259,9 +259,10 @@ class Pattern(Generic[T]):
 
     def to_svg(self) -> str:
         """A picture of the states that the sequence up to here is compiled to."""
-        from penstock.cep.picture import draw
+        from penstock.cep.nfa_compiler import NFACompiler
+        from penstock.graph.pattern_picture import draw
 
-        return draw(self)
+        return draw(NFACompiler.compile(self)).svg()
 
     def __str__(self) -> str:
         from penstock.cep.description import describe

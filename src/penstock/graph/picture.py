@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from penstock.graph.job_graph import JobGraph
+from penstock.graph.pattern_picture import automaton_of, draw
 from penstock.graph.plan_layout import (
     LINE,
     PADDING,
@@ -53,8 +54,10 @@ def dot(job: JobGraph) -> str:
 def svg(job: JobGraph) -> str:
     """An SVG picture: a column for each stage, a box for each task, its operators within."""
     layout = PlanLayout(job)
-    size = f'width="{layout.width:.0f}" height="{layout.height:.0f}"'
-    view = f'viewBox="0 0 {layout.width:.0f} {layout.height:.0f}"'
+    patterns, width, height = _patterns(job, layout.height)
+    width = max(layout.width, width)
+    size = f'width="{width:.0f}" height="{height:.0f}"'
+    view = f'viewBox="0 0 {width:.0f} {height:.0f}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} {view} font-family="monospace" font-size="12">',
         '<defs><marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">',
@@ -68,7 +71,21 @@ def svg(job: JobGraph) -> str:
     ]
     parts += [_arrow(arrow) for arrow in layout.arrows]
     parts += [_box(vertex, layout.boxes[vertex.id]) for vertex in job.vertices]
-    return "\n".join([*parts, "</svg>"])
+    return "\n".join([*parts, *patterns, "</svg>"])
+
+
+def _patterns(job: JobGraph, top: float) -> tuple[list[str], float, float]:
+    """The states of all patterns below each other, and the width and height of the whole picture."""
+    parts: list[str] = []
+    width = 0.0
+    for vertex in job.vertices:
+        for one in vertex.operators:
+            if (automaton := automaton_of(one.operator)) is not None:
+                picture = draw(automaton)
+                parts.append(_text(PADDING, top + LINE, f"{one.name}: the states of its pattern", 'fill="#64748b"'))
+                parts.append(picture.svg(f'x="0" y="{top + 2 * LINE:.0f}" '))
+                width, top = max(width, picture.width), top + 2 * LINE + picture.height
+    return parts, width, top
 
 
 def _box(vertex: JobVertex, box: Box) -> str:

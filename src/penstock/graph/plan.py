@@ -6,10 +6,13 @@ import json
 from typing import Any
 
 from penstock.graph.job_graph import JobGraph, operator_ids, translate
+from penstock.graph.pattern_picture import automaton_of
 from penstock.graph.settings import JobSettings
 from penstock.graph.stream_graph import StreamGraphGenerator, StreamNode
 from penstock.graph.transformation import Transformation
+from penstock.runtime.cep.state import Automaton
 from penstock.runtime.operators.sink import SinkOperator
+from penstock.runtime.plan.job_vertex import JobVertex
 
 _KINDS = {"source": "Data Source", "operator": "Operator", "sink": "Data Sink"}
 
@@ -33,6 +36,8 @@ def execution_plan_json(sinks: list[Transformation], settings: JobSettings) -> s
         }
         if node.uid is not None:
             description["uid"] = node.uid
+        if (automaton := automaton_of(node.operator)) is not None:
+            description["pattern"] = automaton.description
         if node.inputs:
             description["predecessors"] = [
                 {
@@ -89,11 +94,17 @@ def plan_text(job: JobGraph) -> str:
         for vertex in job.vertices:
             if vertex.level == level:
                 lines.append(f"  [{vertex.id}] {vertex.name}  x{vertex.parallelism}")
+                lines += [f"        pattern {automaton.description}" for automaton in _automata(vertex)]
                 for edge_id in vertex.inputs:
                     edge = job.edges[edge_id]
                     side = f" side output '{edge.tag_id}'" if edge.tag_id else ""
                     lines.append(f"        <- [{edge.source}]{side} {edge.partitioner.name.lower()}")
     return "\n".join(lines)
+
+
+def _automata(vertex: JobVertex) -> list[Automaton]:
+    """Of the patterns that a task looks for."""
+    return [automaton for one in vertex.operators if (automaton := automaton_of(one.operator)) is not None]
 
 
 def _mode(job: JobGraph) -> str:

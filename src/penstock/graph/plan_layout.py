@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from penstock.graph.job_graph import JobGraph
+from penstock.graph.pattern_picture import automaton_of
 from penstock.runtime.plan.job_vertex import JobEdge, JobVertex
 
 __all__ = ["Arrow", "Box", "Column", "PlanLayout", "arrow_label", "box_texts", "stage_title", "vertices_at"]
@@ -193,8 +194,12 @@ def stage_title(level: int) -> str:
 
 def box_texts(vertex: JobVertex) -> list[str]:
     """The lines in a box."""
-    names = [operator.name for operator in vertex.operators]
-    return [*names, f"parallelism {vertex.parallelism}"]
+    texts: list[str] = []
+    for one in vertex.operators:
+        texts.append(one.name)
+        if (automaton := automaton_of(one.operator)) is not None:
+            texts.append(f"  {automaton.description}")
+    return [*texts, f"parallelism {vertex.parallelism}"]
 
 
 def arrow_label(edge: JobEdge) -> str:

@@ -6,8 +6,8 @@ that run may still become a match that drops it.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import Any
 
 from penstock.runtime.cep.decisions import IGNORED, NOWHERE, Outcome, Question
@@ -18,6 +18,8 @@ __all__ = ["RunsInOrderNFA"]
 
 Run = tuple[int, int, int, int, int]
 """(number of the first event, last node, timestamp of the first event, timestamp of the last event, state)"""
+
+_state_of = itemgetter(4)
 
 
 class RunsInOrderNFA(NFA):
@@ -38,7 +40,7 @@ class RunsInOrderNFA(NFA):
     def process(self, state: NFAState, timestamps: list[int], values: list[Any]) -> int | None:
         """Follow every run in the order of the heap, and build the next heap from what they become."""
         roots, per_run = self.decisions.roots, self.decisions.per_run
-        occupied = Counter(run[4] for run in state.runs)
+        occupied = set(map(_state_of, state.runs))
         deadline, moment = self._deadline(state), NEVER
         began: int | None = None
         value: Any
@@ -46,7 +48,7 @@ class RunsInOrderNFA(NFA):
             timestamp = timestamps[position]
             if timestamp >= deadline and (timestamp != moment or self.advances_before_every_event):
                 self.advance_time(state, timestamp)
-                occupied = Counter(run[4] for run in state.runs)
+                occupied = set(map(_state_of, state.runs))
                 deadline = self._deadline(state)
             moment = timestamp
             truth: dict[int, bool] = {}
@@ -61,7 +63,7 @@ class RunsInOrderNFA(NFA):
                 continue
             if self._follow(state, timestamp, value, outcomes, truth) and began is None and timestamp > 0:
                 began = position
-            occupied = Counter(run[4] for run in state.runs)
+            occupied = set(map(_state_of, state.runs))
             deadline = self._deadline(state)
         return began
 
@@ -135,6 +137,10 @@ class RunsInOrderNFA(NFA):
 
     def advance_time(self, state: NFAState, timestamp: int) -> None:
         """Drop runs whose limit has passed; matches that they held back leave."""
+        if timestamp < self._deadline(state):
+            if state.completed:
+                self._emit(state, (), timestamp)
+            return
         kept: list[Run] = []
         matched: list[Run] = []
         expired: list[tuple[Run, int]] = []

@@ -95,6 +95,7 @@ class Automaton:
     window_time: int  # ms between the first and the last event; 0: no limit
     window_times: dict[int, int]  # ms since the event before, by state
     skip_strategy: AfterMatchSkipStrategy
+    links: dict[str, str]  # in front of each pattern, in order; for pictures
 
     @property
     def fingerprint(self) -> str:

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from penstock.cep.nfa_compiler import NFACompiler
-from penstock.cep.pattern import GroupPattern, Pattern
-from penstock.cep.pattern_checks import chain_of
+from penstock.runtime.cep.operator import CepOperator
 from penstock.runtime.cep.state import ENDING_STATE_NAME, Automaton, State, StateTransitionAction, StateType
 
-__all__ = ["draw"]
+__all__ = ["PatternPicture", "automaton_of", "draw"]
 
 _TAKE, _IGNORE, _PROCEED = StateTransitionAction.TAKE, StateTransitionAction.IGNORE, StateTransitionAction.PROCEED
 _COLOURS = {
@@ -44,13 +42,27 @@ class _Box:
         return self.left + self.width / 2
 
 
-def draw(pattern: Pattern[Any]) -> str:
-    """The states of the sequence that ends with a pattern, as SVG.
+@dataclass(frozen=True)
+class PatternPicture:
+    """The shapes of a picture and its size."""
 
-    >>> print(draw(Pattern.begin("a").followed_by("b"))[:26])
-    <svg xmlns="http://www.w3.
-    """
-    automaton = NFACompiler.compile(pattern)
+    width: float
+    height: float
+    label: str
+    shapes: str
+
+    def svg(self, place: str = "") -> str:
+        """As SVG; `place` says where it is within another picture."""
+        return "\n".join([_header(self.width, self.height, self.label, place), self.shapes, "</svg>", ""])
+
+
+def automaton_of(operator: Any) -> Automaton | None:
+    """What a CEP operator runs; None for other operators."""
+    return operator.automaton if isinstance(operator, CepOperator) else None
+
+
+def draw(automaton: Automaton) -> PatternPicture:
+    """The states of an automaton from its start to its end."""
     order = _from_start_to_end(automaton)
     boxes: dict[int, _Box] = {}
     left = float(_MARGIN)
@@ -58,7 +70,7 @@ def draw(pattern: Pattern[Any]) -> str:
         boxes[number] = _Box(left, max(60.0, 20 + _LETTER * len(_title(automaton.states[number]))))
         left = boxes[number].right + _GAP
     place = {number: column for column, number in enumerate(order)}
-    links = _links(pattern)
+    links = automaton.links
     edges = {
         (place[source], place[edge.target], edge.action): _label(automaton, source, edge.target, edge.action, links)
         for source in order
@@ -84,7 +96,7 @@ def draw(pattern: Pattern[Any]) -> str:
     for number, box in zip(order, row, strict=True):
         parts += _state(automaton.states[number], box, top)
     width = max(row[-1].right, _MARGIN + _LETTER * len(automaton.description)) + _MARGIN
-    return "\n".join([_header(width, height, f"The states of {automaton.description}"), *parts, "</svg>", ""])
+    return PatternPicture(width, height, f"The states of {automaton.description}", "\n".join(parts))
 
 
 def _from_start_to_end(automaton: Automaton) -> list[int]:
@@ -104,23 +116,6 @@ def _from_start_to_end(automaton: Automaton) -> list[int]:
     return finished[::-1]
 
 
-def _links(pattern: Pattern[Any]) -> dict[str, str]:
-    """The link in front of every pattern by name, in order; the first one of a group has that of the group."""
-    found: dict[str, str] = {}
-    for one in chain_of(pattern):
-        link = one.get_quantifier().consuming_strategy.value
-        if isinstance(one, GroupPattern):
-            inner = one.get_raw_pattern()
-            found.update(_links(inner))
-            first = chain_of(inner)[0]
-            while isinstance(first, GroupPattern):
-                first = chain_of(first.get_raw_pattern())[0]
-            found[first.get_name()] = link
-        else:
-            found[one.get_name()] = link
-    return found
-
-
 def _label(automaton: Automaton, source: int, target: int, action: StateTransitionAction, links: dict[str, str]) -> str:
     """The link, if an arrow takes an event and leads to a later pattern; else what becomes of the event."""
     before, behind = automaton.states[source].pattern_name, automaton.states[target].pattern_name
@@ -137,10 +132,10 @@ def _title(state: State) -> str:
 # -- shapes -----------------------------------------------------------------------------------------------------------
 
 
-def _header(width: float, height: float, label: str) -> str:
+def _header(width: float, height: float, label: str, place: str) -> str:
     tip = '<path d="M0,0 L8,4 L0,8 z" fill="#475569"/>'
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" {place}width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="Helvetica, Arial, sans-serif" role="img" '
         f'aria-label="{escape(label)}">\n'
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
