@@ -36,6 +36,7 @@ _BASIC = {
 }
 _MOST_DIGITS = 38
 _SCALARS = {str, int, float, bool, bytes}
+_SCALARS_OR_NONE = _SCALARS | {type(None)}
 _LOCAL = (pa.date32(), pa.time64("us"), pa.timestamp("us"))
 
 
@@ -112,18 +113,21 @@ def _plain_struct(value: Any, kind: Any) -> Any:
 def to_arrow(rows: Sequence[Any], row_type: RowTypeInfo, schema: Any) -> Any:
     """Rows as a record batch; a row that does not fit is named."""
     fields_of = row_type._fields
-    columns: list[list[Any]] = [[] for _ in schema]
-    kinds = schema.types
+    names, width = tuple(row_type.get_field_names()), len(schema)
+    taken: list[Sequence[Any]] = []
     for row in rows:
+        if type(row) is Row and (row._fields is None or row._fields == names) and len(row._values) == width:
+            taken.append(row._values)
+            continue
         fields = fields_of(row)
         if fields is None:
             raise RecordFormatError(str(row_type.validate(row)), message=row)
-        try:
-            for column, value, kind in zip(columns, fields, kinds, strict=True):
-                column.append(value if value is None or type(value) in _SCALARS else _plain(value, kind))
-        except ValueError:  # a record in it that has too few fields, or too many
-            why = row_type.validate(row) or f"it has other fields than {schema}"
-            raise RecordFormatError(f"a row does not fit its columns: {why}", message=row) from None
+        taken.append(fields)
+    columns: list[Sequence[Any]] = [
+        values if _SCALARS_OR_NONE.issuperset(map(type, values)) else _plain_column(values, kind, rows, row_type)
+        for values, kind in zip(zip(*taken, strict=True), schema.types, strict=bool(rows))
+    ]
+    columns = columns or [[] for _ in range(width)]
     try:
         arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
@@ -133,6 +137,18 @@ def to_arrow(rows: Sequence[Any], row_type: RowTypeInfo, schema: Any) -> Any:
                 raise RecordFormatError(f"a row does not fit its columns: {reason}", message=row) from None
         raise RecordFormatError(f"rows do not fit their columns: {error}") from None
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _plain_column(values: Sequence[Any], kind: Any, rows: Sequence[Any], row_type: RowTypeInfo) -> list[Any]:
+    found: list[Any] = []
+    try:
+        for value in values:
+            found.append(_plain(value, kind))  # noqa: PERF401 - how far it came tells which row
+    except ValueError:  # a record in it that has too few fields, or too many
+        row = rows[len(found)]
+        why = row_type.validate(row) or f"it has other fields than {kind}"
+        raise RecordFormatError(f"a row does not fit its columns: {why}", message=row) from None
+    return found
 
 
 def rows_from_arrow(batch: Any, row_type: RowTypeInfo | None = None) -> list[Row]:

@@ -156,6 +156,8 @@ def spread(code: int) -> int:
 
 def key_hash(key: Any) -> int:
     """The 32-bit hash that decides key group and page of a key."""
+    if type(key) is str and key.isascii():  # the most frequent ones, without three calls
+        return (crc32(key.encode()) * 0x9E3779B97F4A7C15 >> 20) & _MASK32
     return spread(stable_code(key))
 
 

@@ -15,7 +15,7 @@ from penstock.runtime.records.key_groups import key_group_for, key_hash
 from penstock.runtime.state.key_forms import forms_of, other_form
 from penstock.runtime.state.page_chunks import Growing
 from penstock.runtime.state.page_table import TARGET_PAGE_BYTES, PageTable
-from penstock.runtime.state.pages import FIRST_SLOT, PAGE, Entry, PageDirectory, PageStore, is_blank
+from penstock.runtime.state.pages import FIRST_SLOT, Entry, PageDirectory, PageStore, is_blank
 from penstock.runtime.state.seen_types import SeenTypes, seen_types
 from penstock.runtime.state.state_types import (
     PYTHON,
@@ -54,7 +54,6 @@ class KeyedStateBackend(PageTable):
 
     __slots__ = (
         "_blank",
-        "_fresh",
         "_no_entry",
         "_savepoint_sweeps",
         "entry",
@@ -78,7 +77,6 @@ class KeyedStateBackend(PageTable):
         self.key: Any = NO_KEY
         self._no_entry: Any = _NoEntry(operator_name)
         self.entry: Entry = cast("Entry", self._no_entry)
-        self._fresh: list[Any] = []
         self._blank: tuple[None, ...] = (None,) * (FIRST_SLOT - 1 + self._width)
         self._savepoint_sweeps: dict[int, Sweep] = {}
         self.registered: set[str] = set()
@@ -103,18 +101,21 @@ class KeyedStateBackend(PageTable):
 
     def activate(self, key: Any) -> Entry:
         """The slow path of :meth:`set_current_key`: the entry of a key that is not in memory yet."""
+        if self._unread_young:
+            self._load_young()
+            if key in self.entries:
+                return self.entries[key]
         page = self._roomy_page_at(self.directory.index_of(key_hash(key) // self.max_parallelism))
         entry = page.entries.get(key)
         if entry is None:
-            entry = [page, *self._blank]
-            page.entries[key] = entry
-            self.entries[key] = entry
-            self._fresh.append(key)
+            newborn = self._newborn
+            entry = self.entries[key] = newborn.entries[key] = [newborn, *self._blank]
         return entry
 
     def keys(self, slot: int | None = None) -> Iterator[Any]:
         """Every key that has state (in the given slot), loading pages one after the other as far as memory goes."""
-        for index in range(self.directory.page_count):
+        self._place_newborn()
+        for index in self._indexes():
             page = self._roomy_page_at(index)
             for key, entry in list(page.entries.items()):
                 values = entry[FIRST_SLOT:] if slot is None else [entry[FIRST_SLOT + slot]]
@@ -126,7 +127,7 @@ class KeyedStateBackend(PageTable):
 
         Between batches only. Pages that are not in memory are read and not kept.
         """
-        for index in range(self.directory.page_count):
+        for index in self._indexes():
             for key, entry in self._peek(index).entries.items():
                 values = entry[1:]
                 for slot, sweep in self._savepoint_sweeps.items():
@@ -137,8 +138,11 @@ class KeyedStateBackend(PageTable):
 
     def peek(self, key: Any, slot: int, now: int) -> Any:
         """Return the unexpired value of a key in a slot without loading it into memory; between batches only."""
-        index = self.directory.index_of(key_hash(key) // self.max_parallelism)
-        entry = self._peek(index).entries.get(key)
+        if self._unread_young:
+            self._load_young()
+        entry = self.entries.get(key)
+        if entry is None:
+            entry = self._peek(self.directory.index_of(key_hash(key) // self.max_parallelism)).entries.get(key)
         stored = None if entry is None else entry[slot]
         sweep = self._savepoint_sweeps.get(slot)
         return stored if stored is None or sweep is None else sweep(stored, now)
@@ -147,7 +151,7 @@ class KeyedStateBackend(PageTable):
         """Keys of some pages, as they are stored."""
         found: list[Any] = []
         pages = 0
-        for index in range(self.directory.page_count):
+        for index in self._indexes():
             keys = [key for key in self._peek(index).entries if key not in without]
             found += keys
             pages += bool(keys)
@@ -172,11 +176,11 @@ class KeyedStateBackend(PageTable):
                 )
         self.directory.key_types = declared or known
 
-    def _compare_fresh_keys(self) -> None:
+    def _compare_keys(self, new: list[Any]) -> None:
         """The same for what the key selector really returns."""
-        if self._fresh and self.directory.total_bytes:
-            known = forms_of(self._some_keys(without=set(self._fresh)))
-            other = other_form(known, forms_of(self._fresh))
+        if new and self.directory.total_bytes:
+            known = forms_of(self._some_keys(without=set(new)))
+            other = other_form(known, forms_of(new))
             if other is not None:
                 raise InvalidProgramError(
                     f"a key of operator '{self.operator_name}' is {other} when its state was written: no record would "
@@ -217,7 +221,7 @@ class KeyedStateBackend(PageTable):
                 self.directory.types[name] = type_description
             self._width = len(layout)
             self._blank = (None,) * (FIRST_SLOT - 1 + self._width)
-            for page in self.pages.values():
+            for page in (*self.pages.values(), self._newborn):
                 for entry in page.entries.values():
                     entry.append(None)
         if sweep is not None:
@@ -270,7 +274,7 @@ class KeyedStateBackend(PageTable):
         """The type of a state as far as it was declared, and else what is in it: every page is looked at, this once."""
         seen = SeenTypes([(name, kind)])
         if self.directory.total_bytes and seen.looks_at(name):
-            for index in range(self.directory.page_count):
+            for index in self._indexes():
                 seen.note(name, [entry[slot] for entry in self._peek(index).entries.values()])
         return seen.describe(name, known)
 
@@ -290,33 +294,20 @@ class KeyedStateBackend(PageTable):
         """Write what changed to the store; the returned directory is kept by the task."""
         self.clear_current_key()
         if self.verify_key_shape:
-            self._compare_fresh_keys()
-        self._grow(self._drop_untouched())
+            self._compare_keys(list(self._newborn.entries))
+        self._settle_newborn()
+        self._end_young_pages_with_timers()
         if self._sweeps:
             self._sweep_next_page(now)
         for page in list(self.pages.values()):
             if page.may_have_changed():
                 self._write(page, now)
             page.maybe_mutated = False
+        self._end_empty_young_pages()
         self.timer_index.write()
         self._batch += 1
         self._evict()
         return self.directory
-
-    def _drop_untouched(self) -> list[Entry]:
-        """Forget entries that were only looked at; returns the new ones that stay."""
-        alive: list[Entry] = []
-        for key in self._fresh:
-            entry = self.entries.get(key)
-            if entry is None:
-                continue
-            if entry[-1] is None and is_blank(entry[PAGE + 1 :]):
-                del self.entries[key]
-                del entry[PAGE].entries[key]
-            else:
-                alive.append(entry)
-        self._fresh.clear()
-        return alive
 
 
 def check_hashable(key: Any, operator_name: str) -> None:

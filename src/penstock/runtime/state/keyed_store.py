@@ -30,6 +30,7 @@ from penstock.runtime.state.page_chunks import Growing, by_namespace, whole_valu
 from penstock.runtime.state.state_types import describe
 from penstock.runtime.state.sweeps import ListSweep, MapSweep, NamespaceSweep, Sweep, ValueSweep
 from penstock.runtime.state.ttl import (
+    SlotTtlValueState,
     Ttl,
     TtlAggregatingState,
     TtlListState,
@@ -119,6 +120,8 @@ def _plain(descriptor: StateDescriptor, cell: Cell) -> Any:
 
 def _with_ttl(descriptor: StateDescriptor, cell: Cell, ttl: Ttl) -> Any:
     if isinstance(descriptor, ValueStateDescriptor):
+        if isinstance(cell, SlotCell) and deeply_immutable(descriptor.default_value):
+            return SlotTtlValueState(cell.backend, cell.slot, ttl, descriptor.default_value)
         return TtlValueState(cell, ttl, descriptor.default_value)
     if isinstance(descriptor, ListStateDescriptor):
         return TtlListState(cell, ttl)

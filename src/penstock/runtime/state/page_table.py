@@ -30,6 +30,7 @@ from penstock.runtime.state.pages import (
     earliest_timer,
     is_blank,
     keyed_state_page,
+    young_page,
 )
 from penstock.runtime.state.record_types import RecordNotes
 from penstock.runtime.state.sweeps import Sweep
@@ -42,6 +43,11 @@ _SPLITS_PER_BATCH = 64
 _KEYS_TO_CHECK = 4
 _NOTHING_EXPIRES = -(1 << 62)  # the end of a batch is the time to sweep
 _NEVER = 1 << 62
+_YOUNG = 1 << 40  # young pages come behind all others
+_NEWBORN = -1
+_WORTH_IT = 4  # times as much must be saved as is written
+_SMALL = 8  # pages: a state that is always written as a whole
+_MAX_YOUNG_BYTES = 64 * 1024 * 1024  # they are all read when a task starts
 
 
 class PageTable:
@@ -51,12 +57,14 @@ class PageTable:
         "_batch",
         "_chunks",
         "_listeners",
+        "_newborn",
         "_page_bytes",
         "_prefix",
         "_records",
         "_resident",
         "_store",
         "_sweeps",
+        "_unread_young",
         "_width",
         "directory",
         "entries",
@@ -102,6 +110,9 @@ class PageTable:
         """Since the last report of the task."""
         self._chunks = PageChunks(chunks)
         self._listeners: list[Callable[[Page], None]] = []
+        self._newborn = Page(_NEWBORN)
+        """The keys that this batch has added."""
+        self._unread_young = bool(self.directory.young)
 
     # -- reading ------------------------------------------------------------------------------------------------
 
@@ -116,6 +127,10 @@ class PageTable:
             page = self.pages[index] = self._load(index)
         page.last_used = self._batch
         return page
+
+    def _indexes(self) -> list[int]:
+        """All pages."""
+        return [*range(self.directory.page_count), *(_YOUNG + number for number in self.directory.young)]
 
     def _load(self, index: int) -> Page:
         page = Page(index)
@@ -141,7 +156,9 @@ class PageTable:
             code = key_hash(key)
             group = code % self.max_parallelism
             at_home = self.key_groups is None or group in self.key_groups
-            if not at_home or self.directory.index_of(code // self.max_parallelism) != page.index:
+            if page.index < _YOUNG:
+                at_home = at_home and self.directory.index_of(code // self.max_parallelism) == page.index
+            if not at_home:
                 raise InvalidProgramError(
                     f"the checkpoint has state of operator '{self.operator_name}' under the key {shorten(key)}, which "
                     "hashes otherwise than when it was written: keys cannot change, put their class back as it was"
@@ -169,7 +186,7 @@ class PageTable:
         return page
 
     def _page_id(self, index: int) -> str:
-        return keyed_state_page(self._prefix, index)
+        return keyed_state_page(self._prefix, index) if index < _YOUNG else young_page(self._prefix, index - _YOUNG)
 
     # -- writing ------------------------------------------------------------------------------------------------
 
@@ -207,6 +224,8 @@ class PageTable:
         self.directory.total_bytes += size - page.size
         self._resident += size - page.size
         page.size = size
+        if page.index >= _YOUNG:
+            self.directory.young[page.index - _YOUNG] = size
 
     def _note_written(self, blob: bytes) -> None:
         self._records.note(blob)
@@ -241,7 +260,7 @@ class PageTable:
 
     def _rewrite(self, value: Callable[[Entry], Any], slots: list[int]) -> None:
         """Give every entry new values in some slots, page by page; pages that are not in memory do not stay there."""
-        for index in range(self.directory.page_count):
+        for index in self._indexes():
             page = self._peek(index)
             for entry in page.entries.values():
                 for slot in slots:
@@ -260,7 +279,8 @@ class PageTable:
 
     def _sweep_next_page(self, now: int) -> None:
         """Sweep one page per batch, in turn: expired state also goes from pages that are never touched again."""
-        index = self._batch % self.directory.page_count
+        indexes = self._indexes()
+        index = indexes[self._batch % len(indexes)]
         page = self._peek(index)
         if self._has_expired(page, now):
             if index in self.pages:
@@ -285,9 +305,9 @@ class PageTable:
         if self.memory_budget is None or self._resident <= self.memory_budget:
             return
         used = 0
-        for page in sorted(self.pages.values(), key=lambda p: (-p.last_used, p.index)):
+        for page in sorted(self.pages.values(), key=lambda p: (p.index < _YOUNG, -p.last_used, p.index)):
             used += page.size
-            if used > self.memory_budget:
+            if used > self.memory_budget and page.index < _YOUNG:
                 self._drop(page)
 
     def _roomy_page_at(self, index: int) -> Page:
@@ -302,8 +322,9 @@ class PageTable:
 
         No operator keeps an entry while it turns to another key, so only the page that was just asked for must stay.
         """
+        self._place_newborn()
         for page in list(self.pages.values()):
-            if page is not needed:
+            if page is not needed and page.index < _YOUNG:
                 if page.may_have_changed():
                     self._write(page, _NOTHING_EXPIRES)
                 self._drop(page)
@@ -316,16 +337,130 @@ class PageTable:
         for key in page.entries:
             self.entries.pop(key, None)
 
+    # -- new keys -----------------------------------------------------------------------------------------------
+    #
+    # New keys are scattered over all pages. If many come with every batch, each batch would write the whole state. They
+    # are then written in pages of their own, the young ones, by age instead of by hash. When these have become half as
+    # large as the others, their keys move to where they belong. What is young has no timers, and stays in memory.
+
+    def _settle_newborn(self) -> None:
+        """Put the keys that the batch has added into pages, and add pages."""
+        newborn = self._newborn
+        entries = newborn.entries
+        for key in [key for key, entry in entries.items() if entry[-1] is None and is_blank(entry[PAGE + 1 :])]:
+            del entries[key], self.entries[key]  # it was only looked at
+        size = self._estimate(list(entries.values()))
+        young_bytes = sum(self.directory.young.values())
+        if size and self._is_worth_a_young_page(size):
+            if size + young_bytes <= self._most_young_bytes(young_bytes):
+                self._grow(self.directory.total_bytes - young_bytes)
+                self._make_young(-(-len(entries) * self._page_bytes // size))
+                return
+            self._grow(self.directory.total_bytes + size, self.directory.page_count)
+            self._move_to_their_pages([self.page_at(index) for index in self._indexes() if index >= _YOUNG])
+        else:
+            self._grow(self.directory.total_bytes - young_bytes + size)
+        self._place_newborn()
+
+    def _is_worth_a_young_page(self, size: int) -> bool:
+        """Whether new keys of that many bytes would make many times as much be written if they were put into pages."""
+        directory, newborn = self.directory, self._newborn
+        if any(entry[EVENT_TIMERS] or entry[PROCESSING_TIMERS] for entry in newborn.entries.values()):
+            return False
+        written = sum(page.dirty for page in self.pages.values() if page.index < _YOUNG)
+        clean = max(0, directory.page_count - written)
+        touched = min(clean, len(newborn.entries))
+        old_bytes = directory.total_bytes - sum(directory.young.values())
+        return touched * old_bytes // directory.page_count > _WORTH_IT * size + _SMALL * self._page_bytes
+
+    def _most_young_bytes(self, young_bytes: int) -> int:
+        most = min((self.directory.total_bytes - young_bytes) // 2, _MAX_YOUNG_BYTES)
+        return most if self.memory_budget is None else min(most, self.memory_budget // 4)
+
+    def _make_young(self, keys: int) -> None:
+        """New pages with that many of the newborn keys each."""
+        directory, newborn = self.directory, self._newborn
+        items = list(newborn.entries.items())
+        newborn.entries = {}
+        for start in range(0, len(items), keys):
+            page = Page(_YOUNG + directory.next_young)
+            directory.young[directory.next_young] = 0
+            directory.next_young += 1
+            page.entries = dict(items[start : start + keys])
+            page.dirty = True
+            self.pages[page.index] = page
+            for entry in page.entries.values():
+                entry[PAGE] = page
+
+    def _place_newborn(self) -> None:
+        """Put new keys into the pages of their hashes."""
+        if self._newborn.entries:
+            source = Page(_NEWBORN)
+            source.expires = _NEVER  # later than anything that is there
+            source.entries, self._newborn.entries = self._newborn.entries, {}  # making room comes here, too
+            self._scatter(source)
+
+    def _scatter(self, source: Page) -> None:
+        """Move the entries of a page to those of their hashes."""
+        index_of, groups = self.directory.index_of, self.max_parallelism
+        by_index: dict[int, dict[Any, Entry]] = {}
+        for key, entry in source.entries.items():
+            by_index.setdefault(index_of(key_hash(key) // groups), {})[key] = entry
+        source.entries = {}
+        for index, entries in by_index.items():
+            page = self._roomy_page_at(index)
+            page.entries.update(entries)
+            page.dirty = True
+            page.expires = min(page.expires, source.expires)
+            for entry in entries.values():
+                entry[PAGE] = page
+            self._chunks.move([source], [page])
+
+    def _move_to_their_pages(self, young: list[Page]) -> None:
+        """Young pages end."""
+        for page in young:
+            if page.size:
+                self._store.remove(self._page_id(page.index))
+                self.directory.total_bytes -= page.size
+                self._resident -= page.size
+            del self.pages[page.index], self.directory.young[page.index - _YOUNG]
+            self._scatter(page)
+            self._chunks.remove(page, {})
+
+    def _load_young(self) -> None:
+        """Read all young pages: only they tell which keys they have."""
+        self._unread_young = False
+        for number in self.directory.young:
+            self.page_at(_YOUNG + number)
+
+    def _end_young_pages_with_timers(self) -> None:
+        """The index of timers is about pages that are not in memory."""
+        timed = [
+            page
+            for page in self.pages.values()
+            if page.index >= _YOUNG
+            and page.dirty
+            and any(entry[EVENT_TIMERS] or entry[PROCESSING_TIMERS] for entry in page.entries.values())
+        ]
+        self._move_to_their_pages(timed)
+
+    def _end_empty_young_pages(self) -> None:
+        """Young pages without keys end."""
+        young = self.directory.young
+        for number in list(young):
+            page = self.pages.get(_YOUNG + number)
+            if page is not None and not page.entries:
+                del young[number], self.pages[page.index]
+
     # -- growth -------------------------------------------------------------------------------------------------
 
-    def _grow(self, new_entries: list[Entry]) -> None:
+    def _grow(self, expected_bytes: int, at_once: int = _SPLITS_PER_BATCH) -> None:
         directory = self.directory
-        estimate = directory.total_bytes + self._estimate(new_entries)
-        wanted = math.ceil(estimate / self._page_bytes)
+        wanted = math.ceil(expected_bytes / self._page_bytes)
         if wanted > 2 * directory.page_count:
             self._rehash(wanted)
             return
-        for _ in range(min(_SPLITS_PER_BATCH, wanted - directory.page_count)):
+        for _ in range(min(at_once, wanted - directory.page_count)):
             self._split()
 
     def _estimate(self, new_entries: list[Entry]) -> int:

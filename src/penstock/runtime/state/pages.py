@@ -33,6 +33,11 @@ def keyed_state_page(operator_id: str, index: int) -> str:
     return f"{operator_id}/p{index}"
 
 
+def young_page(operator_id: str, number: int) -> str:
+    """The same for a page of keys that are too new to have been moved to the page of their hash."""
+    return f"{operator_id}/y{number}"
+
+
 def chunk_page(operator_id: str, number: int) -> str:
     """The same for a chunk of a collection that is too large for its page."""
     return f"{operator_id}/c{number}"
@@ -128,6 +133,8 @@ class PageDirectory:
     key_types: list[Any] = field(default_factory=list)  # descriptions of the declared types of the keys
     records: dict[str, Any] = field(default_factory=dict)  # dataclasses and named tuples: see record_types.py
     next_chunk: int = 0
+    young: dict[int, int] = field(default_factory=dict)  # sizes of the young pages by number
+    next_young: int = 0
 
     @property
     def page_count(self) -> int:

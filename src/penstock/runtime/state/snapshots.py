@@ -16,7 +16,7 @@ from penstock.runtime.exchange.frames import SplitStatus
 from penstock.runtime.records.stored_classes import load_stored
 from penstock.runtime.state.changed_classes import adopt_changed_classes
 from penstock.runtime.state.operator_state import operator_state_page
-from penstock.runtime.state.pages import PageDirectory, PageStore, keyed_state_page
+from penstock.runtime.state.pages import PageDirectory, PageStore, keyed_state_page, young_page
 from penstock.runtime.state.record_types import RecordTypes
 
 __all__ = ["OperatorSnapshot", "SourceStatus", "StageSnapshot", "TaskSnapshot"]
@@ -46,6 +46,7 @@ class OperatorSnapshot:
         directory = self.directory
         if directory is not None and directory.records:
             pages = [keyed_state_page(operator_id, index) for index in range(directory.page_count)]
+            pages += [young_page(operator_id, number) for number in directory.young]
             directory.total_bytes += adopt_changed_classes(directory.records, store, pages, operator_name, keyed=True)
 
 

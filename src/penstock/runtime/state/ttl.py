@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from penstock.core.state import AggregatingState, ListState, MapState, ReducingState, StateTtlConfig, ValueState
+from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.state.cells import Cell
 from penstock.runtime.state.chunked_map import unnoted_items
 from penstock.runtime.state.keyed_states import fresh
@@ -24,11 +25,11 @@ Clock = Callable[[], int]
 class Ttl:
     """A TTL configuration bound to a clock."""
 
-    __slots__ = ("_clock", "cleans_in_background", "refresh_on_read", "returns_expired", "ttl")
+    __slots__ = ("cleans_in_background", "clock", "refresh_on_read", "returns_expired", "ttl")
 
     def __init__(self, config: StateTtlConfig, clock: Clock) -> None:
         self.ttl = config.get_ttl().to_milliseconds()
-        self._clock = clock
+        self.clock = clock
         self.returns_expired = (
             config.get_state_visibility() == StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp
         )
@@ -41,11 +42,11 @@ class Ttl:
 
     def stamp(self, value: Any) -> Stamped:
         """A value touched now."""
-        return (value, self._clock())
+        return (value, self.clock())
 
     def alive(self, stamped: Stamped, now: int | None = None) -> bool:
         """Whether the element has not expired: it lives while now < touched + ttl."""
-        return (self._clock() if now is None else now) < stamped[1] + self.ttl
+        return (self.clock() if now is None else now) < stamped[1] + self.ttl
 
     def visible(self, stamped: Stamped) -> bool:
         """Whether a read may return the element."""
@@ -109,6 +110,49 @@ class TtlValueState(_TtlScalar, ValueState[Any]):
     def update(self, value: Any) -> None:
         """Replace the value and restart its life."""
         self._write(value)
+
+
+class SlotTtlValueState(ValueState[Any]):
+    """The same straight on the slot, without calls between: the usual case, a default value that cannot change."""
+
+    __slots__ = ("_backend", "_clock", "_default", "_refresh_on_read", "_returns_expired", "_slot", "_ttl")
+
+    def __init__(self, backend: KeyedStateBackend, slot: int, ttl: Ttl, default: Any = None) -> None:
+        self._backend = backend
+        self._slot = slot
+        self._default = default
+        self._clock = ttl.clock
+        self._ttl = ttl.ttl
+        self._refresh_on_read = ttl.refresh_on_read
+        self._returns_expired = ttl.returns_expired
+
+    def value(self) -> Any:
+        """The value, unless it expired."""
+        entry = self._backend.entry
+        stamped = entry[self._slot]
+        if stamped is None:
+            return self._default
+        entry[0].maybe_mutated = True
+        value = stamped[0]
+        now = self._clock()
+        if now >= stamped[1] + self._ttl:
+            entry[self._slot] = None  # read once at most
+            entry[0].dirty = True
+            return value if self._returns_expired else self._default
+        if self._refresh_on_read:
+            entry[self._slot] = (value, now)
+            entry[0].dirty = True
+        return value
+
+    def update(self, value: Any) -> None:
+        """Replace the value and restart its life."""
+        entry = self._backend.entry
+        entry[self._slot] = None if value is None else (value, self._clock())
+        entry[0].dirty = True
+
+    def clear(self) -> None:
+        """Remove the value."""
+        self.update(None)
 
 
 class TtlReducingState(_TtlScalar, ReducingState[Any]):

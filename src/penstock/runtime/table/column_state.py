@@ -358,9 +358,7 @@ class ColumnStateBackend(KeyedStateBackend):
     def snapshot(self, now: int) -> PageDirectory:
         """Write the pages with changed rows."""
         if self.verify_key_shape:
-            self._fresh = [self.keys_by_row[row] for row in self._unsized if self._page_of[row] != _NOWHERE]
-            self._compare_fresh_keys()
-            self._fresh.clear()
+            self._compare_keys([self.keys_by_row[row] for row in self._unsized if self._page_of[row] != _NOWHERE])
         self._make_pages()
         if self._dirty:
             dirty, self._dirty = self._dirty, set()
