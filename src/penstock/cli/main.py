@@ -77,6 +77,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_list_and_status(commands)
     _add_savepoint_and_stop(commands)
     _add_cancel_and_rescale(commands)
+    _add_replay(commands)
     add_service_commands(commands)
     _add_completion(commands)
     return parser
@@ -251,6 +252,26 @@ def _add_cancel_and_rescale(commands: _Commands) -> None:
     command.set_defaults(parser=command, do=("penstock.cli.jobs", "rescale"))
 
 
+def _add_replay(commands: _Commands) -> None:
+    command = commands.add_parser(
+        "replay",
+        help="run a checkpoint of a job again, here",
+        description="Run one checkpoint of a job again in this process: the same input from the same state. The job is "
+        "not touched, and sinks get nothing.",
+    )
+    _add_job(command)
+    command.add_argument("checkpoint", nargs="?", default="last", type=_checkpoint, help="its number (default: last)")
+    command.add_argument("--operator", metavar="UID", help="show the records of this operator: its uid, name or id")
+    command.add_argument("--key", metavar="K", help="with --operator: only this key (text or JSON)")
+    command.add_argument("--limit", type=_positive, default=20, metavar="N", help="records to show (default: 20)")
+    command.add_argument(
+        "--pdb",
+        action="store_true",
+        help="with --operator: stop in the debugger when its functions are called; always: where one fails",
+    )
+    command.set_defaults(parser=command, do=("penstock.cli.replay", "replay"))
+
+
 def _add_completion(commands: _Commands) -> None:
     command = commands.add_parser(
         "completion",
@@ -298,6 +319,12 @@ def _add_program(command: argparse.ArgumentParser) -> None:
 
 def _add_job(command: argparse.ArgumentParser, nargs: str | None = None) -> None:
     command.add_argument("job", nargs=nargs, help="the job's id, or how it begins (penstock list)")
+
+
+def _checkpoint(text: str) -> str:
+    if text != "last" and not text.isdigit():
+        raise argparse.ArgumentTypeError(f"'{text}' must be the number of a checkpoint, or 'last'")
+    return text
 
 
 def _positive(text: str) -> int:

@@ -5,45 +5,20 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
-from typing import NoReturn
 
+from penstock.cli.captured_job import CapturedJob, capture_job
 from penstock.cli.main import PLAN_FORMATS
-from penstock.cli.programs import configuration, run_program
+from penstock.cli.programs import configuration
 from penstock.cluster.rest.plan import plan_of
 from penstock.common.errors import InvalidProgramError
 from penstock.common.job_id import JobID
-from penstock.datastream.execution_defaults import ExecutionDefaults
-from penstock.graph.job_graph import JobGraph, translate
 from penstock.graph.picture import dot, mermaid, svg
 from penstock.graph.plan import execution_plan_json, plan_text
-from penstock.graph.settings import JobSettings
-from penstock.graph.transformation import Transformation
 
 __all__ = ["plan"]
 
 
-class _PlanReached(BaseException):
-    """The program has called execute(): here is its job. No error: a program's `except Exception` must not see it."""
-
-    def __init__(self, sinks: list[Transformation], settings: JobSettings) -> None:
-        super().__init__()
-        self.sinks = sinks
-        self.settings = settings
-
-    @property
-    def graph(self) -> JobGraph:
-        """The job, as it would be executed."""
-        return translate(self.sinks, self.settings)
-
-
-class _PlanExecutor:
-    """Runs nothing: ends the program instead."""
-
-    def submit(self, sinks: list[Transformation], settings: JobSettings) -> NoReturn:
-        raise _PlanReached(sinks, settings)
-
-
-_RENDERERS: tuple[Callable[[_PlanReached], str], ...] = (
+_RENDERERS: tuple[Callable[[CapturedJob], str], ...] = (
     lambda found: plan_text(found.graph),
     lambda found: execution_plan_json(found.sinks, found.settings),
     lambda found: svg(found.graph),
@@ -59,19 +34,10 @@ _BY_SUFFIX = {".txt": "text", ".json": "json", ".svg": "svg", ".mmd": "mermaid",
 def plan(options: argparse.Namespace) -> int:
     """Run the program up to its first execute(), and show the job."""
     form = options.format or _form_of(options)
-    try:
-        code = run_program(
-            options.program,
-            options.arguments,
-            ExecutionDefaults(configuration(options), executor=_PlanExecutor()),
-            options.entry,
-        )
-    except _PlanReached as found:
-        shown = _FORMATS[form](found)
-    else:
-        if code != 0:
-            return code
-        raise InvalidProgramError(f"{options.program} ended without calling execute(): there is no job to show")
+    found = capture_job(options.program, options.arguments, configuration(options), options.entry)
+    if isinstance(found, int):
+        return found
+    shown = _FORMATS[form](found)
     if options.output is None:
         print(shown)
     else:

@@ -119,12 +119,7 @@ class CheckpointDirectory(HadoopDirectory):
         if put_right(self, known.get("location")):
             self._known = known = {**known, "location": self.qualified()}
             self._write(known)
-        for vertex in graph.vertices:
-            for chained in vertex.operators:
-                groups = known.get("key_groups", {}).get(chained.operator_id)
-                if groups is not None:
-                    adopt_max_parallelism(groups, vertex, chained, graph.edges)
-            vertex.split_parallelism = known.get("splits", {}).get(vertex.operators[0].operator_id)
+        _adopt(graph, known)
         before = known.get("savepoint")
         if savepoint is not None and savepoint != before:
             raise InvalidProgramError(
@@ -133,6 +128,15 @@ class CheckpointDirectory(HadoopDirectory):
                 "continue that job"
             )
         return CheckpointRecord(known.get("base", 0), None if self.committed else before, known.get("job", job_id))
+
+    def look_up(self, graph: JobGraph) -> CheckpointRecord:
+        """What :meth:`claim` finds, without changing the directory; the savepoint is that of the first batch."""
+        known = self._known
+        if known is None:
+            raise InvalidProgramError(f"there is no checkpoint in {self.location}")
+        self._check_shape(known, _shape(graph))
+        _adopt(graph, known)
+        return CheckpointRecord(known.get("base", 0), known.get("savepoint"), known.get("job", ""))
 
     @property
     def committed(self) -> bool:
@@ -269,6 +273,16 @@ def _unsealed(text: bytes, label: str) -> dict[str, Any]:
     if not fine:
         raise CheckpointError(f"{label} is damaged (it does not match its checksum): {_ADVICE}")
     return content
+
+
+def _adopt(graph: JobGraph, known: dict[str, Any]) -> None:
+    """Let the graph divide keys and splits as the job did when it began the directory."""
+    for vertex in graph.vertices:
+        for chained in vertex.operators:
+            groups = known.get("key_groups", {}).get(chained.operator_id)
+            if groups is not None:
+                adopt_max_parallelism(groups, vertex, chained, graph.edges)
+        vertex.split_parallelism = known.get("splits", {}).get(vertex.operators[0].operator_id)
 
 
 def _shape(graph: JobGraph) -> dict[str, Any]:

@@ -35,9 +35,10 @@ from penstock.runtime.task.stage import Row
 from penstock.spark import worker
 from penstock.spark.failures import TaskFailureError, raise_encoded
 
-__all__ = ["StageStore", "drop_job", "run_source", "run_stage"]
+__all__ = ["META_PAGE", "StageStore", "drop_job", "run_source", "run_stage", "snapshot_of"]
 
-_META = "meta"
+META_PAGE = "meta"
+"""The page with the small part of the state of a stage, behind a token."""
 _TOKEN_BYTES = 12
 _GET, _PUT, _REMOVE, _DONE, _FAILED, _STALE = range(6)
 _MAX_CONNECTIONS = 64
@@ -65,14 +66,19 @@ class StageStore(Protocol):
 def run_stage(job_file: str, level: int, channel: int, store: StageStore, frames: list[bytes]) -> list[Row]:
     """Run one batch of a channel where it lives; here, if it lives nowhere."""
     key = (job_file, level, channel)
-    stored = store.get(_META)  # a random token, then the small part of the state
+    stored = store.get(META_PAGE)  # a random token, then the small part of the state
     token = b"" if stored is None else stored[:_TOKEN_BYTES]
     rows = _run_elsewhere(key, token, store, frames)
     if rows is None:
-        snapshot = StageSnapshot() if stored is None else StageSnapshot.decode(stored[_TOKEN_BYTES:])
+        snapshot = StageSnapshot() if stored is None else StageSnapshot.decode(snapshot_of(stored))
         rows = HostedStage(key, worker.new_stage(*key, store, snapshot), token).run(token, store, frames)
     assert rows is not None
     return rows
+
+
+def snapshot_of(page: bytes) -> bytes:
+    """The snapshot of a stage in its page."""
+    return page[_TOKEN_BYTES:]
 
 
 def run_source(job_file: str, vertex: int, subtask: int, work: bytes) -> list[Row]:
@@ -228,7 +234,7 @@ class HostedStage(Hosted):
         live.store.target = store
         rows = list(live.stage.run(frames))
         token = os.urandom(_TOKEN_BYTES)
-        store.put(_META, token + live.stage.snapshot.encode())
+        store.put(META_PAGE, token + live.stage.snapshot.encode())
         return rows, token
 
     def close(self) -> None:

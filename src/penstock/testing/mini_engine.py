@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Callable
 
 from penstock.runtime.checkpoint.checkpoint_coordinator import Batch
 from penstock.runtime.checkpoint.checkpoint_storage import MemoryCheckpointStorage
@@ -37,6 +38,7 @@ class MiniEngine:
     :param offset: where the job begins, or continues
     :param cold: forget all live tasks after every batch
     :param working_directory: where tasks run, if not where this process is
+    :param change: called with each copy of the job that tasks are made from
     """
 
     def __init__(
@@ -48,8 +50,10 @@ class MiniEngine:
         *,
         cold: bool,
         working_directory: str | None = None,
+        change: Callable[[JobSpec], None] | None = None,
     ) -> None:
         self.blob = blob
+        self._change = change
         self.offset = offset
         self.channels = channels
         self.stages: dict[ChannelKey, StageChannel] = {}
@@ -99,7 +103,10 @@ class MiniEngine:
                 stack.callback(self._source_stage.close)
 
     def _new_spec(self) -> JobSpec:
-        return unpack_job(self.blob)
+        spec = unpack_job(self.blob)
+        if self._change is not None:
+            self._change(spec)
+        return spec
 
     def _sources(self) -> SourceStage:
         if self._source_stage is None or self._cold:

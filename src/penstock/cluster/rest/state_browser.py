@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.cluster.rest.responses import RestError, bad_parameter
 from penstock.common.errors import PenstockError, StateAccessError
 from penstock.runtime.records.serialization import dumps
 from penstock.runtime.savepoint.manifest import read_manifest
-from penstock.runtime.task.state_scan import ScanAnswer, as_json
+from penstock.runtime.task.state_scan import ScanAnswer, as_json, key_from_text
 
 if TYPE_CHECKING:
     from penstock.cluster.monitored_job import MonitoredJob
@@ -18,24 +17,11 @@ if TYPE_CHECKING:
     from penstock.common.completable_future import CompletableFuture
     from penstock.runtime.plan.job_vertex import JobVertex
 
-__all__ = ["entries", "key_from_text", "savepoint_contents", "state_of_key", "states"]
+__all__ = ["entries", "savepoint_contents", "state_of_key", "states"]
 
 _ANSWER_SECONDS = 30.0
 _ENTRIES = 50
 _MOST_ENTRIES = 500
-
-
-def key_from_text(text: str) -> Any:
-    """A key as it is typed: JSON, or else the text itself. JSON has no tuples, and lists cannot be keys.
-
-    >>> key_from_text("17"), key_from_text('"17"'), key_from_text("ann"), key_from_text('["ann", 3]')
-    (17, '17', 'ann', ('ann', 3))
-    """
-    try:
-        key = json.loads(text)
-    except ValueError:
-        return text
-    return tuple(key) if isinstance(key, list) else key
 
 
 def state_of_key(job: MonitoredJob, operator: str, state: str, key: str | None) -> Json:

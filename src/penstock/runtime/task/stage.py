@@ -19,6 +19,7 @@ from penstock.runtime.exchange.frames import (
     decode_frame,
     encode_frame,
 )
+from penstock.runtime.operators.operator import StreamOperator
 from penstock.runtime.operators.user_errors import exits_are_errors
 from penstock.runtime.plan.job_vertex import ChainedOperator
 from penstock.runtime.records.serialization import dumps
@@ -74,11 +75,16 @@ class StageChannel:
                 for operator in task.chain.operators:
                     operator.context.operator_state.tell_unions()
 
-    def _backends(self) -> Iterator[KeyedStateBackend]:
+    @property
+    def operators(self) -> Iterator[StreamOperator]:
+        """The operators of all tasks."""
         for task in self._tasks.values():
-            for operator in task.chain.operators:
-                if operator.context.keyed_backend is not None:
-                    yield operator.context.keyed_backend
+            yield from task.chain.operators
+
+    def _backends(self) -> Iterator[KeyedStateBackend]:
+        for operator in self.operators:
+            if operator.context.keyed_backend is not None:
+                yield operator.context.keyed_backend
 
     def _restore(self) -> RestorePlan | None:
         """The first batch of a job that continues from a savepoint: load what belongs to the tasks of this channel."""

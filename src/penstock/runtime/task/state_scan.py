@@ -7,6 +7,7 @@ become plain JSON in the task: the driver need not have the user's classes, and 
 from __future__ import annotations
 
 import itertools
+import json
 import pickle
 import time
 from collections.abc import Iterable, Iterator
@@ -19,9 +20,10 @@ from penstock.runtime.state.pages import EVENT_TIMERS, FIRST_SLOT, PROCESSING_TI
 from penstock.runtime.state.ttl import without_stamps
 
 if TYPE_CHECKING:
+    from penstock.runtime.state.backend import KeyedStateBackend
     from penstock.runtime.task.task import StreamTask
 
-__all__ = ["ScanAnswer", "StateScan", "as_json", "scan_states"]
+__all__ = ["ScanAnswer", "StateScan", "as_json", "entry_of_key", "key_from_text", "scan_states"]
 
 _SHOWN_ELEMENTS = 100
 _SHOWN_TEXT = 10_000
@@ -84,11 +86,31 @@ def scan_states(task: StreamTask, scan: StateScan) -> ScanAnswer:
         key = hashable(pickle.loads(scan.key))
         group = key_group_for(key, chained.max_parallelism)
         if subtask_for_key_group(group, task.vertex.parallelism, chained.max_parallelism) == task.subtask:
-            slots = (EVENT_TIMERS, PROCESSING_TIMERS, *(FIRST_SLOT + at for at in range(len(layout))))
-            values = [backend.peek(key, slot, now) for slot in slots]
-            if any(value is not None for value in values):
-                answer.entries.append(_entry(layout, (key, *values)))
+            entry = entry_of_key(backend, key, now)
+            if entry is not None:
+                answer.entries.append(entry)
     return answer
+
+
+def entry_of_key(backend: KeyedStateBackend, key: Any, now: int) -> dict[str, Any] | None:
+    """The states and timers of a key, as JSON; None if it has none."""
+    layout = backend.directory.layout
+    slots = (EVENT_TIMERS, PROCESSING_TIMERS, *(FIRST_SLOT + at for at in range(len(layout))))
+    values = [backend.peek(key, slot, now) for slot in slots]
+    return None if all(value is None for value in values) else _entry(layout, (key, *values))
+
+
+def key_from_text(text: str) -> Any:
+    """A key as it is typed: JSON, or else the text itself. JSON has no tuples, and lists cannot be keys.
+
+    >>> key_from_text("17"), key_from_text('"17"'), key_from_text("ann"), key_from_text('["ann", 3]')
+    (17, '17', 'ann', ('ann', 3))
+    """
+    try:
+        key = json.loads(text)
+    except ValueError:
+        return text
+    return tuple(key) if isinstance(key, list) else key
 
 
 def _search(
