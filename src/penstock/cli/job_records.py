@@ -73,6 +73,7 @@ class JobRecords:
 
     def __init__(self, directory: Path | None = None) -> None:
         self._directory = directory or default_directory()
+        self._read: dict[Path, tuple[tuple[int, int], JobRecord]] = {}
 
     @property
     def archive(self) -> Path:
@@ -94,8 +95,17 @@ class JobRecords:
         for path in self._directory.glob("*.json"):
             # Removed meanwhile, or not ours: neither is worth an error.
             with contextlib.suppress(OSError, ValueError, TypeError):
-                found.append(JobRecord.from_json(path.read_text(encoding="utf-8")).as_found())
+                found.append(self._record_in(path).as_found())
         return sorted(found, key=lambda record: record.started)
+
+    def _record_in(self, path: Path) -> JobRecord:
+        """A record is a new file whenever it changes, and most of them are never written again."""
+        file = path.stat()
+        version = (file.st_ino, file.st_mtime_ns)
+        known = self._read.get(path)
+        if known is None or known[0] != version:
+            known = self._read[path] = (version, JobRecord.from_json(path.read_text(encoding="utf-8")))
+        return known[1]
 
     def current(self) -> list[JobRecord]:
         """Running jobs, and lost ones until the same job is started again."""

@@ -12,8 +12,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -28,6 +27,7 @@ from starlette.routing import BaseRoute, Route
 from penstock.cluster.archive import archived_answer, archived_operation
 from penstock.cluster.dashboard_files import dashboard_routes
 from penstock.cluster.driver_link import DriverAnswer, DriverGoneError, ask_driver
+from penstock.cluster.driver_snapshots import DriverSnapshots
 from penstock.cluster.log_tail import read_tail
 from penstock.cluster.monitored_job import now_ms
 from penstock.cluster.redaction import redact_text
@@ -48,7 +48,6 @@ __all__ = ["DriverRecord", "DriverRecords", "create_gateway"]
 _LIST_SECONDS = 2.0
 _FORWARD_SECONDS = 40.0  # a driver may wait for a batch to be committed before it answers
 _LAST_RESULT_SECONDS = 5.0
-_THREADS = 8
 _METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE"]
 _TERMINAL = {"FINISHED", "CANCELED", "FAILED"}
 
@@ -86,29 +85,26 @@ class DriverRecords(Protocol):
 class _Gateway:
     records: DriverRecords
     settings: dict[str, str]
-    threads: ThreadPoolExecutor
+    snapshots: DriverSnapshots = field(default_factory=DriverSnapshots)
 
-    def overviews(self) -> list[Json]:
-        """`GET /jobs/overview` of all drivers together."""
+    def overviews(self, *, first: float = _LIST_SECONDS) -> list[Json]:
+        """`GET /jobs/overview` of all drivers together; `first`: how long to wait for drivers not heard of yet."""
         records = self.records.all()
-        return list(self.threads.map(self._overview, records))
+        answers = self.snapshots.ask(_addresses(records), "/jobs/overview", first=first)
+        known = {job["jid"]: job for answer in answers.values() for job in answer["jobs"]}
+        return [
+            _recorded_overview(record) if record.is_over else known.get(record.job_id) or _recorded_overview(record)
+            for record in records
+        ]
 
-    def _overview(self, record: DriverRecord) -> Json:
-        if not record.is_over and record.rest is not None:
-            try:
-                found = ask_driver(record.rest, "GET", "/jobs/overview", timeout=_LIST_SECONDS).json()["jobs"]
-            except (DriverGoneError, ValueError):
-                pass
-            else:
-                for job in found:
-                    if job["jid"] == record.job_id:
-                        overview_of_job: Json = job
-                        return overview_of_job
-        return _recorded_overview(record)
+    def workers(self, *, first: float = _LIST_SECONDS) -> list[Json]:
+        """The workers of all drivers."""
+        answers = self.snapshots.ask(self.driver_addresses(), "/taskmanagers", first=first)
+        return list({worker["id"]: worker for each in answers.values() for worker in each["taskmanagers"]}.values())
 
     def driver_addresses(self) -> set[str]:
         """The sockets of all drivers that run."""
-        return {record.rest for record in self.records.all() if not record.is_over and record.rest}
+        return _addresses(self.records.all())
 
     def job_that_depends_on(self, savepoint: str) -> str | None:
         """The running job that was restored from this savepoint and has completed no checkpoint since."""
@@ -133,6 +129,10 @@ class _Gateway:
                 found: DriverRecord = record
                 return found
         raise RestError(404, f"Job {job_id} not found")
+
+
+def _addresses(records: Iterable[DriverRecord]) -> set[str]:
+    return {record.rest for record in records if not record.is_over and record.rest}
 
 
 def _recorded_overview(record: DriverRecord) -> Json:
@@ -166,14 +166,14 @@ def create_gateway(
     allowed_hosts: frozenset[str] = frozenset({"localhost", "127.0.0.1", "[::1]"}),
 ) -> Starlette:
     """The ASGI application over all drivers of this machine."""
-    gateway = _Gateway(records, settings or {}, ThreadPoolExecutor(_THREADS, "penstock-gateway"))
+    gateway = _Gateway(records, settings or {})
     lists: dict[str, Callable[[_Gateway], Any]] = {
         "/overview": _overview,
         "/config": _config,
         "/jobs": lambda g: {"jobs": [{"id": job["jid"], "status": job["state"]} for job in g.overviews()]},
         "/jobs/overview": lambda g: {"jobs": g.overviews()},
         "/applications/overview": lambda g: {"applications": [overview.application_of(job) for job in g.overviews()]},
-        "/taskmanagers": _workers,
+        "/taskmanagers": lambda g: {"taskmanagers": g.workers()},
         "/jobmanager/config": lambda g: overview.job_manager_config(g.settings),
         "/jobmanager/environment": lambda _: overview.environment({}),
         "/jobmanager/thread-dump": lambda _: overview.thread_dump(),
@@ -387,8 +387,9 @@ def _recorded_exception(message: str, time_ms: int) -> Json:
 
 
 def _overview(gateway: _Gateway) -> Json:
-    states = [job["state"] for job in gateway.overviews()]
-    workers = _workers(gateway)["taskmanagers"]
+    """Counts of a job that has just started come from its record: its driver may be busy for seconds."""
+    states = [job["state"] for job in gateway.overviews(first=0.0)]
+    workers = gateway.workers(first=0.0)
     return {
         "taskmanagers": len(workers),
         "slots-total": sum(worker["slotsNumber"] for worker in workers),
@@ -412,15 +413,3 @@ def _config(gateway: _Gateway) -> Json:
         cancel=switch("web.cancel.enable", "true"),
         rescale=switch("web.rescale.enable", "true"),
     )
-
-
-def _workers(gateway: _Gateway) -> Json:
-    """The workers of all drivers."""
-    found: dict[str, Json] = {}
-    for address in gateway.driver_addresses():
-        try:
-            answer = ask_driver(address, "GET", "/taskmanagers", timeout=_LIST_SECONDS).json()
-        except (DriverGoneError, ValueError):
-            continue
-        found |= {worker["id"]: worker for worker in answer["taskmanagers"]}
-    return {"taskmanagers": list(found.values())}
