@@ -210,6 +210,17 @@ def test_splits_have_a_position_and_a_state(api, finished_job):
     assert all(split["state"] in {"FINISHED", "GONE"} and split["offset"] for split in found)
 
 
+def test_o111_the_lag_of_a_source_is_a_metric_of_its_subtasks_and_in_the_list_of_splits(api, finished_job):
+    source = finished_job.graph.source_vertices[0].operators[0].operator_id
+    finished_job.progress.pending = {source: {"1..51": 7, "51..101": 5}}
+    found = api.get(f"/penstock/jobs/{finished_job.job_id}/splits").json()["splits"]
+    assert {split["split"]: split["pending"] for split in found} == {"1..51": 7, "51..101": 5}
+    vertex = api.get(f"/jobs/{finished_job.job_id}").json()["vertices"][0]["id"]
+    path = f"/jobs/{finished_job.job_id}/vertices/{vertex}/metrics"
+    values = api.get(f"{path}?get=0.Source__numbers.pendingRecords,1.Source__numbers.pendingRecords").json()
+    assert sorted(float(metric["value"]) for metric in values) == [5, 7]
+
+
 def test_o68_the_exception_that_ended_a_job_is_in_its_history(api, registry):
     env = StreamExecutionEnvironment(executor=MiniCluster(max_records=10))
     env.from_sequence(1, 10).map(lambda n: 1 // (n - 5)).name("divide").sink_to(DiscardingSink())

@@ -200,6 +200,9 @@ class RateLimitedEnumerator(SplitEnumerator):
     def starting_offset(self, split: SourceSplit, *, fresh: bool) -> Any | None:
         return self._inner.starting_offset(split, fresh=fresh)
 
+    def pending_records(self, split_id: str, offset: Any) -> int | None:
+        return self._inner.pending_records(split_id, offset)
+
     def record_count(self, split: SourceSplit, start_offset: Any, end_offset: Any) -> int | None:
         return self._inner.record_count(split, start_offset, end_offset)
 

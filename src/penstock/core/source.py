@@ -131,6 +131,10 @@ class SplitEnumerator(ABC):
         """
         return None
 
+    def pending_records(self, split_id: str, offset: Any) -> int | None:
+        """How many records the split has behind an offset, as far as is known without asking; None if it is unknown."""
+        return None
+
     @abstractmethod
     def is_finished(self, split: SourceSplit, offset: Any) -> bool:
         """Whether nothing can follow after ``offset``: the split is bounded and read to its end."""

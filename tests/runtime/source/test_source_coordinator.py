@@ -348,6 +348,9 @@ class LogEnumerator(SplitEnumerator):
     def latest_offset(self, split, start_offset, max_records):
         return min(self.log.ends[split.split_id], start_offset + max_records)
 
+    def pending_records(self, split_id, offset):
+        return self.log.ends[split_id] - offset
+
     def is_finished(self, split, offset):
         return False
 
@@ -367,6 +370,17 @@ def test_where_a_split_begins_is_part_of_the_plan_and_asked_once(clock):
     second = again.plan(first)
     assert ranges(again.assignments(first, second)) == [("b", 10, 25)]
     assert log.asked == [("b", True)]
+
+
+def test_o111_the_lag_of_a_source_is_what_it_knows_behind_the_plan(clock):
+    log = Log()
+    log.ends = {"a": 3, "b": 10}
+    plan = coordinator(clock, vertex(log))
+    offset = plan.plan(plan.initial_offset)
+    log.ends = {"a": 8, "b": 10}
+    assert plan.pending_records(offset) == {plan.sources[0].key: {"a": 5, "b": 0}}
+    parcels = coordinator(clock, vertex(Parcels(4)))
+    assert parcels.pending_records(parcels.plan(parcels.initial_offset)) == {}
 
 
 def test_a_split_that_is_gone_since_the_checkpoint_is_in_the_way_of_nothing(clock):

@@ -150,6 +150,7 @@ def _split(
         "subtask": position.subtask,
         "watermark": watermark_text(watermark),
         "watermark-of": "split" if aligned else "subtask",
+        "pending": job.progress.pending.get(vertex.operators[0].operator_id, {}).get(split_id),
         "lag": None if position.state.is_finished else event_time_lag(watermark, now_ms()),
         "paused": bool(aligned and len(aligned) > 1 and aligned[1]),
     }

@@ -44,13 +44,28 @@ def subtask_metrics(job: MonitoredJob, vertex: JobVertex, index: int) -> dict[st
         "stateSize": subtask.state_bytes,
     }
     if vertex.is_source:
-        found[f"{safe_name(vertex.operators[0].name)}.numRecordsIn"] = subtask.records_in
+        source = safe_name(vertex.operators[0].name)
+        found[f"{source}.numRecordsIn"] = subtask.records_in
+        pending = _pending_records(job, vertex, index)
+        if pending is not None:
+            found[f"{source}.pendingRecords"] = pending
     names = {chained.name for chained in vertex.operators}
     for full_name, value in subtask.metrics.items():
         operator = next((name for name in names if full_name.startswith(f"{name}.")), None)
         if operator is not None:
             found[f"{safe_name(operator)}.{full_name[len(operator) + 1 :]}"] = value
     return found
+
+
+def _pending_records(job: MonitoredJob, vertex: JobVertex, index: int) -> int | None:
+    """The lag of a subtask: records of its splits that are not read yet; None if the source does not know."""
+    key = vertex.operators[0].operator_id
+    pending = job.progress.pending.get(key)
+    if pending is None:
+        return None
+    positions = job.progress.committed.of_source(key)
+    readers = {split_id: at.subtask or 0 for split_id, at in positions.items()}
+    return sum(count for split_id, count in pending.items() if readers.get(split_id) == index)
 
 
 def _task_rates(vertex: JobVertex, subtask: SubtaskProgress) -> dict[str, Any]:

@@ -252,6 +252,13 @@ class KafkaEnumerator(SplitEnumerator):
             "now, or to 'latest' to go on with what comes"
         )
 
+    def pending_records(self, split_id: str, offset: Any) -> int | None:
+        end = self._ends.get(split_id)
+        if end is None or offset is None:
+            return None
+        stop = stop_of(offset)
+        return max(0, (end if stop is None else min(end, stop)) - position_of(offset))
+
     def is_finished(self, split: SourceSplit, offset: Any) -> bool:
         stop = stop_of(offset)
         return split.split_id in self._forgotten or (stop is not None and position_of(offset) >= stop)

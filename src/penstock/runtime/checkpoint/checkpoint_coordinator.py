@@ -260,6 +260,7 @@ class CheckpointCoordinator:
         self.progress.batch(reports, checkpoint_id, seconds, checkpoint=checkpoint)
         if self._batch is not None:
             self.progress.committed = self._batch.end
+            self.progress.pending = self.sources.pending_records(self._batch.end)
         self.sources.sizer.observe(self.progress.last_source_records, seconds)
 
     def _complete_savepoint(self, checkpoint_id: int, reports: list[TaskReport]) -> None:

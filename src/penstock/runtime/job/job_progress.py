@@ -140,6 +140,7 @@ class JobProgress:
         self.batches = BatchHistory()
         self._steps = StepTotals()
         self.committed = Offset()  # where the sources are behind the last batch
+        self.pending: dict[str, dict[str, int]] = {}  # records behind that, by source and split, where it is known
 
     def batch(self, reports: list[TaskReport], checkpoint_id: int, seconds: float, *, checkpoint: bool = True) -> None:
         """A batch was run; with `checkpoint` it was committed, too."""

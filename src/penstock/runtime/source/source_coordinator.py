@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.common.errors import shorten
-from penstock.core.source import Source, SourceSplit, planned_records
+from penstock.core.source import Source, SourceSplit, SplitEnumerator, planned_records
 from penstock.runtime.exchange.frames import BatchHeader, SplitStatus, TaskReport
 from penstock.runtime.operators.user_errors import source_errors
 from penstock.runtime.plan.job_vertex import JobVertex
@@ -139,6 +139,19 @@ class SourceCoordinator:
     def is_restored(self) -> bool:
         """Whether a batch has been planned, so that all enumerators know where they are."""
         return all(source.restored for source in self.sources)
+
+    def pending_records(self, end: Offset) -> dict[str, dict[str, int]]:
+        """How far behind the sources are that know it: records by source and split."""
+        return {
+            source.key: {
+                split_id: pending
+                for split_id, at in end.of_source(source.key).items()
+                if not at.state.is_finished
+                and (pending := source.enumerator.pending_records(split_id, at.offset)) is not None
+            }
+            for source in self.sources
+            if type(source.enumerator).pending_records is not SplitEnumerator.pending_records
+        }
 
     @property
     def may_end(self) -> bool:
