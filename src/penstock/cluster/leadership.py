@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from penstock.cluster.rest.responses import json_response
 from penstock.common.errors import CheckpointInUseError, FencedError, PenstockError
-from penstock.runtime.lease.files import LocalLeaseFiles
+from penstock.runtime.lease.files import LeaseFiles, LocalLeaseFiles
 from penstock.runtime.lease.lease import DEFAULT_TIMEOUT, Lease
 from penstock.runtime.lease.owner import Owner
 
@@ -37,14 +37,20 @@ _LOOKS = 10  # within the timeout
 class Leadership:
     """One service's view of who leads.
 
+    :param directory: shared by all services; the leader leaves its address there
+    :param files: where the lease is; in the directory if None
     :param give_up: ends the process; called with its exit code
     """
 
     def __init__(
-        self, directory: Path, timeout: float = DEFAULT_TIMEOUT, give_up: Callable[[int], object] = os._exit
+        self,
+        directory: Path,
+        timeout: float = DEFAULT_TIMEOUT,
+        give_up: Callable[[int], object] = os._exit,
+        files: LeaseFiles | None = None,
     ) -> None:
         self._directory = directory
-        self._files = LocalLeaseFiles(str(directory), directory / "leader")
+        self._files = files or LocalLeaseFiles(str(directory), directory / "leader")
         self._timeout = timeout
         self._give_up = give_up
         self._lease: Lease | None = None
@@ -72,19 +78,20 @@ class Leadership:
         """Wait until this service leads, and announce its address; False if the service ends before."""
         seen, since = None, time.monotonic()
         while not ended.is_set():
-            beat = self._newest_heartbeat()
-            if beat != seen:
-                seen, since = beat, time.monotonic()
-            # A leader that is paused is alive and shows no life: its clock does not count, ours does.
-            silent = seen is not None and time.monotonic() - since > self._timeout
             try:
-                self._lease = Lease.acquire(
-                    self._files,
-                    Owner.of_this_process("service", url, time.time()),
-                    timeout=self._timeout,
-                    take_over=silent,
-                )
+                beat = self._newest_heartbeat()
+                if beat != seen:
+                    seen, since = beat, time.monotonic()
+                # A leader that is paused is alive and shows no life: its clock does not count, ours does.
+                silent = seen is not None and time.monotonic() - since > self._timeout
+                owner = Owner.of_this_process("service", url, time.time())
+                self._lease = Lease.acquire(self._files, owner, timeout=self._timeout, take_over=silent)
             except CheckpointInUseError:
+                ended.wait(self._timeout / _LOOKS)
+                continue
+            except PenstockError as error:  # the store of the lease does not answer: that says nothing about the leader
+                LOG.warning("this service cannot see who leads: %s", error)
+                since = time.monotonic()
                 ended.wait(self._timeout / _LOOKS)
                 continue
             self._announce(url, self._lease.epoch)

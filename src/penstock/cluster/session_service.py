@@ -26,6 +26,7 @@ from starlette.types import ASGIApp
 from penstock.cluster.detached_program import Started, start_program
 from penstock.cluster.gateway import DriverRecords, create_gateway
 from penstock.cluster.leadership import LeaderOnly, Leadership
+from penstock.cluster.lease_stores import lease_store
 from penstock.cluster.program_store import ProgramStore
 from penstock.cluster.recovery import JobStore, Recovery, StoredJob
 from penstock.cluster.rest.authentication import TokenFile
@@ -47,6 +48,11 @@ _ALLOWED_HOSTS = "penstock.security.allowed-hosts"
 
 def _lease_seconds(settings: dict[str, str]) -> float:
     return float(settings.get("penstock.lease.timeout", DEFAULT_TIMEOUT))
+
+
+def _leadership(shared: Path, settings: dict[str, str]) -> Leadership:
+    shared.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return Leadership(shared, _lease_seconds(settings), files=lease_store(settings, shared))
 
 
 def _token_file(settings: dict[str, str]) -> TokenFile | None:
@@ -133,7 +139,7 @@ class SessionService:
         """`shared`: the directory of a cluster of services, of which one leads."""
         self._directory = directory
         self._shared = shared
-        self._leadership = None if shared is None else Leadership(shared, _lease_seconds(settings or {}))
+        self._leadership = None if shared is None else _leadership(shared, settings or {})
         self._store = None if shared is None else JobStore(shared / "jobs")
         self._recovery = None if self._store is None else Recovery(self._store, records, start_program, report_failure)
         self._records = records
