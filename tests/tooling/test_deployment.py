@@ -1,9 +1,11 @@
 """The recipes of `deploy/`: what they start exists, and they keep the rules that are easily got wrong."""
 
 import configparser
+import re
 import subprocess
 from pathlib import Path
 
+import kubernetes_validate
 import pytest
 import yaml
 
@@ -17,6 +19,61 @@ def manifests():
     """The Kubernetes objects by their kind."""
     text = (DEPLOY / "kubernetes" / "session.yaml").read_text(encoding="utf-8")
     return {manifest["kind"]: manifest for manifest in yaml.safe_load_all(text)}
+
+
+KUBERNETES = "1.31"
+CHART_VALUES = {
+    "all": {"tokenSecret": "penstock-tokens", "settings": {"web.cancel.enable": "false"}},
+    "no tokens": {"tokenSecret": "", "settings": {}},
+}
+
+
+def rendered(values):
+    """The chart's template as Helm fills it: as much of its language as the template uses."""
+    chart = DEPLOY / "helm" / "penstock"
+    values = {**yaml.safe_load((chart / "values.yaml").read_text(encoding="utf-8")), **values}
+    lines, included = [], [True]
+    ranged = None
+    for line in (chart / "templates" / "session.yaml").read_text(encoding="utf-8").splitlines():
+        if condition := re.search(r"{{- if \.Values\.(\w+) }}", line):
+            included.append(bool(values[condition[1]]))
+        elif ranging := re.search(r"{{- range \$key, \$value := \.Values\.(\w+) }}", line):
+            ranged = values[ranging[1]]
+        elif "{{- end }}" in line:
+            if ranged is None:
+                included.pop()
+            ranged = None
+        elif not all(included):
+            continue
+        elif ranged is not None:
+            for key, value in ranged.items():
+                lines.append(line.replace("{{ $key }}", key).replace("{{ $value }}", value))
+        elif block := re.search(r"{{- toYaml \.Values\.(\w+) \| nindent (\d+) }}", line):
+            text = yaml.safe_dump(values[block[1]])
+            lines += [" " * int(block[2]) + each for each in text.splitlines()]
+        else:
+            filled = line.replace("{{ .Release.Name }}", "my-release")
+            lines.append(re.sub(r"{{ \.Values\.(\w+) }}", lambda found: str(values[found[1]]), filled))
+    assert not any("{{" in line for line in lines)
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("name", ["session.yaml", "application.yaml", *CHART_VALUES])
+def test_o144_every_object_fits_the_schema_of_kubernetes(name):
+    if name in CHART_VALUES:
+        text = rendered(CHART_VALUES[name])
+    else:
+        text = (DEPLOY / "kubernetes" / name).read_text(encoding="utf-8")
+    objects = list(yaml.safe_load_all(text))
+    assert len(objects) >= 2
+    for each in objects:
+        kubernetes_validate.validate(each, KUBERNETES, strict=True)
+
+
+def test_o144_a_wrong_field_does_not_fit_the_schema(manifests):
+    manifests["Deployment"]["spec"]["replica"] = 1
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(manifests["Deployment"], KUBERNETES, strict=True)
 
 
 def test_o144_there_are_never_two_services_at_a_time(manifests):
