@@ -30,8 +30,12 @@ def start(options: argparse.Namespace) -> int:
     """Start the service in the background, or in this process with ``--foreground``."""
     service = _service_module()
     directory: Path = options.dir or service.default_directory()
+    settings = dict(setting.split("=", 1) for setting in options.settings)
+    if options.ha_dir is None:
+        from penstock.cluster.lease_stores import shared_directory
+
+        options.ha_dir = shared_directory(settings)
     if options.foreground:
-        settings = dict(setting.split("=", 1) for setting in options.settings)
         if options.ha_dir is not None:
             # Drivers inherit it: how jobs end is known to every service of the cluster.
             os.environ["PENSTOCK_JOBS"] = str(options.ha_dir / "records")
@@ -50,6 +54,8 @@ def start(options: argparse.Namespace) -> int:
         print(f"A service is running already: {running.url} (process {running.process}).")
         return 0
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if options.workers is not None:
+        _start_spark(options, directory)
     log = directory / "service.log"
     command = [sys.executable, "-m", "penstock.cli", "cluster", "start", "--foreground", "--dir", str(directory)]
     command += ["--host", options.host, "--port", options.port]
@@ -69,6 +75,17 @@ def start(options: argparse.Namespace) -> int:
         )
     print(f"The service is running: {url}\nLog: {log}")
     return 0
+
+
+def _start_spark(options: argparse.Namespace, directory: Path) -> None:
+    """A Spark on this machine that all jobs of the service share."""
+    from penstock.cluster.standalone import start_spark
+
+    if options.master:
+        raise InvalidProgramError("--workers starts a Spark on this machine: leave --master out")
+    spark = start_spark(directory, options.workers)
+    options.master = spark.master
+    print(f"Spark is running: {spark.master} ({options.workers} workers), {spark.web}")
 
 
 def _record_failure(records: JobRecords, job: Any, error: str) -> None:
@@ -100,6 +117,7 @@ def stop(options: argparse.Namespace) -> int:
     running = service.running_service(directory)
     if running is None:
         print("No service is running.")
+        _stop_spark(options, directory)
         return 1
     jobs = [job for job in _get(f"{running.url}/jobs/overview")["jobs"] if job["end-time"] < 0]
     if jobs and not options.keep_jobs:
@@ -118,7 +136,16 @@ def stop(options: argparse.Namespace) -> int:
             raise JobExecutionError(f"the service (process {running.process}) did not end in {_STOP_SECONDS:.0f} s")
         time.sleep(_LOOK_SECONDS)
     print("The service has ended.")
+    _stop_spark(options, directory)
     return 0
+
+
+def _stop_spark(options: argparse.Namespace, directory: Path) -> None:
+    if not options.keep_jobs and (directory / "spark.json").exists():
+        from penstock.cluster.standalone import stop_spark
+
+        if stop_spark(directory):
+            print("Its Spark has ended.")
 
 
 def _ask(options: argparse.Namespace, jobs: list[Any]) -> None:

@@ -45,7 +45,10 @@ def _add_cluster(commands: _Commands) -> None:
     _add_directory(command)
     command.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     command.add_argument("--port", default="8081-8090", help="a port or a range of ports (default: %(default)s)")
-    command.add_argument("--master", help="Spark's master for the jobs (default: local[*])")
+    command.add_argument("--master", help="Spark's master for the jobs (default: local[*], a Spark for each job)")
+    command.add_argument(
+        "--workers", type=int, metavar="N", help="also start a Spark on this machine, which all jobs share"
+    )
     command.add_argument("-D", dest="settings", action="append", default=[], metavar="KEY=VALUE", help="a setting")
     command.add_argument("--foreground", action="store_true", help="stay in this process")
     command.add_argument(
