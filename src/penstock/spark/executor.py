@@ -1,4 +1,7 @@
-"""Executes jobs on Spark: an embedded local one, unless the user passes a session."""
+"""Executes jobs on Spark: an embedded local one, unless the user passes a session.
+
+It imports what has to be checked and shipped before a job starts.
+"""
 
 from __future__ import annotations
 
