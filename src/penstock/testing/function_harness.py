@@ -1,0 +1,105 @@
+"""A single function, fed and watched by hand.
+
+>>> from penstock.core.state import ValueState
+>>> from penstock.datastream import KeyedProcessFunction
+>>> class Count(KeyedProcessFunction):
+...     n = ValueState(int, default=0)
+...
+...     def process_element(self, value, ctx):
+...         self.n.update(self.n.value() + 1)
+...         yield ctx.get_current_key(), self.n.value()
+>>> FunctionHarness(Count(), key_by=0).receive(("ann", 5), ("bob", 1), ("ann", 2)).results()
+[('ann', 1), ('bob', 1), ('ann', 2)]
+"""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any, Self
+
+import cloudpickle
+
+from penstock.common.time import to_millis
+from penstock.core.functions import FilterFunction, FlatMapFunction, MapFunction
+from penstock.core.output_tag import OutputTag
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.event_time import Length
+from penstock.runtime.operators.operator import StreamOperator
+from penstock.testing.harness import OneInputOperatorHarness
+from penstock.testing.mini_cluster import MiniCluster
+from penstock.testing.times import Moment, millis_of
+
+__all__ = ["FunctionHarness"]
+
+
+class FunctionHarness:
+    """Runs a function as its operator would, with state, timers and both clocks.
+
+    :param function: a MapFunction, FlatMapFunction, FilterFunction or process function, or a plain function with state
+    :param key_by: the key of a record, as in ``key_by()``: a field or a function
+    :param snapshot: the state of another harness
+    :param options: more arguments of ``process()``, such as ``on_timer``
+    """
+
+    def __init__(self, function: Any, *, key_by: Any = None, snapshot: bytes | None = None, **options: Any) -> None:
+        self._function = function
+        self._key_by = key_by
+        self._options = options
+        operator = pickle.loads(cloudpickle.dumps(self._operator()))  # a copy, as each task gets one
+        self._harness = OneInputOperatorHarness(operator, snapshot=snapshot)
+
+    def _operator(self) -> StreamOperator:
+        """The operator that a job would have."""
+        stream: Any = StreamExecutionEnvironment(executor=MiniCluster()).from_collection([])
+        if self._key_by is not None:
+            stream = stream.key_by(self._key_by)
+        kinds = {MapFunction: "map", FlatMapFunction: "flat_map", FilterFunction: "filter"}
+        method = next((name for kind, name in kinds.items() if isinstance(self._function, kind)), "process")
+        made = getattr(stream, method)(self._function, **self._options)
+        operator: StreamOperator = made.get_transformation().operator
+        return operator
+
+    def receive(self, *records: Any, at: Moment | None = None) -> Self:
+        """Records arrive, with this timestamp or without any."""
+        for record in records:
+            self._harness.process_element(record, None if at is None else millis_of(at))
+        return self
+
+    def at(self, time: Moment) -> Self:
+        """Event time advances."""
+        self._harness.process_watermark(millis_of(time))
+        return self
+
+    def wait(self, length: Length) -> Self:
+        """Processing time advances, from 0 at the beginning."""
+        self._harness.set_processing_time(self._harness.clock.now + to_millis(length))
+        return self
+
+    def results(self) -> list[Any]:
+        """What the function emitted since this was last asked."""
+        return self._harness.extract_values()
+
+    def side_output(self, tag: OutputTag[Any]) -> list[Any]:
+        """What the function emitted under a tag since this was last asked."""
+        return [value for value, _ in self._harness.extract_side_output(tag)]
+
+    @property
+    def timers(self) -> int:
+        """How many timers are set."""
+        return self._harness.num_event_time_timers() + self._harness.num_processing_time_timers()
+
+    @property
+    def keys_with_state(self) -> int:
+        """How many keys have state or timers."""
+        return self._harness.num_keyed_state_entries()
+
+    def restarted(self, function: Any = None) -> FunctionHarness:
+        """A new harness that continues with the state of this one, perhaps with a newer function."""
+        snapshot = self._harness.snapshot()
+        self.close()
+        next_function = self._function if function is None else function
+        return FunctionHarness(next_function, key_by=self._key_by, snapshot=snapshot, **self._options)
+
+    def close(self) -> None:
+        """Close the function."""
+        self._harness.close()
