@@ -27,6 +27,28 @@ def _tokens(pattern: str) -> list[tuple[str, int, str]]:
     return found
 
 
+_UNITS = (  # letters of a pattern, from the smallest part of a time that they show
+    ("S", None),
+    ("s", "second"),
+    ("m", "minute"),
+    ("HhkKa", "hour"),
+    ("dDEuwWF", "day"),
+    ("MLQq", "month"),
+    ("yG", "year"),
+)
+
+
+@cache
+def smallest_unit(pattern: str) -> str | None:
+    """The longest unit of time within which a pattern gives the same text; None if there is no use in looking.
+
+    >>> smallest_unit("yyyy-MM-dd"), smallest_unit("HH:mm"), smallest_unit("HH:mm:ss.SSS")
+    ('day', 'minute', None)
+    """
+    letters = {letter for letter, _, _ in _tokens(pattern) if letter}
+    return next((unit for known, unit in _UNITS if letters & set(known)), None)
+
+
 def format_java(value: dt.date | dt.datetime, pattern: str) -> str:
     """A date or time in a pattern.
 

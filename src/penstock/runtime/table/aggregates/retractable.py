@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.runtime.table.aggregates.base import Aggregate, AggregateInput, AggregateScan, RowAggregate
 from penstock.runtime.table.aggregates.numeric import stored_type
-from penstock.runtime.table.keys import key_values
+from penstock.runtime.table.batch import positions
+from penstock.runtime.table.keys import encode_column, key_values
 
 
 class ExtremeWithRetract(RowAggregate):
@@ -83,18 +85,10 @@ class DistinctAggregate(Aggregate):
 
     def scan(self, batch: AggregateInput, fields: list[Any]) -> AggregateScan:
         """Only the first row of a value is added, only the last one taken away."""
-        rows = list(zip(*map(key_values, batch.arguments), strict=True))
-        signs = [1] * len(rows) if batch.signs is None else batch.signs.to_pylist()
-        counts = [True] * len(rows) if batch.mask is None else batch.mask.to_pylist()
-        matters: list[bool] = []
-        final: list[dict[Any, int]] = []
-        for known, start, end in batch.segments.slices(fields[0]):
-            seen: dict[Any, int] = {} if known is None else known
-            matters += [
-                counts[position] and _changes(seen, rows[position], signs[position]) for position in range(start, end)
-            ]
-            final.append(seen)
-        mask = pa.array(matters, pa.bool_())
+        if batch.signs is None and len(batch.arguments) == 1:
+            mask, final = _first_rows(batch, fields[0])
+        else:
+            mask, final = _changing_rows(batch, fields[0])
         inner = AggregateInput(batch.segments, batch.arguments, batch.signs, mask)
         scan = self.inner.scan(inner, fields[1:])
         return AggregateScan(scan.initial, scan.running, [final, *scan.fields])
@@ -106,6 +100,47 @@ class DistinctAggregate(Aggregate):
     def merge(self, left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
         """Values that only one of the two has seen count once: those of the other are added one by one."""
         raise NotImplementedError("DISTINCT aggregates of sessions are merged row by row")
+
+
+def _changing_rows(batch: AggregateInput, known: list[Any]) -> tuple[pa.BooleanArray, list[Any]]:
+    """The first row of every value and the row that takes its last one away; the counts behind the batch."""
+    rows = list(zip(*map(key_values, batch.arguments), strict=True))
+    signs = [1] * len(rows) if batch.signs is None else batch.signs.to_pylist()
+    counts = [True] * len(rows) if batch.mask is None else batch.mask.to_pylist()
+    matters: list[bool] = []
+    final: list[Any] = []
+    for before, start, end in batch.segments.slices(known):
+        seen: dict[Any, int] = {} if before is None else before
+        matters += [
+            counts[position] and _changes(seen, rows[position], signs[position]) for position in range(start, end)
+        ]
+        final.append(seen)
+    return pa.array(matters, pa.bool_()), final
+
+
+def _first_rows(batch: AggregateInput, known: list[Any]) -> tuple[pa.BooleanArray, list[Any]]:
+    """The same if rows are only added: each value of a segment is looked up once, however many rows have it."""
+    (column,) = batch.arguments
+    where = positions(batch.segments.rows)
+    codes, counted = batch.segments.codes, batch.counted(column)
+    if counted is not None:
+        column, codes, where = column.filter(counted), codes.filter(counted), where.filter(counted)
+    final: list[Any] = [{} if seen is None else seen for seen in known]
+    encoded = encode_column(column)
+    size = len(encoded.dictionary)
+    pairs = pc.add(pc.multiply(codes.cast(pa.int64()), pa.scalar(size, pa.int64())), encoded.indices.cast(pa.int64()))
+    table = pa.table({"pair": pairs, "row": where})
+    found = table.group_by("pair", use_threads=False).aggregate([("row", "min"), ("row", "count")])
+    values = key_values(encoded.dictionary)
+    first: list[int] = []
+    columns = (found.column(name).to_pylist() for name in ("pair", "row_min", "row_count"))
+    for pair, row, count in zip(*columns, strict=True):
+        seen, key = final[pair // size], (values[pair % size],)
+        before = seen.get(key, 0)
+        seen[key] = before + count
+        if not before:
+            first.append(row)
+    return pc.is_in(positions(batch.segments.rows), pa.array(first, pa.int64())), final
 
 
 def _changes(seen: dict[Any, int], row: tuple[Any, ...], sign: int) -> bool:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.core.table.arrow import arrow_type
-from penstock.core.table.type_rules import arithmetic_type, is_approximate, is_character, is_interval, is_numeric
+from penstock.core.table.type_rules import arithmetic_type, as_decimal, is_approximate, is_character, is_interval, is_numeric
 from penstock.core.table.types import (
     DataType,
     DateType,
@@ -159,14 +159,16 @@ def _decimal(operator: str, call: Call) -> Evaluate:
         return fit(a % b, precision, scale)
 
     slow = row_evaluator(call, compute, sees_null=False)
-    decimals = [operand.type for operand in call.operands if isinstance(operand.type, DecimalType)]
-    if operator in "/%" or len(decimals) < 2 or sum(one.precision for one in decimals) >= 38:
+    types = [as_decimal(operand.type) for operand in call.operands if not is_character(operand.type)]
+    if operator in "/%" or len(types) < 2 or sum(one.precision for one in types) >= 38:
         return slow
     kernel, type_ = _KERNELS[operator], arrow_type(result)
     left, right = (evaluator(operand) for operand in call.operands)
+    left_type, right_type = (arrow_type(one) for one in types)
 
     def evaluate(rows: Rows) -> Value:
-        return kernel(left(rows), right(rows)).cast(type_)
+        a, b = left(rows).cast(left_type), right(rows).cast(right_type)
+        return kernel(a, b).cast(type_)  # the digits of the operands are few enough: nothing can overflow
 
     return evaluate
 

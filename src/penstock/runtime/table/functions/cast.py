@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from penstock.core.table.arrow import python_values, to_column
 from penstock.core.table.type_rules import (
+    as_decimal,
     is_approximate,
     is_binary,
     is_character,
@@ -120,6 +121,10 @@ def _column_cast(  # noqa: C901 - a case for each pair of types
         return lambda value, _: _truncated(value, type_)
     if isinstance(source, BooleanType) and is_integer(target):
         return lambda value, _: value.cast(type_)
+    if isinstance(target, DecimalType) and (is_integer(source) or isinstance(source, DecimalType)):
+        exact = as_decimal(source)
+        if exact.scale <= target.scale and exact.precision - exact.scale <= target.precision - target.scale:
+            return lambda value, _: value.cast(stored(exact)).cast(type_)
     if isinstance(source, DecimalType) and is_approximate(target):
         return lambda value, _: value.cast(pa.float64()).cast(type_)
     if is_character(source) and isinstance(target, VarCharType):

@@ -12,13 +12,15 @@ The function gets the evaluation context and its arguments as Arrow arrays or sc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from itertools import repeat
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.core.table.arrow import arrow_type, python_values, to_column
 from penstock.core.table.type_rules import (
@@ -290,29 +292,45 @@ def row_evaluator(call: Call, function: Callable[..., Any], *, sees_null: bool) 
         values = [(operand(rows), type_) for operand, type_ in operands]
         constant = bool(values) and all(isinstance(value, pa.Scalar) for value, _ in values)
         count = 1 if constant else len(rows)
-        columns = [python_values(as_column(value, count), type_) for value, type_ in values]
-        arguments = zip(*columns, strict=True) if columns else [()] * count
-        if sees_null:
+        columns = [as_column(value, count) for value, _ in values]
+        arguments = _rows_of(values, columns, count)
+        nulls = None if sees_null else _null_rows(columns)
+        if nulls is None:
             results = [function(*row, *options) for row in arguments]
         else:
-            results = [None if None in row else function(*row, *options) for row in map(_identity_safe, arguments)]
+            results = [
+                None if null else function(*row, *options)
+                for row, null in zip(arguments, nulls.to_pylist(), strict=True)
+            ]
         column = to_column(results, result_type)
         return column[0] if constant else column
 
     return evaluate
 
 
-class _Nulls(tuple[Any, ...]):
-    """A row of arguments in which None is looked for by identity: values may compare in their own way."""
+def _rows_of(
+    values: Sequence[tuple[Value, DataType]], columns: Sequence[pa.Array], count: int
+) -> Iterable[tuple[Any, ...]]:
+    """The arguments of every row; constants are converted once."""
+    if not values:
+        return [()] * count
+    parts = [
+        repeat(python_values(column.slice(0, 1), type_)[0], count)
+        if isinstance(value, pa.Scalar) and count
+        else python_values(column, type_)
+        for (value, type_), column in zip(values, columns, strict=True)
+    ]
+    return zip(*parts, strict=True)
 
-    __slots__ = ()
 
-    def __contains__(self, item: object) -> bool:
-        return any(value is item for value in self)
-
-
-def _identity_safe(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    return _Nulls(row)
+def _null_rows(columns: Sequence[pa.Array]) -> pa.BooleanArray | None:
+    """Rows with a NULL among the arguments; None if there are none."""
+    missing = None
+    for column in columns:
+        if column.null_count:
+            nulls = column.is_null()
+            missing = nulls if missing is None else pc.or_(missing, nulls)
+    return missing
 
 
 def _not_called(*_: Any) -> Value:

@@ -19,7 +19,7 @@ from penstock.core.table.types import (
     TimestampType,
     TimeType,
 )
-from penstock.runtime.table.expressions import Call, Evaluate, EvaluationContext, Rows, Value, evaluator
+from penstock.runtime.table.expressions import Call, Evaluate, EvaluationContext, Rows, Value, as_column, evaluator
 from penstock.runtime.table.functions.registry import (
     ANY,
     BIGINT,
@@ -31,8 +31,9 @@ from penstock.runtime.table.functions.registry import (
     ScalarFunction,
     by_row,
     register,
+    scalar,
 )
-from penstock.runtime.table.patterns import format_java, parse_java
+from penstock.runtime.table.patterns import format_java, parse_java, smallest_unit
 from penstock.runtime.table.zones import instant_to_local
 
 _PARTS: dict[str, Callable[[Value], Value]] = {
@@ -178,17 +179,28 @@ def _compile_format(call: Call) -> Evaluate:
     type_ = call.operands[0].type
 
     def evaluate(rows: Rows) -> Value:
-        value = _local(value_of(rows), type_, rows.context)
+        value = as_column(_local(value_of(rows), type_, rows.context), len(rows))
         pattern = pattern_of(rows)
-        if isinstance(value, pa.Scalar):
-            value = pa.repeat(value, len(rows)) if value.is_valid else pa.nulls(len(rows), value.type)
-        patterns = [pattern.as_py()] * len(rows) if isinstance(pattern, pa.Scalar) else pattern.to_pylist()
-        pairs = zip(value.to_pylist(), patterns, strict=True)
+        if isinstance(pattern, pa.Scalar):
+            return _formatted(value, pattern.as_py())
+        pairs = zip(value.to_pylist(), pattern.to_pylist(), strict=True)
         return pa.array(
             [None if one is None or how is None else format_java(one, how) for one, how in pairs], pa.string()
         )
 
     return evaluate
+
+
+def _formatted(times: pa.Array, pattern: str | None) -> pa.Array:
+    """Times in one pattern. Those that look the same are formatted once: a stream has few days, hours or minutes."""
+    if pattern is None:
+        return pa.nulls(len(times), pa.string())
+    unit = smallest_unit(pattern)
+    if pa.types.is_timestamp(times.type) and unit is not None:
+        times = pc.floor_temporal(times, unit=unit)
+    distinct = times.dictionary_encode()
+    texts = [None if one is None else format_java(one, pattern) for one in distinct.dictionary.to_pylist()]
+    return pa.array(texts, pa.string()).take(distinct.indices)
 
 
 register(ScalarFunction("DATE_FORMAT", pc.year, [TIME_POINT, CHARACTER], STRING, compiler=_compile_format))
@@ -207,13 +219,21 @@ def to_date(text: str, pattern: str = "yyyy-MM-dd") -> dt.date | None:
     return None if parsed is None else parsed.date()
 
 
-@by_row("TO_TIMESTAMP_LTZ", takes=[BIGINT, BIGINT], gives=LocalZonedTimestampType(3), optional=1)
-def to_timestamp_ltz(number: int, precision: int = 3) -> dt.datetime | None:
+@scalar("TO_TIMESTAMP_LTZ", takes=[BIGINT, BIGINT], gives=LocalZonedTimestampType(3), optional=1)
+def to_timestamp_ltz(context: EvaluationContext, number: Value, precision: Value | None = None) -> Value:
     """Seconds (0) or milliseconds (3) since the epoch as a point in time."""
-    if precision not in (0, 3):
-        raise ValueError(f"the precision of TO_TIMESTAMP_LTZ is 0 or 3, got {precision}")
-    unit = dt.timedelta(seconds=1) if precision == 0 else dt.timedelta(milliseconds=1)
-    return dt.datetime.fromtimestamp(0, dt.UTC) + number * unit
+    known = set(precision.unique().to_pylist() if isinstance(precision, pa.Array) else [_py(precision)])
+    if not known <= {0, 3, None}:
+        raise ValueError(f"the precision of TO_TIMESTAMP_LTZ is 0 or 3, got {max(known - {0, 3, None})}")
+    factor = pa.scalar(1000, pa.int64())
+    if precision is not None:
+        seconds = pc.equal(precision, pa.scalar(0, pa.int64()))
+        factor = pc.if_else(seconds, pa.scalar(1_000_000, pa.int64()), factor)
+    return pc.multiply(number, factor).cast(pa.timestamp("us", "UTC"))
+
+
+def _py(value: Any) -> Any:
+    return 3 if value is None else value.as_py()
 
 
 # -- rounding ---------------------------------------------------------------------------------------------------------
