@@ -45,6 +45,12 @@ class ResolvedTable:
     metadata: tuple[tuple[str, DataType], ...] = ()
     """Key and type of the metadata columns that are wanted; they come after the physical ones."""
 
+    @property
+    def identity(self) -> Any:
+        """What tells one table from another one, whatever their objects."""
+        options = frozenset(self.options.items())
+        return self.name, self.fields, options, self.primary_key, self.partition_keys, self.metadata
+
     def option(self, key: str, default: str | None = None) -> str | None:
         """The value of an option."""
         return self.options.get(key, default)
@@ -62,6 +68,10 @@ class TableSource(ABC):
     @abstractmethod
     def create(self) -> Source:
         """The source; its readers yield column batches."""
+
+    def project(self, columns: Sequence[int]) -> TableSource | None:
+        """The same source with some of its columns, given by position; None if that saves nothing."""
+        return None
 
 
 class TableSink(ABC):

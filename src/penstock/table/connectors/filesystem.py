@@ -6,6 +6,7 @@ It imports one module per format.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 from urllib.parse import quote
@@ -76,6 +77,20 @@ class FilesTableSource(TableSource):
             default or _DEFAULT_PARTITION,
         )
         return FileSource(path, format=columns, watch_every=self._interval)
+
+
+    def project(self, columns: Sequence[int]) -> TableSource | None:
+        """Reads some columns, if the format can leave others out; metadata columns are made anyway."""
+        table, width = self._table, len(self._table.fields)
+        wanted = [column for column in columns if column < width]
+        if not self._format.reads_columns or not wanted or len(columns) - len(wanted) < len(table.metadata):
+            return None
+        fields = tuple(table.fields[column] for column in wanted)
+        names = {field.name for field in fields}
+        keys = tuple(key for key in table.partition_keys if key in names)
+        if len(keys) == len(fields):
+            return None
+        return FilesTableSource(replace(table, fields=fields, partition_keys=keys, primary_key=()), self._interval)
 
 
 class _Line(Encoder):

@@ -42,6 +42,8 @@ class TableFormat(ABC):
     """Which changes the format can express."""
     is_line: ClassVar[bool] = True
     """Whether a file of the format has one row in each line."""
+    reads_columns: ClassVar[bool] = False
+    """Whether columns of a file can be left out when it is read."""
     file_suffix: ClassVar[str] = ""
 
     def __init__(self, fields: Sequence[Field], options: dict[str, str]) -> None:

@@ -23,6 +23,7 @@ class ParquetFormat(TableFormat):
 
     options: ClassVar[dict[str, str | None]] = {"compression": "SNAPPY", "utc-timezone": "false"}
     is_line = False
+    reads_columns = True
     file_suffix = ".parquet"
 
     def file_format(self) -> FileFormat | None:

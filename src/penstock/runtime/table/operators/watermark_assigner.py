@@ -18,12 +18,13 @@ from penstock.runtime.table.operator import TableOperator
 class WatermarkAssignerOperator(TableOperator):
     """Cuts batches where the watermark has grown by more than the interval; what is left is sent at a batch's end.
 
-    It keeps nothing between batches: clocks downstream never go back.
+    Without an interval there is one watermark at the end of a batch: nothing downstream asks for more. The operator
+    keeps nothing between batches: clocks downstream never go back.
     """
 
     makes_watermarks = True
 
-    def __init__(self, column: int, expression: Expr, interval: int, context: EvaluationContext) -> None:
+    def __init__(self, column: int, expression: Expr, interval: int | None, context: EvaluationContext) -> None:
         self.column = column
         self.expression = expression
         self.interval = interval
@@ -63,6 +64,9 @@ class WatermarkAssignerOperator(TableOperator):
         if not len(highest):
             return
         last = highest[-1].as_py()
+        if self.interval is None:
+            self._highest = max(self._highest, last)
+            return
         if last <= self._emitted + self.interval:
             self._highest = max(self._highest, last)
             return

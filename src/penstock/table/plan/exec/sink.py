@@ -34,12 +34,12 @@ def _changes(planner: Planner, rel: Rel, sink: TableSink, table: ResolvedTable) 
     """The changes that a sink wants: all, or upserts by its key, whatever the upsert key of the query is (T124)."""
     mode = _option(planner, "table.exec.sink.upsert-materialize", ("AUTO", "FORCE", "NONE"))
     if sink.accepts != "upsert" or not table.primary_key or planner.changelog(rel).insert_only:
-        return planner.translate(rel, update_before=sink.accepts == "all")
+        return planner.translate_root(rel, update_before=sink.accepts == "all")
     keys = [rel.names.index(table.fields[place].name) for place in table.primary_key]
     known = planner.upsert_keys(rel)
     if mode != "FORCE" and (mode == "NONE" or frozenset(keys) in known):
-        return planner.translate(rel, update_before=False)
-    source = planner.translate(rel, update_before=True)
+        return planner.translate_root(rel, update_before=False)
+    source = planner.translate_root(rel, update_before=True)
     if mode == "AUTO" and any(one <= frozenset(keys) for one in known):
         return planner.one_input(source, MovedRowsOperator(keys), "MovedRows")
     upsert_key = min((sorted(one) for one in known), key=lambda one: (len(one), one), default=[])
@@ -71,7 +71,7 @@ def _option(planner: Planner, key: str, values: tuple[str, ...]) -> str:
 def translate_collect(planner: Planner, rel: Rel, sink: Sink) -> SinkTransformation:
     """Rows into the driver program, as Row objects with their kinds."""
     rel = planner.optimize(rel)
-    source = planner.translate(rel, update_before=True)
+    source = planner.translate_root(rel, update_before=True)
     conversion = OutputConversionOperator([field.type for field in rel.fields], None)
     rows = planner.one_input(source, conversion, "SinkConversion")
     return _sink(rows, sink, "Sink: Collect table sink")

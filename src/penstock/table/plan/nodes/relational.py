@@ -18,6 +18,8 @@ class ScanRel(Rel):
     name: str = ""
     kinds: Changelog = INSERT_ONLY
     keys: UpsertKeys = NO_KEYS
+    identity: Any = None
+    """Scans with equal identities read the same; None if a scan is like no other."""
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
         """Return the changelog that the connector declares."""
