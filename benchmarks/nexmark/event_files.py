@@ -60,7 +60,9 @@ def write(directory: Path, blocks: Path, records: int, files: int, events_per_se
     for start in range(0, records, BLOCK):
         some = _block(blocks, start, events_per_second).slice(0, records - start)
         for number in range(files):
-            waiting[number].append(some.filter([place // generator.EPOCH % files == number for place in range(len(some))]))
+            waiting[number].append(
+                some.filter([place // generator.EPOCH % files == number for place in range(len(some))])
+            )
             if sum(map(len, waiting[number])) >= ROWS_PER_GROUP or start + BLOCK >= records:
                 writers[number].write_table(pa.concat_tables(waiting[number]), row_group_size=ROWS_PER_GROUP)
                 waiting[number].clear()

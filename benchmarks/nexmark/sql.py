@@ -1,7 +1,7 @@
 """Nexmark in SQL: one table of events, views that tell their kinds apart, and the queries q0 to q22.
 
 The same text runs on Penstock and on Flink. What Nexmark does with a function of its own (q14) is said with built-in
-ones; q6 is no query that Flink plans, and q13 needs a table to look up. `expected` is the text for DuckDB where the
+ones; Flink does not plan q6, and q13 needs a table to look up. `expected` is the text for DuckDB where the
 query itself means nothing to it.
 """
 
@@ -77,11 +77,7 @@ def _counts(what: str) -> str:
 
 def _days(text: str) -> str:
     """DuckDB's word for DATE_FORMAT."""
-    return (
-        text.replace("DATE_FORMAT", "strftime")
-        .replace("'yyyy-MM-dd'", "'%Y-%m-%d'")
-        .replace("'HH:mm'", "'%H:%M'")
-    )
+    return text.replace("DATE_FORMAT", "strftime").replace("'yyyy-MM-dd'", "'%Y-%m-%d'").replace("'HH:mm'", "'%H:%M'")
 
 
 _HOT = f"""
@@ -107,6 +103,11 @@ _Q9 = """
             ROW_NUMBER() OVER (PARTITION BY A.id ORDER BY B.price DESC, B.dateTime ASC) AS rownum
         FROM auction A, bid B WHERE A.id = B.auction AND B.dateTime BETWEEN A.dateTime AND A.expires
     ) WHERE rownum <= 1
+"""
+_Q10 = """
+    SELECT auction, bidder, price, dateTime, url, DATE_FORMAT(dateTime, 'yyyy-MM-dd') AS dt,
+        DATE_FORMAT(dateTime, 'HH:mm') AS hm
+    FROM bid
 """
 _Q14 = """
     SELECT auction, bidder, 0.908 * price AS price,
@@ -223,9 +224,9 @@ QUERIES = {
         "bid_dateTime TIMESTAMP(3)",
     ),
     "q10": Query(
-        "SELECT auction, bidder, price, dateTime, url, DATE_FORMAT(dateTime, 'yyyy-MM-dd') AS dt, "
-        "DATE_FORMAT(dateTime, 'HH:mm') AS hm FROM bid",
+        _Q10,
         "auction BIGINT, bidder BIGINT, price BIGINT, `dateTime` TIMESTAMP(3), url STRING, dt STRING, hm STRING",
+        _days(_Q10),
         connector="filesystem",
     ),
     "q11": Query(
@@ -292,12 +293,12 @@ QUERIES = {
 def statements(path: str) -> list[str]:
     """The table of the events under a path, and the views."""
     columns = ",\n".join(f"`{name}` {type_}" for name, type_ in COLUMNS)
-    made = [
+    events = (
         f"CREATE TABLE events ({columns}, WATERMARK FOR `dateTime` AS `dateTime` - INTERVAL '4' SECOND) "
         f"WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'parquet')"
-    ]
-    made += [f"CREATE TEMPORARY VIEW {name} AS {text}" for name, text in VIEWS.items()]
-    return [*made, "CREATE TEMPORARY VIEW bid_now AS SELECT *, PROCTIME() AS p_time FROM bid"]
+    )
+    views = [f"CREATE TEMPORARY VIEW {name} AS {text}" for name, text in VIEWS.items()]
+    return [events, *views, "CREATE TEMPORARY VIEW bid_now AS SELECT *, PROCTIME() AS p_time FROM bid"]
 
 
 def sink(query: str, path: str) -> str:

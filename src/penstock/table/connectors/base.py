@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 from penstock.core.sink import Sink
 from penstock.core.source import Source
 from penstock.core.table.types import DataType
+from penstock.runtime.operators.operator import StreamOperator
 from penstock.table.plan.nodes.base import INSERT_ONLY, Changelog, Field
 from penstock.util.exceptions import ValidationException
 
@@ -85,7 +86,11 @@ class TableSink(ABC):
 
     @abstractmethod
     def create(self) -> Sink:
-        """The sink; its writers get column batches, or Rows."""
+        """The sink; its writers get column batches, Rows, or what the conversion makes."""
+
+    def conversion(self) -> StreamOperator | None:
+        """An operator that turns column batches into what writers take; None if they take these or Rows."""
+        return None
 
 
 class ConnectorFactory:

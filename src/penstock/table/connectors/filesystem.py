@@ -8,15 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar
-from urllib.parse import quote
+from typing import Any, ClassVar
 
-from penstock.common.serialization import BulkWriter, BulkWriterFactory, Encoder
 from penstock.connectors.file_system.local_path import local_path
 from penstock.connectors.file_system.sink import FileSink
 from penstock.connectors.file_system.sink_options import (
-    BucketAssigner,
-    BucketContext,
     DefaultRollingPolicy,
     OutputFileConfig,
 )
@@ -25,8 +21,10 @@ from penstock.core.sink import Sink
 from penstock.core.source import Source
 from penstock.core.table.types import DataTypes
 from penstock.formats.file_format import FileFormat, LineFormat
+from penstock.runtime.operators.operator import StreamOperator
 from penstock.table.connectors.base import ConnectorFactory, ResolvedTable, TableSink, TableSource, connector
 from penstock.table.connectors.file_columns import FileColumns
+from penstock.table.connectors.file_rows import BytesOfPart, ColumnsOfPart, DirectoryOfPart, FilePartsOperator
 from penstock.table.formats.base import Change, TableFormat, batch_of_changes, create_format
 from penstock.table.formats.values import from_text, to_text
 from penstock.table.plan.nodes.base import Field
@@ -78,7 +76,6 @@ class FilesTableSource(TableSource):
         )
         return FileSource(path, format=columns, watch_every=self._interval)
 
-
     def project(self, columns: Sequence[int]) -> TableSource | None:
         """Reads some columns, if the format can leave others out; metadata columns are made anyway."""
         table, width = self._table, len(self._table.fields)
@@ -93,64 +90,8 @@ class FilesTableSource(TableSource):
         return FilesTableSource(replace(table, fields=fields, partition_keys=keys, primary_key=()), self._interval)
 
 
-class _Line(Encoder):
-    def __init__(self, table_format: TableFormat, places: Sequence[int]) -> None:
-        self._format = table_format
-        self._places = list(places)
-
-    def encode(self, value: Any, stream: BinaryIO) -> None:
-        kind = value.get_row_kind().value
-        stream.write(self._format.encode(kind, [value[place] for place in self._places]) + b"\n")
-
-
-class _Bulk(BulkWriterFactory):
-    """Passes the stored columns of rows to another writer."""
-
-    def __init__(self, inner: BulkWriterFactory, places: Sequence[int]) -> None:
-        self._inner = inner
-        self._places = list(places)
-
-    def create(self, stream: BinaryIO) -> BulkWriter:
-        return _BulkWriter(self._inner.create(stream), self._places)
-
-
-class _BulkWriter(BulkWriter):
-    def __init__(self, inner: BulkWriter, places: list[int]) -> None:
-        self._inner = inner
-        self._places = places
-
-    def add_element(self, element: Any) -> None:
-        self._inner.add_element([element[place] for place in self._places])
-
-    def finish(self) -> None:
-        self._inner.finish()
-
-
-class PartitionAssigner(BucketAssigner):
-    """``day=2024-01-01/hour=7``: a directory for each value of the partition columns."""
-
-    def __init__(self, columns: Sequence[tuple[str, int, Any]], default: str) -> None:
-        self._columns = list(columns)
-        self._default = default
-
-    def get_bucket_id(self, element: Any, context: BucketContext) -> str:
-        """The directory of a row."""
-        parts = []
-        for name, place, write in self._columns:
-            value = element[place]
-            text = self._default if value is None or value == "" else quote(write(value), safe=" -_.,+@()")
-            parts.append(f"{name}={text}")
-        return "/".join(parts)
-
-    def bucket_of_batch(self, processing_time: int) -> str | None:
-        """The base directory, if there are no partitions."""
-        return None if self._columns else ""
-
-
 class FilesTableSink(TableSink):
     """Takes inserts; files appear when a checkpoint is complete."""
-
-    rows = True
 
     def __init__(self, table: ResolvedTable) -> None:
         self._table = table
@@ -158,28 +99,34 @@ class FilesTableSink(TableSink):
         self._format = _format(table, self._stored)
         self.accepts = "insert" if self._format.changelog.insert_only else "all"
 
+    def conversion(self) -> StreamOperator | None:
+        """Rows become parts of files batch by batch."""
+        table = self._table
+        names = [field.name for field in table.fields]
+        return FilePartsOperator(
+            self._format,
+            [names.index(field.name) for field in self._stored],
+            [(one.name, names.index(one.name), one.type, to_text(one.type)) for one in self._partitions],
+            table.option("partition.default-name", _DEFAULT_PARTITION) or _DEFAULT_PARTITION,
+            in_columns=self._format.bulk_writer() is not None,
+        )
+
     def create(self) -> Sink:
         """The sink."""
         table = self._table
-        names = [field.name for field in table.fields]
-        places = [names.index(field.name) for field in self._stored]
         path = local_path(table.options["path"])
-        bulk = self._format.bulk_writer()
-        assigner = PartitionAssigner(
-            [(one.name, names.index(one.name), to_text(one.type)) for one in self._partitions],
-            table.option("partition.default-name", _DEFAULT_PARTITION) or _DEFAULT_PARTITION,
-        )
         config = OutputFileConfig.builder().with_part_suffix(self._format.file_suffix).build()
+        bulk = self._format.bulk_writer()
         if bulk is not None:
-            bulk_builder = FileSink.for_bulk_format(path, _Bulk(bulk, places))
-            return bulk_builder.with_bucket_assigner(assigner).with_output_file_config(config).build()
-        row_builder = FileSink.for_row_format(path, _Line(self._format, places))
+            bulk_builder = FileSink.for_bulk_format(path, ColumnsOfPart(bulk))
+            return bulk_builder.with_bucket_assigner(DirectoryOfPart()).with_output_file_config(config).build()
+        row_builder = FileSink.for_row_format(path, BytesOfPart())
         policy = DefaultRollingPolicy(
             part_size=_bytes(table.option("sink.rolling-policy.file-size", "128MB") or "128MB"),
             rollover_interval=milliseconds(table.option("sink.rolling-policy.rollover-interval", "30 min") or ""),
             inactivity_interval=milliseconds(table.option("sink.rolling-policy.inactivity-interval", "30 min") or ""),
         )
-        builder = row_builder.with_bucket_assigner(assigner).with_rolling_policy(policy)
+        builder = row_builder.with_bucket_assigner(DirectoryOfPart()).with_rolling_policy(policy)
         return builder.with_output_file_config(config).build()
 
 

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO, ClassVar
 
 from penstock.common.serialization import BulkWriter, BulkWriterFactory
 from penstock.common.typeinfo.avro import fastavro_module
+from penstock.core.table.arrow import python_values
 from penstock.core.table.type_rules import is_character
 from penstock.core.table.types import (
     ArrayType,
@@ -185,7 +186,10 @@ class _AvroWriter(BulkWriter):
         self._records: list[dict[str, Any]] = []
 
     def add_element(self, element: Any) -> None:
-        self._records.append(avro_values_out(list(element), self._fields))
+        columns = [
+            python_values(column, field.type) for column, field in zip(element.columns, self._fields, strict=True)
+        ]
+        self._records += [avro_values_out(row, self._fields) for row in zip(*columns, strict=True)]
 
     def finish(self) -> None:
         fastavro_module().writer(self._stream, self._schema, self._records, codec=self._codec)

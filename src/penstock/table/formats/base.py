@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from penstock.common.errors import RecordFormatError, shorten
 from penstock.common.serialization import BulkWriterFactory
-from penstock.core.table.arrow import to_column
+from penstock.core.table.arrow import python_values, to_column
 from penstock.formats.file_format import FileFormat
 from penstock.runtime.table.batch import ColumnBatch
 from penstock.table.plan.nodes.base import INSERT_ONLY, Changelog, Field, schema_of
@@ -64,6 +64,16 @@ class TableFormat(ABC):
         """A change as a message."""
         raise ValidationException(f"{type(self).__name__} cannot write messages")
 
+    def encode_batch(self, batch: ColumnBatch) -> bytes:
+        """Changes as messages, each followed by a line end."""
+        columns = [
+            python_values(column, field.type) for column, field in zip(batch.data.columns, self.fields, strict=True)
+        ]
+        kinds = batch.kinds_or_inserts().to_pylist()
+        return b"".join(
+            self.encode(kind, values) + b"\n" for kind, values in zip(kinds, zip(*columns, strict=True), strict=True)
+        )
+
     def decode_all(self, messages: Sequence[bytes]) -> list[Change]:
         """The changes of several messages; those that cannot be read fail, or are left out."""
         ignores = self.flag("ignore-parse-errors")
@@ -83,7 +93,7 @@ class TableFormat(ABC):
         return None
 
     def bulk_writer(self) -> BulkWriterFactory | None:
-        """Return the writer of files that are not lines of messages."""
+        """Return the writer of files that are not lines of messages; it takes Arrow's record batches."""
         return None
 
 

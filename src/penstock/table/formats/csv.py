@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from penstock.core.table.types import ArrayType
-from penstock.runtime.table.batch import INSERT
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.core.table.arrow import python_values
+from penstock.core.table.type_rules import is_character, is_integer
+from penstock.core.table.types import ArrayType, DataType
+from penstock.runtime.table.batch import INSERT, ColumnBatch
 from penstock.table.formats.base import Change, TableFormat, table_format
 from penstock.table.formats.values import Convert, from_text, to_text
 from penstock.table.plan.nodes.base import Field
@@ -70,6 +76,22 @@ class CsvFormat(TableFormat):
         except (ValueError, TypeError, ArithmeticError) as error:
             raise ValueError(f"column '{self.fields[place].name}': {error}") from error
 
+    def encode_batch(self, batch: ColumnBatch) -> bytes:
+        """Lines. Columns become text as a whole; if there is nothing to quote, they are joined as they are."""
+        texts = [
+            _texts(column, field.type, write)
+            for column, field, write in zip(batch.data.columns, self.fields, self._writers, strict=True)
+        ]
+        escape = self.given.get("escape-character") or "\\"
+        special = "".join({self._delimiter, self.given["quote-character"], escape, "\r", "\n"})
+        if len(texts) == 1 or any(_contains(one, special) for one in texts):
+            return super().encode_batch(batch)
+        null = self._null or ""
+        lines = pc.binary_join_element_wise(
+            *texts, pa.scalar(self._delimiter), null_handling="replace", null_replacement=null
+        )
+        return ("\n".join(lines.to_pylist()) + "\n").encode()
+
     def encode(self, kind: int, values: Sequence[Any]) -> bytes:
         """One line, without its end."""
         line = io.StringIO()
@@ -84,6 +106,22 @@ class CsvFormat(TableFormat):
         null = self._null or ""
         writer.writerow([null if one is None else write(one) for write, one in zip(self._writers, values, strict=True)])
         return line.getvalue().encode()
+
+
+def _texts(column: pa.Array, type_: DataType, write: Convert) -> pa.StringArray:
+    """A column as text; distinct values are written once, and only where Arrow would write them in another way."""
+    if is_character(type_) or is_integer(type_):
+        return column.cast(pa.string())
+    if pa.types.is_nested(column.type):
+        return pa.array([None if one is None else write(one) for one in python_values(column, type_)], pa.string())
+    distinct = column.dictionary_encode()
+    texts = [None if one is None else write(one) for one in python_values(distinct.dictionary, type_)]
+    return pa.array(texts, pa.string()).take(distinct.indices)
+
+
+def _contains(texts: pa.StringArray, characters: str) -> bool:
+    pattern = f"[{re.escape(characters)}]"
+    return bool(pc.any(pc.match_substring_regex(texts, pattern)).as_py())
 
 
 def _reader(field: Field, between: str) -> Convert:

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, ClassVar
 import pyarrow as pa
 
 from penstock.common.serialization import BulkWriter, BulkWriterFactory
-from penstock.core.table.arrow import arrow_type, to_column
+from penstock.core.table.arrow import arrow_type
 from penstock.formats.file_format import BulkFormat, FileFormat
 from penstock.runtime.table.batch import ColumnBatch
 from penstock.table.formats.base import TableFormat, table_format
@@ -94,24 +94,20 @@ class _ParquetWriter(BulkWriter):
     def __init__(self, stream: BinaryIO, fields: Sequence[Field], compression: str) -> None:
         import pyarrow.parquet as pq
 
-        self._fields = fields
         self._schema = pa.schema([pa.field(one.name, arrow_type(one.type)) for one in fields])
         self._file: Any = pq.ParquetWriter(stream, self._schema, compression=compression)
-        self._rows: list[Any] = []
+        self._waiting: list[pa.RecordBatch] = []
 
     def add_element(self, element: Any) -> None:
-        self._rows.append(element)
-        if len(self._rows) >= _ROWS_PER_GROUP:
+        self._waiting.append(pa.RecordBatch.from_arrays(element.columns, schema=self._schema))
+        if sum(map(len, self._waiting)) >= _ROWS_PER_GROUP:
             self._write()
 
     def _write(self) -> None:
-        columns = [
-            to_column([row[place] for row in self._rows], field.type) for place, field in enumerate(self._fields)
-        ]
-        self._file.write_table(pa.Table.from_arrays(columns, schema=self._schema))
-        self._rows = []
+        self._file.write_table(pa.Table.from_batches(self._waiting, self._schema))
+        self._waiting = []
 
     def finish(self) -> None:
-        if self._rows:
+        if self._waiting:
             self._write()
         self._file.close()

@@ -18,13 +18,14 @@ from penstock.runtime.exchange.partitioner import GlobalPartitioner
 from penstock.runtime.operators.operator import StreamOperator
 from penstock.runtime.table.async_calls import AsyncCalls
 from penstock.runtime.table.expressions import EvaluationContext
+from penstock.runtime.table.operators.watermark_assigner import Cuts
 from penstock.runtime.table.partitioner import ColumnHashPartitioner
 from penstock.table.plan.exec.registry import translation_of
 from penstock.table.plan.nodes.base import Changelog, Rel, UpsertKeys
 from penstock.table.plan.prune import prune_columns
 from penstock.table.plan.rules import optimize
 from penstock.table.plan.sharing import Sharing
-from penstock.table.plan.watermarks import depends_on_watermarks
+from penstock.table.plan.watermarks import wanted_cuts
 from penstock.util.exceptions import TableException
 
 
@@ -51,10 +52,10 @@ class Planner:
     def __init__(self, env: StreamExecutionEnvironment, settings: PlannerSettings) -> None:
         self.env = env
         self.settings = settings
-        self._translated: dict[tuple[int, bool, bool], Transformation] = {}
+        self._translated: dict[tuple[int, bool, Cuts], Transformation] = {}
         self._sharing = Sharing()
-        self.exact_watermarks = True
-        """Whether anything that is being translated depends on where among the rows watermarks are."""
+        self.cuts = Cuts.EXACT
+        """Where what is being translated wants watermarks among its rows."""
         self._kept: list[Rel] = []  # ids are unique only among living objects
         self._changelogs: dict[int, Changelog] = {}
         self._keys: dict[int, UpsertKeys] = {}
@@ -65,11 +66,11 @@ class Planner:
 
     def translate_root(self, rel: Rel, *, update_before: bool) -> Transformation:
         """The transformation of a relation that is read by nothing but a sink."""
-        self.exact_watermarks = depends_on_watermarks(rel)
+        self.cuts = wanted_cuts(rel)
         try:
             return self.translate(rel, update_before=update_before)
         finally:
-            self.exact_watermarks = True
+            self.cuts = Cuts.EXACT
 
     # -- properties of nodes ------------------------------------------------------------------------------------
 
@@ -96,7 +97,7 @@ class Planner:
     def translate(self, rel: Rel, *, update_before: bool) -> Transformation:
         """The transformation of a relation; `update_before` is whether its reader needs `-U`."""
         update_before = update_before and self.changelog(rel).updates
-        key = (id(rel), update_before, self.exact_watermarks)
+        key = (id(rel), update_before, self.cuts)
         known = self._translated.get(key)
         if known is None:
             translate = translation_of(type(rel))

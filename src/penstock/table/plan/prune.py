@@ -69,6 +69,10 @@ class _Pruning:
         return rel, list(range(len(rel.fields)))
 
     def _projection(self, rel: ProjectRel, needed: set[int]) -> Pruned:
+        if isinstance(rel.input, ScanRel) and rel.input.identity is not None:  # the computed columns of a table
+            read = self.read.setdefault((rel.input.identity, rel.expressions), set())
+            read |= needed
+            needed = read
         wanted = sorted(needed) or [0]
         expressions = [rel.expressions[place] for place in wanted]
         source, kept = self.prune(rel.input, set().union(*map(input_columns, expressions)))

@@ -1,7 +1,7 @@
-"""Which queries depend on the place of watermarks among the rows: windows, sorts and joins in time, and the function.
+"""Which queries depend on the place of watermarks among the rows.
 
-All others get one watermark for each batch: it costs nothing, while a watermark behind every row that moves the clock
-cuts a batch into pieces.
+A watermark after every row that moves the clock cuts a batch into pieces. Only CURRENT_WATERMARK can tell them all.
+Windows, sorts and joins in time can tell those in front of late rows; all other nodes have no clock.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 from penstock.runtime.table.expressions import Call, Expr
 from penstock.runtime.table.expressions import walk as walk_expression
+from penstock.runtime.table.operators.watermark_assigner import Cuts
 from penstock.table.plan.nodes.aggregate import AggregateRel, ExpandRel
 from penstock.table.plan.nodes.base import Rel, walk
 from penstock.table.plan.nodes.correlate import CorrelateRel
@@ -42,13 +43,16 @@ _WITHOUT_CLOCK = (
 )
 
 
-def depends_on_watermarks(rel: Rel) -> bool:
-    """Whether any node of a plan waits for watermarks or reads them."""
-    return any(not _is_without_clock(node) or _reads_watermark(node) for node in walk(rel))
+def wanted_cuts(rel: Rel) -> Cuts:
+    """Where a plan wants watermarks among its rows."""
+    nodes = list(walk(rel))
+    if any(map(_reads_watermark, nodes)):
+        return Cuts.EXACT
+    return Cuts.NONE if all(map(_is_without_clock, nodes)) else Cuts.LATE
 
 
 def _is_without_clock(node: Rel) -> bool:
-    return isinstance(node, _WITHOUT_CLOCK) or (isinstance(node, DeduplicateRel) and node.last)
+    return type(node) in _WITHOUT_CLOCK or (isinstance(node, DeduplicateRel) and node.last)
 
 
 def _reads_watermark(node: Rel) -> bool:

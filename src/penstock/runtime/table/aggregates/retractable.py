@@ -103,7 +103,7 @@ class DistinctAggregate(Aggregate):
 
 
 def _changing_rows(batch: AggregateInput, known: list[Any]) -> tuple[pa.BooleanArray, list[Any]]:
-    """The first row of every value and the row that takes its last one away; the counts behind the batch."""
+    """The first row of every value and the row that takes its last one away; the counts after the batch."""
     rows = list(zip(*map(key_values, batch.arguments), strict=True))
     signs = [1] * len(rows) if batch.signs is None else batch.signs.to_pylist()
     counts = [True] * len(rows) if batch.mask is None else batch.mask.to_pylist()

@@ -13,7 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.core.table.arrow import arrow_type
-from penstock.core.table.type_rules import arithmetic_type, as_decimal, is_approximate, is_character, is_interval, is_numeric
+from penstock.core.table.type_rules import (
+    arithmetic_type,
+    as_decimal,
+    is_approximate,
+    is_character,
+    is_interval,
+    is_numeric,
+)
 from penstock.core.table.types import (
     DataType,
     DateType,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
+from enum import Enum
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,20 +17,30 @@ from penstock.runtime.table.expressions import EvaluationContext, Expr, Rows, co
 from penstock.runtime.table.operator import TableOperator
 
 
+class Cuts(Enum):
+    """Where watermarks are sent within a batch. There is always one at its end."""
+
+    EXACT = "after every row that moves the clock by more than the interval"
+    LATE = "the same, but only in front of rows that may be late: all others are the same to every operator"
+    NONE = "nowhere: nothing downstream has a clock"
+
+
 class WatermarkAssignerOperator(TableOperator):
     """Cuts batches where the watermark has grown by more than the interval; what is left is sent at a batch's end.
 
-    Without an interval there is one watermark at the end of a batch: nothing downstream asks for more. The operator
-    keeps nothing between batches: clocks downstream never go back.
+    It keeps nothing between batches: clocks downstream never go back.
     """
 
     makes_watermarks = True
 
-    def __init__(self, column: int, expression: Expr, interval: int | None, context: EvaluationContext) -> None:
+    def __init__(
+        self, column: int, expression: Expr, interval: int, context: EvaluationContext, cuts: Cuts = Cuts.EXACT
+    ) -> None:
         self.column = column
         self.expression = expression
         self.interval = interval
         self.evaluation = context
+        self.cuts = cuts
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         """Compile the expression."""
@@ -40,9 +52,13 @@ class WatermarkAssignerOperator(TableOperator):
         """Every split has a clock of its own."""
         self._highest = MIN_WATERMARK
         self._emitted = MIN_WATERMARK
+        self._due = MIN_WATERMARK
+        """The last watermark that would have been sent if all were."""
+        self._passed: list[pa.Int64Array] = []
+        """The highest times after rows of this batch that nothing was late for: no watermark was looked for there."""
 
     def process(self, batch: ColumnBatch) -> None:
-        """Pass rows on, cut after each row that moves the watermark."""
+        """Pass rows on, cut after rows that move the watermark."""
         self.evaluation.now = self.context.processing_time()
         try:
             column = self._evaluate(Rows(batch.data, self.evaluation))
@@ -52,30 +68,47 @@ class WatermarkAssignerOperator(TableOperator):
             self.emit(batch)
             return
         start = 0
-        for end, watermark in self._cuts(milliseconds(column)):
+        for end, watermark in self._places(batch, milliseconds(column)):
             self.emit(batch[start:end])
             start = end
             self._send(watermark)
         self.emit(batch[start:])
 
-    def _cuts(self, times: pa.Int64Array) -> Iterator[tuple[int, int]]:
+    def _places(self, batch: ColumnBatch, times: pa.Int64Array) -> list[tuple[int, int]]:
         """(rows up to here, watermark after them)"""
-        highest = pc.fill_null(pc.cumulative_max(times, start=self._highest, skip_nulls=True), self._highest)
-        if not len(highest):
-            return
-        last = highest[-1].as_py()
-        if self.interval is None:
-            self._highest = max(self._highest, last)
-            return
-        if last <= self._emitted + self.interval:
-            self._highest = max(self._highest, last)
-            return
-        emitted = self._emitted
+        if not len(times):
+            return []
+        before = pa.scalar(self._highest, pa.int64())
+        highest = pc.fill_null(pc.cumulative_max(times, start=before, skip_nulls=True), before)
+        last = max(self._highest, highest[-1].as_py())
+        if self.cuts is Cuts.NONE:
+            self._highest = last
+            return []
+        if self.cuts is Cuts.EXACT:
+            self._highest = last
+            return [] if last <= self._due + self.interval else list(self._moves(highest))
+        in_front = pa.concat_arrays([pa.array([before.as_py()], pa.int64()), highest.slice(0, len(highest) - 1)])
+        # A session ends 1 ms after its last moment, and a row at its end still belongs to it: hence the 1.
+        limit = pc.add(in_front, pa.scalar(1, pa.int64()))
+        late = pc.less_equal(milliseconds(batch.column(self.column)), limit)
+        self._highest = last
+        rows = pc.indices_nonzero(late).to_pylist()
+        if not rows:
+            self._passed.append(highest)
+            return []
+        for passed in self._passed:
+            for _ in self._moves(passed):
+                pass
+        self._passed.clear()
+        moves = [(0, self._due), *self._moves(highest)]
+        positions = [position for position, _ in moves]
+        return [moves[index] for index in dict.fromkeys(bisect_right(positions, row) - 1 for row in rows)]
+
+    def _moves(self, highest: pa.Int64Array) -> Iterator[tuple[int, int]]:
         for position, time in enumerate(highest.to_pylist()):
-            if time > emitted + self.interval or emitted == MIN_WATERMARK < time:
-                emitted = time
+            if time > self._due + self.interval or self._due == MIN_WATERMARK < time:
+                self._due = time
                 yield position + 1, time
-        self._highest = max(self._highest, last)
 
     def _send(self, watermark: int) -> None:
         if watermark > self._emitted:
@@ -92,6 +125,8 @@ class WatermarkAssignerOperator(TableOperator):
         """Emit the watermark that is still pending."""
         if not self.context.batch_execution:
             self._send(self._highest)
+            self._due = self._highest
+            self._passed.clear()
 
 
 def milliseconds(column: pa.Array) -> pa.Int64Array:

@@ -42,6 +42,6 @@ def translate_watermarks(planner: Planner, rel: WatermarkRel, update_before: boo
     (source,) = planner.inputs(rel, update_before)
     if planner.settings.batch:
         return source
-    interval = planner.settings.watermark_interval if planner.exact_watermarks else None
-    operator = WatermarkAssignerOperator(rel.column, rel.expression, interval, planner.context())
+    interval = planner.settings.watermark_interval
+    operator = WatermarkAssignerOperator(rel.column, rel.expression, interval, planner.context(), planner.cuts)
     return planner.one_input(source, operator, "WatermarkAssigner", rel.describe())

@@ -24,8 +24,10 @@ def translate_sink(planner: Planner, rel: Rel, sink: TableSink, name: str, table
         )
     source = _changes(planner, rel, sink, table)
     source = _without_null(planner, source, rel, table)
+    conversion = sink.conversion()
     if sink.rows:
         conversion = OutputConversionOperator([field.type for field in rel.fields], None)
+    if conversion is not None:
         source = planner.one_input(source, conversion, "SinkConversion")
     return _sink(source, sink.create(), f"Sink: {name}")
 
