@@ -31,21 +31,21 @@ COLUMNS = (
     ("b_price", "BIGINT"),
     ("b_channel", "STRING"),
     ("b_url", "STRING"),
-    ("dateTime", "TIMESTAMP(3)"),
+    ("date_time", "TIMESTAMP(3)"),
 )
 VIEWS = {
     "person": f"""
         SELECT p_id AS id, p_name AS name, p_email AS emailAddress, p_card AS creditCard, p_city AS city,
-            p_state AS state, dateTime
+            p_state AS state, date_time
         FROM events WHERE kind = {PERSON}
     """,
     "auction": f"""
         SELECT a_id AS id, a_item AS itemName, a_description AS description, a_initial AS initialBid,
-            a_reserve AS reserve, dateTime, a_expires AS expires, a_seller AS seller, a_category AS category
+            a_reserve AS reserve, date_time, a_expires AS expires, a_seller AS seller, a_category AS category
         FROM events WHERE kind = {AUCTION}
     """,
     "bid": f"""
-        SELECT b_auction AS auction, b_bidder AS bidder, b_price AS price, b_channel AS channel, b_url AS url, dateTime
+        SELECT b_auction AS auction, b_bidder AS bidder, b_price AS price, b_channel AS channel, b_url AS url, date_time
         FROM events WHERE kind = {BID}
     """,
 }
@@ -66,8 +66,8 @@ class Query:
 
 
 _TUMBLE = "TABLE(TUMBLE(TABLE {}, DESCRIPTOR({}), INTERVAL '10' SECOND))"
-_HOP = "TABLE(HOP(TABLE bid, DESCRIPTOR(dateTime), INTERVAL '2' SECOND, INTERVAL '10' SECOND))"
-_TUMBLED = "time_bucket(INTERVAL '10' SECOND, dateTime)"
+_HOP = "TABLE(HOP(TABLE bid, DESCRIPTOR(date_time), INTERVAL '2' SECOND, INTERVAL '10' SECOND))"
+_TUMBLED = "time_bucket(INTERVAL '10' SECOND, date_time)"
 _RANKS = ("", "price < 10000", "price >= 10000 AND price < 1000000", "price >= 1000000")
 
 
@@ -91,55 +91,55 @@ _Q3 = """
 _Q4 = """
     SELECT Q.category, AVG(Q.final) FROM (
         SELECT MAX(B.price) AS final, A.category FROM auction A, bid B
-        WHERE A.id = B.auction AND B.dateTime BETWEEN A.dateTime AND A.expires
+        WHERE A.id = B.auction AND B.date_time BETWEEN A.date_time AND A.expires
         GROUP BY A.id, A.category
     ) Q GROUP BY Q.category
 """
 _Q9 = """
-    SELECT id, itemName, description, initialBid, reserve, dateTime, expires, seller, category, auction, bidder, price,
-        bid_dateTime
+    SELECT id, itemName, description, initialBid, reserve, date_time, expires, seller, category, auction, bidder, price,
+        bid_date_time
     FROM (
-        SELECT A.*, B.auction, B.bidder, B.price, B.dateTime AS bid_dateTime,
-            ROW_NUMBER() OVER (PARTITION BY A.id ORDER BY B.price DESC, B.dateTime ASC) AS rownum
-        FROM auction A, bid B WHERE A.id = B.auction AND B.dateTime BETWEEN A.dateTime AND A.expires
+        SELECT A.*, B.auction, B.bidder, B.price, B.date_time AS bid_date_time,
+            ROW_NUMBER() OVER (PARTITION BY A.id ORDER BY B.price DESC, B.date_time ASC) AS rownum
+        FROM auction A, bid B WHERE A.id = B.auction AND B.date_time BETWEEN A.date_time AND A.expires
     ) WHERE rownum <= 1
 """
 _Q10 = """
-    SELECT auction, bidder, price, dateTime, url, DATE_FORMAT(dateTime, 'yyyy-MM-dd') AS dt,
-        DATE_FORMAT(dateTime, 'HH:mm') AS hm
+    SELECT auction, bidder, price, date_time, url, DATE_FORMAT(date_time, 'yyyy-MM-dd') AS dt,
+        DATE_FORMAT(date_time, 'HH:mm') AS hm
     FROM bid
 """
 _Q14 = """
     SELECT auction, bidder, 0.908 * price AS price,
         CASE
-            WHEN HOUR(dateTime) >= 8 AND HOUR(dateTime) <= 18 THEN 'dayTime'
-            WHEN HOUR(dateTime) <= 6 OR HOUR(dateTime) >= 20 THEN 'nightTime' ELSE 'otherTime'
+            WHEN HOUR(date_time) >= 8 AND HOUR(date_time) <= 18 THEN 'dayTime'
+            WHEN HOUR(date_time) <= 6 OR HOUR(date_time) >= 20 THEN 'nightTime' ELSE 'otherTime'
         END AS bidTimeType,
-        dateTime, CHAR_LENGTH(url) - CHAR_LENGTH(REPLACE(url, 'c', '')) AS c_counts
+        date_time, CHAR_LENGTH(url) - CHAR_LENGTH(REPLACE(url, 'c', '')) AS c_counts
     FROM bid WHERE 0.908 * price > 1000000 AND 0.908 * price < 50000000
 """
 _Q15 = f"""
-    SELECT DATE_FORMAT(dateTime, 'yyyy-MM-dd') AS `day`, {_counts("*")}, {_counts("DISTINCT bidder")},
+    SELECT DATE_FORMAT(date_time, 'yyyy-MM-dd') AS `day`, {_counts("*")}, {_counts("DISTINCT bidder")},
         {_counts("DISTINCT auction")}
-    FROM bid GROUP BY DATE_FORMAT(dateTime, 'yyyy-MM-dd')
+    FROM bid GROUP BY DATE_FORMAT(date_time, 'yyyy-MM-dd')
 """
 _Q16 = f"""
-    SELECT channel, DATE_FORMAT(dateTime, 'yyyy-MM-dd') AS `day`, MAX(DATE_FORMAT(dateTime, 'HH:mm')) AS `minute`,
+    SELECT channel, DATE_FORMAT(date_time, 'yyyy-MM-dd') AS `day`, MAX(DATE_FORMAT(date_time, 'HH:mm')) AS `minute`,
         {_counts("*")}, {_counts("DISTINCT bidder")}, {_counts("DISTINCT auction")}
-    FROM bid GROUP BY channel, DATE_FORMAT(dateTime, 'yyyy-MM-dd')
+    FROM bid GROUP BY channel, DATE_FORMAT(date_time, 'yyyy-MM-dd')
 """
 _Q17 = f"""
-    SELECT auction, DATE_FORMAT(dateTime, 'yyyy-MM-dd') AS `day`, {_counts("*")},
+    SELECT auction, DATE_FORMAT(date_time, 'yyyy-MM-dd') AS `day`, {_counts("*")},
         MIN(price) AS min_price, MAX(price) AS max_price, AVG(price) AS avg_price, SUM(price) AS sum_price
-    FROM bid GROUP BY auction, DATE_FORMAT(dateTime, 'yyyy-MM-dd')
+    FROM bid GROUP BY auction, DATE_FORMAT(date_time, 'yyyy-MM-dd')
 """
 _Q18 = """
-    SELECT auction, bidder, price, channel, url, dateTime FROM (
-        SELECT *, ROW_NUMBER() OVER (PARTITION BY bidder, auction ORDER BY dateTime DESC) AS rank_number FROM bid
+    SELECT auction, bidder, price, channel, url, date_time FROM (
+        SELECT *, ROW_NUMBER() OVER (PARTITION BY bidder, auction ORDER BY date_time DESC) AS rank_number FROM bid
     ) WHERE rank_number <= 1
 """
 _Q19 = """
-    SELECT auction, bidder, price, channel, url, dateTime, rank_number FROM (
+    SELECT auction, bidder, price, channel, url, date_time, rank_number FROM (
         SELECT *, ROW_NUMBER() OVER (PARTITION BY auction ORDER BY price DESC) AS rank_number FROM bid
     ) WHERE rank_number <= 10
 """
@@ -154,15 +154,15 @@ _Q21 = r"""
     WHERE REGEXP_EXTRACT(url, '(&|^)channel_id=([^&]*)', 2) IS NOT NULL
         OR LOWER(channel) IN ('apple', 'google', 'facebook', 'baidu')
 """
-_BID_TYPES = "auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, url STRING, `dateTime` TIMESTAMP(3)"
+_BID_TYPES = "auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, url STRING, date_time TIMESTAMP(3)"
 _COUNTS = ", ".join(f"c{number} BIGINT" for number in range(4))
 _DISTINCTS = ", ".join(f"d{number} BIGINT" for number in range(8))
 
 QUERIES = {
-    "q0": Query("SELECT auction, bidder, price, channel, url, dateTime FROM bid", _BID_TYPES),
+    "q0": Query("SELECT auction, bidder, price, channel, url, date_time FROM bid", _BID_TYPES),
     "q1": Query(
-        "SELECT auction, bidder, 0.908 * price AS price, dateTime FROM bid",
-        "auction BIGINT, bidder BIGINT, price DECIMAL(23, 3), `dateTime` TIMESTAMP(3)",
+        "SELECT auction, bidder, 0.908 * price AS price, date_time FROM bid",
+        "auction BIGINT, bidder BIGINT, price DECIMAL(23, 3), date_time TIMESTAMP(3)",
     ),
     "q2": Query("SELECT auction, price FROM bid WHERE MOD(auction, 123) = 0", "auction BIGINT, price BIGINT"),
     "q3": Query(_Q3, "name STRING, city STRING, state STRING, id BIGINT"),
@@ -180,34 +180,34 @@ QUERIES = {
         """
         SELECT auction, num FROM (
             SELECT auction, COUNT(*) AS num, last - back * INTERVAL '2' SECOND AS starts
-            FROM (SELECT auction, time_bucket(INTERVAL '2' SECOND, dateTime) AS last FROM bid), range(5) AS r(back)
+            FROM (SELECT auction, time_bucket(INTERVAL '2' SECOND, date_time) AS last FROM bid), range(5) AS r(back)
             GROUP BY ALL
         ) QUALIFY num = MAX(num) OVER (PARTITION BY starts)
         """,
     ),
     "q7": Query(
         f"""
-        SELECT B.auction, B.price, B.bidder, B.dateTime FROM bid B JOIN (
-            SELECT MAX(price) AS maxprice, window_end AS endtime FROM {_TUMBLE.format("bid", "dateTime")}
+        SELECT B.auction, B.price, B.bidder, B.date_time FROM bid B JOIN (
+            SELECT MAX(price) AS maxprice, window_end AS endtime FROM {_TUMBLE.format("bid", "date_time")}
             GROUP BY window_start, window_end
         ) B1 ON B.price = B1.maxprice
-        WHERE B.dateTime BETWEEN B1.endtime - INTERVAL '10' SECOND AND B1.endtime
+        WHERE B.date_time BETWEEN B1.endtime - INTERVAL '10' SECOND AND B1.endtime
         """,
-        "auction BIGINT, price BIGINT, bidder BIGINT, `dateTime` TIMESTAMP(3)",
+        "auction BIGINT, price BIGINT, bidder BIGINT, date_time TIMESTAMP(3)",
         f"""
-        SELECT B.auction, B.price, B.bidder, B.dateTime FROM bid B JOIN (
+        SELECT B.auction, B.price, B.bidder, B.date_time FROM bid B JOIN (
             SELECT MAX(price) AS maxprice, {_TUMBLED} AS starttime FROM bid GROUP BY 2
-        ) B1 ON B.price = B1.maxprice AND B.dateTime BETWEEN starttime AND starttime + INTERVAL '10' SECOND
+        ) B1 ON B.price = B1.maxprice AND B.date_time BETWEEN starttime AND starttime + INTERVAL '10' SECOND
         """,
     ),
     "q8": Query(
         f"""
         SELECT P.id, P.name, P.starttime FROM (
             SELECT id, name, window_start AS starttime, window_end AS endtime
-            FROM {_TUMBLE.format("person", "dateTime")} GROUP BY id, name, window_start, window_end
+            FROM {_TUMBLE.format("person", "date_time")} GROUP BY id, name, window_start, window_end
         ) P JOIN (
             SELECT seller, window_start AS starttime, window_end AS endtime
-            FROM {_TUMBLE.format("auction", "dateTime")} GROUP BY seller, window_start, window_end
+            FROM {_TUMBLE.format("auction", "date_time")} GROUP BY seller, window_start, window_end
         ) A ON P.id = A.seller AND P.starttime = A.starttime AND P.endtime = A.endtime
         """,
         "id BIGINT, name STRING, stime TIMESTAMP(3)",
@@ -219,31 +219,31 @@ QUERIES = {
     ),
     "q9": Query(
         _Q9,
-        "id BIGINT, itemName STRING, description STRING, initialBid BIGINT, reserve BIGINT, `dateTime` TIMESTAMP(3), "
+        "id BIGINT, itemName STRING, description STRING, initialBid BIGINT, reserve BIGINT, date_time TIMESTAMP(3), "
         "expires TIMESTAMP(3), seller BIGINT, category BIGINT, auction BIGINT, bidder BIGINT, price BIGINT, "
-        "bid_dateTime TIMESTAMP(3)",
+        "bid_date_time TIMESTAMP(3)",
     ),
     "q10": Query(
         _Q10,
-        "auction BIGINT, bidder BIGINT, price BIGINT, `dateTime` TIMESTAMP(3), url STRING, dt STRING, hm STRING",
+        "auction BIGINT, bidder BIGINT, price BIGINT, date_time TIMESTAMP(3), url STRING, dt STRING, hm STRING",
         _days(_Q10),
         connector="filesystem",
     ),
     "q11": Query(
         "SELECT bidder, COUNT(*) AS bid_count, window_start AS starttime, window_end AS endtime FROM "
-        "TABLE(SESSION(TABLE bid PARTITION BY bidder, DESCRIPTOR(dateTime), INTERVAL '10' SECOND)) "
+        "TABLE(SESSION(TABLE bid PARTITION BY bidder, DESCRIPTOR(date_time), INTERVAL '10' SECOND)) "
         "GROUP BY bidder, window_start, window_end",
         "bidder BIGINT, bid_count BIGINT, starttime TIMESTAMP(3), endtime TIMESTAMP(3)",
         """
         WITH marked AS (
-            SELECT bidder, dateTime, coalesce(dateTime - lag(dateTime) OVER (PARTITION BY bidder ORDER BY dateTime)
+            SELECT bidder, date_time, coalesce(date_time - lag(date_time) OVER (PARTITION BY bidder ORDER BY date_time)
                 > INTERVAL '10' SECOND, TRUE) AS fresh FROM bid
         ), numbered AS (
-            SELECT bidder, dateTime, sum(fresh::INT) OVER (
-                PARTITION BY bidder ORDER BY dateTime RANGE UNBOUNDED PRECEDING
+            SELECT bidder, date_time, sum(fresh::INT) OVER (
+                PARTITION BY bidder ORDER BY date_time RANGE UNBOUNDED PRECEDING
             ) AS session FROM marked
         )
-        SELECT bidder, count(*), min(dateTime), max(dateTime) + INTERVAL '10' SECOND
+        SELECT bidder, count(*), min(date_time), max(date_time) + INTERVAL '10' SECOND
         FROM numbered GROUP BY bidder, session
         """,
     ),
@@ -255,7 +255,7 @@ QUERIES = {
     ),
     "q14": Query(
         _Q14,
-        "auction BIGINT, bidder BIGINT, price DECIMAL(23, 3), bidTimeType STRING, `dateTime` TIMESTAMP(3), "
+        "auction BIGINT, bidder BIGINT, price DECIMAL(23, 3), bidTimeType STRING, date_time TIMESTAMP(3), "
         "c_counts BIGINT",
     ),
     "q15": Query(_Q15, f"`day` STRING, {_COUNTS}, {_DISTINCTS}", _days(_Q15)),
@@ -269,11 +269,11 @@ QUERIES = {
     "q18": Query(_Q18, _BID_TYPES, None),
     "q19": Query(_Q19, f"{_BID_TYPES}, rank_number BIGINT", None),
     "q20": Query(
-        "SELECT auction, bidder, price, channel, url, B.dateTime AS bid_dateTime, itemName, description, initialBid, "
-        "reserve, A.dateTime AS auction_dateTime, expires, seller, category "
+        "SELECT auction, bidder, price, channel, url, B.date_time AS bid_date_time, itemName, description, initialBid, "
+        "reserve, A.date_time AS auction_date_time, expires, seller, category "
         "FROM bid AS B INNER JOIN auction AS A ON B.auction = A.id WHERE A.category = 10",
-        "auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, url STRING, bid_dateTime TIMESTAMP(3), "
-        "itemName STRING, description STRING, initialBid BIGINT, reserve BIGINT, auction_dateTime TIMESTAMP(3), "
+        "auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, url STRING, bid_date_time TIMESTAMP(3), "
+        "itemName STRING, description STRING, initialBid BIGINT, reserve BIGINT, auction_date_time TIMESTAMP(3), "
         "expires TIMESTAMP(3), seller BIGINT, category BIGINT",
     ),
     "q21": Query(
@@ -294,7 +294,7 @@ def statements(path: str) -> list[str]:
     """The table of the events under a path, and the views."""
     columns = ",\n".join(f"`{name}` {type_}" for name, type_ in COLUMNS)
     events = (
-        f"CREATE TABLE events ({columns}, WATERMARK FOR `dateTime` AS `dateTime` - INTERVAL '4' SECOND) "
+        f"CREATE TABLE events ({columns}, WATERMARK FOR date_time AS date_time - INTERVAL '4' SECOND) "
         f"WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'parquet')"
     )
     views = [f"CREATE TEMPORARY VIEW {name} AS {text}" for name, text in VIEWS.items()]

@@ -71,7 +71,7 @@ def test_query_agrees_with_duckdb(name, events, duck):
 def test_last_bids_and_top_bids(events, duck):
     """Which of equal bids counts is not defined; their times and prices are."""
     last = final_rows(environment(events), QUERIES["q18"].text)
-    expected = duck.execute("SELECT auction, bidder, max(dateTime) FROM bid GROUP BY ALL").fetchall()
+    expected = duck.execute("SELECT auction, bidder, max(date_time) FROM bid GROUP BY ALL").fetchall()
     assert Counter((row[0], row[1], row[5]) for row in last.elements()) == Counter(expected)
     top = final_rows(environment(events), QUERIES["q19"].text)
     ranked = (
@@ -91,6 +91,6 @@ def test_q10_writes_files(events, duck, tmp_path):
         for row in csv.reader(path.read_text().splitlines())
     ]
     expected = duck.execute(
-        "SELECT auction, bidder, price, url, strftime(dateTime, '%Y-%m-%d'), strftime(dateTime, '%H%%3A%M') FROM bid"
+        "SELECT auction, bidder, price, url, strftime(date_time, '%Y-%m-%d'), strftime(date_time, '%H%%3A%M') FROM bid"
     )
     assert Counter(lines) == Counter(expected.fetchall())

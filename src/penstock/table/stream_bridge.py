@@ -103,6 +103,7 @@ def stream_relation(stream: DataStream, schema: Schema | None, mode: ChangelogMo
 @dataclass(frozen=True, slots=True)
 class _Keys:
     primary_key: tuple[int, ...] = ()
+    identity: None = None
 
 
 def _derived_columns(type_: TypeInformation) -> list[tuple[str, DataType]] | None:

@@ -176,8 +176,7 @@ class TableResolver:
         ]
         keys = frozenset({frozenset(table.primary_key)}) if table.primary_key else NO_KEYS
         fields = tuple(Field(column.name, column.type) for column in ordered)
-        identity = table.identity if isinstance(table, ResolvedTable) else None
-        rel: Rel = ScanRel(fields, source, name, source.changelog, keys, identity)
+        rel: Rel = ScanRel(fields, source, name, source.changelog, keys, table.identity)
         if source.upsert:
             rel = ChangelogNormalizeRel(fields, rel, table.primary_key)
         if any(column.expression is not None for column in plan.columns) or ordered != declared:
