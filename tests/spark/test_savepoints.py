@@ -5,7 +5,7 @@ import threading
 import pytest
 from test_jobs import Count, Kept, all_counts, expected_counts
 
-from penstock.common import Configuration, JobStatus, RestartStrategies, Time
+from penstock.common import Configuration, JobStatus, RestartStrategies, Row, Time
 from penstock.common.errors import InvalidProgramError, JobCancelledError, JobExecutionError, SavepointError
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream import (
@@ -117,6 +117,29 @@ def test_a_job_starts_with_state_made_from_a_dataframe(spark, tmp_path):
     client = counting(environment(spark, **{"execution.savepoint.path": path}), commits, records=2 * KEYS)
     client.get_job_execution_result().result(200)
     assert all_counts(commits) == sorted((key, 100 * key + n) for key in range(KEYS) for n in (1, 2))
+
+
+class Remind(Given):
+    def process_element(self, value, ctx):
+        super().process_element(value, ctx)
+        ctx.timer_service().register_event_time_timer(value.given)
+
+
+def test_windows_and_timers_of_a_savepoint_are_read_as_dataframes(spark, tmp_path):
+    rows = [Row(id=key, given=100 * key) for key in range(KEYS)]
+    keyed = (
+        OperatorTransformation.bootstrap_with(rows).assign_timestamps(lambda row: row.given).key_by(lambda row: row.id)
+    )
+    windows = keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(100))).reduce(lambda a, b: a)
+    reminded = OperatorTransformation.bootstrap_with(rows).key_by(lambda row: row.id).transform(Remind())
+    writer = SavepointWriter.new_savepoint().with_operator("windows", windows).with_operator("reminded", reminded)
+    reader = SavepointReader.read(writer.write(str(tmp_path / "made")))
+    frame = reader.window_state_frame(spark, "windows")
+    assert sorted((row.key, row.window.start, row.window.end, row.value.given) for row in frame.collect()) == [
+        (key, 100 * key, 100 * key + 100, 100 * key) for key in range(KEYS)
+    ]
+    timers = reader.timers_frame(spark, "reminded").collect()
+    assert sorted(map(tuple, timers)) == [(key, "EVENT_TIME", 100 * key) for key in range(KEYS)]
 
 
 class Rich(KeyedProcessFunction):

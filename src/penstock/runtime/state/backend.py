@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from typing import Any, NoReturn, cast
 
-from penstock.common.errors import InvalidProgramError, KeySelectorError, StateAccessError, shorten
+from penstock.common.errors import InvalidProgramError, StateAccessError
 from penstock.runtime.records.key_groups import key_group_for, key_hash
 from penstock.runtime.state.key_forms import forms_of, other_form
 from penstock.runtime.state.page_chunks import Growing
@@ -308,14 +308,3 @@ class KeyedStateBackend(PageTable):
         self._batch += 1
         self._evict()
         return self.directory
-
-
-def check_hashable(key: Any, operator_name: str) -> None:
-    """A clear error for a key that cannot be a dict key."""
-    try:
-        hash(key)
-    except TypeError:
-        raise KeySelectorError(
-            f"the key selector before operator '{operator_name}' returned {shorten(key)} of type "
-            f"{type(key).__name__}, which cannot be a key: return a hashable value such as a string, number or tuple"
-        ) from None
