@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import re
 import subprocess
@@ -83,6 +84,17 @@ def test_no_tracked_file_names(what):
     assert not found, f"{what} in:\n" + "\n".join(found)
 
 
+@functools.cache
+def parsed_sources():
+    paths = sorted((ROOT / "src").rglob("*.py"))
+    return {str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+
+
+def imports_of_our_own(tree):
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    return [node for node in nodes if (node.module or "").startswith("penstock")]
+
+
 def test_source_files_stay_short():
     too_long = {}
     for path in (ROOT / "src").rglob("*.py"):
@@ -94,25 +106,22 @@ def test_source_files_stay_short():
 
 def test_a_module_with_many_imports_says_why():
     unexplained = {}
-    for path in (ROOT / "src").rglob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        imported = {
-            node.module
-            for node in ast.walk(tree)
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("penstock.")
-        }
-        if path.name != "__init__.py" and len(imported) > 15 and "It imports" not in (ast.get_docstring(tree) or ""):
-            unexplained[str(path.relative_to(ROOT))] = len(imported)
+    for path, tree in parsed_sources().items():
+        imported = {node.module for node in imports_of_our_own(tree)}
+        explained = path.endswith("__init__.py") or "It imports" in (ast.get_docstring(tree) or "")
+        if len(imported) > 15 and not explained:
+            unexplained[path] = len(imported)
     assert not unexplained
 
 
 def test_modules_import_only_public_names_of_each_other():
-    private = []
-    for path in (ROOT / "src").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("penstock"):
-                names = [name.name for name in node.names if re.match("_[a-zA-Z]", name.name)]
-                private += [f"{path.relative_to(ROOT)}: {node.module}.{name}" for name in names]
+    private = [
+        f"{path}: {node.module}.{name.name}"
+        for path, tree in parsed_sources().items()
+        for node in imports_of_our_own(tree)
+        for name in node.names
+        if re.match("_[a-zA-Z]", name.name)
+    ]
     assert not private
 
 

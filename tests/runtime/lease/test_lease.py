@@ -271,26 +271,25 @@ def test_an_owner_that_could_not_renew_for_long_goes_on_if_nobody_has_taken_over
 
 def test_errors_of_the_storage_while_renewing_do_not_end_the_lease(directory, monkeypatch):
     lease = directory.acquire(timeout=0.03)
-    tried = threading.Semaphore(0)
+    failed, renewed = threading.Semaphore(0), threading.Event()
     write = directory.files.write
     broken = threading.Event()
 
     def sometimes(name, content):
         if broken.is_set():
-            tried.release()
+            failed.release()
             raise CheckpointError("disk full")
         write(name, content)
-        tried.release()
+        renewed.set()
 
     monkeypatch.setattr(directory.files, "write", sometimes)
     broken.set()
     lease.start_renewing()
     for _ in range(3):
-        assert tried.acquire(timeout=60)
+        assert failed.acquire(timeout=60)
     before = directory.files.read("heartbeat-000001")
     broken.clear()
-    for _ in range(3):
-        assert tried.acquire(timeout=60)
+    assert renewed.wait(timeout=60)
     assert directory.files.read("heartbeat-000001") != before
     lease.check()
     lease.release()
