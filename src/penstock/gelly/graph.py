@@ -33,8 +33,8 @@ class Graph:
 
     >>> env = ExecutionEnvironment.create_collections_environment()
     >>> graph = Graph.from_collection([Vertex(1, "a"), Vertex(2, "b")], [Edge(1, 2, 0.5)], env)
-    >>> graph.map_vertices(lambda vertex: vertex.value.upper()).get_vertices().collect()
-    [Vertex(id=2, value='B'), Vertex(id=1, value='A')]
+    >>> graph.map_vertices(lambda vertex: vertex.value.upper()).get_triplets().collect()
+    [Triplet(source=1, target=2, source_value='A', target_value='B', edge_value=0.5)]
     """
 
     def __init__(self, env: ExecutionEnvironment, vertices: Partitions, edges: Partitions) -> None:

@@ -24,8 +24,8 @@ from penstock.gelly import kernels
 from penstock.gelly.columns import flat, from_numbers, numbers, ordered, positions, split
 from penstock.gelly.functions import failed
 from penstock.gelly.iterations.configuration import IterationConfiguration, VertexCentricConfiguration
-from penstock.gelly.iterations.supersteps import Iteration, Step, compute_phases, report
-from penstock.gelly.partitions import Bundle, Frame
+from penstock.gelly.iterations.supersteps import Iteration, Step, compute_phase, report
+from penstock.gelly.partitions import Bundle, Frame, Partitions
 
 if TYPE_CHECKING:
     from penstock.gelly.graph import Graph
@@ -63,6 +63,7 @@ class VertexBatch:
         self.previous_aggregates: Mapping[str, Any] = step.previous
         self.broadcast_sets: Mapping[str, list[Any]] = {}
         self.aggregates: dict[str, list[Any]] = {}
+        self.extra_messages = 0
         self.outbox: list[tuple[Any, dict[str, Any]]] = []
         self.state: dict[str, Any] = self._state(carrier)
         self._combiner = combiner
@@ -151,6 +152,10 @@ class VertexBatch:
     def _send(self, chosen: Any, columns: dict[str, Any]) -> None:
         if self._arcs is not None and (chosen is None or len(chosen)):
             self.outbox.append((chosen, columns))
+
+    def stay_active(self) -> None:
+        """Have another superstep, although no message was sent."""
+        self.extra_messages = 1
 
     # -- all vertices --------------------------------------------------------------------------------------------------
 
@@ -296,7 +301,7 @@ def _superstep(
     for to, table in sent:
         yield to, "messages", table
     active = batch.size if carrier is None else int(batch.received.sum())
-    messages = sum(table.num_rows for _, table in sent)
+    messages = batch.extra_messages + sum(table.num_rows for _, table in sent)
     yield report(active, messages, _aggregated(configuration, batch))
 
 
@@ -313,17 +318,39 @@ def _aggregated(configuration: IterationConfiguration, batch: VertexBatch) -> di
     return found
 
 
-def _result(name: str, channel: int, bundle: Bundle, carrier: Bundle) -> Iterator[tuple[str, Any]]:
+def _result(names: tuple[str, ...], channel: int, bundle: Bundle, carrier: Bundle) -> Iterator[tuple[str, Any]]:
     if "vertices" in bundle:
-        yield "vertices", kernels.with_values(bundle["vertices"], carrier["state"].column(name))
+        table = bundle["vertices"].select(["id"])
+        for name in names:
+            table = table.append_column(name, carrier["state"].column(name))
+        yield "vertices", table
+
+
+def _included(channel: int, bundle: Bundle) -> Iterator[tuple[str, Any]]:
+    if "vertices" in bundle:
+        table = bundle["vertices"]
+        yield "vertices", table.filter(table.column("included")).drop_columns(["included"])
 
 
 def run_batches(
     graph: Graph, function: BatchComputeFunction, combiner: Any, maximum: int, configuration: VertexCentricConfiguration
 ) -> Graph:
     """Run a vertex-centric iteration on arrays."""
-    from penstock.gelly.graph import Graph
+    return graph.but(vertices=final_state(graph, function, combiner, maximum, configuration, ("value",)))
 
+
+def final_state(
+    graph: Graph,
+    function: BatchComputeFunction,
+    combiner: Any,
+    maximum: int,
+    configuration: VertexCentricConfiguration,
+    columns: tuple[str, ...],
+) -> Partitions:
+    """The columns of the state after the last superstep, with the ids, as tables named ``vertices``.
+
+    If ``included`` is among the columns, only the vertices for which it is true.
+    """
     if combiner is not None and combiner not in _COMBINERS:
         raise InvalidProgramError(
             "the combiner of a BatchComputeFunction is numpy.add, numpy.minimum, numpy.maximum or None, and not "
@@ -337,5 +364,6 @@ def run_batches(
     answers = engine.exchange(partial(_answers, count), [graph.vertex_partitions, questions])
     topology = engine.narrow(_topology, [graph.vertex_partitions, incident, answers])
     kernel = partial(_superstep, function, combiner, configuration)
-    carrier = Iteration(env, topology, kernel, configuration, compute_phases, maximum).run()
-    return Graph(env, engine.narrow(partial(_result, "value"), [topology, carrier]), graph.edge_partitions)
+    carrier = Iteration(env, topology, kernel, configuration, compute_phase, maximum).run()
+    found = engine.narrow(partial(_result, columns), [topology, carrier])
+    return engine.narrow(_included, [found]) if "included" in columns else found

@@ -27,7 +27,7 @@ from penstock.gelly.iterations.functions import (
     ScatterFunction,
     SumFunction,
 )
-from penstock.gelly.iterations.supersteps import Iteration, Phase, compute_phases, fused_phases, separate_phases
+from penstock.gelly.iterations.supersteps import Iteration, Phase, compute_phase, fused_phase, separate_phase
 
 if TYPE_CHECKING:
     from penstock.gelly.graph import Graph
@@ -54,7 +54,7 @@ def vertex_centric(
         aggregators=configuration.aggregators,
         knows_count=True,
     )
-    return _run(graph, functions, configuration, configuration.direction, compute_phases, maximum)
+    return _run(graph, functions, configuration, configuration.direction, compute_phase, maximum)
 
 
 def scatter_gather(
@@ -74,7 +74,7 @@ def scatter_gather(
         aggregators=configuration.aggregators,
         knows_count=configuration.opt_num_vertices,
     )
-    phases = separate_phases if configuration.aggregators else fused_phases
+    phases = separate_phase if configuration.aggregators else fused_phase
     degrees = configuration.opt_degrees
     return _run(graph, functions, configuration, configuration.direction, phases, maximum, degrees=degrees)
 
@@ -99,7 +99,7 @@ def gather_sum_apply(
         knows_count=configuration.opt_num_vertices,
         called=(summing,),
     )
-    phases = separate_phases if configuration.aggregators else fused_phases
+    phases = separate_phase if configuration.aggregators else fused_phase
     return _run(graph, functions, configuration, configuration.direction, phases, maximum)
 
 
@@ -122,7 +122,7 @@ def _run(
     functions: records.Functions,
     configuration: IterationConfiguration,
     direction: EdgeDirection,
-    phases: Callable[[int], list[Phase]],
+    phases: Callable[[int, int], Phase | None],
     maximum: int,
     *,
     degrees: bool = False,

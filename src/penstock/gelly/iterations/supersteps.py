@@ -55,21 +55,24 @@ class Phase(NamedTuple):
     completes: int | None
 
 
-def compute_phases(maximum: int) -> list[Phase]:
-    """A vertex receives and sends in one call."""
-    return [Phase(superstep, superstep, superstep) for superstep in range(1, maximum + 1)]
+def compute_phase(number: int, maximum: int) -> Phase | None:
+    """A vertex receives and sends in one call. None after the last superstep."""
+    return Phase(number + 1, number + 1, number + 1) if number < maximum else None
 
 
-def fused_phases(maximum: int) -> list[Phase]:
+def fused_phase(number: int, maximum: int) -> Phase | None:
     """The receiving half of a superstep and the sending half of the next one share an exchange."""
-    following = [Phase(step, step + 1 if step < maximum else None, step) for step in range(1, maximum + 1)]
-    return [Phase(None, 1, None), *following]
+    if number > maximum:
+        return None
+    return Phase(number or None, number + 1 if number < maximum else None, number or None)
 
 
-def separate_phases(maximum: int) -> list[Phase]:
+def separate_phase(number: int, maximum: int) -> Phase | None:
     """An exchange for each half, so that the sending half knows the aggregates of the superstep before."""
-    halves = [(Phase(None, step, None), Phase(step, None, step)) for step in range(1, maximum + 1)]
-    return [phase for pair in halves for phase in pair]
+    superstep, receives = number // 2 + 1, number % 2
+    if superstep > maximum:
+        return None
+    return Phase(superstep, None, superstep) if receives else Phase(None, superstep, None)
 
 
 class Iteration:
@@ -81,7 +84,7 @@ class Iteration:
         topology: Partitions,
         kernel: Kernel,
         configuration: IterationConfiguration,
-        phases: Callable[[int], list[Phase]],
+        phase_of: Callable[[int, int], Phase | None],
         maximum: int,
     ) -> None:
         if maximum < 1:
@@ -91,18 +94,20 @@ class Iteration:
         self._env = env
         self._topology = topology.persist()
         self._kernel = kernel
-        self._phases = phases(maximum)
+        self._phase_of = phase_of
+        self._maximum = maximum
         self._configuration = configuration
 
     def run(self) -> Partitions:
         """The carrier of the last superstep."""
         vertices, arcs = self._counts()
         identity = (self._configuration.name, self._env.get_parallelism(), vertices, arcs)
-        start, carrier, aggregates = self._restored(identity)
+        number, carrier, aggregates = self._restored(identity)
         pending: dict[str, Any] = {}
         started = time.perf_counter()
-        for number in range(start, len(self._phases)):
-            phase = self._phases[number]
+        phase = self._phase_of(number, self._maximum)
+        while phase is not None:
+            following = self._phase_of(number + 1, self._maximum)
             step = Step(self._env.get_parallelism(), vertices, phase.receive, phase.send, aggregates)
             carrier = self._exchange(step, carrier, number)
             active, messages, found = self._report(carrier)
@@ -114,10 +119,11 @@ class Iteration:
                 name = self._configuration.name
                 self._env.on_superstep(SuperstepReport(name, phase.completes, active, messages, aggregates, seconds))
                 done = done or self._has_converged(phase.completes, aggregates)
-                if not done and number + 1 < len(self._phases):
+                if not done and following is not None:
                     carrier = self._checkpoint(identity, number, phase.completes, carrier, aggregates)
             if done:
                 break
+            number, phase = number + 1, following
         assert carrier is not None
         if self._configuration.checkpoint_path is not None:
             self._forget()
