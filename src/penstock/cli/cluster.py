@@ -120,7 +120,12 @@ def stop(options: argparse.Namespace) -> int:
         _stop_spark(options, directory)
         return 1
     jobs = [job for job in _get(f"{running.url}/jobs/overview")["jobs"] if job["end-time"] < 0]
-    if jobs and not options.keep_jobs:
+    if jobs and options.savepoint:
+        from penstock.cli.remote import RestClient
+        from penstock.cli.stop_all import stop_all
+
+        stop_all(RestClient(running.url), jobs, options.savepoint, JobRecords())
+    elif jobs and not options.keep_jobs:
         _ask(options, jobs)
         for job in jobs:
             try:

@@ -61,6 +61,9 @@ def _add_cluster(commands: _Commands) -> None:
     command = actions.add_parser("stop", help="end the service", description="End the service and its jobs.")
     _add_directory(command)
     command.add_argument("--keep-jobs", action="store_true", help="leave jobs running")
+    command.add_argument(
+        "--savepoint", metavar="DIRECTORY", help="stop every job with a savepoint; if one fails, all of them go on"
+    )
     command.add_argument("--yes", action="store_true", help="cancel running jobs without asking")
     command.set_defaults(parser=command, do=("penstock.cli.cluster", "stop"))
     command = actions.add_parser("status", help="where the service is", description="Where the service is.")
