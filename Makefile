@@ -40,8 +40,8 @@ java: setup ## make sure there is a Java 17 or newer for Spark; installs one if 
 fast-start: java ## keep Spark's classes in an archive (once, a minute): Spark starts some seconds sooner
 	@$(PY) -m penstock.cli.fast_start
 
-demo: java ## run the sensor-average job on an embedded Spark, with live output
-	@$(PY) examples/sensor_average.py $(ARGS)
+demo: java ## run the sensor-average job on an embedded Spark, with live output and a page in the browser
+	@PENSTOCK_UI=true $(PY) examples/sensor_average.py $(ARGS)
 
 test: test-fast test-windows test-spark ## what CI runs: first without, then with Spark
 

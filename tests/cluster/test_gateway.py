@@ -1,11 +1,15 @@
 """One address for the jobs of several driver processes."""
 
+import json
+import urllib.request
+
 import pytest
 from starlette.testclient import TestClient
 
 from penstock.cli.command_line import RunCommand
 from penstock.cli.job_records import JobRecord, JobRecords
 from penstock.cli.job_server import JobServer
+from penstock.cli.live_page import show_live_page
 from penstock.cluster.gateway import create_gateway
 from penstock.common import JobStatus
 from penstock.connectors import DiscardingSink
@@ -49,6 +53,15 @@ def test_a_running_job_is_listed_with_its_tasks(gateway, running_job):
 def test_a_request_about_a_job_is_answered_by_its_driver(gateway, running_job):
     details = gateway.get(f"/jobs/{running_job.get_job_id()}").json()
     assert [vertex["status"] for vertex in details["vertices"]] == ["RUNNING", "RUNNING"]
+
+
+def test_the_live_page_of_a_program_shows_its_job(running_job, records, monkeypatch, capsys):
+    monkeypatch.setenv("PENSTOCK_JOBS", str(records.archive.parent))
+    show_live_page(running_job)
+    address, _, page = capsys.readouterr().err.removeprefix("Live page: ").strip().partition("/#")
+    assert page == f"/jobs/{running_job.get_job_id()}"
+    with urllib.request.urlopen(f"{address}/jobs/overview", timeout=60) as answer:
+        assert [job["name"] for job in json.load(answer)["jobs"]] == ["endless"]
 
 
 def test_a_job_is_cancelled_through_its_driver(gateway, running_job):

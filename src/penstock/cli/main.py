@@ -99,6 +99,7 @@ def _add_run(commands: _Commands) -> None:
         "--log", type=Path, metavar="FILE", help="with -d: where output goes (default: a new file here)"
     )
     command.add_argument("--no-progress", action="store_true", help="no line of progress in the terminal")
+    command.add_argument("--ui", action="store_true", help="serve the dashboard beside the program, on this machine")
     _add_service(command)
     command.add_argument(
         "--shutdown-on-attached-exit",
@@ -118,7 +119,12 @@ def _add_run(commands: _Commands) -> None:
     _add_run_options(command)
     _add_program(command)
     command.set_defaults(
-        parser=command, do=("penstock.cli.run", "run_application"), detached=False, log=None, no_progress=False
+        parser=command,
+        do=("penstock.cli.run", "run_application"),
+        detached=False,
+        log=None,
+        no_progress=False,
+        ui=False,
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from penstock.cli.command_line import RunCommand
 from penstock.cli.job_server import JobServer
+from penstock.cli.live_page import show_live_page
 from penstock.common.job_client import JobClient
 
 __all__ = ["follow"]
@@ -28,3 +29,5 @@ def follow(client: JobClient, job_name: str) -> None:
             atexit.register(server.close)
         server.submitting(job_name)
         server.follow(client)
+    if os.environ.get("PENSTOCK_UI", "").lower() == "true":
+        show_live_page(client)

@@ -14,6 +14,7 @@ from types import FrameType
 from penstock.cli.command_line import RunCommand, run_options
 from penstock.cli.detached import LOG_OF_DETACHED, announce, run_detached
 from penstock.cli.job_server import JobServer
+from penstock.cli.live_page import show_live_page
 from penstock.cli.programs import check_program, configuration, run_program
 from penstock.cli.progress import ProgressLine
 from penstock.common.errors import InvalidProgramError, JobCancelledError
@@ -50,6 +51,8 @@ def run_application(options: argparse.Namespace) -> int:
 def run(options: argparse.Namespace, *listeners: Callable[[JobClient], None]) -> int:
     """Run the program and wait for its end; detached, until it runs."""
     check_program(options.program)
+    if options.ui and options.detached:
+        raise InvalidProgramError("--ui serves the dashboard as long as this command runs: with -d, use penstock ui")
     defaults = ExecutionDefaults(configuration(options))
     if options.master:
         defaults.configuration.set_string("spark.master", options.master)
@@ -65,6 +68,8 @@ def run(options: argparse.Namespace, *listeners: Callable[[JobClient], None]) ->
         if options.detached:
             progress.wait_for(f"starting {options.program}, with Spark some seconds")
             return run_detached(options, progress)
+        if options.ui:
+            defaults.job_listeners.append(show_live_page)
         defaults.job_listeners += listeners
         return _run_here(options, defaults, progress)
 
