@@ -1,5 +1,8 @@
 """Built-in functions: each with an example of Flink's documentation or a rule on NULL."""
 
+import datetime as dt
+from decimal import Decimal
+
 import pytest
 
 from penstock.runtime.table.functions.registry import find_scalar_function
@@ -56,6 +59,37 @@ EXAMPLES = [
     ("MAP_FROM_ARRAYS(ARRAY['a'], ARRAY[1])", {"a": 1}),
     ("MAP_UNION(MAP['a', 1], MAP['a', 2])", {"a": 2}),
     ("SPLIT('a,b', ',')", ["a", "b"]),
+    ("TIMESTAMPADD(MONTH, 1, DATE '2024-01-31')", dt.date(2024, 2, 29)),
+    ("TIMESTAMPADD(HOUR, 5, DATE '2024-01-31')", dt.datetime(2024, 1, 31, 5)),
+    ("TIMESTAMPDIFF(DAY, TIMESTAMP '2024-01-01 10:00:00', TIMESTAMP '2024-01-03 09:59:59')", 1),
+    ("TIMESTAMPDIFF(MONTH, DATE '2024-01-31', DATE '2024-02-29')", 1),
+    ("TIMESTAMPDIFF(HOUR, TIMESTAMP '2024-01-01 10:30:00', TIMESTAMP '2024-01-01 09:00:00')", -1),
+    ("CONVERT_TZ('1970-01-01 00:00:00', 'UTC', 'America/Los_Angeles')", "1969-12-31 16:00:00"),
+    ("FROM_UNIXTIME(44)", "1970-01-01 00:00:44"),
+    ("UNIX_TIMESTAMP('1970-01-01 00:01:00')", 60),
+    ("(TIME '2:55:00', INTERVAL '1' HOUR) OVERLAPS (TIME '3:30:00', INTERVAL '2' HOUR)", True),
+    ("(TIME '9:00:00', TIME '10:00:00') OVERLAPS (TIME '10:15:00', INTERVAL '3' HOUR)", False),
+    ("TRUNCATE(42.345, 2)", Decimal("42.34")),
+    ("TRUNCATE(1234, -2)", 1200),
+    ("ROUND(2.345, 2)", Decimal("2.35")),
+    ("DEGREES(PI())", 180.0),
+    ("RADIANS(180)", 3.141592653589793),
+    ("IS_ALPHA('a1')", False),
+    ("IS_DIGIT('12')", True),
+    ("IS_DECIMAL('12.5')", True),
+    ("TYPEOF(1 + CAST(2 AS BIGINT))", "BIGINT NOT NULL"),
+    ("ELEMENT(ARRAY[5])", 5),
+    ("PRINTF('%d and %s', 3, 'x')", "3 and x"),
+    ("DATE_FORMAT('2024-02-29 12:30:45', 'yyyy')", "2024"),
+    (
+        "TO_TIMESTAMP_LTZ('1970-01-01 09:00:00', 'yyyy-MM-dd HH:mm:ss', 'Asia/Tokyo')",
+        dt.datetime(1970, 1, 1, tzinfo=dt.UTC),
+    ),
+    ("99999999999999999999 + 1", Decimal(100000000000000000000)),
+    ("INSTR('abcabc', 'b', 3)", 5),
+    ("INSTR('abcabc', 'b', -1, 2)", 2),
+    ("INSTR('abcabc', 'x', 3)", 0),
+    ("SPLIT_INDEX('a;b', 59, 1)", "b"),
     ("STR_TO_MAP('k1=v1,k2=v2')", {"k1": "v1", "k2": "v2"}),
 ]
 

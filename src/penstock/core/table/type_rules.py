@@ -216,6 +216,15 @@ def _decimal_arithmetic(operator: str, a: DecimalType, b: DecimalType) -> Decima
     return bounded_decimal(min(p1 - s1, p2 - s2) + max(s1, s2), max(s1, s2))
 
 
+def rounded_type(one: DecimalType, digits: int) -> DecimalType:
+    """The type of ROUND(decimal, digits): one digit more in front of the point, fewer after it."""
+    if digits >= one.scale:
+        return one
+    whole = 1 + one.precision - one.scale
+    kept = max(digits, 0)
+    return DecimalType(min(38, whole + kept), kept, _nullable=one.is_nullable)
+
+
 def sum_type(one: DataType) -> DataType:
     """The type of SUM: that of its argument, for decimals with 38 digits (T30, T32)."""
     return DecimalType(MAX_PRECISION, one.scale) if isinstance(one, DecimalType) else one.nullable()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
-from penstock.core.table.type_rules import casts_explicitly
+from penstock.core.table.type_rules import casts_explicitly, is_character, rounded_type
 from penstock.core.table.types import (
     ArrayType,
     BooleanType,
@@ -20,14 +20,17 @@ from penstock.core.table.types import (
     NullType,
     RowField,
     RowType,
+    TimestampType,
     VarBinaryType,
     VarCharType,
     YearMonthIntervalType,
 )
 from penstock.runtime.table.aggregates.registry import find_aggregate
 from penstock.runtime.table.expressions import Call, Constant, Expr, InputRef, UserCall
+from penstock.runtime.table.functions.calendar import sum_type
 from penstock.runtime.table.functions.registry import ScalarFunction, SignatureError, find_scalar_function
 from penstock.table.plan import ast
+from penstock.table.plan.json_calls import exists_clause, null_clause, query_clauses, value_clauses
 from penstock.table.plan.scope import Scope, row_field
 from penstock.util.exceptions import ValidationException
 
@@ -196,7 +199,7 @@ def constant(value: Any, type_: DataType | None = None) -> Expr:
         found = find_scalar_function("ARRAY")
         assert found is not None
         return Binder().call(found, items)
-    return Constant(inferred, value)
+    return Constant(inferred, Decimal(value) if isinstance(inferred, DecimalType) else value)
 
 
 def type_of(value: Any) -> DataType | None:  # noqa: C901 - a case for each type
@@ -207,6 +210,8 @@ def type_of(value: Any) -> DataType | None:  # noqa: C901 - a case for each type
         case bool():
             return BooleanType(_nullable=False)
         case int():
+            if not -(2**63) <= value < 2**63:
+                return DecimalType(len(str(abs(value))), 0, _nullable=False)
             small = -(2**31) <= value < 2**31
             return DataTypes.INT(nullable=False) if small else DataTypes.BIGINT(nullable=False)
         case float():
@@ -281,7 +286,72 @@ def _row_of(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Expr:
     return Call(RowType(fields, _nullable=False), "ROW", tuple(values))
 
 
+def _rounded(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Expr:
+    """ROUND and TRUNCATE of a decimal: the number of digits, if it is a constant, decides on the type."""
+    arguments = binder.bind_all(node.arguments, scope)
+    call = binder.function(node.name.upper(), *arguments)
+    if not isinstance(call.type, DecimalType) or not isinstance(call, Call):
+        return call
+    count = _constant_integer(call.operands[1]) if len(call.operands) > 1 else 0
+    return call if count is None else replace(call, type=rounded_type(call.type, count))
+
+
+def _constant_integer(expr: Expr) -> int | None:
+    if isinstance(expr, Constant) and isinstance(expr.value, int):
+        return expr.value
+    if isinstance(expr, Call) and expr.function == "NEGATE" and isinstance(expr.operands[0], Constant):
+        return -int(expr.operands[0].value)
+    return None
+
+
+def _with_clauses(clauses: Callable[[tuple[Any, ...]], tuple[DataType | None, tuple[Any, ...]]]) -> Special:
+    """JSON functions: their clauses become behaviours, which may be arguments or options."""
+
+    def bind(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Expr:
+        type_, behaviours = clauses(node.options)
+        arguments = binder.bind_all(node.arguments, scope)
+        call = binder.function(node.name.upper(), *arguments)
+        assert isinstance(call, Call)
+        return replace(call, type=call.type if type_ is None else type_, options=behaviours)
+
+    return bind
+
+
+def _timestamp_add(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Expr:
+    found = find_scalar_function("TIMESTAMPADD")
+    assert found is not None
+    call = binder.call(found, binder.bind_all(node.arguments, scope), node.options)
+    assert isinstance(call, Call)
+    type_ = sum_type(str(node.options[0]).upper(), call.operands[1].type)
+    return replace(call, type=type_.with_nullability(call.type.is_nullable))
+
+
+def _to_instant(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Expr:
+    """TO_TIMESTAMP_LTZ of a number, or of text with a pattern and a zone."""
+    arguments = binder.bind_all(node.arguments, scope)
+    of_text = bool(arguments) and is_character(arguments[0].type)
+    return binder.function("$INSTANT OF TEXT" if of_text else "TO_TIMESTAMP_LTZ", *arguments)
+
+
+def _date_format(binder: Binder, node: ast.FunctionCall, scope: Scope) -> Expr:
+    """DATE_FORMAT, also of text that is a time."""
+    arguments = binder.bind_all(node.arguments, scope)
+    if arguments and is_character(arguments[0].type):
+        arguments[0] = cast_to(arguments[0], TimestampType(3))
+    return binder.function("DATE_FORMAT", *arguments)
+
+
 SPECIAL: dict[str, Special] = {
+    "ROUND": _rounded,
+    "TRUNCATE": _rounded,
+    "JSON_VALUE": _with_clauses(value_clauses),
+    "JSON_QUERY": _with_clauses(query_clauses),
+    "JSON_EXISTS": _with_clauses(lambda options: (None, exists_clause(options))),
+    "JSON_OBJECT": _with_clauses(lambda options: (None, null_clause(options))),
+    "JSON_ARRAY": _with_clauses(lambda options: (None, null_clause(options))),
+    "TIMESTAMPADD": _timestamp_add,
+    "TO_TIMESTAMP_LTZ": _to_instant,
+    "DATE_FORMAT": _date_format,
     "$ROW_OF": _row_of,
     "FIELD": _field_access,
     "ITEM": _item,

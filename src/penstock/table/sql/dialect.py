@@ -169,27 +169,22 @@ def _define() -> Dialect:  # noqa: C901 - definitions, one after the other
 
         return parse_with_unit
 
+    def ends_name(token: Any) -> bool:
+        """Whether a token ends an expression, so that the word in front of it is one."""
+        return (
+            token is None or token.token_type in (TokenType.COMMA, TokenType.R_PAREN) or token.text.upper() == "VALUE"
+        )
+
     def json_clauses(name: str) -> Callable[[Any], Any]:
         """Arguments, then words such as NULL ON EMPTY, which are kept as text."""
 
         def parse_json(self: Any) -> Any:
             arguments: list[Any] = []
             while not self._match(TokenType.R_PAREN, advance=False):
-                words = self._curr
-                if words.text.upper() in ("KEY", "VALUE") and words.token_type != TokenType.IDENTIFIER:
+                if name.startswith("JSON_OBJECT") and self._curr.text.upper() == "KEY" and not ends_name(self._next):
                     self._advance()
-                elif arguments and words.text.upper() in (
-                    "RETURNING",
-                    "NULL",
-                    "ERROR",
-                    "DEFAULT",
-                    "ABSENT",
-                    "TRUE",
-                    "FALSE",
-                    "UNKNOWN",
-                    "WITH",
-                    "WITHOUT",
-                    "EMPTY",
+                elif (
+                    not arguments and self._curr.text.upper() in ("NULL", "ABSENT") and self._next.text.upper() == "ON"
                 ):
                     break
                 arguments.append(self._parse_lambda())

@@ -162,6 +162,9 @@ class ExpressionReader:
             return ast.FunctionCall("BETWEEN", (value, *both))
         return ast.FunctionCall("BETWEEN", arguments)
 
+    def _read_overlaps(self, tree: Any) -> ast.Node:
+        return ast.FunctionCall("OVERLAPS", (*self._row(tree.this), *self._row(tree.expression)))
+
     def _read_in(self, tree: Any) -> ast.Node:
         query = tree.args.get("query")
         operand = tree.this

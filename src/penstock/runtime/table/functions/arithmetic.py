@@ -355,6 +355,8 @@ def logarithm(first: Any, second: Any = None) -> float:
 @scalar("SIGN", takes=[NUMERIC], gives=first_argument)
 def sign(context: Any, value: Value) -> Value:
     """-1, 0 or 1."""
+    if pa.types.is_decimal(value.type):  # its type may have no room for a 1 in front of the point
+        return pc.sign(value).cast(pa.int64()).cast(pa.decimal128(20, 0)).cast(value.type)
     return pc.sign(value).cast(value.type)
 
 

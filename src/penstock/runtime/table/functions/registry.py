@@ -62,6 +62,9 @@ MODULES = (
     "hashes",
     "arrays",
     "text_search",
+    "json",
+    "calendar",
+    "numbers",
 )
 """Modules of this package that register functions."""
 

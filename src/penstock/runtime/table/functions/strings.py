@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.core.table.type_rules import is_character, is_integer
 from penstock.core.table.types import IntType
 from penstock.runtime.table.expressions import Value
 from penstock.runtime.table.functions.registry import CHARACTER, INT, STRING, by_row, scalar
@@ -106,9 +107,11 @@ def regexp_replace(text: str, pattern: str, replacement: str) -> str:
     return re.sub(pattern, re.sub(r"\$(\d+)", r"\\\1", replacement), text)
 
 
-@by_row("SPLIT_INDEX", takes=[CHARACTER, CHARACTER, INT], gives=STRING)
-def split_index(text: str, separator: str, index: int) -> str | None:
-    """A part of a text, counted from 0; NULL outside (T38)."""
+@by_row("SPLIT_INDEX", takes=[CHARACTER, lambda one: is_character(one) or is_integer(one), INT], gives=STRING)
+def split_index(text: str, separator: str | int, index: int) -> str | None:
+    """A part of a text, counted from 0; NULL outside (T38). The separator may be the number of a character."""
+    if isinstance(separator, int):
+        separator = chr(separator)
     parts = text.split(separator) if separator else [text]
     return parts[index] if 0 <= index < len(parts) else None
 

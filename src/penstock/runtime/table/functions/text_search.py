@@ -39,10 +39,19 @@ def character(code: int) -> str:
     return "" if code < 0 else chr(code % 256)
 
 
-@by_row("INSTR", takes=[CHARACTER, CHARACTER], gives=IntType())
-def instr(text: str, part: str) -> int:
-    """Where a part begins, from 1; 0 if it is missing."""
-    return text.find(part) + 1
+@by_row("INSTR", takes=[CHARACTER, CHARACTER, INT, INT], gives=IntType(), optional=2)
+def instr(text: str, part: str, start: int = 1, occurrence: int = 1) -> int | None:
+    """Where a part begins the n-th time, from 1; 0 if it does not. A negative start looks backwards from the end."""
+    if start == 0:
+        return 0
+    if occurrence <= 0:
+        raise ValueError(f"the occurrence in INSTR is at least 1, got {occurrence}")
+    place = start - 2 if start > 0 else len(text) + start + 1
+    for _ in range(occurrence):
+        place = text.find(part, place + 1) if start > 0 else text.rfind(part, 0, max(0, place - 1 + len(part)))
+        if place < 0:
+            return 0
+    return place + 1
 
 
 @by_row("LOCATE", takes=[CHARACTER, CHARACTER, INT], gives=IntType(), optional=1)
