@@ -36,6 +36,9 @@ if TYPE_CHECKING:
         FileSource,
         StreamFormat,
     )
+    from penstock.connectors.hybrid_source import (
+        HybridSource,
+    )
     from penstock.connectors.jdbc import (
         JdbcSink,
     )
@@ -158,6 +161,7 @@ _MODULES = {
         WatermarkStrategy
     """,
     "penstock.connectors.file_system": "FileSink FileSource StreamFormat",
+    "penstock.connectors.hybrid_source": "HybridSource",
     "penstock.connectors.jdbc": "JdbcSink",
     "penstock.connectors.kafka": "KafkaOffsetsInitializer KafkaRecordSerializationSchema KafkaSink KafkaSource",
     "penstock.core.state": """
@@ -223,6 +227,7 @@ __all__ = [
     "FlatMapFunction",
     "GlobalWindow",
     "GlobalWindows",
+    "HybridSource",
     "JdbcSink",
     "JobClient",
     "Json",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 import penstock as ps
+from styles import flink_names, short_forms
 
 
 @dataclass
@@ -134,6 +135,26 @@ reveal_type(orders.connect(names))  # expect: ConnectedStreams[Order, str]
 reveal_type(orders.connect(names).map(Both()))  # expect: DataStream[bool]
 reveal_type(names.execute_and_collect())  # expect: CloseableIterator[str]
 reveal_type(names.execute_and_collect(limit=3))  # expect: list[str]
+
+reveal_type(keyed.count())  # expect: DataStream[tuple[str, int]]
+reveal_type(keyed.window(ps.tumbling(minutes=1)).mean("amount"))  # expect: DataStream[tuple[str, float]]
+reveal_type(windowed.top(3, by="amount"))  # expect: DataStream[tuple[str, list[Order]]]
+reveal_type(windowed.agg(total=ps.Sum("amount"), n=ps.Count()))  # expect: DataStream[Row]
+reveal_type(orders.window_all(ps.sessions(gap="1 min")).count())  # expect: DataStream[int]
+reveal_type(orders.with_event_time(lambda order: 5))  # expect: DataStream[Order]
+reveal_type(orders.collect())  # expect: CloseableIterator[Order]
+reveal_type(env.from_source(ps.FileSource("orders", format=ps.Csv(Order))))  # expect: DataStream[Order]
+kafka = ps.KafkaSource(servers="localhost:9092", topics="orders", value=ps.Json(Order))
+reveal_type(env.from_source(kafka))  # expect: DataStream[Order]
+
+samples = env.from_collection(short_forms.SAMPLE)
+reveal_type(short_forms.averages(samples))  # expect: DataStream[tuple[str, float]]
+sensors = samples.key_by(lambda r: r.sensor)
+reveal_type(sensors.process(short_forms.running_average))  # expect: DataStream[tuple[str, float]]
+reveal_type(sensors.process(short_forms.watch, on_timer=short_forms.silent))  # expect: DataStream[str]
+flink = env.from_collection(flink_names.SAMPLE).key_by(lambda r: r.sensor)
+reveal_type(flink.process(flink_names.RunningAverage()))  # expect: DataStream[tuple[str, float]]
+reveal_type(flink.process(flink_names.Silence()))  # expect: DataStream[str]
 
 
 def double(number: int) -> int:

@@ -1,5 +1,6 @@
 """Type checkers infer the types of records from a program, and find wrong ones."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -11,6 +12,8 @@ import pytest
 HERE = Path(__file__).parent
 PROGRAM = HERE / "programs.py"
 SRC = HERE.parents[1] / "src"
+EXAMPLES = HERE.parents[1] / "examples"
+STYLES = [EXAMPLES / "styles" / "short_forms.py", EXAMPLES / "styles" / "flink_names.py"]
 
 
 def expected():
@@ -33,6 +36,7 @@ def simplified(type_text):
 def check(output, pattern_of_type):
     revealed, errors = {}, set()
     for line in output.splitlines():
+        assert not re.search(r"(short_forms|flink_names)\.py:\d+.*error", line), line
         number = re.search(r"programs\.py:(\d+)", line)
         if not number:
             continue
@@ -49,7 +53,7 @@ def check(output, pattern_of_type):
 @pytest.mark.timeout(600)
 def test_mypy_infers_the_types_of_records(tmp_path):
     command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", f"--cache-dir={tmp_path}", PROGRAM]
-    environment = {"MYPYPATH": str(SRC), "PATH": "/usr/bin:/bin"}
+    environment = {"MYPYPATH": f"{SRC}:{EXAMPLES}", "PATH": "/usr/bin:/bin"}
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
     assert not done.stderr
     check(done.stdout, r'Revealed type is "(.*)"')
@@ -60,7 +64,10 @@ def test_pyright_infers_the_types_of_records(tmp_path):
     pyright = shutil.which("basedpyright", path=Path(sys.executable).parent)
     assert pyright is not None, "install the development dependencies"
     settings = tmp_path / "pyrightconfig.json"
-    settings.write_text(f'{{"extraPaths": ["{SRC}"], "typeCheckingMode": "standard", "include": ["{PROGRAM}"]}}')
+    included = json.dumps([str(path) for path in (PROGRAM, *STYLES)])
+    settings.write_text(
+        f'{{"extraPaths": ["{SRC}", "{EXAMPLES}"], "typeCheckingMode": "standard", "include": {included}}}'
+    )
     command = [pyright, "--pythonpath", sys.executable, "--project", settings]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     check(done.stdout, r'Type of ".*" is "(.*)"')

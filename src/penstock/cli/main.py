@@ -18,6 +18,7 @@ __all__ = ["main"]
 
 _EPILOG = """\
 examples:
+  penstock new my_job                               write a small project with a job and its tests
   penstock run job.py --input readings.txt          run a program; what follows its name is the program's own
   penstock run -p 4 -D execution.checkpointing.dir=file:///var/lib/job job.py
   penstock run --master spark://host:7077 -d job.py
@@ -70,6 +71,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"penstock {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command")
+    _add_new(commands)
     _add_run(commands)
     _add_plan(commands)
     _add_sql(commands)
@@ -89,6 +91,16 @@ class _CommandHelp(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=18)
         self._action_max_length = 14
+
+
+def _add_new(commands: _Commands) -> None:
+    command = commands.add_parser(
+        "new",
+        help="write a new project",
+        description="Write a small project: a job, its tests, a README, a Dockerfile.",
+    )
+    command.add_argument("directory", metavar="NAME", help="the project's name, or the path of its directory")
+    command.set_defaults(parser=command, do=("penstock.cli.new", "new"))
 
 
 def _add_run(commands: _Commands) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from penstock.common.errors import InvalidProgramError, shorten
 from penstock.core.source import Boundedness, Source, SourceReader, SourceSplit, SplitEnumerator
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from penstock.core.functions import RuntimeContext
 
 __all__ = ["HybridSource", "HybridSourceBuilder"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class _HybridSplit(SourceSplit):
     inner: SourceSplit
 
 
-class HybridSource(Source):
+class HybridSource(Source[T], Generic[T]):
     """Reads a source to its end, then the next one; all but the last must be bounded.
 
     >>> from penstock.common import WatermarkStrategy
@@ -37,9 +39,16 @@ class HybridSource(Source):
     >>> numbers = env.from_source(both, WatermarkStrategy.no_watermarks(), "both").set_parallelism(1)
     >>> list(numbers.execute_and_collect())
     [1, 2, 3, 4, 5, 6]
+
+    ``HybridSource(history, live)`` does the same as the builder.
     """
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, *sources: Source[T]) -> None:
+        if not sources:
+            raise InvalidProgramError("a hybrid source needs sources: HybridSource(history, live)")
+        builder = HybridSourceBuilder()
+        for source in sources:
+            builder.add_source(source)
         self._sources = list(sources)
         self.makes_watermarks = any(source.makes_watermarks for source in sources)
 
@@ -87,9 +96,9 @@ class HybridSourceBuilder:
         self._sources.append(source)
         return self
 
-    def build(self) -> HybridSource:
+    def build(self) -> HybridSource[Any]:
         """The source."""
-        return HybridSource(self._sources)
+        return HybridSource(*self._sources)
 
 
 class _HybridEnumerator(SplitEnumerator):

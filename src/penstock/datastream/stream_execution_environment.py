@@ -135,6 +135,12 @@ class StreamExecutionEnvironment(EnvironmentSources):
             raise InvalidProgramError("there is no job to plan: add a sink (print(), sink_to(), ...) first")
         return execution_plan_json(list(self.sinks), self.job_settings(None))
 
+    def _repr_html_(self) -> str:
+        """In a notebook: a picture of the job that execute() would run."""
+        from penstock.datastream.notebook import environment_html
+
+        return environment_html(self)
+
     def register_job_listener(self, job_listener: Callable[[JobClient], None]) -> None:
         """Call a function with the client of every job that is submitted."""
         self.check_open()

@@ -119,6 +119,12 @@ class StreamOutputs(StreamSettings, Generic[T]):
         settings = self._env.job_settings(None)
         return stream_to_dataframe(self._env.spark_session(settings), self._transformation, settings, schema)
 
+    def _repr_html_(self) -> str:
+        """In a notebook: a picture of the operators that make the stream."""
+        from penstock.datastream.notebook import stream_html
+
+        return stream_html(cast("DataStream[T]", self))
+
     def cache(self) -> CachedDataStream[T]:
         """Keeps the records of this stream for later jobs; see CachedDataStream."""
         from penstock.datastream.cached import CachedDataStream

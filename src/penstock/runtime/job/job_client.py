@@ -92,6 +92,23 @@ class ThreadJobClient(JobClient):
         progress: JobProgress = self.job.progress
         return progress
 
+    @property
+    def job_name(self) -> str:
+        """The job's name."""
+        return str(self.job.graph.name)
+
+    def _repr_html_(self) -> str:
+        """In a notebook: what the job has done so far."""
+        from penstock.runtime.job.job_html import job_html
+
+        return job_html(self)
+
+    def _ipython_display_(self) -> None:
+        """In a notebook: the same, kept up to date while the job runs."""
+        from penstock.runtime.job.job_html import show_live
+
+        show_live(self)
+
     def get_job_id(self) -> JobID:
         """The job's id."""
         return self._job_id
