@@ -40,6 +40,17 @@ def test_the_service_answers_until_it_is_stopped(service, capsys):
     assert main(["cluster", "status", "--dir", directory]) == 1
 
 
+def test_o2_the_address_may_be_given_by_flinks_keys(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PENSTOCK_JOBS", str(tmp_path / "jobs"))
+    directory = str(tmp_path / "cluster")
+    settings = ["-D", "rest.bind-address=localhost", "-D", "rest.bind-port=0"]
+    assert main(["cluster", "start", "--dir", directory, *settings]) == 0
+    url = capsys.readouterr().out.split()[4]
+    assert url.startswith(("http://localhost:", "http://127.0.0.1:"))
+    assert not url.endswith((":8081", ":0"))
+    assert main(["cluster", "stop", "--dir", directory]) == 0
+
+
 def upload(url, name, content):
     boundary = "boundary"
     body = (

@@ -21,6 +21,7 @@ from penstock.common.errors import InvalidProgramError, JobExecutionError
 
 __all__ = ["start", "status", "stop"]
 
+_HOST, _PORTS = "127.0.0.1", "8081-8090"
 _START_SECONDS = 30.0
 _STOP_SECONDS = 30.0
 _LOOK_SECONDS = 0.05
@@ -31,6 +32,9 @@ def start(options: argparse.Namespace) -> int:
     service = _service_module()
     directory: Path = options.dir or service.default_directory()
     settings = dict(setting.split("=", 1) for setting in options.settings)
+    # Flink's keys mean the same as the options, which win.
+    options.host = options.host or settings.get("rest.bind-address", _HOST)
+    options.port = options.port or settings.get("rest.bind-port") or settings.get("rest.port") or _PORTS
     if options.ha_dir is None:
         from penstock.cluster.lease_stores import shared_directory
 

@@ -43,8 +43,8 @@ def _add_cluster(commands: _Commands) -> None:
     actions = group.add_subparsers(dest="action", metavar="action")
     command = actions.add_parser("start", help="start the service", description="Start the service in the background.")
     _add_directory(command)
-    command.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
-    command.add_argument("--port", default="8081-8090", help="a port or a range of ports (default: %(default)s)")
+    command.add_argument("--host", help="the address to listen on (default: rest.bind-address, else 127.0.0.1)")
+    command.add_argument("--port", help="a port or a range of ports (default: rest.bind-port, else 8081-8090)")
     command.add_argument("--master", help="Spark's master for the jobs (default: local[*], a Spark for each job)")
     command.add_argument(
         "--workers", type=int, metavar="N", help="also start a Spark on this machine, which all jobs share"
