@@ -168,6 +168,8 @@ def test_storages_and_backends_are_settings():
     backend = EmbeddedRocksDBStateBackend(True)
     backend.set_db_storage_paths("/a", "/b")
     assert backend.get_db_storage_paths() == ["/a", "/b"]
+    backend.set_db_storage_paths("file:///var/one/", "file://var/two/")
+    assert backend.get_db_storage_paths() == ["/var/one/", "/two"]
     assert HashMapStateBackend().type_name == "hashmap"
 
 

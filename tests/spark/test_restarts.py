@@ -69,6 +69,20 @@ def test_a_poisoned_record_ends_the_job_when_the_strategy_is_exhausted_and_is_na
     assert 77 not in [record for records in commits.values() for record in records]
 
 
+def ending(value):
+    if value == 77:
+        os._exit(0)
+    return value
+
+
+def test_a_function_that_ends_its_process_fails_the_job_and_its_operator_is_named(spark):
+    env = StreamExecutionEnvironment(spark=spark)
+    env.set_parallelism(1).set_restart_strategy(RestartStrategies.no_restart())
+    env.from_sequence(1, 100).map(lambda n: n).name("harmless").key_by(lambda n: 0).map(ending).name("deadly").print()
+    with pytest.raises(JobExecutionError, match=r"died while it was running 'deadly'.* os\._exit\(\)"):
+        env.execute("deadly")
+
+
 def test_in_batch_mode_too_the_last_failure_says_how_often_the_job_was_restarted(spark):
     env = StreamExecutionEnvironment(spark=spark).set_runtime_mode(RuntimeExecutionMode.BATCH)
     env.set_parallelism(2).set_restart_strategy(RestartStrategies.fixed_delay_restart(2, 10))

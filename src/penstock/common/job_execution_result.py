@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.common.errors import JobExecutionError
 from penstock.common.job_id import JobID
 
 __all__ = ["JobExecutionResult"]
@@ -34,11 +33,8 @@ class JobExecutionResult:
         return self._net_runtime
 
     def get_accumulator_result(self, accumulator_name: str) -> Any:
-        """The value of one accumulator."""
-        if accumulator_name not in self._accumulators:
-            known = ", ".join(sorted(self._accumulators)) or "none"
-            raise JobExecutionError(f"the job has no accumulator {accumulator_name!r} (known: {known})")
-        return self._accumulators[accumulator_name]
+        """Return the value of an accumulator, or ``None`` if the job has no such accumulator."""
+        return self._accumulators.get(accumulator_name)
 
     def get_all_accumulator_results(self) -> dict[str, Any]:
         return dict(self._accumulators)

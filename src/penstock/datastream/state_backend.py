@@ -7,8 +7,9 @@ here says how many decoded pages may stay in memory: all of them (hash map), or 
 from __future__ import annotations
 
 from enum import Enum
+from urllib.parse import urlsplit
 
-from penstock.common.errors import UnsupportedFeatureError
+from penstock.common.errors import InvalidProgramError, UnsupportedFeatureError
 from penstock.common.local_path import local_path
 
 __all__ = [
@@ -103,7 +104,8 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return wanted if self._incremental is None else {**wanted, "changelog": self._incremental}
 
     def set_db_storage_paths(self, *paths: str) -> None:
-        self._db_storage_paths = [local_path(path) or path for path in paths] or None
+        """Accepted without effect. Of an address, the path counts, even if it names a machine by mistake."""
+        self._db_storage_paths = [_path_in(path) for path in paths] or None
 
     def get_db_storage_paths(self) -> list[str] | None:
         return self._db_storage_paths
@@ -137,3 +139,10 @@ class CustomStateBackend(StateBackend):
         raise UnsupportedFeatureError(
             "CustomStateBackend wraps a Java object: use HashMapStateBackend or EmbeddedRocksDBStateBackend"
         )
+
+
+def _path_in(address: str) -> str:
+    try:
+        return local_path(address) or address
+    except InvalidProgramError:
+        return urlsplit(address).path.rstrip("/")

@@ -8,6 +8,7 @@ import re
 from typing import NoReturn
 
 from penstock.common.errors import CheckpointError, JobExecutionError, PenstockError
+from penstock.runtime.operators.black_box import notes_in
 from penstock.runtime.operators.user_errors import user_traceback
 from penstock.spark.start_failures import WorkerStartError
 from penstock.spark.storage_failures import full_disk_in
@@ -29,6 +30,10 @@ _NOT_STARTED = re.compile(
     r"Python worker failed to connect back|waiting for the Python worker to connect back|"
     r"Python daemon failed to launch worker"
 )
+_DIED = re.compile(r"Python worker exited unexpectedly")
+_FRAME = re.compile(r'^\s*(File "[^"]*", line \d+ in \S+)', re.MULTILINE)
+_OTHERS = re.compile(r'/(?:penstock|pyspark)/|/threading\.py"|"<frozen')
+_MOST_FRAMES = 10
 _PATTERN = re.compile(_MARK + r"([A-Za-z0-9+/=]+):")
 
 
@@ -71,7 +76,25 @@ def decode_failure(text: str) -> PenstockError:
             f"the checkpoint is damaged: Spark cannot read what it has written there ({_line_of(text, damage)}). Put "
             "the file back as it was, or start from a savepoint with an empty checkpoint directory"
         )
+    if _DIED.search(text) and not full_disk_in(text):
+        return JobExecutionError(_death(text))
     return JobExecutionError(_essence(text))
+
+
+def _death(text: str) -> str:
+    """What is known of a Python process that died: the operators it was running, and perhaps the stack of a crash."""
+    running = notes_in(text)
+    operators = "while it was running " + " or ".join(running) if running else "unexpectedly"
+    fatal = re.search(r"Fatal Python error: (.*)", text)
+    why = (
+        f"Python crashed ({fatal.group(1)})"
+        if fatal
+        else "It was killed, perhaps because the machine ran out of memory, or a function called os._exit()"
+    )
+    stack = text.partition("Current thread")[2].partition("\n\n")[0]  # stacks of other threads come before and after
+    frames = [line for line in _FRAME.findall(stack) if not _OTHERS.search(line)]
+    where = "\n".join(["", "most recent call first:", *frames[:_MOST_FRAMES]]) if frames else ""
+    return f"a Python process died {operators}. {why}{where}"
 
 
 def _line_of(text: str, found: re.Match[str]) -> str:

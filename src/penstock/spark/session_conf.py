@@ -37,6 +37,8 @@ _RUNTIME: Mapping[str, str] = {
     # A batch of buffers has few rows: generating and compiling code for it costs more than it saves.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # If a worker dies, Spark adds what the worker has noted in a file: which operator it was running.
+    "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
     # Plans as text, for a UI that is not there.
     "spark.sql.maxPlanStringLength": "1024",
     "spark.sql.ui.explainMode": "simple",
@@ -56,6 +58,8 @@ _STATIC: Mapping[str, str] = {
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.catalogImplementation": "in-memory",
+    # As for workers of SQL, so that all are forked by the same process.
+    "spark.python.worker.faulthandler.enabled": "true",
     # A task goes where there is room: waiting 3 s for its old place is not for batches of some milliseconds.
     "spark.locality.wait": "0",
 }

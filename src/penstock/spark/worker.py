@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
+import os
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import IO
 
 from pyspark import SparkFiles
 
+from penstock.runtime.operators.black_box import BLACK_BOX
 from penstock.runtime.source.source_stage import SourceStage
 from penstock.runtime.state.pages import MemoryPageStore, PageStore
 from penstock.runtime.state.snapshots import StageSnapshot
@@ -21,6 +25,7 @@ _MAX_JOBS = 4
 _FULL_COLLECTION_EVERY = 500
 _YOUNG_OBJECTS = 500_000
 _batches = 0
+_black_box: IO[bytes] | None = None
 _blobs: OrderedDict[str, bytes] = OrderedDict()
 _source_stages: OrderedDict[str, SourceStage] = OrderedDict()
 forget_job: list[Callable[[str], None]] = []
@@ -81,11 +86,24 @@ def _unpack(job_file: str) -> JobSpec:
 
 def unpack_in_worker(job: bytes) -> JobSpec:
     """The job, with logging as on the driver, and files where this worker has them."""
+    open_black_box()
     spec = unpack_job(job)
     if spec.logging is not None:
         spec.logging.apply()
     files = {name: SparkFiles.get(Path(path).name) for name, path in spec.info.cached_files.items()}
     return replace(spec, info=replace(spec.info, cached_files=files))
+
+
+def open_black_box() -> None:
+    """Write notes into the file that Spark reads when a worker has died, before what Python itself writes there."""
+    global _black_box  # noqa: PLW0603
+    directory = os.environ.get("PYTHON_FAULTHANDLER_DIR")
+    path = Path(directory or "", str(os.getpid()))
+    if directory is None or (_black_box is not None and _black_box.name == str(path)) or not path.exists():
+        return
+    BLACK_BOX.write_to(str(path))
+    _black_box = path.open("ab")
+    faulthandler.enable(_black_box)
 
 
 def source_stage(job_file: str) -> SourceStage:

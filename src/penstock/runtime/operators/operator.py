@@ -16,6 +16,7 @@ from penstock.common.watermark_strategy import MIN_WATERMARK
 from penstock.core.functions import RuntimeContext
 from penstock.metrics import MetricGroup
 from penstock.runtime.exchange.frames import SplitProgress
+from penstock.runtime.operators.black_box import note_of
 from penstock.runtime.records.batch import KeySelect, Timestamps, Values
 from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.state.operator_state import OperatorStateBackend
@@ -83,6 +84,11 @@ class OperatorContext:
     job: JobInfo
     timer_services: list[InternalTimerService] = field(default_factory=list)
     batch_execution: bool = False
+    note: bytes = field(init=False)
+    """For the black box."""
+
+    def __post_init__(self) -> None:
+        self.note = note_of(self.operator_name, self.subtask, self.parallelism)
 
     def processing_time(self) -> int:
         """The processing time of the running batch."""

@@ -16,6 +16,7 @@ from typing import Any
 from penstock.common.errors import shorten
 from penstock.core.source import SourceReader, SourceSplit
 from penstock.runtime.exchange.frames import BatchHeader, SplitProgress, TaskReport
+from penstock.runtime.operators.black_box import BLACK_BOX, NOTHING, note_of
 from penstock.runtime.operators.timestamps import aligned_operator
 from penstock.runtime.operators.user_errors import exits_are_errors, source_errors
 from penstock.runtime.plan.job_vertex import JobVertex
@@ -62,6 +63,7 @@ class SourceTask:
         self.outbox: list[Row] = []
         self.chain = OperatorChain(vertex, spec.edges, subtask, environment, self._send, {})
         self.name = vertex.operators[0].name
+        self._note = note_of(self.name, subtask, vertex.parallelism)
         self._deltas = MetricDeltas(self.chain)
         self._environment = environment
         self._reader: SourceReader | None = None
@@ -81,6 +83,7 @@ class SourceTask:
         records = 0
         started = time.perf_counter()
         self._begin_batch(header)
+        BLACK_BOX.enter(self._note)
         for portion in work.ranges:
             for exchange in self.chain.exchanges:
                 exchange.restart(portion.split.split_id)
@@ -96,16 +99,18 @@ class SourceTask:
                     output.emit(*batch)
                 if len(self.outbox) >= _ROWS_AHEAD:
                     yield from self._drain()
-            for operator in self.chain.operators:
+            for operator in self.chain.one_by_one():
                 operator.end_batch()
+            BLACK_BOX.enter(self._note)
             self.chain.flush()
             self._note_progress(portion.split.split_id)
             yield from self._drain()
         if header.end_of_input:
-            for operator in self.chain.operators:
+            for operator in self.chain.one_by_one():
                 operator.end_input()
             self.chain.flush()
             yield from self._drain()
+        BLACK_BOX.enter(NOTHING)
         yield 0, encode_reports([self._report(records, started, header)], f"0:{self.vertex.id}:{self.subtask}")
 
     def run_frame(self, batches: Iterator[Any], partition: int, header: BatchHeader) -> Iterator[Row]:
@@ -119,6 +124,7 @@ class SourceTask:
         for operator in self.chain.operators:
             operator.restart()
         records = 0
+        BLACK_BOX.enter(self._note)
         for values in self.vertex.operators[0].source.read(batches):
             if values:
                 records += len(values)
@@ -128,7 +134,7 @@ class SourceTask:
         self.chain.flush()
         for exchange in self.chain.exchanges:
             exchange.restart(FRAME_SPLIT, _LAST_FRAMES + partition)
-        for operator in self.chain.operators:
+        for operator in self.chain.one_by_one():
             operator.end_batch()
         self.chain.flush()
         yield from self._drain()

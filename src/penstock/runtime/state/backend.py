@@ -14,7 +14,7 @@ from penstock.common.errors import InvalidProgramError, StateAccessError
 from penstock.runtime.records.key_groups import key_group_for, key_hash
 from penstock.runtime.state.key_forms import forms_of, other_form
 from penstock.runtime.state.page_chunks import Growing
-from penstock.runtime.state.page_table import TARGET_PAGE_BYTES, PageTable
+from penstock.runtime.state.page_table import TARGET_PAGE_BYTES
 from penstock.runtime.state.pages import FIRST_SLOT, Entry, PageDirectory, PageStore, is_blank
 from penstock.runtime.state.seen_types import SeenTypes, seen_types
 from penstock.runtime.state.state_types import (
@@ -26,6 +26,7 @@ from penstock.runtime.state.state_types import (
     slot_adapter,
 )
 from penstock.runtime.state.sweeps import Sweep
+from penstock.runtime.state.young_pages import PageTableWithYoungPages
 
 DROPPED = "dropped state"
 """The kind of a state that was restored but is not wanted any more: its place in entries stays empty."""
@@ -49,7 +50,7 @@ class _NoEntry:
     __setitem__ = _refuse
 
 
-class KeyedStateBackend(PageTable):
+class KeyedStateBackend(PageTableWithYoungPages):
     """All keyed states and timers of one operator instance."""
 
     __slots__ = (

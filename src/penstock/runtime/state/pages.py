@@ -71,6 +71,8 @@ Entry = list[Any]
 """All a key has: [its page, its event timers, its processing timers, slot 0, slot 1, ...]."""
 
 PAGE, EVENT_TIMERS, PROCESSING_TIMERS, FIRST_SLOT = 0, 1, 2, 3
+FIRST_YOUNG = 1 << 40
+"""The index of the first young page: they come after all others."""
 
 
 class Page:

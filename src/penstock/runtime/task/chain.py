@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.metrics import MetricGroup
 from penstock.runtime.exchange.partitioner import KeyGroupPartitioner
+from penstock.runtime.operators.black_box import BLACK_BOX, NOTHING
 from penstock.runtime.operators.operator import Clock, JobInfo, OperatorContext, Output, StreamOperator
 from penstock.runtime.operators.runtime_context import StreamingRuntimeContext
 from penstock.runtime.operators.type_check import checked_output
@@ -152,10 +154,18 @@ class OperatorChain:
             states=states,
         )
 
+    def one_by_one(self) -> Iterator[StreamOperator]:
+        """All operators, first first; the black box notes which one is the current one."""
+        for operator in self.operators:
+            BLACK_BOX.enter(operator.context.note)
+            yield operator
+        BLACK_BOX.enter(NOTHING)
+
     def open(self) -> None:
         """Open all operators, last first, so that an operator that emits in `open` finds its consumer ready."""
         for operator in reversed(self.operators):
             snapshot = self._snapshots.get(operator.context.operator_id)
+            BLACK_BOX.enter(operator.context.note)
             operator.open()
             if snapshot is not None:
                 operator.restore_watermark(snapshot.watermark)
@@ -165,7 +175,7 @@ class OperatorChain:
     def snapshot(self, checkpoint_id: int) -> dict[str, OperatorSnapshot]:
         """Write all changed state to the store; returns the small part for the task to keep."""
         result: dict[str, OperatorSnapshot] = {}
-        for operator in self.operators:
+        for operator in self.one_by_one():
             operator.snapshot_state(checkpoint_id)
             context = operator.context
             backend = context.keyed_backend
@@ -195,7 +205,7 @@ class OperatorChain:
     def close(self) -> None:
         """Close all operators, first first; every one is closed even if another fails."""
         failure: Exception | None = None
-        for operator in self.operators:
+        for operator in self.one_by_one():
             try:
                 operator.close()
             except Exception as error:

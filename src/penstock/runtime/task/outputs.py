@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.runtime.exchange.frames import Element, encode_frame
+from penstock.runtime.operators.black_box import BLACK_BOX
 from penstock.runtime.operators.operator import DISCARD, Output, StreamOperator
 from penstock.runtime.plan.job_vertex import JobEdge
 from penstock.runtime.records.batch import Timestamps, Values
@@ -19,19 +20,24 @@ FRAME_RECORDS = 16_384
 class ChainOutput:
     """Calls the next operator of the chain."""
 
-    __slots__ = ("_operator", "_process")
+    __slots__ = ("_note", "_operator", "_process")
 
     def __init__(self, operator: StreamOperator) -> None:
         self._operator = operator
         self._process = operator.process_batch
+        self._note = operator.context.note
 
     def emit(self, values: Values, timestamps: Timestamps) -> None:
         """Hand the batch over."""
+        before = BLACK_BOX.enter(self._note)
         self._process(values, timestamps)
+        BLACK_BOX.enter(before)
 
     def emit_watermark(self, watermark: int) -> None:
         """Hand the watermark over."""
+        before = BLACK_BOX.enter(self._note)
         self._operator.process_watermark(watermark)
+        BLACK_BOX.enter(before)
 
     def emit_status(self, *, idle: bool) -> None:
         """Hand the status over."""

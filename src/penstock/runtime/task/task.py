@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.common.watermark_strategy import MAX_WATERMARK
 from penstock.runtime.exchange.frames import BatchHeader, Element, Frame, SplitStatus, TaskReport
+from penstock.runtime.operators.black_box import BLACK_BOX
 from penstock.runtime.plan.job_vertex import JobEdge, JobVertex
 from penstock.runtime.records.unhashable_keys import make_keys_hashable
 from penstock.runtime.state.snapshots import TaskSnapshot
@@ -60,7 +61,7 @@ class StreamTask:
         self._expect_splits(header)
         for exchange in self.chain.exchanges:
             exchange.begin_batch(header.number)
-        for operator in self.chain.operators:
+        for operator in self.chain.one_by_one():
             if header.completed_checkpoint > 0:  # a batch runs when the one before was committed
                 operator.notify_checkpoint_complete(header.completed_checkpoint)
             operator.advance_processing_time(header.now)
@@ -68,6 +69,7 @@ class StreamTask:
     def process_frames(self, frames: Iterable[Frame]) -> None:
         """Input in processing order; a batch job reads broadcast inputs to their end first."""
         self._started = time.perf_counter()
+        BLACK_BOX.enter(self._head.context.note)
         if self._environment.batch_execution:
             frames = sorted(frames, key=lambda frame: not self.edges[frame.edge].partitioner.broadcast)
         for frame in frames:
@@ -100,6 +102,7 @@ class StreamTask:
     def _apply(self, events: Events) -> None:
         """Event time advances, or the whole input becomes idle or active."""
         for event in events:
+            BLACK_BOX.enter(self._head.context.note)
             if type(event) is bool:
                 self._head.process_status(idle=event)
             else:
@@ -111,12 +114,13 @@ class StreamTask:
         """All frames were processed: split states, periodic work, end of input."""
         self._finish_splits(header)
         self._apply(self.clocks.end_batch(header))
-        for operator in self.chain.operators:
+        for operator in self.chain.one_by_one():
             operator.end_batch()
         if header.end_of_input:
             if self._sorted is not None:
+                BLACK_BOX.enter(self._head.context.note)
                 self._sorted.run()
-            for operator in self.chain.operators:
+            for operator in self.chain.one_by_one():
                 operator.end_input()
         self.chain.flush()
         self._busy_seconds = time.perf_counter() - self._started
