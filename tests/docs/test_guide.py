@@ -69,7 +69,8 @@ def test_each_walk_through_the_source_opens_every_file_once():
 
 def test_every_page_is_in_the_menu():
     menu = re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
-    assert sorted(menu) == sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
+    made = ["gallery.md", "reference.md"]  # by scripts/docs_pages.py, when the guide is built
+    assert sorted(menu) == sorted([*made, *(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))])
 
 
 def test_pictures_are_used_and_say_what_they_show():
