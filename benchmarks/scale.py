@@ -5,8 +5,8 @@
 The driver is the real one: sources are planned, steps and checkpoints are coordinated, reports are decoded, savepoints
 get their manifest, over real connections. Its tasks are stubs in a few other processes, which answer at once with the
 reports that real tasks of the same job have sent before. So the time of a step is the driver's alone, plus that of
-stubs, which share the machine. Prints the driver's CPU for each step, checkpoint and savepoint, and the bytes it sends
-and receives. A second part measures what a message from task to task costs, as every step sends one between any two.
+stubs, which share the machine. Prints the driver's CPU for each step, checkpoint and savepoint. A second part measures
+what a message from task to task costs, as every step sends one between any two, and a third what checkpoints write.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import pickle
+import random
 import selectors
 import subprocess
 import sys
@@ -36,7 +37,7 @@ from penstock.datastream.connectors import DataGeneratorSource
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.runtime.checkpoint.checkpoint_coordinator import Batch
 from penstock.runtime.checkpoint.checkpoint_storage import MemoryCheckpointStorage
-from penstock.runtime.exchange.frames import TaskReport
+from penstock.runtime.exchange.frames import TaskReport, encode_frame
 from penstock.runtime.plan.offset import Offset
 from penstock.runtime.task.stage import encode_reports
 from penstock.spark.continuous.checkpoint_files import StateFile
@@ -46,6 +47,7 @@ from penstock.spark.continuous.messages import Closed, Data, Done, Step, Stop, W
 from penstock.spark.continuous.slots import slots_needed
 from penstock.spark.continuous.sockets import Listener, NetworkSettings, SocketDriverLinks, connect
 from penstock.spark.continuous.stepper import Stepper
+from penstock.testing import MiniCluster
 from penstock.testing.continuous_cluster import ContinuousCluster, ContinuousJob
 
 HOST = "127.0.0.1"
@@ -305,6 +307,71 @@ def measure_messages(count: int, size: int) -> dict[str, float]:
     return {"bytes": size, "send us": sent / count * 1e6, "receive us": ends[0] / count * 1e6}
 
 
+# -- what a checkpoint writes ------------------------------------------------------------------------------------------
+
+KEYS = 100_000
+MODES = ("micro-batch", "continuous")
+
+
+class Replace(KeyedProcessFunction):
+    """A hundred bytes of state for each key, all of which change with every record."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Declare the state."""
+        self.text = runtime_context.get_state(ValueStateDescriptor("text", Types.STRING()))
+
+    def process_element(self, value: tuple[int, int], ctx: KeyedProcessFunction.Context) -> Any:
+        """Replace it."""
+        self.text.update(f"{value[1]:0100d}")
+        yield value
+
+
+class CheckpointEachStep(ContinuousJob):
+    """So that what a checkpoint writes belongs to a known number of records."""
+
+    steps_per_checkpoint = 0
+
+
+def measure_state(mode: str, changed: int, directory: Path) -> dict[str, Any]:
+    """Bytes that one task writes at a checkpoint after so many of its keys have changed, chosen at random."""
+    numbers = random.Random(changed)
+    records = [(key, 0) for key in range(KEYS)] + [(numbers.randrange(KEYS), n) for n in range(5 * changed)]
+    cluster = (ContinuousCluster if mode == "continuous" else MiniCluster)(max_records=KEYS)
+    env = StreamExecutionEnvironment(executor=cluster).set_parallelism(1)
+    stream = env.from_collection(records).key_by(lambda record: record[0]).process(Replace())
+    stream.sink_to(DiscardingSink())
+    place = directory / f"{mode}-{changed}"
+    if mode == "continuous":
+        cluster._job_class = lambda graph: CheckpointEachStep  # type: ignore[method-assign]
+    job: Any = cluster.start(list(env.sinks), env.job_settings("state"), directory=str(place))
+    job.run_batch()
+    written, known = [], files_of(place)
+    job.coordinator.sizer.limit = changed
+    while not job.over and job.run_batch():
+        if mode == "continuous":
+            now = files_of(place)
+            written.append(sum(size for name, size in now.items() if name not in known))
+            known = now
+        else:
+            written.append(job.progress.checkpoints.latest_completed.written_size)
+    job.close()
+    state = job.progress.checkpoints.latest_completed.state_size
+    middle_one = sorted(written[:4])[1]
+    figures = {"state": state, "changed keys": changed, "written": middle_one, "per key": middle_one / changed}
+    return {"mode": mode, **figures}
+
+
+def files_of(directory: Path) -> dict[str, int]:
+    """State files, and how large they are."""
+    return {path.name: path.stat().st_size for path in directory.rglob("continuous/*") if "manifest" not in path.name}
+
+
+def bytes_per_record() -> float:
+    """Of a small tuple in a frame of a thousand."""
+    records = [(n % 1000, 1_700_000_000_000 + n, 20.5) for n in range(1_000)]
+    return len(encode_frame(1, 1, "0", 0, [(records, None)], "records")) / len(records)
+
+
 def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -331,6 +398,14 @@ def main() -> int:
         found = measure_messages(20_000 if size < 10_000 else 2_000, size)
         figures["messages"].append(found)
         print("  ".join(f"{key}: {value:,.1f}" for key, value in found.items()), flush=True)
+    figures["bytes per record"] = bytes_per_record()
+    print(f"bytes per record: {figures['bytes per record']:.1f}")
+    with tempfile.TemporaryDirectory(prefix="penstock-scale-") as name:
+        figures["state"] = [
+            measure_state(mode, changed, Path(name)) for mode in MODES for changed in (100, 1_000, 10_000)
+        ]
+    for found in figures["state"]:
+        print("  ".join(f"{key}: {value}" for key, value in found.items()), flush=True)
     if options.json:
         Path(options.json).write_text(json.dumps(figures, indent=1))
     return 0
