@@ -35,6 +35,7 @@ SYSTEMS = {
 
 def main() -> int:
     """Measure, print, save."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the process being measured is ended, too
     parser = argparse.ArgumentParser()
     parser.add_argument("--systems", default="penstock,flink")
     parser.add_argument("--queries", default=",".join(QUERIES))

@@ -33,6 +33,9 @@ class Session:
     def __init__(self, package: str, settings: dict[str, str], scratch: Path) -> None:
         self._package = package
         self._settings = _SETTINGS | settings
+        if package == "pyflink":  # by default, checkpoints of more than 5 MB fail, and jobs start again for ever
+            checkpoints = (scratch / "checkpoints").as_uri()
+            self._settings |= {"execution.checkpointing.dir": checkpoints, "restart-strategy.type": "none"}
         self._scratch = scratch
 
     def environment(self, events: str) -> Any:

@@ -20,6 +20,7 @@ from penstock.table.data_view import DataView, ListView, MapView
 from penstock.table.environment_settings import EnvironmentSettings
 from penstock.table.explain_detail import ExplainDetail
 from penstock.table.expression import Expression
+from penstock.table.module import Module, ModuleEntry
 from penstock.table.result_kind import ResultKind
 from penstock.table.schema import Schema
 from penstock.table.sql_dialect import SqlDialect
@@ -48,6 +49,8 @@ __all__ = [
     "GroupedTable",
     "ListView",
     "MapView",
+    "Module",
+    "ModuleEntry",
     "OverWindowedTable",
     "ResultKind",
     "Row",

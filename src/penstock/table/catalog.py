@@ -5,6 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from penstock.table.catalog_manager import Database, InMemoryCatalog, TableEntry, ViewEntry
+from penstock.table.catalog_objects import (
+    CatalogColumnStatistics,
+    CatalogDescriptor,
+    CatalogFunction,
+    CatalogPartition,
+    CatalogPartitionSpec,
+    CatalogTableStatistics,
+    Constraint,
+    ExtrasOfCatalog,
+    imported,
+)
 from penstock.table.resolved_schema import (
     Column,
     ComputedColumn,
@@ -20,9 +31,16 @@ from penstock.util.exceptions import CatalogException
 __all__ = [
     "Catalog",
     "CatalogBaseTable",
+    "CatalogColumnStatistics",
     "CatalogDatabase",
+    "CatalogDescriptor",
+    "CatalogFunction",
+    "CatalogPartition",
+    "CatalogPartitionSpec",
+    "CatalogTableStatistics",
     "Column",
     "ComputedColumn",
+    "Constraint",
     "MetadataColumn",
     "ObjectIdentifier",
     "ObjectPath",
@@ -60,6 +78,11 @@ class ObjectPath:
 
     def get_full_name(self) -> str:
         return f"{self.database_name}.{self.object_name}"
+
+    def compare_to(self, other: ObjectPath) -> int:
+        """-1, 0 or 1: the order of full names."""
+        one, two = self.get_full_name(), other.get_full_name()
+        return (one > two) - (one < two)
 
     def __str__(self) -> str:
         return self.get_full_name()
@@ -172,12 +195,18 @@ class CatalogBaseTable:
         return CatalogBaseTable(self.entry)
 
 
-class Catalog:
+class Catalog(ExtrasOfCatalog):
     """A catalog of an environment: what SHOW and CREATE see."""
 
-    def __init__(self, name: str, catalog: InMemoryCatalog) -> None:
+    def __init__(self, name: str, catalog: InMemoryCatalog | None = None) -> None:
         self._name = name
-        self._catalog = catalog
+        self._catalog = InMemoryCatalog() if catalog is None else catalog
+        self._extras = self._catalog.extras
+
+    @property
+    def content(self) -> InMemoryCatalog:
+        """What the catalog has."""
+        return self._catalog
 
     def _database(self, name: str) -> Database:
         found = self._catalog.databases.get(name)
@@ -214,6 +243,13 @@ class Catalog:
             raise CatalogException(f"Database {name} in catalog {self._name} is not empty.")
         del self._catalog.databases[name]
 
+    def alter_database(self, name: str, new_database: CatalogDatabase, ignore_if_not_exists: bool) -> None:
+        """Give a database other properties and another comment."""
+        if ignore_if_not_exists and not self.database_exists(name):
+            return
+        found = self._database(name)
+        found.comment, found.options = new_database.comment, dict(new_database.properties)
+
     # Tables and views
 
     def list_tables(self, database_name: str) -> list[str]:
@@ -249,6 +285,18 @@ class Catalog:
             raise CatalogException(f"Table (or view) {table_path} does not exist in Catalog {self._name}.")
         del entries[table_path.object_name]
 
+    def alter_table(self, table_path: ObjectPath, new_table: CatalogBaseTable, ignore_if_not_exists: bool) -> None:
+        """Let a name stand for another table."""
+        if ignore_if_not_exists and not self.table_exists(table_path):
+            return
+        self.get_table(table_path)
+        self._database(table_path.database_name).entries[table_path.object_name] = new_table.entry
+
+    def list_materialized_tables(self, database_name: str) -> list[str]:
+        """None: tables are not materialized here."""
+        self._database(database_name)
+        return []
+
     def rename_table(self, table_path: ObjectPath, new_table_name: str, ignore_if_not_exists: bool) -> None:
         entries = self._database(table_path.database_name).entries
         if table_path.object_name not in entries and ignore_if_not_exists:
@@ -263,6 +311,60 @@ class Catalog:
 
     def list_functions(self, database_name: str) -> list[str]:
         return sorted(self._database(database_name).functions)
+
+    def get_function(self, function_path: ObjectPath) -> CatalogFunction:
+        """A function as it was declared."""
+        name = function_path.object_name.lower()
+        if not self.function_exists(function_path):
+            raise CatalogException(f"Function {function_path} does not exist in Catalog {self._name}.")
+        known = self._extras.functions.get(f"{function_path.database_name}.{name}")
+        return known or CatalogFunction(self._database(function_path.database_name).functions[name].name)
+
+    def create_function(self, function_path: ObjectPath, function: CatalogFunction, ignore_if_exists: bool) -> None:
+        """A function by the name of its Python object."""
+        if self.function_exists(function_path):
+            if ignore_if_exists:
+                return
+            raise CatalogException(f"Function {function_path} already exists in Catalog {self._name}.")
+        self._declare(function_path, function)
+
+    def alter_function(
+        self, function_path: ObjectPath, new_function: CatalogFunction, ignore_if_not_exists: bool
+    ) -> None:
+        """Let a name stand for another function."""
+        if ignore_if_not_exists and not self.function_exists(function_path):
+            return
+        self.get_function(function_path)
+        self._declare(function_path, new_function)
+
+    def drop_function(self, function_path: ObjectPath, ignore_if_not_exists: bool) -> None:
+        if ignore_if_not_exists and not self.function_exists(function_path):
+            return
+        self.get_function(function_path)
+        name = function_path.object_name.lower()
+        del self._database(function_path.database_name).functions[name]
+        self._extras.functions.pop(f"{function_path.database_name}.{name}", None)
+
+    def _declare(self, path: ObjectPath, function: CatalogFunction) -> None:
+        from penstock.table.udf import as_function
+
+        if function.function_language != "PYTHON":
+            raise CatalogException(f"functions are written in Python here, not in {function.function_language}")
+        name = path.object_name.lower()
+        made = as_function(imported(function.class_name), name)
+        self._database(path.database_name).functions[name] = made
+        self._extras.functions[f"{path.database_name}.{name}"] = function
+
+    # Procedures
+
+    def list_procedures(self, database_name: str) -> list[str]:
+        """None: there are no procedures."""
+        self._database(database_name)
+        return []
+
+    def get_procedure(self, procedure_path: ObjectPath) -> None:
+        """There are no procedures: raises a CatalogException."""
+        raise CatalogException(f"Procedure {procedure_path} does not exist in Catalog {self._name}.")
 
     def function_exists(self, function_path: ObjectPath) -> bool:
         return function_path.object_name.lower() in self._database(function_path.database_name).functions

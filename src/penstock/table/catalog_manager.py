@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from penstock.table.catalog_objects import CatalogExtras
 from penstock.table.plan.nodes.base import Rel
 from penstock.table.schema import Schema
 from penstock.util.exceptions import CatalogException, ValidationException
@@ -59,6 +60,7 @@ class InMemoryCatalog:
     databases: dict[str, Database] = field(default_factory=lambda: {DEFAULT_DATABASE: Database()})
     default_database: str = DEFAULT_DATABASE
     options: dict[str, str] = field(default_factory=dict)
+    extras: CatalogExtras = field(default_factory=CatalogExtras)
 
 
 class CatalogManager:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.core.table.types import DataType, RowField, RowType
+from penstock.table.catalog_objects import Constraint
 
 __all__ = [
     "Column",
@@ -147,7 +148,7 @@ class WatermarkSpec:
 
 
 @dataclass(frozen=True)
-class UniqueConstraint:
+class UniqueConstraint(Constraint):
     """A primary key, which is not enforced."""
 
     name: str
@@ -163,9 +164,6 @@ class UniqueConstraint:
 
     def get_columns(self) -> list[str]:
         return list(self.columns)
-
-    def is_enforced(self) -> bool:
-        return False
 
     def get_type_string(self) -> str:
         return "PRIMARY KEY"

@@ -18,6 +18,7 @@ from penstock.table.plan.build import AggregateBuilder, has_aggregate
 from penstock.table.plan.joins import join_relations
 from penstock.table.plan.nodes.base import Rel
 from penstock.table.plan.scope import Scope
+from penstock.table.plan.set_operations import set_operation
 from penstock.table.resolved_schema import PhysicalColumn, ResolvedSchema
 from penstock.table.row_operations import (
     AggregatedTable,
@@ -200,6 +201,34 @@ class Table:
         """The rows of both tables."""
         self._check_same_environment(right)
         return self.with_relation(build.union_all([self._relation, right._relation], "UNION ALL"))
+
+    def union(self, right: Table) -> Table:
+        """The different rows of both tables; in batch mode only (T131)."""
+        return self._set_operation("UNION", right, keeps_all=False)
+
+    def intersect(self, right: Table) -> Table:
+        """The different rows that are in both tables; in batch mode only."""
+        return self._set_operation("INTERSECT", right, keeps_all=False)
+
+    def intersect_all(self, right: Table) -> Table:
+        """The rows that are in both tables, as often as they are in both; in batch mode only."""
+        return self._set_operation("INTERSECT", right, keeps_all=True)
+
+    def minus(self, right: Table) -> Table:
+        """The different rows that the other table does not have; in batch mode only."""
+        return self._set_operation("EXCEPT", right, keeps_all=False)
+
+    def minus_all(self, right: Table) -> Table:
+        """The rows that are here more often than in the other table; in batch mode only."""
+        return self._set_operation("EXCEPT", right, keeps_all=True)
+
+    def _set_operation(self, name: str, right: Table, *, keeps_all: bool) -> Table:
+        self._check_same_environment(right)
+        if not self._t_env.is_batch:
+            raise ValidationException(
+                f"{name} of tables is not supported in streaming mode: use union_all, or {name} in a SQL query"
+            )
+        return self.with_relation(set_operation(name, self._relation, right._relation, keeps_all=keeps_all))
 
     # Functions over rows and groups
 
@@ -459,3 +488,12 @@ def resolved_schema(relation: Rel) -> ResolvedSchema:
             for field in relation.fields
         ]
     )
+
+
+def __getattr__(name: str) -> Any:
+    """PyFlink's place for the tables with windows, which import this module."""
+    if name in ("GroupWindowedTable", "OverWindowedTable", "WindowGroupedTable"):
+        from penstock.table import windowed_table
+
+        return getattr(windowed_table, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

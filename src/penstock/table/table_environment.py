@@ -23,6 +23,7 @@ from penstock.table.catalog_manager import CatalogManager, TableEntry, ViewEntry
 from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.connectors.base import ResolvedTable, TableSink
 from penstock.table.elements import table_of_elements
+from penstock.table.environment_objects import ObjectsOfEnvironment, parse_path
 from penstock.table.environment_settings import EnvironmentSettings
 from penstock.table.plan import build
 from penstock.table.plan.bind import Binder
@@ -42,7 +43,7 @@ from penstock.table.table_descriptor import TableDescriptor
 from penstock.table.table_result import TableResult
 from penstock.util.exceptions import ValidationException
 
-__all__ = ["StreamTableEnvironment", "TableEnvironment"]
+__all__ = ["StreamTableEnvironment", "TableEnvironment", "parse_path"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Insert:
     path: str
 
 
-class TableEnvironment:
+class TableEnvironment(ObjectsOfEnvironment):
     """Creates tables, keeps names and options, runs statements."""
 
     def __init__(self, env: StreamExecutionEnvironment, settings: EnvironmentSettings) -> None:
@@ -289,6 +290,11 @@ class TableEnvironment:
 
     # Execution
 
+    @property
+    def is_batch(self) -> bool:
+        """Whether queries give final results only."""
+        return self._batch
+
     def _planner(self) -> Planner:
         return Planner(self._env, self._config.planner_settings(batch=self._batch))
 
@@ -453,26 +459,6 @@ def _entry(descriptor: TableDescriptor) -> TableEntry:
         tuple(descriptor.get_partition_keys()),
         descriptor.get_comment(),
     )
-
-
-def parse_path(path: str) -> tuple[str, ...]:
-    """The parts of a path; backticks quote.
-
-    >>> parse_path("a.`b.c`.d")
-    ('a', 'b.c', 'd')
-    """
-    if not path:
-        raise ValidationException(f"{path!r} is not the name of a table")
-    parts, current, quoted = [], "", False
-    for character in path:
-        if character == "`":
-            quoted = not quoted
-        elif character == "." and not quoted:
-            parts.append(current)
-            current = ""
-        else:
-            current += character
-    return (*parts, current)
 
 
 def _parse_expression(text: str) -> Any:

@@ -42,6 +42,30 @@ class FunctionContext:
             known = self._runtime_context.get_job_parameters()
         return known.get(key, default_value)
 
+    def get_task_name(self) -> str:
+        """The name of the task."""
+        return str(self._runtime_context.get_task_name())
+
+    def get_task_name_with_subtasks(self) -> str:
+        """The name of the task with the number of the subtask."""
+        return str(self._runtime_context.get_task_name_with_subtasks())
+
+    def get_number_of_parallel_subtasks(self) -> int:
+        """The parallelism of the task."""
+        return int(self._runtime_context.get_number_of_parallel_subtasks())
+
+    def get_max_number_of_parallel_subtasks(self) -> int:
+        """The maximum parallelism of the task."""
+        return int(self._runtime_context.get_max_number_of_parallel_subtasks())
+
+    def get_index_of_this_subtask(self) -> int:
+        """The number of the subtask, from 0."""
+        return int(self._runtime_context.get_index_of_this_subtask())
+
+    def get_attempt_number(self) -> int:
+        """How often the task was started before."""
+        return int(self._runtime_context.get_attempt_number())
+
 
 class UserDefinedFunction(ABC):
     """Base of all user-defined functions."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from penstock.common.types import Row
 from penstock.core.table.types import DataTypes
 from penstock.table.catalog_manager import Database, InMemoryCatalog, TableEntry, ViewEntry
+from penstock.table.catalog_objects import imported
 from penstock.table.plan import build
 from penstock.table.schema import Schema, UnresolvedColumn, UnresolvedWatermark
 from penstock.table.sql.words import Words
@@ -222,19 +223,8 @@ def _create_function(words: Words, t_env: TableEnvironment, *, temporary: bool) 
         if if_not_exists:
             return success()
         raise ValidationException(f"Could not register function '{path[-1]}': it exists already")
-    t_env.create_temporary_function(".".join(path), _imported(target))
+    t_env.create_temporary_function(".".join(path), imported(target))
     return success()
-
-
-def _imported(target: str) -> object:
-    from importlib import import_module
-
-    module, _, name = target.rpartition(".")
-    try:
-        found: object = getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ValidationException(f"function '{target}' cannot be imported: {error}") from error
-    return found
 
 
 def _create_database(words: Words, t_env: TableEnvironment) -> TableResult:
