@@ -15,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup java fast-start demo test test-fast test-windows test-spark test-slow chaos test-versions test-all lint format names pictures constraints bench docs dashboard clean
+.PHONY: help setup java fast-start demo test test-fast test-windows test-spark test-slow chaos two-drivers test-versions test-all lint format names pictures constraints bench docs dashboard clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,10 @@ chaos: java ## crashes: 500 runs in this process, 500 with kill -9 on Spark (RUN
 		$(PYTEST) tests/spark/test_chaos.py tests/spark/test_cluster.py -k chaos -q -n $(SPARK_WORKERS) --dist loadfile \
 		-o timeout=0 $(ARGS); \
 		status=$$?; $(PY) tests/spark/chaos_log.py $(CHAOS_LOG); echo "log: $(CHAOS_LOG)"; exit $$status
+
+two-drivers: java ## two and three live drivers of one job, ten times with each of four sinks (RUNS=2 SEED=7 ARGS="-k postgres")
+	@PENSTOCK_TWO_DRIVERS_RUNS=$(or $(RUNS),10) $(if $(SEED),PENSTOCK_TWO_DRIVERS_SEED=$(SEED)) \
+		$(PYTEST) tests/spark/test_two_drivers.py -q -m "slow or not slow" -o timeout=0 $(ARGS)
 
 test-versions: java ## the continuous mode on Spark 3.5 to 4.3, each in its own environment (downloads 2 GB once)
 	@$(PY) scripts/spark_versions.py $(ARGS)

@@ -21,7 +21,7 @@ pytestmark = [
 ]
 
 SEED = int(os.environ.get("PENSTOCK_TWO_DRIVERS_SEED", random.randrange(1 << 32)))
-REPETITIONS = 10
+REPETITIONS = int(os.environ.get("PENSTOCK_TWO_DRIVERS_RUNS", "10"))  # with each sink
 BATCH_LINES = 40
 
 
