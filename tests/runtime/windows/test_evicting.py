@@ -1,3 +1,4 @@
+import pytest
 from window_helpers import Contents, Sum, Values, at, windows
 
 from penstock.core.window import (
@@ -92,3 +93,60 @@ def test_sessions_with_an_evictor_keep_the_elements_of_all_parts():
     driver.send(*at((1, 0), (2, 1), (3, 16))).restart().send(*at((4, 8))).advance(1000)
     assert driver.results() == [("a", 0, 26, [2, 3, 4])]
     assert driver.stored_keys == 0
+
+
+TWO_SECONDS = 2_000
+K1, K2 = "first key", "second key"
+# What fires for the elements (value, time) of one key, at every second one, if Flink runs the same windows.
+AS_IN_FLINK = {
+    ("count, after", K1): (CountEvictor.of(4, True), [(1, 20), (1, 0), (1, 999), (1, 10_999)], [2, 4]),
+    ("count, after", K2): (
+        CountEvictor.of(4, True),
+        [(1, 3_000), (1, 3_999), (1, 1_998), (1, 1_999), (1, 1_000), (1, 1_000), (1, 1_000), (1, 1_000)],
+        [2, 4, 6, 6],
+    ),
+    ("count, before", K2): (
+        CountEvictor.of(4),
+        [(1, 3_000), (1, 3_999), (1, 1_998), (1, 1_999), (1, 1_000), (1, 1_000)],
+        [2, 4, 4],
+    ),
+    ("time, after", K1): (TimeEvictor.of(TWO_SECONDS, True), [(1, 20), (1, 0), (1, 999), (1, 10_999)], [2, 4]),
+    ("time, after", K2): (
+        TimeEvictor.of(TWO_SECONDS, True),
+        [(1, 1_000), (1, 4_000), (1, 3_500), (1, 2_001), (1, 1_001), (1, 1_002)],
+        [2, 3, 5],
+    ),
+    ("difference, before", K1): ("before", [(1, 20), (1, 0), (5, 999), (3, 10_999)], [2, 8]),
+    ("difference, before", K2): (
+        "before",
+        [(1, 3_000), (4, 3_999), (5, 1_998), (6, 1_999), (1, 1_000), (10, 1_000)],
+        [4, 11, 10],
+    ),
+    ("difference, after", K1): ("after", [(1, 20), (1, 0), (5, 999), (9, 10_999)], [2, 16]),
+    ("difference, after", K2): (
+        "after",
+        [(1, 3_000), (4, 3_999), (5, 1_998), (6, 1_999), (1, 1_000), (10, 1_000)],
+        [5, 15, 22],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", AS_IN_FLINK, ids=", ".join)
+def test_sums_of_global_windows_are_those_of_flink(case):
+    evictor, elements, sums = AS_IN_FLINK[case]
+    if isinstance(evictor, str):
+        evictor = DeltaEvictor.of(2, lambda element, last: last[1] - element[1], evictor == "after")
+    driver = windows(GlobalWindows.create(), Contents(), evictor=evictor, trigger=CountTrigger.of(2))
+    driver.send(*at(*elements))
+    assert [sum(values) for values in driver.results()] == sums
+
+
+def test_sums_by_time_of_tumbling_windows_are_those_of_flink():
+    four_seconds = TumblingEventTimeWindows.of(4_000)
+    for elements, found in (
+        ([(1, 20), (1, 0), (1, 999), (1, 5_999), (1, 6_500)], [2, 2]),
+        ([(1, 1_000), (1, 3_999), (1, 3_500), (1, 2_001), (1, 1_001), (1, 1_002)], [1, 3, 3]),
+    ):
+        driver = windows(four_seconds, Contents(), evictor=TimeEvictor.of(TWO_SECONDS), trigger=CountTrigger.of(2))
+        driver.send(*at(*elements))
+        assert [sum(values) for values in driver.results()] == found
