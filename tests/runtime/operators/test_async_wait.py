@@ -1,5 +1,6 @@
 import asyncio
 import gc
+import logging
 import sys
 import threading
 
@@ -474,3 +475,48 @@ def test_a_timeout_that_takes_longer_than_the_grace_of_a_call_is_asked_for_once(
     function = AsksSomebodyElse()
     assert run(function, timeout=1).send("a") == ["a"]
     assert function.asked == 1
+
+
+class Blocks(AsyncFunction):
+    """Calls something that does not give the loop back."""
+
+    def __init__(self, freed):
+        self.freed = freed
+
+    async def async_invoke(self, value):
+        assert self.freed.wait(60)
+        return [value]
+
+
+class FreeingHandler(logging.Handler):
+    """What blocks is over when the warning has come."""
+
+    def __init__(self):
+        super().__init__()
+        self.freed, self.messages = threading.Event(), []
+
+    def emit(self, record):
+        self.messages.append(record.getMessage())
+        self.freed.set()
+
+
+def test_a_call_that_blocks_the_event_loop_is_warned_of_since_no_timeout_can_end_it(drive, monkeypatch):
+    monkeypatch.setattr(async_wait, "_GRACE_SECONDS", 0.05)
+    handler = FreeingHandler()
+    logger = logging.getLogger("penstock.runtime.operators.blocked_loop")
+    logger.addHandler(handler)
+    try:
+        descriptor = AsyncFunctionDescriptor(
+            Blocks(handler.freed), Time.milliseconds(50), 10, AsyncRetryStrategy.no_restart(), Mode.ORDERED
+        )
+        driver = drive(AsyncWaitOperator(descriptor, 50))
+        driver.send("a")
+        driver.operator.close()
+    except UserFunctionError:
+        pass  # it has taken too long, which shows only now
+    finally:
+        logger.removeHandler(handler)
+    (message,) = handler.messages
+    assert "has blocked its event loop" in message
+    assert "self.freed.wait(60)" in message
+    assert "asyncio.to_thread" in message

@@ -13,6 +13,7 @@ from typing import Any
 from penstock.common.errors import TypeMismatchError, shorten
 from penstock.core.functions import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy, ResultFuture
 from penstock.core.return_values import check_verdict, describe, milliseconds
+from penstock.runtime.operators.blocked_loop import BlockedLoopWatch
 from penstock.runtime.operators.collector import Collector
 from penstock.runtime.operators.emission import collect_results
 from penstock.runtime.operators.function_operator import FunctionOperator
@@ -87,6 +88,8 @@ class AsyncWaitOperator(FunctionOperator):
         self._loop = asyncio.new_event_loop()
         self._left_behind: set[asyncio.Future[None]] = set()
         self._by_callback = _takes_a_future(self.function.async_invoke)
+        if self._timeout is not None:
+            BlockedLoopWatch(self._loop, self._timeout + _GRACE_SECONDS, self.context.operator_name)
         super().open()
 
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:

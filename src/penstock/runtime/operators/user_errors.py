@@ -42,7 +42,9 @@ def user_error(context: OperatorContext, error: Exception, method: str, cause: s
 def _advice(error: Exception, method: str) -> str:
     """Hint for a missing yield."""
     frames = traceback.walk_tb(error.__traceback__)
-    in_our_loop = all(_is_ours(frame.f_code.co_filename) for frame, _ in frames)  # not in what a function has called
+    in_our_loop = all(
+        is_runtime_frame(frame.f_code.co_filename) for frame, _ in frames
+    )  # not in what a function has called
     if in_our_loop and isinstance(error, TypeError) and "object is not iterable" in str(error):
         return f"{method} emits what it yields, or all that is in the iterable it returns\n"
     return ""
@@ -71,7 +73,8 @@ def exits_are_errors(task_name: str) -> Iterator[None]:
         ) from None
 
 
-def _is_ours(filename: str) -> bool:
+def is_runtime_frame(filename: str) -> bool:
+    """Whether a frame is of the runtime itself, which a user need not see."""
     return filename.startswith(_PACKAGE)
 
 
@@ -79,7 +82,7 @@ def record_in_flight(tb: TracebackType | None) -> object:
     found: object = UNKNOWN_RECORD
     while tb is not None:
         frame = tb.tb_frame
-        if not _is_ours(frame.f_code.co_filename):
+        if not is_runtime_frame(frame.f_code.co_filename):
             if found is not UNKNOWN_RECORD:
                 break  # user code: a `value` after it is an argument of something that it called
         else:
@@ -93,7 +96,7 @@ def user_traceback(error: BaseException) -> str:
     """The traceback without the runtime's own frames."""
     summary = traceback.TracebackException.from_exception(error)
     for part in _chain(summary):
-        kept = [frame for frame in part.stack if not _is_ours(frame.filename)]
+        kept = [frame for frame in part.stack if not is_runtime_frame(frame.filename)]
         part.stack = traceback.StackSummary.from_list(kept)
     return "".join(summary.format())
 
