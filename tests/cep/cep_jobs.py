@@ -171,6 +171,25 @@ def run_job(job, *, restore_every=0):
     return log
 
 
+def normal(job, log):
+    """What of a log is specified: keys have no order among each other, nor have timeouts.
+
+    Matches have one only if there is a skip strategy. Each entry is kept with the number of watermarks before it.
+    """
+    keys = [step[1] for step in job["script"] if step[0] == "e"]
+    found, watermarks = {}, 0
+    for kind, *entry in log:
+        if kind == "w":
+            watermarks += 1
+        elif kind == "error":
+            found["error"] = True
+        else:
+            first = entry[0] if kind == "late" else entry[0][0][1][0]
+            found.setdefault((keys[first], kind), []).append((watermarks, entry))
+    ordered = job["skip"] != NO_SKIP
+    return {key: one if one is True or (ordered and key[1] == "m") else sorted(one) for key, one in found.items()}
+
+
 def job(chain, script, *, skip=NO_SKIP, time="event", comparator=False, timeouts=True):
     return {
         "chain": chain,

@@ -15,6 +15,8 @@ SCENARIOS = [
     ("several NOT patterns in a row: first", "a !-> n !-> m -> b", "a n b", []),
     ("several NOT patterns in a row: second", "a !-> n !-> m -> b", "a m b", []),
     ("several NOT patterns in a row: neither", "a !-> n !-> m -> b", "a z b", ["a b"]),
+    ("not_followed_by before not_next guards nothing", "a !-> n !> m -> b", "a n b", ["a b"]),
+    ("not_followed_by before not_next ends the loop before it", "a+ !-> n !> m -> b", "a n b", []),
     ("a forbidden event may complete the sequence", "a !-> x[nb] -> b", "a b", ["a b"]),
     ("a forbidden event ends a run that is not complete", "a !-> x[nb] -> b -> c", "a b c", []),
     ("the event after not_next ends the loop before it", "k -> m+ !> r -> q", "k m1 r m2 q", []),

@@ -7,7 +7,22 @@ import tempfile
 from pathlib import Path
 from select import select
 
+from penstock.testing.maven import maven_jars
+
+VERSION = "2.3.0"
 _SOURCE = Path(__file__).parent / "java" / "CepOracle.java"
+_FLINK = "org.apache.flink"
+_JARS = [
+    *((_FLINK, name, VERSION) for name in ("flink-cep", "flink-streaming-java", "flink-clients")),
+    *((_FLINK, name, VERSION, "tests") for name in ("flink-runtime", "flink-core")),  # the harness of an operator
+    (_FLINK, "flink-test-utils-junit", VERSION),
+    ("com.fasterxml.jackson.core", "jackson-databind", "2.18.2"),
+]
+
+
+def jars() -> Path:
+    """Flink's CEP library and the harness of its tests, through Maven."""
+    return maven_jars("flink-cep-oracle", VERSION, _JARS)
 
 
 class FlinkCep:

@@ -50,3 +50,13 @@ def test_every_link_to_a_rule_leads_to_it():
 
 def test_a_rule_has_one_place():
     assert sorted(set(rules())) == sorted(rules())
+
+
+def test_every_rule_of_patterns_has_a_test():
+    page = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
+    named = dict(re.findall(r"\(\[(CE\d+)\]\(spec/cep\.md#CE\d+\)\) \| (`tests/.*)", page))
+    assert sorted(named) == sorted(rule for rule in rules() if rule.startswith("CE"))
+    for rule, tests in named.items():
+        for file, rows in re.findall(r"`(tests/[\w/]+\.py)::\w+`(?: \(([^()]+)\))?", tests):
+            text = (ROOT / file).read_text(encoding="utf-8")
+            assert [row for row in rows.split("; ") if f'"{row}"' not in text and row] == [], (rule, file)

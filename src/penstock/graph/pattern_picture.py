@@ -25,6 +25,7 @@ _MARGIN = 20
 _LETTER = 8.0  # width
 _FIRST_ARC = 56  # how far the lowest arc rises above the boxes: loops stay below it
 _NEXT_ARC = 20
+_LOOP = 46  # the height of a loop and its label
 _ON_LINES = 'font-size="11" stroke="#ffffff" stroke-width="3" paint-order="stroke"'
 
 
@@ -78,8 +79,9 @@ def draw(automaton: Automaton) -> PatternPicture:
     }
     above = sum(target not in {source, source + 1} and action is _TAKE for source, target, action in edges)
     below = sum(target != source and action is not _TAKE for source, target, action in edges)
-    top = _MARGIN + 44 + _FIRST_ARC + _NEXT_ARC * above
-    height = top + _HEIGHT + _FIRST_ARC + _NEXT_ARC * below + _MARGIN
+    loops = {action is _TAKE for source, target, action in edges if source == target}
+    top = _MARGIN + 44 + _room(above, loops=True in loops)
+    height = top + _HEIGHT + _room(below, loops=False in loops) + _MARGIN
     row = [boxes[number] for number in order]
     parts = [_text(_MARGIN, _MARGIN + 8, automaton.description, "start", 'font-size="13" font-weight="bold"')]
     risen = {True: 0, False: 0}
@@ -97,6 +99,13 @@ def draw(automaton: Automaton) -> PatternPicture:
         parts += _state(automaton.states[number], box, top)
     width = max(row[-1].right, _MARGIN + _LETTER * len(automaton.description)) + _MARGIN
     return PatternPicture(width, height, f"The states of {automaton.description}", "\n".join(parts))
+
+
+def _room(arcs: int, *, loops: bool) -> int:
+    """What arrows need above or below the boxes."""
+    if arcs:
+        return _FIRST_ARC + _NEXT_ARC * arcs
+    return _LOOP if loops else 0
 
 
 def _from_start_to_end(automaton: Automaton) -> list[int]:

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from penstock.testing.server import ServerUnavailableError
@@ -25,13 +26,17 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 </project>
 """
 _DEPENDENCY = (
-    "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>"
+    "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>{}"
     "<exclusions>{}</exclusions></dependency>"
 )
+_CLASSIFIER = "<classifier>{}</classifier>"
+
+Artifact = tuple[str, str, str] | tuple[str, str, str, str]
+"""Group, name, version, and perhaps a classifier, for example that of the tests."""
 
 
-def maven_jars(name: str, version: str, artifacts: list[tuple[str, str, str]], *, transitive: bool = True) -> Path:
-    """Artifacts (group, name, version) with what they depend on, as a directory of jars in the user's cache."""
+def maven_jars(name: str, version: str, artifacts: Sequence[Artifact], *, transitive: bool = True) -> Path:
+    """Artifacts with what they depend on, as a directory of jars in the user's cache."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock"
     directory = cache / f"{name}-{version}"
     if (directory / "complete").exists():
@@ -51,11 +56,14 @@ def maven_jars(name: str, version: str, artifacts: list[tuple[str, str, str]], *
     return directory
 
 
-def _copy_dependencies(maven: str, artifacts: list[tuple[str, str, str]], directory: Path, *, transitive: bool) -> None:
+def _copy_dependencies(maven: str, artifacts: Sequence[Artifact], directory: Path, *, transitive: bool) -> None:
     everything = "<exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>"
     exclusions = "" if transitive else everything
     with tempfile.TemporaryDirectory(prefix="penstock-maven-") as scratch:
-        text = "".join(_DEPENDENCY.format(*artifact, exclusions) for artifact in artifacts)
+        text = "".join(
+            _DEPENDENCY.format(*artifact[:3], "".join(map(_CLASSIFIER.format, artifact[3:])), exclusions)
+            for artifact in artifacts
+        )
         Path(scratch, "pom.xml").write_text(_POM.format(dependencies=text))
         command = [maven, "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={directory}"]
         command.append("-DincludeScope=runtime")

@@ -25,7 +25,7 @@ Node = tuple[int, int, int, int, Any]
 """(the node before, the TAKE transition, the number of the event, its timestamp, the event)"""
 Path = list[Node]
 
-_SWEEP_FROM = 32  # nodes: fewer are not worth a sweep
+_SWEEP_FROM = 12  # nodes: fewer are not worth a sweep, more are written with the key in every batch
 
 
 class NFAState:
