@@ -140,7 +140,7 @@ def test_from_source_takes_a_source_and_a_strategy(env, running_env, collected):
     with pytest.raises(InvalidProgramError, match="takes a Source"):
         env.from_source([1], WatermarkStrategy.no_watermarks(), "x")
     with pytest.raises(InvalidProgramError, match="WatermarkStrategy"):
-        env.from_source(NumberSequenceSource(1, 3), None, "x")
+        env.from_source(NumberSequenceSource(1, 3), "none", "x")
 
 
 def test_settings_of_a_source_with_watermarks_apply_to_both_operators(env, nodes, vertices):
@@ -233,3 +233,9 @@ def test_the_plan_shows_the_writer_and_the_committer_of_a_sink(env):
 
 def test_the_path_of_a_checkpoint_storage_has_no_slash_at_its_end():
     assert FileSystemCheckpointStorage("file:///var/checkpoints/").get_checkpoint_path() == "file:///var/checkpoints"
+
+
+def test_a_source_needs_neither_a_strategy_nor_a_name(running_env, collected):
+    stream = running_env.from_source(NumberSequenceSource(1, 3))
+    assert stream.get_name() == "NumberSequenceSource"
+    assert sorted(collected(stream)) == [1, 2, 3]

@@ -29,7 +29,9 @@ def test_the_programs_of_a_page_run_and_print_what_it_shows(page):
 def test_links_and_pictures_lead_somewhere(page):
     targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     local = [target for target in targets if "://" not in target]
-    assert [target for target in local if not (page.parent / target).exists()] == []
+    made = {DOCS / "gallery.md", DOCS / "reference.md"}
+    missing = [target for target in local if not (page.parent / target).exists()]
+    assert [target for target in missing if page.parent / target not in made] == []
 
 
 @pytest.mark.parametrize("page", ["guarantees.md", "rules.md"])
