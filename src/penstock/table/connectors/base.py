@@ -57,6 +57,24 @@ class ResolvedTable:
         return self.options.get(key, default)
 
 
+class LookupFunction(ABC):
+    """Looks rows up by key, row by row, in a lookup join (T75)."""
+
+    name: str
+
+    @abstractmethod
+    def open(self, function_context: Any) -> None:
+        """Called before the first row."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Called at the end."""
+
+    @abstractmethod
+    def eval(self, *keys: Any) -> Sequence[tuple[Any, ...]]:
+        """The rows of a key."""
+
+
 class TableSource(ABC):
     """Where rows come from."""
 
@@ -69,6 +87,10 @@ class TableSource(ABC):
     @abstractmethod
     def create(self) -> Source:
         """The source; its readers yield column batches."""
+
+    def lookup(self, keys: Sequence[int]) -> LookupFunction | None:
+        """Looks up rows by some of the columns, given by position; None if the connector cannot."""
+        return None
 
     def project(self, columns: Sequence[int]) -> TableSource | None:
         """The same source with some of its columns, given by position; None if that saves nothing."""

@@ -15,9 +15,19 @@ from penstock.core.source import Source, SourceReader, SourceSplit, SplitEnumera
 from penstock.core.table.type_rules import is_approximate, is_integer
 from penstock.core.table.types import BooleanType, DataType, DateType, DecimalType, TimestampType, TimeType
 from penstock.runtime.table.batch import INSERT
-from penstock.table.connectors.base import ConnectorFactory, ResolvedTable, TableSink, TableSource, connector
+from penstock.table.connectors.base import (
+    ConnectorFactory,
+    LookupFunction,
+    ResolvedTable,
+    TableSink,
+    TableSource,
+    connector,
+    is_true,
+)
+from penstock.table.connectors.jdbc_lookup import JdbcLookup, LookupCache
 from penstock.table.formats.base import Change, batch_of_changes
 from penstock.table.plan.nodes.base import Field
+from penstock.table.table_config import milliseconds
 from penstock.util.exceptions import ValidationException
 
 _PARTITION_OPTIONS = ("column", "num", "lower-bound", "upper-bound")
@@ -136,6 +146,50 @@ class JdbcTableSource(TableSource):
     def create(self) -> Source:
         """The source."""
         return JdbcSource(self._table)
+
+    def lookup(self, keys: Sequence[int]) -> LookupFunction | None:
+        """A query for each key."""
+        table = self._table
+        columns = ", ".join(quoted(field.name) for field in table.fields)
+        where = " AND ".join(f"{quoted(table.fields[key].name)} = ?" for key in keys)
+        query = f"SELECT {columns} FROM {quoted(table.options['table-name'])} WHERE {where}"  # noqa: S608 - quoted
+        database = _database(table.options)
+        return JdbcLookup(
+            database,
+            query,
+            _Converter([field.type for field in table.fields]),
+            _parameter if database.paramstyle == "qmark" else _same,
+            _cache(table),
+            int(table.options.get("lookup.max-retries", "3")),
+        )
+
+
+class _Converter:
+    """From rows of a driver to values of the types of a table."""
+
+    def __init__(self, types: Sequence[DataType]) -> None:
+        self._types = list(types)
+
+    def __call__(self, row: Sequence[Any]) -> list[Any]:
+        return [_value(value, type_) for value, type_ in zip(row, self._types, strict=True)]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _cache(table: ResolvedTable) -> LookupCache | None:
+    kind = (table.option("lookup.cache", "NONE") or "NONE").upper()
+    if kind == "NONE":
+        return None
+    if kind != "PARTIAL":
+        raise ValidationException(f"'lookup.cache' of table '{table.name}' must be NONE or PARTIAL, got '{kind}'")
+    lifetime = table.option("lookup.partial-cache.expire-after-write")
+    return LookupCache(
+        int(table.option("lookup.partial-cache.max-rows", "10000") or 10_000),
+        None if lifetime is None else milliseconds(lifetime) / 1000,
+        keeps_missing=is_true(table.option("lookup.partial-cache.cache-missing-key", "true")),
+    )
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------
@@ -265,6 +319,11 @@ class JdbcFactory(ConnectorFactory):
         **{f"scan.partition.{key}": None for key in _PARTITION_OPTIONS},
         "scan.fetch-size": "0",
         "scan.auto-commit": "true",
+        "lookup.cache": "NONE",
+        "lookup.partial-cache.max-rows": None,
+        "lookup.partial-cache.expire-after-write": None,
+        "lookup.partial-cache.cache-missing-key": "true",
+        "lookup.max-retries": "3",
         "sink.buffer-flush.max-rows": "100",
         "sink.buffer-flush.interval": "1 s",
         "sink.max-retries": "3",

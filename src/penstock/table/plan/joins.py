@@ -6,10 +6,14 @@ from collections.abc import Sequence
 
 from penstock.core.table.types import BooleanType
 from penstock.runtime.table.expressions import Call, Constant, Expr, InputRef
+from penstock.table.connectors.base import TableSource
 from penstock.table.plan import ast, build
-from penstock.table.plan.bind import Binder
+from penstock.table.plan.bind import Binder, cast_to
+from penstock.table.plan.join_conditions import conditions_of, equi_key
 from penstock.table.plan.nodes.base import Field, Rel, TimeAttribute
+from penstock.table.plan.nodes.correlate import CorrelateRel
 from penstock.table.plan.nodes.join import ANTI, FULL, INNER, LEFT, RIGHT, SEMI, JoinRel
+from penstock.table.plan.nodes.relational import ScanRel
 from penstock.table.plan.nodes.time_join import TemporalJoinRel
 from penstock.table.plan.scope import Scope, ScopeColumn
 from penstock.util.exceptions import TableException, ValidationException
@@ -33,9 +37,9 @@ def join_relations(
     width = len(left.fields)
     if using:
         bound = _using_condition(binder, left, right, using)
-    joined = make_join(left, right, kind, bound)
+    joined: Rel = make_join(left, right, kind, bound)
     if as_of is not None:
-        joined = _temporal(joined, binder.bind(as_of, scope), width)
+        joined = _temporal(make_join(left, right, kind, bound), binder.bind(as_of, scope), width)
     if kind in (SEMI, ANTI):
         return joined, Scope(scope.columns[:width], scope.outer, scope.style)
     columns = [ScopeColumn(field, column.qualifier) for field, column in zip(joined.fields, scope.columns, strict=True)]
@@ -53,7 +57,7 @@ def make_join(left: Rel, right: Rel, kind: str, condition: Expr) -> JoinRel:
     return JoinRel(tuple(fields), left, right, kind, condition)
 
 
-def _temporal(join: JoinRel, time: Expr, width: int) -> JoinRel:
+def _temporal(join: JoinRel, time: Expr, width: int) -> Rel:
     """FOR SYSTEM_TIME AS OF a time attribute of the left table (T74, T75)."""
     if not isinstance(time, InputRef) or time.index >= width or join.left.fields[time.index].time is None:
         raise ValidationException(
@@ -62,13 +66,46 @@ def _temporal(join: JoinRel, time: Expr, width: int) -> JoinRel:
     if join.kind not in (INNER, LEFT):
         raise ValidationException(f"a temporal join is INNER or LEFT, not {join.kind}")
     if join.left.fields[time.index].time is TimeAttribute.PROCTIME:
-        raise TableException("Processing-time temporal join is not supported yet.")
+        return _lookup_join(join)
     if not any(one.time is TimeAttribute.ROWTIME for one in join.right.fields):
         raise ValidationException(
             "Event-Time Temporal Table Join requires both primary key and row time attribute in versioned table, but "
             "no row time attribute can be found."
         )
     return TemporalJoinRel(join.fields, join.left, join.right, join.kind, join.condition, time.index)
+
+
+def _lookup_join(join: JoinRel) -> Rel:
+    """AS OF processing time: each left row asks the connector of the right table (T75)."""
+    scan = join.right
+    if not isinstance(scan, ScanRel) or not isinstance(scan.origin, TableSource):
+        raise TableException("Processing-time temporal join is not supported yet: the right side must be a table.")
+    by_column: dict[int, Expr] = {}
+    rest: list[Expr] = []
+    for condition in conditions_of(join.condition):
+        key = equi_key(condition, len(join.left.fields))
+        if key is None or key.null_safe or not isinstance(key.right, InputRef) or key.right.index in by_column:
+            rest.append(condition)
+        else:
+            by_column[key.right.index] = cast_to(key.left, scan.fields[key.right.index].type)
+    if not by_column:
+        raise TableException(
+            f"A lookup join requires an equality between a column of the left table and a column of '{scan.name}'."
+        )
+    columns = sorted(by_column)
+    function = scan.origin.lookup(columns)
+    if function is None:
+        raise TableException(
+            f"Processing-time temporal join is not supported yet: the connector of table '{scan.name}' cannot look up "
+            "rows by key."
+        )
+    if rest and join.kind == LEFT:
+        raise TableException(f"A LEFT lookup join takes equalities with columns of '{scan.name}' only.")
+    arguments = tuple(by_column[column] for column in columns)
+    joined: Rel = CorrelateRel(join.fields, join.left, function, arguments, outer=join.kind == LEFT)
+    for condition in rest:
+        joined = build.filter_rows(joined, condition)
+    return joined
 
 
 def _using_condition(binder: Binder, left: Rel, right: Rel, using: Sequence[str]) -> Expr:
