@@ -139,6 +139,7 @@ export interface Split {
   "watermark-of": string;
   lag: number | null;
   paused: boolean;
+  pending: number | null;
 }
 
 export interface Checkpoint {

@@ -47,6 +47,9 @@ export function dateTime(ms: number | null | undefined): string {
   return `${day} ${clock(ms)}`;
 }
 
+/** The name of a task, whose operators are joined by arrows that a line must not be broken in. */
+export const taskName = (name: string): string => name.replaceAll(" -> ", " \u2192 ");
+
 export function clock(ms: number): string {
   const date = new Date(ms);
   return [date.getHours(), date.getMinutes(), date.getSeconds()].map((part) => String(part).padStart(2, "0")).join(":");

@@ -151,7 +151,7 @@ export function Graph({ job, live, selected, onSelect }: {
           {layout.boxes.map((box) => {
             const vertex = names.get(box.id);
             const now = live.get(box.id);
-            const name = vertex?.name ?? box.id;
+            const name = vertex ? format.taskName(vertex.name) : box.id;
             return (
               <g
                 key={box.id}

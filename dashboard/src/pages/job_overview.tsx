@@ -66,7 +66,7 @@ export function OverviewTab({ job, live, vertices, last, history: recent, theme 
             const now = vertices.get(vertex.id);
             return [
               <button type="button" class="link" onClick={() => setSelected(vertex.id)}>
-                {vertex.name}
+                {format.taskName(vertex.name)}
               </button>,
               <Badge state={vertex.status} />,
               vertex.parallelism,
@@ -129,7 +129,7 @@ function VertexCard({ job, id, live, onClose }: { job: Job; id: string; live?: L
   return (
     <Card
       class="vertex-card"
-      title={vertex?.name ?? id}
+      title={vertex ? format.taskName(vertex.name) : id}
       aside={
         <button type="button" class="small" onClick={onClose}>
           Close

@@ -12,14 +12,15 @@ export function SplitsTab({ id }: { id: string }) {
       {data && data.splits.length === 0 && <Empty>The sources have not listed any splits yet.</Empty>}
       {data && data.splits.length > 0 && (
         <Table
-          columns={["Source", "Split", "State", "Offset", "Subtask", "Watermark", "Lag"]}
-          numeric={[4, 6]}
+          columns={["Source", "Split", "State", "Offset", "Subtask", "Behind", "Watermark", "Lag"]}
+          numeric={[4, 5, 7]}
           rows={data.splits.map((split) => [
             split.source,
             <code>{split.split}</code>,
             <Badge state={split.paused ? "PAUSED" : split.state} />,
             <code class="wrap">{split.offset}</code>,
             split.subtask ?? "–",
+            <span title="records that are not read yet, where the source knows">{format.count(split.pending)}</span>,
             <span title={split["watermark-of"] === "subtask" ? "of the subtask that reads it" : undefined}>
               {format.watermark(split.watermark)}
             </span>,

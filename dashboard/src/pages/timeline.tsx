@@ -38,7 +38,7 @@ export function TimelineTab({ job, batches, theme }: { job: Job; batches: Batch[
         <p class="legend">
           {job.vertices.map((vertex, at) => (
             <span key={vertex.id}>
-              <i class={`dot series-${at % COLORS.length}`} aria-hidden="true" /> {vertex.name}
+              <i class={`dot series-${at % COLORS.length}`} aria-hidden="true" /> {format.taskName(vertex.name)}
             </span>
           ))}
           <span>
@@ -65,7 +65,7 @@ export function TimelineTab({ job, batches, theme }: { job: Job; batches: Batch[
           <Table
             columns={["Task", "Busy, slowest subtask"]}
             numeric={[1]}
-            rows={job.vertices.map((vertex) => [vertex.name, format.duration(batch.busy[vertex.id] ?? 0)])}
+            rows={job.vertices.map((vertex) => [format.taskName(vertex.name), format.duration(batch.busy[vertex.id] ?? 0)])}
           />
         </Card>
       )}
