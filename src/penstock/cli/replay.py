@@ -17,7 +17,7 @@ from penstock.cluster.replay_observers import Watch
 from penstock.common.errors import InvalidProgramError
 from penstock.graph.job_graph import JobGraph
 from penstock.testing.mini_engine import ChannelState
-from penstock.testing.python_files import add_python_files
+from penstock.testing.python_files import add_python_files, add_requirements, unpack_archives
 
 __all__ = ["replay"]
 
@@ -35,11 +35,13 @@ def replay(options: argparse.Namespace) -> int:
         if isinstance(job, int):
             return job
         add_python_files(job.settings.python_files)
+        add_requirements(job.settings.python_requirements)
+        archives = unpack_archives(job.settings.python_archives)
         batch, graph = _stored(job, options.checkpoint)
         debugger = pdb.Pdb() if options.pdb else None
         watch = Watch(options.operator, options.key, options.limit, debugger)
         try:
-            Replay(graph, batch, watch).run()
+            Replay(graph, batch, watch, working_directory=archives).run()
         except Exception as error:
             if debugger is None:
                 raise

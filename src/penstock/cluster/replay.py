@@ -43,9 +43,17 @@ class Replay:
     """Runs a batch again and tells what happens.
 
     :param say: is called with every line
+    :param working_directory: where functions run, if not where this process is
     """
 
-    def __init__(self, graph: JobGraph, batch: ReplayedBatch, watch: Watch | None = None, say: Say = print) -> None:
+    def __init__(
+        self,
+        graph: JobGraph,
+        batch: ReplayedBatch,
+        watch: Watch | None = None,
+        say: Say = print,
+        working_directory: str | None = None,
+    ) -> None:
         if graph.frames:
             raise UnsupportedFeatureError(
                 f"job '{graph.name}' reads DataFrames, which only Spark can read: its checkpoints cannot be replayed"
@@ -54,6 +62,7 @@ class Replay:
         self._batch = batch
         self._watch = watch or Watch()
         self._say = say
+        self._working_directory = working_directory
         self._notes = Notes(say, self._watch)
         self._check_watch()
 
@@ -80,6 +89,7 @@ class Replay:
             MemoryCheckpointStorage(),
             batch.channels,
             cold=False,
+            working_directory=self._working_directory,
             change=lambda copy: observe(copy, self._notes),
         )
         with ExitStack() as stack:
