@@ -44,6 +44,15 @@ def test_the_program_stops_at_execute_and_the_job_is_shown(job, capsys):
     assert "sums -> Sink: Print to Std. Out  x2\n        <- [0] hash" in printed
 
 
+def test_o143_a_file_of_settings_is_below_the_command_line(job, capsys, tmp_path, monkeypatch):
+    (tmp_path / "config.yaml").write_text("parallelism:\n  default: 3\n", encoding="utf-8")
+    monkeypatch.setenv("PENSTOCK_CONF_DIR", str(tmp_path))
+    assert main(["plan", job]) == 0
+    assert "sums -> Sink: Print to Std. Out  x3" in capsys.readouterr().out
+    assert main(["plan", "-p", "2", job]) == 0
+    assert "sums -> Sink: Print to Std. Out  x2" in capsys.readouterr().out
+
+
 def test_as_json(job, capsys):
     assert main(["plan", "-f", "json", job]) == 0
     assert json.loads(capsys.readouterr().out)["stages"] == 1

@@ -17,6 +17,7 @@ from typing import Any
 
 from penstock.cli.https import client_context
 from penstock.cli.job_records import JobRecord, JobRecords
+from penstock.common.configuration_file import settings_of_environment
 from penstock.common.errors import InvalidProgramError, JobExecutionError
 
 __all__ = ["start", "status", "stop"]
@@ -31,7 +32,7 @@ def start(options: argparse.Namespace) -> int:
     """Start the service in the background, or in this process with ``--foreground``."""
     service = _service_module()
     directory: Path = options.dir or service.default_directory()
-    settings = dict(setting.split("=", 1) for setting in options.settings)
+    settings = settings_of_environment() | dict(setting.split("=", 1) for setting in options.settings)
     # Flink's keys mean the same as the options, which win.
     options.host = options.host or settings.get("rest.bind-address", _HOST)
     options.port = options.port or settings.get("rest.bind-port") or settings.get("rest.port") or _PORTS

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from penstock.common.configuration import Configuration
+from penstock.common.configuration_file import settings_of_environment
 from penstock.common.errors import InvalidProgramError, PenstockError, UnsupportedFeatureError
 from penstock.common.spark_execution_mode import EXECUTION_MODE
 from penstock.datastream.execution_defaults import ExecutionDefaults, execution_defaults
@@ -23,13 +24,15 @@ _ARCHIVES = {".zip", ".whl"}
 
 
 def configuration(options: argparse.Namespace) -> Configuration:
-    """The settings of the command line.
+    """The settings of the command line, above those of the file that `PENSTOCK_CONF_DIR` names.
 
     >>> options = argparse.Namespace(settings=["a.b=1=2"], parallelism=4, mode="continuous", py_files=None)
     >>> configuration(options).to_dict()
     {'a.b': '1=2', 'parallelism.default': '4', 'penstock.execution.mode': 'continuous'}
     """
     result = Configuration()
+    for key, value in settings_of_environment().items():
+        result.set_string(key, value)
     for setting in options.settings:
         key, equals, value = setting.partition("=")
         if not equals or not key:
