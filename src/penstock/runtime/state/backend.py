@@ -13,6 +13,7 @@ from typing import Any, NoReturn, cast
 from penstock.common.errors import InvalidProgramError, StateAccessError
 from penstock.runtime.records.key_groups import key_group_for, key_hash
 from penstock.runtime.state.key_forms import forms_of, other_form
+from penstock.runtime.state.logged_pages import LoggedPageTable
 from penstock.runtime.state.page_chunks import Growing
 from penstock.runtime.state.page_table import TARGET_PAGE_BYTES
 from penstock.runtime.state.pages import FIRST_SLOT, Entry, PageDirectory, PageStore, is_blank
@@ -26,7 +27,6 @@ from penstock.runtime.state.state_types import (
     slot_adapter,
 )
 from penstock.runtime.state.sweeps import Sweep
-from penstock.runtime.state.young_pages import PageTableWithYoungPages
 
 DROPPED = "dropped state"
 """The kind of a state that was restored but is not wanted any more: its place in entries stays empty."""
@@ -50,7 +50,7 @@ class _NoEntry:
     __setitem__ = _refuse
 
 
-class KeyedStateBackend(PageTableWithYoungPages):
+class KeyedStateBackend(LoggedPageTable):
     """All keyed states and timers of one operator instance."""
 
     __slots__ = (
@@ -109,8 +109,12 @@ class KeyedStateBackend(PageTableWithYoungPages):
         page = self._roomy_page_at(self.directory.index_of(key_hash(key) // self.max_parallelism))
         entry = page.entries.get(key)
         if entry is None:
-            newborn = self._newborn
-            entry = self.entries[key] = newborn.entries[key] = [newborn, *self._blank]
+            if self._log is None:
+                page = self._newborn
+            else:
+                self._fresh.append(key)
+            entry = page.entries[key] = [page, *self._blank]
+        self.entries[key] = entry
         return entry
 
     def keys(self, slot: int | None = None) -> Iterator[Any]:
@@ -295,7 +299,18 @@ class KeyedStateBackend(PageTableWithYoungPages):
         """Write what changed to the store; the returned directory is kept by the task."""
         self.clear_current_key()
         if self.verify_key_shape:
-            self._compare_keys(list(self._newborn.entries))
+            self._compare_keys(list(self._newborn.entries) if self._log is None else self._fresh)
+        if self._log is None:
+            self._write_changes(now)
+        else:
+            self._log_changes(self._log, now)
+        self.timer_index.write()
+        self._batch += 1
+        self._evict()
+        return self.directory
+
+    def _write_changes(self, now: int) -> None:
+        """Write all pages that may have changed."""
         self._settle_newborn()
         self._end_young_pages_with_timers()
         if self._sweeps:
@@ -304,8 +319,5 @@ class KeyedStateBackend(PageTableWithYoungPages):
             if page.may_have_changed():
                 self._write(page, now)
             page.maybe_mutated = False
+        self._unlogged.clear()
         self._end_empty_young_pages()
-        self.timer_index.write()
-        self._batch += 1
-        self._evict()
-        return self.directory

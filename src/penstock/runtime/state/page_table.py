@@ -15,6 +15,7 @@ from zlib import crc32
 from penstock.common.errors import InvalidProgramError, shorten
 from penstock.runtime.records.key_groups import key_hash, never_changes
 from penstock.runtime.records.serialization import MISSING_OR_CHANGED, dumps, unreadable
+from penstock.runtime.state.change_log import ChangeLog
 from penstock.runtime.state.chunks import ChunkStore
 from penstock.runtime.state.page_chunks import PageChunks
 from penstock.runtime.state.pages import (
@@ -42,7 +43,7 @@ _PAGES_A_CHUNK = 2
 _MANY = 64  # elements: whether few are large is seen when they are written
 _SPLITS_PER_BATCH = 64
 _KEYS_TO_CHECK = 4
-_NOTHING_EXPIRES = -(1 << 62)  # the end of a batch is the time to sweep
+NOTHING_EXPIRES = -(1 << 62)  # the end of a batch is the time to sweep
 _NEVER = 1 << 62
 _NEWBORN = -1
 
@@ -54,6 +55,7 @@ class PageTable:
         "_batch",
         "_chunks",
         "_listeners",
+        "_log",
         "_newborn",
         "_page_bytes",
         "_prefix",
@@ -61,6 +63,7 @@ class PageTable:
         "_resident",
         "_store",
         "_sweeps",
+        "_unlogged",
         "_unread_young",
         "_width",
         "directory",
@@ -107,6 +110,8 @@ class PageTable:
         """Since the last report of the task."""
         self._chunks = PageChunks(chunks)
         self._listeners: list[Callable[[Page], None]] = []
+        self._log: ChangeLog | None = None
+        self._unlogged: set[int] = set()  # pages that have changed otherwise than by the keys in `entries`
         self._newborn = Page(_NEWBORN)
         """The keys that this batch has added."""
         self._unread_young = bool(self.directory.young)
@@ -135,9 +140,11 @@ class PageTable:
         if blob is None:
             return page
         self._fill(page, blob)
+        page.written = self._batch
         self._check_home(page)
         self._resident += page.size
-        self.entries.update(page.entries)
+        if self._log is None:
+            self.entries.update(page.entries)
         for listener in self._listeners:
             listener(page)
         return page
@@ -197,19 +204,19 @@ class PageTable:
         A page that was only read is stored if an object in it was changed in place.
         """
         updated, page.dirty = page.dirty, False
-        page.last_used = self._batch
+        page.last_used = page.written = self._batch
         entries = page.entries
         if now >= page.expires:
             page.expires = self._remove_expired(page, now)
         columns: list[Any] = list(zip(*entries.values(), strict=True))
         # Only if every state is missing somewhere can a key have nothing at all.
-        if columns and not any(map(_all_true, columns[FIRST_SLOT:])):
+        if columns and not any(map(all_true, columns[FIRST_SLOT:])):
             self._drop_blank(entries)
             columns = list(zip(*entries.values(), strict=True))
         size = 0
         minima: TimerMinima = (None, None)
         if entries:
-            _thin(columns)
+            thin(columns)
             minima = (earliest_timer(columns[EVENT_TIMERS]), earliest_timer(columns[PROCESSING_TIMERS]))
             blob = self._encode(page, columns)
             check = crc32(blob)
@@ -218,7 +225,7 @@ class PageTable:
                 self._note_written(blob)
             page.check = check
             size = len(blob) + page.chunk_bytes
-        elif page.size:
+        elif page.size or self._log is not None:  # older changes of its keys may be in the log
             self._chunks.remove(page, {})
             self._store.remove(self._page_id(page.index))
         self.timer_index.note(page.index, minima)
@@ -247,7 +254,7 @@ class PageTable:
             self._chunks.divide(page, _MANY)  # a large list may have been replaced by another one
         with self._chunks.taken_out(page) as places:
             columns = list(zip(*page.entries.values(), strict=True))
-            _thin(columns)
+            thin(columns)
             return self._encode_columns(page, columns, places)
 
     def _encode_columns(self, page: Page, columns: list[Any], places: list[Any] | None = None) -> bytes:
@@ -267,9 +274,9 @@ class PageTable:
                 for slot in slots:
                     entry[slot] = value(entry)
             if index in self.pages:
-                page.dirty = True
+                self._change(page)
             elif page.entries:
-                self._write_back(page, _NOTHING_EXPIRES)
+                self._write_back(page, NOTHING_EXPIRES)
 
     def _write_back(self, page: Page, now: int) -> None:
         """Write a page that is not in memory."""
@@ -285,9 +292,14 @@ class PageTable:
         page = self._peek(index)
         if self._has_expired(page, now):
             if index in self.pages:
-                page.dirty = True
+                self._change(page)
             else:
                 self._write_back(page, now)
+
+    def _change(self, page: Page) -> None:
+        """A page that is in memory has changed as a whole."""
+        page.dirty = True
+        self._unlogged.add(page.index)
 
     def _has_expired(self, page: Page, now: int) -> bool:
         if now < page.expires:
@@ -314,9 +326,12 @@ class PageTable:
     def _roomy_page_at(self, index: int) -> Page:
         """A page, for which others may have to leave memory."""
         page = self.page_at(index)
-        if self.memory_budget is not None and self._resident > 2 * self.memory_budget:
+        if self._is_full():
             self._make_room(page)
         return page
+
+    def _is_full(self) -> bool:
+        return self.memory_budget is not None and self._resident > 2 * self.memory_budget
 
     def _make_room(self, needed: Page) -> None:
         """In the middle of a batch that touches more than fits: pages loaded first are written and leave memory.
@@ -327,7 +342,7 @@ class PageTable:
         for page in list(self.pages.values()):
             if page is not needed and page.index < FIRST_YOUNG:
                 if page.may_have_changed():
-                    self._write(page, _NOTHING_EXPIRES)
+                    self._write(page, NOTHING_EXPIRES)
                 self._drop(page)
                 if self._resident <= self.memory_budget:  # type: ignore[operator]
                     return
@@ -399,12 +414,12 @@ class PageTable:
         moved = [item for page in pages for item in page.entries.items()]
         for page in pages:
             page.entries = {}
-            page.dirty = True
         for index in targets or range(self.directory.page_count):
             if index not in self.pages:
                 self.pages[index] = Page(index)
                 self.pages[index].last_used = self._batch
             self.pages[index].expires = 0
+            self._change(self.pages[index])
         for key, entry in moved:
             page = self.pages[index_of(key_hash(key) // groups)]
             page.entries[key] = entry
@@ -419,14 +434,14 @@ def _lost_something(stored: Any, kept: Any) -> bool:
     return type(stored) is dict and any(kept[name] is not value for name, value in stored.items())
 
 
-def _thin(columns: list[Any]) -> None:
+def thin(columns: list[Any]) -> None:
     """Of columns without anything, None is enough."""
     for number, column in enumerate(columns):
         if is_blank(column):
             columns[number] = None
 
 
-def _all_true(column: tuple[Any, ...]) -> bool:
+def all_true(column: tuple[Any, ...]) -> bool:
     """Whether a column is surely without None, by the fastest way to ask; some values refuse to be true or false."""
     try:
         return all(column)

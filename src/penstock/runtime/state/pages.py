@@ -78,7 +78,18 @@ FIRST_YOUNG = 1 << 40
 class Page:
     """Decoded entries of the keys that hash to one page index."""
 
-    __slots__ = ("check", "chunks", "dirty", "entries", "expires", "index", "last_used", "maybe_mutated", "size")
+    __slots__ = (
+        "check",
+        "chunks",
+        "dirty",
+        "entries",
+        "expires",
+        "index",
+        "last_used",
+        "maybe_mutated",
+        "size",
+        "written",
+    )
 
     def __init__(self, index: int) -> None:
         self.index = index
@@ -90,6 +101,7 @@ class Page:
         self.chunks: dict[int, int] | None = None  # sizes of the stored chunks by number, if collections are divided
         self.check = 0  # checksum of those bytes
         self.last_used = 0  # batch number, for eviction
+        self.written = -1  # batch number in which it was written or read last
 
     @property
     def chunk_bytes(self) -> int:

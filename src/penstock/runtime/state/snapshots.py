@@ -7,6 +7,7 @@ class, so classes can move and change. A field that the writing version did not 
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -41,12 +42,15 @@ class OperatorSnapshot:
             pages = [operator_state_page(operator_id, name) for name in self.operator_state]
             adopt_changed_classes(self.records, store, pages, operator_name, keyed=False)
 
-    def adopt_classes_of_keyed_state(self, operator_id: str, operator_name: str, store: PageStore) -> None:
+    def adopt_classes_of_keyed_state(
+        self, operator_id: str, operator_name: str, store: PageStore, more_pages: Iterable[str] = ()
+    ) -> None:
         """The same for keyed state."""
         directory = self.directory
         if directory is not None and directory.records:
             pages = [keyed_state_page(operator_id, index) for index in range(directory.page_count)]
             pages += [young_page(operator_id, number) for number in directory.young]
+            pages += more_pages
             directory.total_bytes += adopt_changed_classes(directory.records, store, pages, operator_name, keyed=True)
 
 

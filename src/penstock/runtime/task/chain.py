@@ -16,6 +16,7 @@ from penstock.runtime.operators.type_check import checked_output
 from penstock.runtime.plan.job_vertex import ChainedOperator, JobEdge, JobVertex, key_types_of
 from penstock.runtime.records.key_groups import key_group_range
 from penstock.runtime.state.backend import KeyedStateBackend
+from penstock.runtime.state.change_log import ChangeLog
 from penstock.runtime.state.keyed_store import KeyedStateFactory
 from penstock.runtime.state.operator_state import OperatorStateBackend
 from penstock.runtime.state.pages import PageStore
@@ -32,6 +33,8 @@ class TaskEnvironment:
     job: JobInfo
     batch_execution: bool = False
     memory_budget: int | None = None
+    change_log: ChangeLog | None = None
+    """Of engines that store changes of single keys."""
 
 
 class OperatorChain:
@@ -91,7 +94,9 @@ class OperatorChain:
         states: KeyedStateFactory | None = None
         clock = environment.clock
         if chained.operator.keyed:
-            snapshot.adopt_classes_of_keyed_state(chained.operator_id, chained.name, environment.store)
+            log = environment.change_log
+            loaded = [] if log is None else log.pages_of(chained.operator_id)
+            snapshot.adopt_classes_of_keyed_state(chained.operator_id, chained.name, environment.store, loaded)
             backend = chained.operator.keyed_backend(
                 chained.operator_id,
                 chained.name,
@@ -100,6 +105,8 @@ class OperatorChain:
                 snapshot.directory,
                 memory_budget=environment.memory_budget,
             )
+            if log is not None:
+                backend.log_to(log)
             if chained is vertex.operators[0]:
                 self._check_keys(backend)
             states = KeyedStateFactory(backend, lambda: clock.now)
@@ -190,6 +197,20 @@ class OperatorChain:
                 context.operator_state.records.known,
             )
         return result
+
+    def tidy(self) -> bool:
+        """Between two batches: do a little of what can wait; returns whether there was something to do."""
+        return any(backend.tidy() for backend in self._backends())
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether batches have to wait until more of that is done."""
+        return any(backend.is_behind for backend in self._backends())
+
+    def _backends(self) -> Iterator[KeyedStateBackend]:
+        for operator in self.operators:
+            if operator.context.keyed_backend is not None:
+                yield operator.context.keyed_backend
 
     def trust_keys(self) -> None:
         """The keys of this program's first records were those of the state there is, or may be."""

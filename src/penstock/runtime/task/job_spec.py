@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from penstock.runtime.operators.operator import JobInfo
 from penstock.runtime.plan.job_vertex import JobEdge, JobVertex
 from penstock.runtime.savepoint.restore import RestorePlan
+from penstock.runtime.state.change_log import ChangeLog
 from penstock.runtime.state.pages import PageStore
 from penstock.runtime.task.chain import TaskEnvironment
 from penstock.runtime.task.log_settings import LogSettings
@@ -43,9 +44,11 @@ class JobSpec:
         """The vertices of a level that have a subtask in a channel."""
         return [vertex for vertex in self.vertices if vertex.level == level and channel < vertex.parallelism]
 
-    def environment(self, store: PageStore) -> TaskEnvironment:
-        """Return what the tasks of one stage share, with a clock of its own."""
-        return TaskEnvironment(store, BatchClock(), replace(self.info), self.batch_execution, self.memory_budget)
+    def environment(self, store: PageStore, change_log: ChangeLog | None = None) -> TaskEnvironment:
+        """What the tasks of one stage share, with a clock of its own."""
+        return TaskEnvironment(
+            store, BatchClock(), replace(self.info), self.batch_execution, self.memory_budget, change_log
+        )
 
 
 class BatchClock:

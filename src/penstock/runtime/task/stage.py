@@ -199,6 +199,15 @@ class StageChannel:
             self.snapshot.sources = SourceStatus(header.splits, header.finished_sources)
         return header
 
+    def tidy(self) -> bool:
+        """Between two batches: do a little of what can wait; returns whether there was something to do."""
+        return any(task.chain.tidy() for task in self._tasks.values())
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether batches have to wait until more of that is done."""
+        return any(task.chain.is_behind for task in self._tasks.values())
+
     def close(self) -> None:
         """Close all tasks."""
         self.closed = True

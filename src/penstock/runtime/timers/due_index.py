@@ -124,5 +124,5 @@ class DueTimerService(InternalTimerService):
             self._compact_index_at = max(4096, 2 * self.index.size)
 
     def _is_set(self, timestamp: int, key: Any) -> bool:
-        entry = self._backend.entries.get(key)
+        entry = self._backend.find(key)
         return entry is not None and entry[EVENT_TIMERS] is not None and timestamp in entry[EVENT_TIMERS]

@@ -180,7 +180,7 @@ class InternalTimerService:
         backend = self._backend
         while queue:  # drop deleted timers from the front
             timestamp, _, key, namespace = queue[0]
-            entry = backend.entries.get(key)
+            entry = backend.find(key)
             if entry is None:
                 break  # its page was evicted; the index below knows
             timers = entry[PROCESSING_TIMERS]
@@ -209,7 +209,7 @@ class InternalTimerService:
 
     def _holds(self, domain: int, item: tuple[int, int, Any, Any]) -> bool:
         timestamp, _, key, namespace = item
-        entry = self._backend.entries.get(key)
+        entry = self._backend.find(key)
         if entry is None:
             return False
         timers = entry[domain]

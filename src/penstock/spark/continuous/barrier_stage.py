@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
+import sys
 import threading
 from collections.abc import Callable, Iterable
 
@@ -35,12 +36,13 @@ from penstock.spark.continuous.task import ContinuousTask
 from penstock.spark.continuous.tls import TlsFiles
 from penstock.spark.failures import portable_error
 from penstock.spark.session import failure_of
-from penstock.spark.worker import settle, unpack_in_worker
+from penstock.spark.worker import settle_between_steps, unpack_in_worker
 
 __all__ = ["BarrierStage"]
 
 _LOOK_SECONDS = 0.1
 _END_SECONDS = 5.0
+_SWITCH_SECONDS = 0.0005  # how long a step may wait for the thread that writes checkpoints
 
 
 class BarrierStage:
@@ -156,8 +158,11 @@ def run_task(count: int, driver: str, network: NetworkSettings) -> None:
     links = _PortableLinks(to_driver, outgoing, exit_process)
     for connection in incoming:
         links.add_incoming(connection)
+    switch_interval = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_SECONDS)
     try:
         with contextlib.suppress(Exception):  # the driver knows it
-            ContinuousTask(index, links, settle, unpack_in_worker).run()
+            ContinuousTask(index, links, settle_between_steps, unpack_in_worker).run()
     finally:
         links.close()
+        sys.setswitchinterval(switch_interval)

@@ -1,7 +1,7 @@
-"""The files of checkpoints in the continuous mode.
+"""The manifests of checkpoints in the continuous mode.
 
-Every task writes one file for each checkpoint: the pages that have changed since the one before, or now and then all of
-them. A manifest, written last and in one step, names the files that make up the checkpoint. It is what completes it.
+When all tasks have written their state, a manifest completes the checkpoint. It is written in one step, and names all
+files that make up the checkpoint.
 
 Names carry the epoch of the driver and the number of the attempt, so a driver or a task that was replaced never writes
 a file that its successor uses. The manifest with the highest epoch counts: a driver that takes over first writes the
@@ -11,48 +11,20 @@ last checkpoint under its own epoch. A manifest that the previous driver still w
 from __future__ import annotations
 
 import json
-import pickle
-import zlib
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from penstock.common.errors import CheckpointError, SavepointError
 from penstock.runtime.plan.offset import Offset
 from penstock.runtime.savepoint.storage import Directory, directory_at
 from penstock.runtime.storage.checked_file import seal, unseal
+from penstock.spark.continuous.state_files import StateFile
 
-__all__ = ["CheckpointFiles", "LevelState", "Manifest", "StateFile", "write_state"]
+__all__ = ["CheckpointFiles", "Manifest"]
 
 _MANIFEST = "manifest"
-_VERSION = 1
-
-
-@dataclass(frozen=True, slots=True)
-class StateFile:
-    """A file that a task has written for one checkpoint."""
-
-    name: str
-    size: int
-    checksum: int
-    whole: bool
-    """Whether it has all state of the task, so that files before it are not needed."""
-
-
-@dataclass(slots=True)
-class LevelState:
-    """The state of one stage in one channel, or how it has changed."""
-
-    pages: dict[str, bytes] = field(default_factory=dict)
-    removed: set[str] = field(default_factory=set)
-    snapshot: bytes = b""
-
-    def apply(self, change: LevelState) -> None:
-        """Add what has changed since."""
-        for page_id in change.removed:
-            self.pages.pop(page_id, None)
-        self.pages.update(change.pages)
-        self.snapshot = change.snapshot
+_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +67,11 @@ class Manifest:
                 f"{where} was written by a newer version of Penstock (its format is {content['version']}, this version "
                 f"reads up to {_VERSION}): update Penstock, or start from a savepoint"
             )
+        if content["version"] < _VERSION:
+            raise CheckpointError(
+                f"{where} was written by an early version of the continuous mode, whose checkpoints cannot be read any "
+                "more: start from a savepoint with an empty checkpoint directory"
+            )
         return cls(
             content["checkpoint"],
             content["epoch"],
@@ -103,26 +80,8 @@ class Manifest:
         )
 
 
-def write_state(
-    location: str, name: str, checkpoint_id: int, task: int, levels: dict[int, LevelState], *, whole: bool
-) -> StateFile:
-    """Write what a task keeps with a checkpoint; returns what the manifest says about it."""
-    content = {
-        "checkpoint": checkpoint_id,
-        "task": task,
-        "levels": {level: (state.pages, sorted(state.removed), state.snapshot) for level, state in levels.items()},
-    }
-    data = pickle.dumps(content, 5)
-    try:
-        with directory_at(location).create(name) as stream:
-            stream.write(data)
-    except SavepointError as error:
-        raise CheckpointError(f"task {task} cannot write checkpoint {checkpoint_id}: {error}") from error
-    return StateFile(name, len(data), zlib.crc32(data), whole)
-
-
 class CheckpointFiles:
-    """The directory that checkpoints are in; the driver writes manifests, tasks read and write their own files."""
+    """The directory that checkpoints are in; the tasks write state files, the driver writes manifests."""
 
     def __init__(self, location: str, *, epoch: int = 0, retained: int = 1) -> None:
         self.location = location
@@ -154,13 +113,9 @@ class CheckpointFiles:
                 self._directory.remove(name)
         return found
 
-    def complete(self, checkpoint_id: int, offset: Offset, written: dict[int, StateFile]) -> Manifest:
+    def complete(self, checkpoint_id: int, offset: Offset, tasks: dict[int, list[StateFile]]) -> Manifest:
         """All tasks have written their state: complete the checkpoint."""
-        before = self._complete[-1].tasks if self._complete else {}
-        tasks = {
-            task: [file] if file.whole else [*before.get(task, ()), file] for task, file in sorted(written.items())
-        }
-        manifest = Manifest(checkpoint_id, self._epoch, offset, tasks)
+        manifest = Manifest(checkpoint_id, self._epoch, offset, dict(sorted(tasks.items())))
         self._write(manifest)
         self._complete.append(manifest)
         while len(self._complete) > self._retained:
@@ -169,30 +124,6 @@ class CheckpointFiles:
                 with suppress(SavepointError, OSError):  # the next driver removes it
                     self._directory.remove(name)
         return manifest
-
-    def load(self, task: int, files: list[StateFile]) -> dict[int, LevelState]:
-        """The state of a task, by level."""
-        levels: dict[int, LevelState] = {}
-        for file in files:
-            data = self._read(file.name)
-            if len(data) != file.size or zlib.crc32(data) != file.checksum:
-                raise self._damaged(file.name)
-            content = pickle.loads(data)  # plain values: pages and snapshots are decoded by those who know them
-            if content["task"] != task:
-                raise self._damaged(file.name)
-            for level, (pages, removed, snapshot) in content["levels"].items():
-                change = LevelState(pages, set(removed), snapshot)
-                if file.whole or level not in levels:
-                    levels[level] = change
-                else:
-                    levels[level].apply(change)
-        return levels
-
-    def _damaged(self, name: str) -> CheckpointError:
-        return CheckpointError(
-            f"the file {name} in checkpoint {self.location} is damaged (it does not match its checksum): put it back "
-            "as it was, or start from a savepoint with an empty checkpoint directory"
-        )
 
     def _write(self, manifest: Manifest) -> None:
         with self._directory.create(manifest.name) as stream:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from penstock.runtime.source.source_stage import SourceWork
-from penstock.spark.continuous.checkpoint_files import StateFile
+from penstock.spark.continuous.state_files import StateFile
 
 __all__ = [
     "Closed",
@@ -76,7 +76,8 @@ class Written:
 
     task: int
     checkpoint_id: int
-    file: StateFile
+    files: list[StateFile]
+    """All that its state is in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +124,6 @@ class TaskLinks(Protocol):
 
     def receive(self) -> Message:
         """The next message of the driver or of another task; `Stop` if the driver is gone."""
+
+    def poll(self) -> Message | None:
+        """The same if there is one already."""

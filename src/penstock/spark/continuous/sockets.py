@@ -303,6 +303,14 @@ class SocketTaskLinks:
         message: Message = pickle.loads(self._inbox.get())
         return message
 
+    def poll(self) -> Message | None:
+        """The next message if there is one."""
+        try:
+            message: Message = pickle.loads(self._inbox.get_nowait())
+        except queue.Empty:
+            return None
+        return message
+
     def close(self) -> None:
         """The task has ended."""
         self._ended.set()

@@ -20,14 +20,10 @@ from penstock.runtime.state.snapshots import StageSnapshot
 from penstock.runtime.task.job_blob import unpack_job
 from penstock.runtime.task.job_spec import JobSpec
 from penstock.runtime.task.stage import Row, StageChannel, encode_header
-from penstock.spark.continuous.changed_pages import ChangedPages
-from penstock.spark.continuous.checkpoint_files import CheckpointFiles, LevelState, write_state
 from penstock.spark.continuous.messages import Closed, Data, Done, Failed, Start, Step, Stop, TaskLinks, Written
+from penstock.spark.continuous.state_files import LevelChanges, LoadedLevel, StateFiles
 
 __all__ = ["ContinuousTask"]
-
-_LONGEST_CHAIN = 16
-_SMALL = 1 << 20  # bytes of changes that are always worth keeping
 
 
 class ContinuousTask:
@@ -48,16 +44,15 @@ class ContinuousTask:
         self._unpack = unpack
         self._index = index
         self._levels = self._channels = 0
-        self._location = self._attempt = ""
         self._links = links
         self._early: dict[tuple[int, int], list[list[bytes]]] = {}  # data of stages that are not reached yet
         self._next: Step | Stop | None = None
         self._splits: dict[int, dict[str, SplitStatus]] = {}  # of the last header that had any news of them
         self._writer = ThreadPoolExecutor(1, f"checkpoint-{index}")
         self._stages: dict[int, StageChannel] = {}
-        self._stores: dict[int, ChangedPages] = {}
+        self._states: dict[int, LoadedLevel] = {}
         self._sources: SourceStage | None = None
-        self._chain: list[int] = []  # sizes of the files that the state is in
+        self._files: StateFiles
 
     def run(self) -> None:
         """The life of the task. Errors go to the driver, and are raised here, too."""
@@ -86,9 +81,8 @@ class ContinuousTask:
     # -- opening and closing ------------------------------------------------------------------------------------
 
     def _open(self, start: Start) -> None:
-        self._location, self._attempt = start.location, start.attempt
-        states = CheckpointFiles(start.location).load(self._index, start.files)
-        self._chain = [file.size for file in start.files]
+        self._files = StateFiles(start.location, start.attempt, self._index)
+        states = self._files.load(start.files)
         spec = self._unpack(start.job)
         self._levels, self._channels = spec.levels, spec.channels
         self._sources = SourceStage(spec, spec.environment(MemoryPageStore()))
@@ -96,10 +90,10 @@ class ContinuousTask:
             return
         for level in range(1, spec.levels + 1):
             own = self._unpack(start.job)  # stages share no objects
-            state = states.get(level, LevelState())
-            store = self._stores[level] = ChangedPages(state.pages)
+            state = self._states[level] = states.get(level, LoadedLevel())
             snapshot = StageSnapshot.decode(state.snapshot) if state.snapshot else StageSnapshot()
-            self._stages[level] = StageChannel(own, level, self._index, own.environment(store), snapshot)
+            environment = own.environment(state.pages, state.log)
+            self._stages[level] = StageChannel(own, level, self._index, environment, snapshot)
 
     def _close(self) -> None:
         with contextlib.ExitStack() as stack:
@@ -114,7 +108,11 @@ class ContinuousTask:
     def _next_order(self) -> Step | Stop:
         order, self._next = self._next, None
         while order is None:
-            message = self._links.receive()
+            message = self._links.poll()
+            if message is None:
+                if any(stage.tidy() for stage in self._stages.values()):
+                    continue
+                message = self._links.receive()
             if isinstance(message, Data):
                 self._keep(message)
             elif isinstance(message, (Step, Stop)):
@@ -146,6 +144,9 @@ class ContinuousTask:
         self._links.tell_driver(Done(self._index, header.step, [frame for _, frame in rows]))
         if header.checkpoint or header.step == 1:
             self._settle()
+        for stage in self._stages.values():
+            if stage.is_behind:
+                stage.tidy()
 
     def _header(self, step: Step) -> BatchHeader:
         header: BatchHeader = pickle.loads(step.header)
@@ -186,21 +187,15 @@ class ContinuousTask:
 
     def _write(self, checkpoint_id: int) -> None:
         """Take what has changed; another thread writes it while the next steps run."""
-        whole = not self._chain or len(self._chain) >= _LONGEST_CHAIN or sum(self._chain[1:]) > self._chain[0] + _SMALL
-        levels: dict[int, LevelState] = {}
+        levels: dict[int, LevelChanges] = {}
         for level, stage in self._stages.items():
-            pages, removed = self._stores[level].take()
-            snapshot = stage.snapshot.encode()
-            levels[level] = LevelState(dict(self._stores[level].blobs) if whole else pages, removed, snapshot)
-        size = sum(len(blob) for state in levels.values() for blob in state.pages.values())
-        self._chain = [size] if whole else [*self._chain, size]
-        self._writer.submit(self._write_file, checkpoint_id, levels, whole=whole)
+            state = self._states[level]
+            levels[level] = LevelChanges(stage.snapshot.encode(), *state.pages.take(), state.log.take())
+        self._writer.submit(self._write_files, checkpoint_id, levels)
 
-    def _write_file(self, checkpoint_id: int, levels: dict[int, LevelState], *, whole: bool) -> None:
-        name = f"{checkpoint_id}-{self._attempt}-{self._index}.state"
+    def _write_files(self, checkpoint_id: int, levels: dict[int, LevelChanges]) -> None:
         try:
-            file = write_state(self._location, name, checkpoint_id, self._index, levels, whole=whole)
-            self._links.tell_driver(Written(self._index, checkpoint_id, file))
+            self._links.tell_driver(Written(self._index, checkpoint_id, self._files.write(checkpoint_id, levels)))
         except BaseException as error:
             with contextlib.suppress(OSError):
                 self._links.tell_driver(Failed(self._index, error))

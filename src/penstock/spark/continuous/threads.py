@@ -63,3 +63,9 @@ class _OwnLinks:
 
     def receive(self) -> Message:
         return self._tasks[self._task].get()
+
+    def poll(self) -> Message | None:
+        try:
+            return self._tasks[self._task].get_nowait()
+        except queue.Empty:
+            return None
