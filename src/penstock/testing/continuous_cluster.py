@@ -43,7 +43,7 @@ class ContinuousJob(MiniClusterJob):
         return None if self._manifest is None else self._manifest.offset
 
     def _start_tasks(self, job: bytes, offset: Offset, storage: MemoryCheckpointStorage) -> None:
-        self._engine = _Engine(ThreadLinks(slots_needed(self.graph)), self.files)
+        self._engine = _Engine(ThreadLinks(slots_needed(self.graph)), self.files, check=self.checkpoints.fence.check)
         self._engine.storage = storage
         self._engine.start(job, f"{self.checkpoints.fence.epoch}-{uuid.uuid4().hex[:8]}", self._manifest)
         self._stepper = Stepper(

@@ -22,7 +22,11 @@ from penstock.runtime.lease.lease import Lease
 from penstock.runtime.lease.owner import Owner
 from penstock.runtime.savepoint import capture
 from penstock.runtime.savepoint.manifest import verify
+from penstock.runtime.state.logged_pages import LoggedPageTable
+from penstock.spark.continuous.checkpoint_files import CheckpointFiles
+from penstock.spark.continuous.state_files import StateFiles
 from penstock.testing import ManualClock, MiniCluster
+from penstock.testing.continuous_cluster import ContinuousCluster
 
 RUNS = int(os.environ.get("PENSTOCK_CHAOS_RUNS", "50"))
 SEED = int(os.environ.get("PENSTOCK_CHAOS_SEED", random.randrange(1 << 32)))
@@ -157,9 +161,12 @@ class Life:
                 return
             else:
                 self.job.run_batch()
-            self.snapshot = self.job.snapshot()
+            self.remember()
         except Crash:
             self.job = None
+
+    def remember(self):
+        self.snapshot = self.job.snapshot()
 
     def be_replaced(self):
         """Another driver takes over; this one does not know it yet, and goes on."""
@@ -168,14 +175,20 @@ class Life:
         with pytest.raises(FencedError):
             old.run()
 
-    def run(self, monkeypatch):
-        write = capture.encode
+    def make_dangerous(self, monkeypatch, owner, name):
+        """A crash may happen right before and right after."""
+        function = getattr(owner, name)
 
-        def dangerous(value, what):
+        def dangerous(*arguments, **named):
             Danger.step()
-            return write(value, what)
+            result = function(*arguments, **named)
+            Danger.step()
+            return result
 
-        monkeypatch.setattr(capture, "encode", dangerous)
+        monkeypatch.setattr(owner, name, dangerous)
+
+    def run(self, monkeypatch):
+        self.make_dangerous(monkeypatch, capture, "encode")
         self.start()
         for _ in range(10_000):
             if self.job is not None and self.job.finished:
@@ -186,6 +199,52 @@ class Life:
         return sorted(record for records in Committed.outside.pop(self.name).values() for record in records)
 
 
+class ContinuousLife(Life):
+    """The same in the continuous mode: what survives is in a directory. It crashes while it writes checkpoints, too."""
+
+    def __init__(self, seed, directory):
+        super().__init__(seed, directory)
+        self.name = f"continuous {seed}"
+        self.directories = 1
+
+    def start(self):
+        cluster = ContinuousCluster(clock=ManualClock(), max_records=self.chance.randint(3, 60))
+        env = StreamExecutionEnvironment(executor=cluster).set_parallelism(self.parallelism)
+        build(env, self.name)
+        owner = Owner.of_this_process(self.name, self.name, since=0.0)
+        fence = Lease.acquire(self.lease, owner, take_over=True)
+        where = f"{self.directory}/checkpoints-{self.directories}"
+        settings = env.job_settings(self.name)
+        self.job = cluster.start(
+            list(env.sinks), settings, job_id=where, directory=where, savepoint=self.savepoint, fence=fence
+        )
+
+    def step(self):
+        job = self.job
+        super().step()
+        if self.savepoint != self.known:  # the job goes on from there, in a directory of its own
+            self.known = self.savepoint
+            self.directories += 1
+        elif self.job is None and job is not None:
+            job.kill()
+
+    known = None
+
+    def remember(self):
+        """Everything is in the directory."""
+
+    def be_replaced(self):
+        old = self.job
+        super().be_replaced()
+        old.kill()
+
+    def run(self, monkeypatch):
+        monkeypatch.setattr(LoggedPageTable, "_longest_log", lambda *_: 500)  # pages are written often
+        self.make_dangerous(monkeypatch, StateFiles, "write")
+        self.make_dangerous(monkeypatch, CheckpointFiles, "complete")
+        return super().run(monkeypatch)
+
+
 @pytest.fixture(scope="module")
 def undisturbed():
     env = StreamExecutionEnvironment(executor=MiniCluster()).set_parallelism(1)
@@ -194,9 +253,10 @@ def undisturbed():
     return sorted(record for records in Committed.outside.pop("undisturbed").values() for record in records)
 
 
+@pytest.mark.parametrize("life", [Life, ContinuousLife], ids=["batches", "continuous"])
 @pytest.mark.parametrize("run", range(RUNS))
-def test_nothing_is_lost_and_nothing_comes_twice(run, undisturbed, tmp_path, monkeypatch):
+def test_nothing_is_lost_and_nothing_comes_twice(run, life, undisturbed, tmp_path, monkeypatch):
     seed = SEED + run
     print(f"PENSTOCK_CHAOS_SEED={seed} PENSTOCK_CHAOS_RUNS=1")  # noqa: T201 - shown if the test fails
     assert len(undisturbed) > 2 * RECORDS
-    assert Life(seed, tmp_path).run(monkeypatch) == undisturbed
+    assert life(seed, tmp_path).run(monkeypatch) == undisturbed

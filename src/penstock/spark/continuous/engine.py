@@ -13,8 +13,9 @@ from penstock.runtime.checkpoint.checkpoint_coordinator import Batch
 from penstock.runtime.exchange.frames import BatchHeader, TaskReport
 from penstock.runtime.source.source_stage import SourceWork
 from penstock.runtime.task.stage import decode_all_reports
-from penstock.spark.continuous.checkpoint_files import CheckpointFiles, Manifest, StateFile
+from penstock.spark.continuous.checkpoint_files import CheckpointFiles, Manifest
 from penstock.spark.continuous.messages import Closed, Done, DriverLinks, Failed, Message, Start, Step, Stop, Written
+from penstock.spark.continuous.state_files import StateFile
 
 __all__ = ["ContinuousEngine"]
 
@@ -42,7 +43,7 @@ class ContinuousEngine:
         self._links = links
         self._files = files
         self._look = look
-        self._written: dict[int, dict[int, StateFile]] = {}  # by checkpoint and task
+        self._written: dict[int, dict[int, list[StateFile]]] = {}  # by checkpoint and task
         self._active: set[tuple[int, int]] = set()  # source tasks that have read something since the last checkpoint
         self._splits: bytes | None = None  # as the tasks know them
         self._failed = False
@@ -166,8 +167,9 @@ class ContinuousEngine:
 
     def _note(self, message: Message) -> None:
         if isinstance(message, Written):
-            self._written.setdefault(message.checkpoint_id, {})[message.task] = message.file
+            self._written.setdefault(message.checkpoint_id, {})[message.task] = message.files
         elif isinstance(message, Failed):
             self._failed = True
             self._ended.add(message.task)
+            self._check()  # another driver removes files that this one's tasks need
             raise message.error
