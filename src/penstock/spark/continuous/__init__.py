@@ -5,5 +5,6 @@ so it takes milliseconds. A *checkpoint* happens at the end of a step, once in a
 what transactional sinks commit. After a failure the job resumes from the last complete checkpoint.
 
 Follow a step: `stepper` (driver) -> `engine` (driver) -> `task` -> `engine`. Follow a checkpoint: `stepper` -> `task`
--> `state_files` -> `stepper` -> `checkpoint_files`. `barrier_stage` is where Spark comes in, and `sockets` how the processes talk.
+-> `state_files` -> `stepper` -> `checkpoint_files`. `barrier_stage` is where Spark comes in, and `sockets` how the
+processes talk.
 """
