@@ -1,6 +1,7 @@
 """Graphs: where they come from, what they know, how they are transformed."""
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -22,6 +23,7 @@ from penstock.gelly import (
     Vertex,
     batch,
 )
+from penstock.table import StreamTableEnvironment
 from penstock.testing import MiniCluster
 
 VERTICES = [Vertex(1, 10), Vertex(2, 20), Vertex(3, 30), Vertex(4, 40), Vertex(5, 50)]
@@ -81,6 +83,14 @@ def test_bounded_streams_can_be_graphs_and_graphs_streams(env):
     graph = Graph.from_collection(edges=streams.from_collection([(1, 2, "x"), (2, 3, "y")]), env=env)
     back = graph.get_edges().to_stream(streams).map(lambda edge: edge.value * 2)
     assert sorted(back.execute_and_collect()) == ["xx", "yy"]
+
+
+def test_tables_and_pandas_can_be_graphs(env):
+    tables = StreamTableEnvironment.create(StreamExecutionEnvironment(executor=MiniCluster()))
+    table = tables.from_elements([(1, 2, 0.5), (2, 3, 1.5)], ["a", "b", "weight"])
+    assert edges(Graph.from_collection(edges=table, env=env)) == [(1, 2, 0.5), (2, 3, 1.5)]
+    frame = pd.DataFrame({"target": [2], "source": [1]})
+    assert edges(Graph.from_collection(edges=frame, env=env)) == [(1, 2, None)]
 
 
 def test_rows_can_be_edges(env):

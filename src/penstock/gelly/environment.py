@@ -142,9 +142,9 @@ def _to_table(data: Any, names: Sequence[str], required: int) -> Any:
     elif hasattr(data, "execute") and hasattr(data, "get_schema"):  # a table
         with data.execute().collect() as found:
             data = list(found)
-    elif type(data).__module__.startswith("pyspark."):
+    elif type(data).__module__.partition(".")[0] == "pyspark":
         raise no_spark()
-    elif type(data).__module__.startswith("pandas."):
+    elif type(data).__module__.partition(".")[0] == "pandas":
         return pa.Table.from_pandas(data, preserve_index=False)
     elif isinstance(data, (str, bytes)) or not isinstance(data, Iterable):
         raise InvalidProgramError(
