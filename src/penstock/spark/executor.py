@@ -15,7 +15,13 @@ from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import Transformation
 from penstock.runtime.job.job_client import ThreadJobClient
 from penstock.spark.checkpoint_lease import refuse_if_in_use
-from penstock.spark.continuous.slots import check_can_run_continuously, slots_needed, slots_of, with_slots
+from penstock.spark.continuous.slots import (
+    check_can_run_continuously,
+    slots_needed,
+    slots_of,
+    with_slots,
+    without_optimising_compiler,
+)
 from penstock.spark.dependencies import ship_dependencies
 from penstock.spark.features import SparkMode, check_spark_runs
 from penstock.spark.package import ship_package
@@ -72,7 +78,7 @@ class SparkExecutor:
             refuse_if_in_use(settings)
         if continuous:
             check_can_run_continuously(graph)
-            settings = with_slots(settings, slots_needed(graph))
+            settings = without_optimising_compiler(with_slots(settings, slots_needed(graph)))
         session = self._spark or embedded_session(settings)
         if continuous:
             check_can_run_continuously(graph, slots_of(session))

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from penstock.common import Types
+from penstock.common import Configuration, Types
 from penstock.common.errors import CheckpointError, InvalidProgramError, UserFunctionError
 from penstock.connectors import CollectSink, DiscardingSink, PrintSink
 from penstock.connectors.base import DeliveryGuarantee
 from penstock.connectors.jdbc import JdbcConnectionOptions, JdbcSink
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.spark.continuous.slots import without_optimising_compiler
 from penstock.testing import MiniCluster
 from penstock.testing.continuous_cluster import ContinuousCluster
 
@@ -186,3 +187,14 @@ def test_the_exactly_once_sink_of_jdbc_needs_equal_batches_and_the_others_do_not
         "INSERT INTO t VALUES (?)", row, connection, None, DeliveryGuarantee.EXACTLY_ONCE
     ).needs_equal_batches
     assert not JdbcSink("INSERT INTO t VALUES (?)", row, connection).needs_equal_batches
+
+
+def test_the_users_options_for_java_come_after_ours():
+    env = StreamExecutionEnvironment(executor=ContinuousCluster())
+    settings = without_optimising_compiler(env.job_settings("plain"))
+    assert settings.configuration["spark.driver.extraJavaOptions"] == "-XX:TieredStopAtLevel=1"
+    env = StreamExecutionEnvironment(
+        Configuration.from_dict({"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4"})
+    )
+    settings = without_optimising_compiler(env.job_settings("tuned"))
+    assert settings.configuration["spark.driver.extraJavaOptions"].endswith(" -XX:TieredStopAtLevel=4")

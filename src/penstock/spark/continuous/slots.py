@@ -14,9 +14,10 @@ from penstock.runtime.operators.sink import SinkOperator
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_can_run_continuously", "slots_needed", "slots_of", "with_slots"]
+__all__ = ["check_can_run_continuously", "slots_needed", "slots_of", "with_slots", "without_optimising_compiler"]
 
 _MASTER = "spark.master"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
 def slots_needed(graph: JobGraph) -> int:
@@ -57,6 +58,16 @@ def with_slots(settings: JobSettings, needed: int) -> JobSettings:
         return settings
     slots = max(needed, os.cpu_count() or 1)
     return replace(settings, configuration={**settings.configuration, _MASTER: f"local[{slots}]"})
+
+
+def without_optimising_compiler(settings: JobSettings) -> JobSettings:
+    """For an embedded Spark: once the tasks run, the JVM has nothing more to do.
+
+    Its optimising compiler takes nearly half of the CPU that the start takes, and pays off only in long work.
+    """
+    options = settings.configuration.get(_JAVA_OPTIONS, "")
+    added = f"-XX:TieredStopAtLevel=1 {options}".rstrip()  # what the user sets comes last, and wins
+    return replace(settings, configuration={**settings.configuration, _JAVA_OPTIONS: added})
 
 
 def slots_of(session: SparkSession) -> int | None:
