@@ -131,7 +131,7 @@ def _measure_cell(cell: Cell, plan: Plan, label: str) -> None:
     cell.error = None
     cell.repeats.append({**result, "loop_speed": speed, "at": datetime.now(UTC).isoformat(timespec="seconds")})
     if job.measures_latency:
-        figure = f"p50 {result['p50_ms']:.0f} ms, p99 {result['p99_ms']:.0f} ms"
+        figure = f"p50 {result['p50_ms']:.1f} ms, p99 {result['p99_ms']:.1f} ms"
     else:
         figure = f"{result['records_per_second']:,.0f} records/s, {result['cpu_seconds_per_million']:.1f} CPU s/M"
     print(f"{figure} (took {time.monotonic() - start:.0f} s)", flush=True)

@@ -36,6 +36,10 @@ def _nexmark(name: str, title: str, *, comparable: bool = True) -> Job:
     return Job(name, title, "queries", f"build_{name}", directory="nexmark", comparable=comparable, group="Nexmark")
 
 
+def _latency(name: str, title: str, builder: str, keys: int = 1_000) -> Job:
+    return Job(name, title, "latency", builder, keys=keys, measures_latency=True, group="Latency")
+
+
 JOBS = {
     job.letter: job
     for job in (
@@ -69,6 +73,9 @@ JOBS = {
             uses_kafka=True,
         ),
         Job("l", "socket, state, sink: latency at 1,000 records/s", "latency", measures_latency=True, group="Latency"),
+        _latency("l2", "as (l), with two exchanges", "build_two"),
+        _latency("lm", "as (l), with a million keys in state", "build_million", keys=1_000_000),
+        _latency("lw", "socket, tumbling windows, sink: latency at 1,000 records/s", "build_window"),
         _nexmark("q0", "Nexmark: pass through"),
         _nexmark("q1", "Nexmark: currency conversion"),
         _nexmark("q2", "Nexmark: selection"),

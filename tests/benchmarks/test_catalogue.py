@@ -12,6 +12,10 @@ from benchmarks.nexmark import queries
 from benchmarks.systems.catalogue import SYSTEMS
 from benchmarks.systems.environment import ROOT
 
+from penstock.connectors import DiscardingSink
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.testing.continuous_cluster import ContinuousCluster
+
 
 @pytest.mark.parametrize("job", JOBS)
 def test_every_job_has_its_program(job):
@@ -42,3 +46,17 @@ def options(mode):
 def test_a_small_input_to_compare_spans_many_windows():
     assert options("collect").workload(20_000).events_per_second == 200
     assert options("slope").workload(20_000).events_per_second == 10_000
+
+
+@pytest.mark.parametrize("job", ["l", "l2", "lw"])
+def test_latency_jobs_note_when_records_were_sent_and_when_they_arrived(job, tmp_path):
+    env = StreamExecutionEnvironment(executor=ContinuousCluster(max_records=7)).set_parallelism(2)
+    start = 1_700_000_000_000_000_000
+    lines = env.from_collection([f"{n % 3},{start + n * 20_000_000},{n}.5" for n in range(60)])
+    load_builder(JOBS[job], "penstock")(lines, str(tmp_path)).sink_to(DiscardingSink())
+    env.execute(job)
+    samples = [line.split() for path in tmp_path.glob("samples-*") for line in path.read_text().splitlines()]
+    sent = {int(line[0]) for line in samples}
+    assert len(sent) > 10
+    assert sent <= {start + n * 20_000_000 for n in range(60)}
+    assert all(int(arrived) > start for _, arrived in samples)
