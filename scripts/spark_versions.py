@@ -34,6 +34,18 @@ PACKAGES = (
 WARNINGS = ("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 TESTS = ("tests/spark/continuous",)
 
+# A batch job, where Spark has what that needs.
+BATCH_JOB = """
+from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from penstock.spark.features import SparkMode, missing_for
+if not missing_for(SparkMode.BATCH):
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    sums = env.from_sequence(1, 100).key_by(lambda n: n % 2).reduce(lambda a, b: a + b)
+    assert sorted(sums.execute_and_collect()) == [2500, 2550]
+    print("a batch job gives its results")
+"""
+
 
 def main() -> int:
     """Test each version, and print what has passed."""
@@ -92,8 +104,9 @@ def run_tests(interpreter: Path, only: str | None) -> tuple[bool, float, str]:
         "from penstock.spark.features import SparkMode, missing_for; "
         "print(*(f'{mode.value}: ' + (' and '.join(missing_for(mode)) or 'works') for mode in SparkMode), sep='; ')"
     )
+    batch = subprocess.run([interpreter, "-c", BATCH_JOB], env=surroundings, check=False)
     modes = subprocess.run([interpreter, "-c", script], env=surroundings, capture_output=True, text=True, check=False)
-    return tested.returncode == 0, time.monotonic() - started, modes.stdout.strip()
+    return tested.returncode == batch.returncode == 0, time.monotonic() - started, modes.stdout.strip()
 
 
 if __name__ == "__main__":

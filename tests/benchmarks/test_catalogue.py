@@ -57,6 +57,6 @@ def test_latency_jobs_note_when_records_were_sent_and_when_they_arrived(job, tmp
     env.execute(job)
     samples = [line.split() for path in tmp_path.glob("samples-*") for line in path.read_text().splitlines()]
     sent = {int(line[0]) for line in samples}
-    assert len(sent) > 10
+    assert len(sent) > 5
     assert sent <= {start + n * 20_000_000 for n in range(60)}
     assert all(int(arrived) > start for _, arrived in samples)
