@@ -80,7 +80,7 @@ def test_findings_are_shown_before_a_job_is_tried(capsys, monkeypatch, tmp_path)
 def test_every_extra_for_a_connector_is_looked_at():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     looked_at = {extra for *_, extra in doctor._CONNECTORS if extra is not None}
-    assert looked_at == set(extras) - {"java", "service", "sql", "pandas", "bench", "docs", "dev"}
+    assert looked_at == set(extras) - {"java", "service", "sql", "pandas", "zookeeper", "gelly", "bench", "docs", "dev"}
 
 
 def test_a_machine_that_is_too_busy_is_told_as_such():
