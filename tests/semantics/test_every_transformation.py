@@ -36,12 +36,16 @@ from penstock.datastream import (
     ProcessJoinFunction,
     ProcessWindowFunction,
 )
+from penstock.datastream.aggregates import Count, Sum
 from penstock.datastream.broadcast import BroadcastConnectedStream
+from penstock.datastream.named_aggregates import AggregatesByKey
 from penstock.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
+    ReducingState,
     ReducingStateDescriptor,
+    ValueState,
     ValueStateDescriptor,
 )
 from penstock.datastream.stream_settings import StreamSettings
@@ -235,6 +239,27 @@ class Echo(AsyncFunction):
         return [value]
 
 
+class Declared(KeyedProcessFunction):
+    n = ValueState(int, default=0)
+    total = ReducingState(int, lambda a, b: a + b)
+
+    def process_element(self, value, ctx):
+        self.n.update(self.n.value() + 1)
+        self.total.add(value[1])
+        yield value[0], self.n.value(), self.total.get()
+
+
+def numbered(record, counts, timers):
+    counts[record[0]] += 1
+    timers.set(1_000)
+    yield record[0], counts[record[0]]
+
+
+def at_the_end(counts, timers):
+    yield timers.key, "end", counts[timers.key]
+    timers.forget()
+
+
 class Streams:
     """The inputs that programs begin with."""
 
@@ -278,6 +303,10 @@ PROGRAMS = {
         lambda s: s.numbers.assign_timestamps_and_watermarks(BY_NUMBER).process(Timestamps()),
         [(n, n * 10) for n in FOUR],
     ),
+    "with_event_time": (
+        lambda s: s.numbers.with_event_time(lambda n: n * 10, max_delay="1 s").process(Timestamps()),
+        [(n, n * 10) for n in FOUR],
+    ),
     "union": (lambda s: s.numbers.union(s.env.from_collection([5]), s.numbers), [*FOUR, *FOUR, 5]),
     "shuffle": (lambda s: s.numbers.shuffle().map(same), FOUR),
     "rebalance": (lambda s: s.numbers.rebalance().map(same), FOUR),
@@ -312,6 +341,23 @@ PROGRAMS = {
         [("a", 5, (1, 5), ((1, -1), (5, -5)), 6, 60), ("b", 3, (2, 3), ((2, -2), (3, -3)), 5, 50)]
         + [(None, (), True, None, None)] * 2,
     ),
+    "declared state": (lambda s: s.keyed.process(Declared()), [("a", 1, 1), ("a", 2, 6), ("b", 1, 2), ("b", 2, 5)]),
+    "plain function": (
+        lambda s: s.keyed.process(numbered, state=Counter, on_timer=at_the_end),
+        [*COUNTS, ("a", "end", 2), ("b", "end", 2)],
+    ),
+    "count": (lambda s: s.keyed.count(), COUNTS),
+    "mean": (lambda s: s.keyed.mean(1), [("a", 1.0), ("a", 3.0), ("b", 2.0), ("b", 2.5)]),
+    "quantile": (lambda s: s.keyed.quantile(1, 1, accuracy=0), [("a", 1), ("a", 5), ("b", 2), ("b", 3)]),
+    "top": (
+        lambda s: s.keyed.window(TEN).top(1, by=1).map(lambda r: (r[0], *r[1])),
+        [("a", ("a", 5)), ("b", ("b", 3))],
+    ),
+    "agg": (
+        lambda s: s.keyed.window(TEN).agg(n=Count(), total=Sum(1)).map(lambda r: (r.key, r.window_end, r.n, r.total)),
+        [("a", 10, 2, 6), ("b", 10, 2, 5)],
+    ),
+    "agg of all": (lambda s: s.records.window_all(TEN).agg(n=Count()).map(lambda r: (r.window_end, r.n)), [(10, 4)]),
     "reduce": (lambda s: s.keyed.reduce(add), [("a", 1), ("a", 6), ("b", 2), ("b", 5)]),
     "sum": (lambda s: s.keyed.sum(1), [("a", 1), ("a", 6), ("b", 2), ("b", 5)]),
     "min": (lambda s: s.keyed.min(1), [("a", 1), ("a", 1), ("b", 2), ("b", 2)]),
@@ -405,7 +451,7 @@ ELSEWHERE = {
 
 
 def test_no_transformation_is_missing_here():
-    classes = (DataStream, KeyedStream, ConnectedStreams, BroadcastConnectedStream, StreamSettings)
+    classes = (DataStream, KeyedStream, AggregatesByKey, ConnectedStreams, BroadcastConnectedStream, StreamSettings)
     methods = {
         name
         for cls in classes
