@@ -129,6 +129,24 @@ def test_a_failing_key_selector_names_target_and_record():
         partitioner.route([{"id": 1}, {"x": 1}], None)
 
 
+def test_a_selector_that_fails_once_only_fails_the_job_all_the_same():
+    moods = iter([True, True])  # the first record is looked at before
+    partitioner = ready(KeyGroupPartitioner(lambda value: 1 // 0 if next(moods, False) else value))
+    with pytest.raises(KeySelectorError, match=r"record \(unknown: the selector does not fail again\): ZeroDivision"):
+        partitioner.route([1, 2], None)
+
+
+def test_more_keys_than_are_remembered_go_where_they_belong(monkeypatch):
+    monkeypatch.setattr("penstock.runtime.exchange.partitioner._CACHED_KEYS", 50)
+    one = ready(KeyGroupPartitioner(lambda key: key), channels=3)
+    batches = [[f"key {n}" for n in range(start, start + 40)] for start in (0, 20, 40, 0)]
+    found = routed(one, batches)
+    for channel, pairs in found.items():
+        for key, _ in pairs:
+            assert channel == subtask_for_key_group(key_group_for(key, 128), 3, 128)
+    assert sum(map(len, found.values())) == 160
+
+
 def test_a_failing_custom_partitioner_names_target_and_record():
     partitioner = ready(CustomPartitioner(lambda key, channels: 1 // key, lambda value: value))
     with pytest.raises(InvalidProgramError, match=r"before 'target' failed for record 0: ZeroDivisionError"):

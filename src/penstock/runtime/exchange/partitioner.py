@@ -13,7 +13,7 @@ from typing import Any
 
 from penstock.common.errors import InvalidProgramError, KeySelectorError, PenstockError, shorten
 from penstock.runtime.records.batch import Timestamps, Values
-from penstock.runtime.records.key_groups import key_hash
+from penstock.runtime.records.key_groups import key_hashes
 from penstock.runtime.records.unhashable_keys import HashableKeys, returns_unhashable
 
 Routed = list[tuple[int, Values, Timestamps]]
@@ -192,39 +192,54 @@ class KeyGroupPartitioner(Partitioner):
         channels = self.channels
         if channels == 1:
             return [(0, values, timestamps)]
-        out: list[Values] = [[] for _ in range(channels)]
-        stamps: list[list[Any]] = [[] for _ in range(channels)]
         if self._select is None:
             unhashable = returns_unhashable(self.key_selector, values)
             self._select = HashableKeys(self.key_selector) if unhashable else self.key_selector
-        select, known = self._select, self._channel_of.get
         try:
-            if timestamps is None:
-                for value in values:
-                    key = select(value)
-                    channel = known(key)
-                    if channel is None:
-                        channel = self._locate(key)
-                    out[channel].append(value)
-                return [(channel, part, None) for channel, part in enumerate(out) if part]
-            for value, stamp in zip(values, timestamps, strict=True):
-                key = select(value)
-                channel = known(key)
-                if channel is None:
-                    channel = self._locate(key)
-                out[channel].append(value)
-                stamps[channel].append(stamp)
+            chosen = self._channels_of(list(map(self._select, values)))
         except Exception as error:
-            raise key_error(error, value, self._target) from error
+            raise self._error_of_a_record(error, values) from error
+        out: list[Values] = [[] for _ in range(channels)]
+        if timestamps is None:
+            for value, channel in zip(values, chosen, strict=True):
+                out[channel].append(value)
+            return [(channel, part, None) for channel, part in enumerate(out) if part]
+        stamps: list[list[Any]] = [[] for _ in range(channels)]
+        for value, stamp, channel in zip(values, timestamps, chosen, strict=True):
+            out[channel].append(value)
+            stamps[channel].append(stamp)
         return [(channel, part, stamps[channel]) for channel, part in enumerate(out) if part]
 
-    def _locate(self, key: Any) -> int:
-        groups = self._max_parallelism
-        channel = key_hash(key) % groups * self.channels // groups
-        if len(self._channel_of) >= _CACHED_KEYS:
-            self._channel_of.clear()
-        self._channel_of[key] = channel
-        return channel
+    def _channels_of(self, keys: list[Any]) -> list[int]:
+        known = self._channel_of
+        found: list[Any] = list(map(known.get, keys))
+        if None not in found:
+            return found
+        new: list[Any] | dict[Any, None] = [key for key, channel in zip(keys, found, strict=True) if channel is None]
+        if len(known) + len(new) > _CACHED_KEYS:
+            known.clear()
+            new = keys
+        new = dict.fromkeys(new)
+        groups, channels = self._max_parallelism, self.channels
+        known.update(zip(new, [code % groups * channels // groups for code in key_hashes(new)], strict=True))
+        return [known[key] for key in keys]
+
+    def _error_of_a_record(self, error: Exception, values: Values) -> PenstockError:
+        """The error with the record at which it occurs: records are tried again, one by one."""
+        assert self._select is not None
+        for value in values:
+            try:
+                self._channels_of([self._select(value)])
+            except Exception as again:
+                return key_error(again, value, self._target)
+        return key_error(error, _Unknown(), self._target)
+
+
+class _Unknown:
+    """Stands for a record that cannot be named."""
+
+    def __repr__(self) -> str:
+        return "(unknown: the selector does not fail again)"
 
 
 def key_error(error: Exception, value: Any, target: str) -> PenstockError:

@@ -106,8 +106,11 @@ class KeyedStateBackend(LoggedPageTable):
             self._load_young()
             if key in self.entries:
                 return self.entries[key]
-        page = self._roomy_page_at(self.directory.index_of(key_hash(key) // self.max_parallelism))
-        entry = page.entries.get(key)
+        directory = self.directory
+        entry = None
+        if len(self.pages) - len(directory.young) < directory.page_count:  # else nothing is anywhere but in memory
+            page = self._roomy_page_at(directory.index_of(key_hash(key) // self.max_parallelism))
+            entry = page.entries.get(key)
         if entry is None:
             if self._log is None:
                 page = self._newborn

@@ -13,7 +13,7 @@ from typing import Any
 from zlib import crc32
 
 from penstock.common.errors import InvalidProgramError, shorten
-from penstock.runtime.records.key_groups import key_hash, never_changes
+from penstock.runtime.records.key_groups import key_hash, key_hashes, never_changes
 from penstock.runtime.records.serialization import MISSING_OR_CHANGED, dumps, unreadable
 from penstock.runtime.state.change_log import ChangeLog
 from penstock.runtime.state.chunks import ChunkStore
@@ -367,8 +367,8 @@ class PageTable:
         """Move the entries of a page to those of their hashes."""
         index_of, groups = self.directory.index_of, self.max_parallelism
         by_index: dict[int, dict[Any, Entry]] = {}
-        for key, entry in source.entries.items():
-            by_index.setdefault(index_of(key_hash(key) // groups), {})[key] = entry
+        for code, (key, entry) in zip(key_hashes(source.entries), source.entries.items(), strict=True):
+            by_index.setdefault(index_of(code // groups), {})[key] = entry
         source.entries = {}
         for index, entries in by_index.items():
             page = self._roomy_page_at(index)
