@@ -1,10 +1,12 @@
 """``penstock cluster``: a service in the background."""
 
 import json
+import os
 import urllib.request
 
 import pytest
 
+from penstock.cli.job_records import JobRecord, JobRecords
 from penstock.cli.main import main
 
 PROGRAM_WITHOUT_JOB = "print('nothing to run')\n"
@@ -71,6 +73,20 @@ def test_a_program_that_starts_no_job_is_400_with_its_output(service):
         urllib.request.urlopen(urllib.request.Request(f"{url}/jars/{program['id']}/run", method="POST"), timeout=60)
     assert refused.value.code == 400
     assert "nothing to run" in json.loads(refused.value.read())["errors"][0]
+
+
+def test_o14_the_id_of_a_running_job_is_409(service, tmp_path):
+    _, url = service
+    job_id = "7" * 32
+    JobRecords().write(JobRecord(job_id, "job", "RUNNING", "/job.py", os.getpid(), 1.0, "/nowhere"))
+    urllib.request.urlopen(upload(url, "empty.py", PROGRAM_WITHOUT_JOB), timeout=10).close()
+    (program,) = get(f"{url}/jars")["files"]
+    body = json.dumps({"jobId": job_id}).encode()
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(urllib.request.Request(f"{url}/jars/{program['id']}/run", body), timeout=60)
+    with refused.value as answer:
+        assert (answer.code, json.loads(answer.read())["errors"]) == (409, [f"A job with the id {job_id} is running."])
+    JobRecords().ended(JobRecords().find(job_id), "FINISHED")
 
 
 def test_a_jar_is_refused_with_a_hint(service):

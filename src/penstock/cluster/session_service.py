@@ -32,7 +32,7 @@ from penstock.cluster.recovery import JobStore, Recovery, StoredJob
 from penstock.cluster.rest.authentication import TokenFile
 from penstock.cluster.rest.process_files import LogFiles
 from penstock.cluster.rest.programs import program_routes
-from penstock.cluster.rest.responses import json_response
+from penstock.cluster.rest.responses import RestError, json_response
 from penstock.cluster.rest_server import RestServer
 from penstock.cluster.tls import tls_files
 from penstock.common.errors import InvalidProgramError
@@ -212,6 +212,8 @@ class SessionService:
         """A job of a session gets a checkpoint directory of its own, unless the request or the program names one."""
         defaults: list[str] = []
         job_id = next((a.partition("=")[2] for a in arguments if a.startswith("pipeline.jobid=")), uuid.uuid4().hex)
+        if any(record.job_id == job_id and not record.is_over for record in self._records.all()):
+            raise RestError(409, f"A job with the id {job_id} is running.")
         if not any("execution.checkpointing.dir=" in argument for argument in arguments):
             checkpoints = (self._shared or self._directory) / "checkpoints" / job_id
             defaults += ["-D", f"execution.checkpointing.dir=file://{checkpoints}"]
