@@ -7,12 +7,13 @@ import pytest
 
 from penstock.cluster.replay import Replay, ReplayedBatch
 from penstock.cluster.replay_observers import Watch
-from penstock.common import Time, WatermarkStrategy
+from penstock.common import Time, Types, WatermarkStrategy
 from penstock.common.errors import InvalidProgramError, UnsupportedFeatureError, UserFunctionError
 from penstock.core.sink import Sink
 from penstock.datastream import KeyedProcessFunction, RuntimeContext, SourceFunction, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
+from penstock.table import StreamTableEnvironment
 from penstock.testing import ManualClock, MiniCluster
 from penstock.testing.mini_engine import ChannelState
 
@@ -126,6 +127,19 @@ def test_timers_that_fire_are_shown_with_their_results():
     lines = replayed(env, 2, operator="sums")
     assert "  time 119: timers of all keys" in lines
     assert marked(lines, "out")
+
+
+def test_rows_of_tables_are_shown_with_their_kinds():
+    env = environment()
+    rows = env.set_parallelism(1).from_collection(
+        [(n % 2, n) for n in range(12)], type_info=Types.ROW_NAMED(["k", "v"], [Types.LONG(), Types.LONG()])
+    )
+    tables = StreamTableEnvironment.create(env)
+    tables.create_temporary_view("numbers", rows)
+    tables.to_changelog_stream(tables.sql_query("SELECT k, SUM(v) AS total FROM numbers GROUP BY k")).print()
+    lines = replayed(env, 1, operator="GroupAggregate")
+    assert marked(lines, "in") == ["+I (0, 4)", "+I (0, 6)", "+I (1, 5)", "+I (1, 7)"]
+    assert {"+U (0, 12)", "+U (1, 16)"} <= set(marked(lines, "out"))
 
 
 def test_no_more_records_are_shown_than_wanted():

@@ -16,6 +16,7 @@ from penstock.runtime.operators.sink import SinkOperator
 from penstock.runtime.operators.sink_function import SinkFunctionOperator
 from penstock.runtime.plan.job_vertex import ChainedOperator
 from penstock.runtime.records.batch import Timestamps, Values
+from penstock.runtime.table.batch import ColumnBatch
 from penstock.runtime.task.job_spec import JobSpec
 from penstock.runtime.task.state_scan import entry_of_key, key_from_text
 
@@ -75,7 +76,8 @@ class Notes:
                 break
             self.heading(chained, subtask)
             at = None if timestamps is None else timestamps[index]
-            self.say(f"  {label:<4} {shorten(value)}{'' if at is None else f'  @ {time_text(at)}'}")
+            text = value if isinstance(values, ColumnBatch) else shorten(value)
+            self.say(f"  {label:<4} {text}{'' if at is None else f'  @ {time_text(at)}'}")
             shown += 1
         self.shown[(chained.operator_id, label)] = shown
 
@@ -228,9 +230,14 @@ class _NotedSink(StreamOperator):
         """Drop."""
 
 
+_KINDS = ("+I", "-U", "+U", "-D")
+
+
 def _rows(values: Any) -> Iterator[Any]:
     """The records of a batch, of objects or of columns."""
-    return iter(values.rows() if hasattr(values, "rows") else values)
+    if isinstance(values, ColumnBatch):
+        return (f"{_KINDS[kind]} {shorten(row)}" for kind, row in values.rows())
+    return iter(values)
 
 
 def _keys(text: str) -> list[Any]:
