@@ -32,7 +32,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # Spark's workers import test modules under the name pytest gave them; helpers are imported by their own.
 TESTS = Path(__file__).resolve().parent
-HELPERS = (TESTS.parent, TESTS / "cep", TESTS / "semantics", TESTS / "spark")
+HELPERS = (TESTS.parent, TESTS / "cep", TESTS / "differential", TESTS / "semantics", TESTS / "spark")
 sys.path += [str(path) for path in HELPERS if str(path) not in sys.path]
 
 # make test-fast ARGS="--hypothesis-profile thorough" looks twenty times as long for a counterexample.
