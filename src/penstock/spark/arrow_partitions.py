@@ -25,6 +25,7 @@ from penstock.spark.hadoop_directory import HadoopDirectory
 from penstock.spark.package import ship_package
 from penstock.spark.plan_nodes import map_in_arrow
 from penstock.spark.session import failure_of
+from penstock.spark.worker_tuning import tune_worker
 
 __all__ = ["ArrowPartitions", "SparkEngine"]
 
@@ -229,6 +230,7 @@ class _Work:
         self.narrow = narrow
 
     def __call__(self, channel: int, elements: Iterator[_Element]) -> Iterator[_Element]:
+        tune_worker()
         if channel >= self.parallelism:
             return
         try:
