@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
-from benchmarks.harness.cpu import processes_of_session, tree_cpu_seconds
+from benchmarks.harness.cpu import tree_cpu_seconds
 from penstock.gelly import ExecutionEnvironment, Graph, batch
 from penstock.gelly.generator import RMatGraph
 from penstock.gelly.library import ConnectedComponents, PageRank, SingleSourceShortestPaths
@@ -98,16 +98,24 @@ def run_penstock(path: str, landmark: int, parallelism: int) -> dict[str, Any]:
 
 def _peaks_of_workers() -> list[int]:
     """The peak memory of each Python worker so far, in megabytes."""
-    peaks = []
-    for pid in processes_of_session(os.getsid(0)):
+    parents, peaks = {}, {}
+    for entry in Path("/proc").glob("[0-9]*"):
         try:
-            command = Path(f"/proc/{pid}/cmdline").read_bytes()
-            status = Path(f"/proc/{pid}/status").read_text()
+            status = (entry / "status").read_text()
+            command = (entry / "cmdline").read_bytes()
         except OSError:
             continue  # ended meanwhile
-        if b"daemon" in command:
-            peaks.append(int(status.partition("VmHWM:")[2].split()[0]) >> 10)
-    return peaks
+        parents[int(entry.name)] = int(status.partition("PPid:")[2].split()[0])
+        if b"pyspark.daemon" in command:
+            peaks[int(entry.name)] = int(status.partition("VmHWM:")[2].split()[0]) >> 10
+    return [peak for pid, peak in peaks.items() if _descends(pid, parents)]
+
+
+def _descends(pid: int, parents: dict[int, int]) -> bool:
+    """Whether this process has started the other one, or one that has."""
+    while pid in parents and pid != os.getpid():
+        pid = parents[pid]
+    return pid == os.getpid()
 
 
 def run_graphx(path: str, landmark: int, parallelism: int) -> dict[str, Any]:

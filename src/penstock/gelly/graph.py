@@ -167,7 +167,7 @@ class Graph:
         return self._degrees(EdgeDirection.ALL)
 
     def _degrees(self, direction: EdgeDirection) -> DataSet[tuple[Any, int]]:
-        incident = self._exchange(partial(kernels.incident, direction, "vertex"), self.edge_partitions)
+        incident = self.incident_edges(direction)
         counted = self.env.engine.narrow(kernels.degrees, [self.vertex_partitions, incident])
         return DataSet(self.env, counted, "degrees", VERTEX, lambda number, degree: (number, degree))
 
@@ -329,7 +329,7 @@ class Graph:
         self, function: Callable[[Any, Any], Any], direction: EdgeDirection
     ) -> DataSet[tuple[Any, Any]]:
         """For each vertex with such edges, their values reduced to one. A numpy ufunc (``np.minimum``) is fastest."""
-        incident = self._exchange(partial(kernels.incident, direction, "vertex"), self.edge_partitions)
+        incident = self.incident_edges(direction)
         return self._reduced(partial(kernels.reduced, "reduce_on_edges", function, "value"), incident)
 
     def reduce_on_neighbors(
@@ -345,7 +345,7 @@ class Graph:
         direction: EdgeDirection,
     ) -> DataSet[Any]:
         """The results of a function for each vertex and its edges. A plain function is taken for an `EdgesFunction`."""
-        incident = self._exchange(partial(kernels.incident, direction, "vertex"), self.edge_partitions)
+        incident = self.incident_edges(direction)
         return self._results(partial(neighborhood.edge_groups, function), incident)
 
     def group_reduce_on_neighbors(
@@ -357,6 +357,12 @@ class Graph:
     ) -> DataSet[Any]:
         """The results of a function for each vertex and its neighbours. A plain function is a `NeighborsFunction`."""
         return self._results(partial(neighborhood.neighbor_groups, function), self._neighbors(direction))
+
+    def incident_edges(self, direction: EdgeDirection) -> Partitions:
+        """Tables ``incident``: the edges of each vertex in a direction, in the partition of the vertex."""
+        if direction is EdgeDirection.OUT:
+            return self.env.engine.narrow(kernels.outgoing, [self.edge_partitions])
+        return self._exchange(partial(kernels.incident, direction, "vertex"), self.edge_partitions)
 
     def _neighbors(self, direction: EdgeDirection) -> Partitions:
         incident = self._exchange(partial(kernels.incident, direction, "neighbor"), self.edge_partitions)

@@ -247,6 +247,14 @@ def incident(direction: EdgeDirection, by: str, count: int, channel: int, bundle
         yield from send("incident", pa.table(columns, names=list(INCIDENT)), by, count)
 
 
+def outgoing(channel: int, bundle: Bundle) -> Tables:
+    """Edges as their sources see them: they are in the right partition already."""
+    edges = edges_in(bundle)
+    if edges.num_rows:
+        columns = [*edges.select(list(EDGE)).columns, pa.array(np.ones(edges.num_rows, dtype=bool))]
+        yield "incident", pa.table(columns, names=list(INCIDENT))
+
+
 def with_neighbor_values(count: int, channel: int, vertices: Bundle, bundle: Bundle) -> Iterator[Frame]:
     """Incident edges with the value of the neighbour, on to the partition of the vertex."""
     if "incident" in bundle:

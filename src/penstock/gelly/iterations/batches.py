@@ -358,8 +358,7 @@ def final_state(
         )
     env = graph.env
     engine, count = env.engine, env.get_parallelism()
-    by_vertex = partial(kernels.incident, configuration.direction, "vertex", count)
-    incident = engine.exchange(by_vertex, [graph.edge_partitions])
+    incident = graph.incident_edges(configuration.direction)
     questions = engine.exchange(partial(_questions, count), [incident])
     answers = engine.exchange(partial(_answers, count), [graph.vertex_partitions, questions])
     topology = engine.narrow(_topology, [graph.vertex_partitions, incident, answers])

@@ -129,15 +129,10 @@ def _run(
 ) -> Graph:
     from penstock.gelly.graph import Graph
 
-    env = graph.env
-    engine, count = env.engine, env.get_parallelism()
-
-    def incident(of: EdgeDirection) -> Any:
-        return engine.exchange(partial(kernels.incident, of, "vertex", count), [graph.edge_partitions])
-
-    inputs = [graph.vertex_partitions, incident(direction)]
+    env, engine = graph.env, graph.env.engine
+    inputs = [graph.vertex_partitions, graph.incident_edges(direction)]
     if degrees:
-        both = [incident(each) for each in (EdgeDirection.IN, EdgeDirection.OUT)]
+        both = [graph.incident_edges(each) for each in (EdgeDirection.IN, EdgeDirection.OUT)]
         inputs += [engine.narrow(kernels.degrees, [graph.vertex_partitions, each]) for each in both]
     topology = engine.narrow(records.topology, inputs)
     iteration = Iteration(env, topology, partial(records.superstep, functions), configuration, phases, maximum)

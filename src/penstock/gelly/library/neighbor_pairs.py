@@ -28,9 +28,7 @@ TO, FROM = 1, 2
 def neighbors_of(graph: Graph) -> Partitions:
     """Tables ``neighbors(vertex, neighbor, code, degree, neighbor_degree)``: without loops, every pair once per end."""
     engine, count = graph.env.engine, graph.env.get_parallelism()
-    by_vertex = partial(kernels.incident, EdgeDirection.ALL, "vertex", count)
-    incident = engine.exchange(by_vertex, [graph.edge_partitions])
-    return engine.exchange(partial(_with_degrees, count), [incident])
+    return engine.exchange(partial(_with_degrees, count), [graph.incident_edges(EdgeDirection.ALL)])
 
 
 def _with_degrees(count: int, channel: int, incident: Bundle) -> Iterator[Frame]:
