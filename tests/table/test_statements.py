@@ -165,3 +165,10 @@ def test_t22_types_are_found_in_values(t_env):
         "ARRAY<BIGINT>",
         "MAP<STRING, BIGINT>",
     ]
+
+
+def test_t127_explain_prints_the_plan_as_it_is(t_env, capsys):
+    t_env.execute_sql("EXPLAIN SELECT a, COUNT(*) FROM (VALUES (1)) AS v(a) GROUP BY a").print()
+    printed = capsys.readouterr().out
+    assert printed.startswith("== ")
+    assert "\n+- GroupAggregate(groupBy=" in printed

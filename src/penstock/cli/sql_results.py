@@ -137,6 +137,9 @@ def write_result(
         write_csv(result, target, with_kinds=streaming)
     elif output == "json":
         write_json(result, target, with_kinds=streaming)
+    elif result.is_text:
+        with result.collect() as rows:
+            target.writelines(f"{text}\n" for (text,) in rows)
     elif output == "live":
         write_live(result, target)
     else:

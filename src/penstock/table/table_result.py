@@ -65,6 +65,7 @@ class TableResult:
         streaming: bool = False,
         time_zone: str = "UTC",
         affected: bool = False,
+        is_text: bool = False,
     ) -> None:
         self._schema = schema
         self._kind = kind
@@ -74,6 +75,8 @@ class TableResult:
         self._time_zone = time_zone
         self._affected = affected
         self._collected = False
+        self.is_text = is_text
+        """Whether the result is one text, such as a plan, which is printed as it is."""
 
     def get_job_client(self) -> JobClient | None:
         """The client of the job, None if the statement needed none."""
@@ -122,6 +125,9 @@ class TableResult:
             return
         if self._affected and self._client is not None:
             sys.stdout.write(f"Job ID: {self._client.get_job_id()}\n")
+        if self.is_text:
+            sys.stdout.writelines(f"{text}\n" for (text,) in self.collect())
+            return
         print_rows(self.collect(), self._schema, with_kinds=self._streaming, time_zone=self._time_zone)
 
 
@@ -194,6 +200,14 @@ def success(rows: Iterable[Row] = ()) -> TableResult:
 
     schema = ResolvedSchema.physical(["result"], [DataTypes.STRING()])
     return TableResult(schema, ResultKind.SUCCESS, list(rows) or [Row("OK")])
+
+
+def text_content(text: str) -> TableResult:
+    """The result of a statement that has a text to show, such as EXPLAIN."""
+    from penstock.core.table.types import DataTypes
+
+    schema = ResolvedSchema.physical(["result"], [DataTypes.STRING()])
+    return TableResult(schema, ResultKind.SUCCESS_WITH_CONTENT, [Row(text)], is_text=True)
 
 
 def content(names: list[str], types: list[DataType], rows: Iterable[Iterable[Any]]) -> TableResult:

@@ -12,7 +12,7 @@ from penstock.table.catalog_manager import TableEntry, ViewEntry
 from penstock.table.plan.tables import TableSchemaPlan
 from penstock.table.schema import Schema, UnresolvedColumn
 from penstock.table.sql.words import Words
-from penstock.table.table_result import TableResult, content
+from penstock.table.table_result import TableResult, content, text_content
 from penstock.util.exceptions import ValidationException
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _show_create(words: Words, t_env: TableEnvironment) -> TableResult:
         text = f"CREATE VIEW {full} (\n  {columns}\n)\nAS {entry.query or '...'}\n"
     else:
         text = create_table_text(full, entry)
-    return content(["result"], [DataTypes.STRING()], [(text,)])
+    return text_content(text)
 
 
 def create_table_text(name: str, entry: TableEntry) -> str:
@@ -202,7 +202,7 @@ def _explain(words: Words, t_env: TableEnvironment) -> TableResult:
     words.accept("PLAN", "FOR")
     while words.peek().upper() in ("ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE", ","):
         words.next()
-    return content(["result"], [DataTypes.STRING()], [(explain_statement(words.rest(), t_env),)])
+    return text_content(explain_statement(words.rest(), t_env))
 
 
 STATEMENTS: dict[str, Callable[[Words, TableEnvironment], TableResult]] = {
