@@ -1,6 +1,7 @@
 """Environments, statements and results (T1 to T7, T120 to T127)."""
 
 import pytest
+from tests.table.conftest import table_environment
 
 from penstock.table import DataTypes, ResultKind, Schema, TableDescriptor
 from penstock.table.expressions import col
@@ -172,3 +173,12 @@ def test_t127_explain_prints_the_plan_as_it_is(t_env, capsys):
     printed = capsys.readouterr().out
     assert printed.startswith("== ")
     assert "\n+- GroupAggregate(groupBy=" in printed
+
+
+def test_t4_a_query_without_end_gives_rows_until_it_is_cancelled():
+    t_env = table_environment(keeps_running=True)
+    t_env.execute_sql("CREATE TABLE endless (n BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '2000')")
+    result = t_env.execute_sql("SELECT n FROM endless")
+    with result.collect() as rows:
+        assert len([row for row, _ in zip(rows, range(50), strict=False)]) == 50
+    assert result.get_job_client().get_job_status().result().name == "CANCELED"

@@ -157,7 +157,7 @@ def create_client(options: argparse.Namespace) -> SqlClient:
     if options.mini:
         from penstock.testing import MiniCluster
 
-        env = StreamExecutionEnvironment(settings, executor=MiniCluster())
+        env = StreamExecutionEnvironment(settings, executor=MiniCluster(keeps_running=True))
     else:
         env = StreamExecutionEnvironment(settings)
     mode = EnvironmentSettings.in_batch_mode() if options.batch else EnvironmentSettings.in_streaming_mode()

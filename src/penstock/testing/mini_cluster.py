@@ -86,6 +86,7 @@ class MiniClusterJob:
     """A running job, driven by hand.
 
     :param max_records: records per source and batch; None: as many as there are
+    :param keeps_running: wait for more from sources that never end, until the job is cancelled
     :param cold: forget all live tasks after every batch, so that everything has to come from the pages
     :param directory: where receivers and sinks keep what must survive a crash of the driver; None: in memory
     :param fence: the lease on that directory, if another driver may take it over
@@ -102,6 +103,7 @@ class MiniClusterJob:
         *,
         max_records: int | None = None,
         cold: bool = False,
+        keeps_running: bool = False,
         snapshot: bytes | None = None,
         job_id: str | None = None,
         savepoint: str | None = None,
@@ -126,6 +128,7 @@ class MiniClusterJob:
         if resumed is not None:
             restore = None
         self.graph = graph
+        self.keeps_running = keeps_running
         self.job_id = job_id or (str(JobID()) if before is None else before.job_id)
         self.life = life or JobLife(self.job_id, graph.name)
         self.progress = progress or JobProgress(graph)
@@ -242,7 +245,7 @@ class MiniClusterJob:
     def run_to_end(self) -> None:
         """Run until the job is finished; waits for sources that are still receiving and can come to an end."""
         self.run()
-        while not self.over and self.coordinator.may_end:
+        while not self.over and (self.keeps_running or self.coordinator.may_end):
             self.coordinator.wait_for_change(_RECEIVING_SECONDS)
             self.run()
 
@@ -291,15 +294,22 @@ class MiniCluster:
     """An executor for `StreamExecutionEnvironment(executor=MiniCluster())`.
 
     `execute()` runs a bounded job to its end. For more control, build the job with the environment and call
-    :meth:`start` to drive it batch by batch.
+    :meth:`start` to drive it batch by batch. A job whose sources never end is over when they have nothing more, as
+    tests want it; with `keeps_running` it waits for more until it is cancelled.
     """
 
     def __init__(
-        self, *, clock: Callable[[], int] | None = None, max_records: int | None = None, cold: bool = False
+        self,
+        *,
+        clock: Callable[[], int] | None = None,
+        max_records: int | None = None,
+        cold: bool = False,
+        keeps_running: bool = False,
     ) -> None:
         self.clock = clock or (lambda: int(time.time() * 1000))
         self._max_records = max_records
         self._cold = cold
+        self._keeps_running = keeps_running
 
     def start(
         self,
@@ -328,6 +338,7 @@ class MiniCluster:
             self.clock,
             max_records=self._max_records,
             cold=self._cold,
+            keeps_running=self._keeps_running,
             snapshot=snapshot,
             job_id=job_id,
             directory=directory,
