@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
@@ -149,3 +150,12 @@ def test_a_timer_needs_a_time_and_a_record_with_a_timestamp(running_env):
         list(keyed.process(unstamped, state=Mean).execute_and_collect())
     with pytest.raises(InvalidProgramError, match=r"set\(\) needs a time"):
         list(keyed.process(nothing, state=Mean).execute_and_collect())
+
+
+def test_parameters_with_defaults_keep_them(readings, collected):
+    def large(reading, seen: Mean, limit=4):
+        if reading[2] > limit:
+            yield reading[2]
+
+    assert collected(readings.process(large)) == [5.0, 6.0]
+    assert collected(readings.process(partial(large, limit=5.5))) == [6.0]

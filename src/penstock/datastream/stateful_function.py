@@ -9,6 +9,7 @@ import inspect
 import typing
 from collections.abc import Callable, Iterable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from penstock.common.errors import InvalidProgramError, shorten
@@ -187,15 +188,18 @@ def stateful_function(func: Any, *, state: Any, on_timer: Any, ttl: Ttl) -> Stat
 
 
 def _positional(func: Callable[..., Any], name: str) -> list[str]:
+    """The parameters without a default, which are the ones to be filled."""
     try:
         parameters = inspect.signature(func).parameters.values()
     except (TypeError, ValueError):
         raise InvalidProgramError(f"{name} has no signature to read: wrap it into a function") from None
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [parameter.name for parameter in parameters if parameter.kind in kinds]
+    return [each.name for each in parameters if each.kind in kinds and each.default is each.empty]
 
 
 def _annotated_class(func: Callable[..., Any], parameter: str, name: str) -> Any:
+    while isinstance(func, partial):
+        func = func.func
     target = func if inspect.isroutine(func) else type(func).__call__
     try:
         annotation = typing.get_type_hints(target).get(parameter)
