@@ -257,3 +257,7 @@ def test_printed_doubles_read_back(value):
 def test_integers_fit_exactly_their_range(value):
     for bits, type_info in ((8, Types.BYTE()), (16, Types.SHORT()), (32, Types.INT()), (64, Types.LONG())):
         assert (type_info.validate(value) is None) == (-(2 ** (bits - 1)) <= value < 2 ** (bits - 1))
+
+
+def test_the_type_of_pickled_objects_prints_as_in_pyflink():
+    assert str(Types.PICKLED_BYTE_ARRAY()) == "PickledByteArrayTypeInfo"

@@ -231,6 +231,14 @@ def test_every_document_is_there_once_with_or_without_a_key_of_its_own(tmp_path,
         assert found["7"] == {"id": 7, "text": "ä7"}
 
 
+def test_a_host_needs_no_scheme(server):
+    builder = Elasticsearch7SinkBuilder().set_hosts([server.url.removeprefix("http://")])
+    writer = builder.set_emitter(ElasticsearchEmitter.static_index("i", "id")).build().create_writer(context())
+    writer.write_batch([{"id": 1}], None)
+    writer.flush(end_of_input=True)
+    assert set(server.indices["i"]) == {"1"}
+
+
 @pytest.mark.parametrize(("interval", "requests"), [(0, 3), (-1, 1), (3_600_000, 1)])
 def test_documents_are_sent_after_the_flush_interval(server, interval, requests):
     builder = Elasticsearch7SinkBuilder().set_hosts(server.url).set_bulk_flush_interval(interval)

@@ -239,3 +239,8 @@ def test_a_source_needs_neither_a_strategy_nor_a_name(running_env, collected):
     stream = running_env.from_source(NumberSequenceSource(1, 3))
     assert stream.get_name() == "NumberSequenceSource"
     assert sorted(collected(stream)) == [1, 2, 3]
+
+
+def test_the_name_of_a_source_is_the_one_it_was_given(env):
+    numbers = NumberSequenceSource(1, 2)
+    assert env.from_source(numbers, WatermarkStrategy.no_watermarks(), "numbers").get_name() == "numbers"
