@@ -3,12 +3,18 @@
 import copy
 import os
 import random
+import tracemalloc
+from pathlib import Path
 
 import pytest
 
+from penstock.runtime.plan.offset import Offset
+from penstock.runtime.savepoint.storage import ArrowDirectory
 from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.state.change_log import ChangeLog
 from penstock.runtime.state.pages import FIRST_SLOT, MemoryPageStore
+from penstock.spark.continuous import checkpoint_files, state_files
+from penstock.spark.continuous.checkpoint_files import CheckpointFiles
 from penstock.spark.continuous.local_pages import LocalPages, PageFile
 from penstock.spark.continuous.state_files import LevelChanges, LoadedLevel, StateFiles
 
@@ -152,6 +158,47 @@ def test_a_large_collection_is_stored_in_chunks_beside_its_page(tmp_path):
     files, directory = task.take_checkpoint()
     task = Task(tmp_path, files=files, directory=directory, attempt="2")
     assert {key: list(value) for key, value in task.content().items()} == {"long": values, "short": [1]}
+
+
+def test_checkpoints_can_be_in_any_file_system_that_savepoints_can_be_in(tmp_path, monkeypatch):
+    for module in (state_files, checkpoint_files):
+        monkeypatch.setattr(module, "directory_at", lambda path: ArrowDirectory(Path(path).as_uri()))
+    where = tmp_path / "deep" / "down"
+    task, driver = Task(where, budget=None), CheckpointFiles(str(where), epoch=3)
+    assert driver.adopt() is None
+    for value in range(4):
+        task.put("key", [value])
+        files, directory = task.take_checkpoint()
+        driver.complete(task.checkpoint, Offset(checkpoint_id=task.checkpoint), {0: files})
+    found = CheckpointFiles(str(where), epoch=4).adopt()
+    assert found.checkpoint_id == 4
+    assert Task(where, files=found.tasks[0], directory=directory).content() == {"key": [3]}
+    assert len(list(where.iterdir())) == 1 + len(files)
+
+
+def test_memory_stays_flat_over_many_checkpoints(tmp_path):
+    """Of what a task keeps beside its pages."""
+    task = Task(tmp_path, budget=20_000)
+
+    def run(checkpoints):
+        for number in range(checkpoints):
+            for key in range(number % 40, 2_000, 40):
+                task.put(key, number)
+            files, _ = task.take_checkpoint()
+            while task.backend.tidy():
+                pass
+            for path in tmp_path.iterdir():
+                if path.name not in {file.name for file in files}:
+                    path.unlink()
+
+    run(120)
+    tracemalloc.start()
+    run(40)
+    before = tracemalloc.get_traced_memory()[0]
+    run(120)
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert grown < 150_000  # 120 times 50 keys would be more
 
 
 def test_a_slot_of_the_page_file_is_used_again():

@@ -220,7 +220,7 @@ class StateFiles:
         try:
             for piece in self._pieces(records):
                 self._write_file(checkpoint_id, piece)
-        except SavepointError as error:
+        except (SavepointError, OSError) as error:
             raise CheckpointError(f"task {self._task} cannot write checkpoint {checkpoint_id}: {error}") from error
         return [contents.file for contents in self._files]
 
