@@ -22,6 +22,7 @@ from penstock.runtime.lease.lease import Lease
 from penstock.runtime.lease.owner import Owner
 from penstock.runtime.savepoint import capture
 from penstock.runtime.savepoint.manifest import verify
+from penstock.runtime.state import logged_pages
 from penstock.runtime.state.logged_pages import LoggedPageTable
 from penstock.spark.continuous.checkpoint_files import CheckpointFiles
 from penstock.spark.continuous.state_files import StateFiles
@@ -239,6 +240,7 @@ class ContinuousLife(Life):
         old.kill()
 
     def run(self, monkeypatch):
+        monkeypatch.setattr(logged_pages, "_EARLY_KEYS", 2)
         monkeypatch.setattr(LoggedPageTable, "_longest_log", lambda *_: 500)  # pages are written often
         self.make_dangerous(monkeypatch, StateFiles, "write")
         self.make_dangerous(monkeypatch, CheckpointFiles, "complete")

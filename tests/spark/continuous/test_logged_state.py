@@ -10,6 +10,7 @@ import pytest
 
 from penstock.runtime.plan.offset import Offset
 from penstock.runtime.savepoint.storage import ArrowDirectory
+from penstock.runtime.state import logged_pages
 from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.state.change_log import ChangeLog
 from penstock.runtime.state.pages import FIRST_SLOT, MemoryPageStore
@@ -40,6 +41,7 @@ class Task:
         self.backend.log_to(self.state.log)
         self.slot = self.backend.register("value", "value state")
         self.checkpoint = 0
+        self.changes = LevelChanges()
 
     def put(self, key, value):
         self.backend.set_current_key(key)
@@ -56,9 +58,13 @@ class Task:
         """Returns the files and the directory, which the engine keeps."""
         directory = copy.deepcopy(self.backend.snapshot(0))
         self.checkpoint += 1
-        pages, removed = self.state.pages.take()
-        changes = LevelChanges(b"", pages, removed, self.state.log.take())
+        self.changes.add(*self.state.pages.take(), self.state.log.take())
+        changes, self.changes = self.changes, LevelChanges()
         return self.files.write(self.checkpoint, {1: changes}), directory
+
+    def log_early(self):
+        if self.backend.log_early():
+            self.changes.add(*self.state.pages.take(), self.state.log.take())
 
     def content(self):
         return {key: values[FIRST_SLOT - 1] for key, *values in self.backend.scan(0)}
@@ -66,7 +72,8 @@ class Task:
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("budget", [None, 2_000])
-def test_state_that_is_loaded_is_that_of_the_checkpoint(tmp_path, seed, budget):
+def test_state_that_is_loaded_is_that_of_the_checkpoint(tmp_path, seed, budget, monkeypatch):
+    monkeypatch.setattr(logged_pages, "_EARLY_KEYS", 1_000 if seed % 2 else 10)
     chance = random.Random(seed)
     task = Task(tmp_path, budget=budget)
     model, saved, kept = {}, {}, ([], None)
@@ -90,6 +97,7 @@ def test_state_that_is_loaded_is_that_of_the_checkpoint(tmp_path, seed, budget):
                         model[key] = list(task.get(key))
             for _ in range(chance.randint(0, 3)):
                 task.backend.tidy()
+            task.log_early()
             if chance.random() < 0.6:
                 kept = task.take_checkpoint()
                 saved = {key: list(value) for key, value in model.items()}

@@ -312,6 +312,15 @@ class KeyedStateBackend(LoggedPageTable):
         self._evict()
         return self.directory
 
+    def log_early(self) -> bool:
+        """Between two batches: log the keys in use if they are many; returns whether it was done."""
+        if self._log is None or self.verify_key_shape:
+            return False
+        self.clear_current_key()
+        logged = self._log_many_keys(self._log)
+        self._batch += logged
+        return logged
+
     def _write_changes(self, now: int) -> None:
         """Write all pages that may have changed."""
         self._settle_newborn()

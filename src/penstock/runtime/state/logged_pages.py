@@ -1,9 +1,10 @@
 """Pages of an engine whose checkpoints must not take longer when there is more state.
 
 At a checkpoint, only the keys that were used since the last one are stored: their new state goes to the change log.
-`entries` holds just these keys, and begins empty after every checkpoint. A page is written when it leaves memory, when
-it is split, or when its changes make up too much of the log. That is done page by page between the steps of the engine
-(`tidy`), so no step waits for more than one page.
+`entries` holds just these keys, and begins empty after every checkpoint. If there are many, they are logged in portions
+before, each after a step. A page is written when it leaves memory, when it is split, or when its changes make up too
+much of the log. That is done page by page between the steps of the engine (`tidy`), so no step waits for more than one
+page.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from penstock.runtime.state.young_pages import PageTableWithYoungPages
 __all__ = ["LoggedPageTable"]
 
 _KEYS_A_BLOB = 1_000
+_EARLY_KEYS = 500  # that may wait for a checkpoint
 _LOG_SHARE = 2  # the log may grow to this part of the pages
 _SECOND_CHANCES = 8
 _PAGES_LEAVING = 2  # for each page that comes, while memory is full
@@ -30,11 +32,12 @@ _PAGES_LEAVING = 2  # for each page that comes, while memory is full
 class LoggedPageTable(PageTableWithYoungPages):
     """Pages by index. Without a log, they are those of the base class."""
 
-    __slots__ = ("_fresh", "_logged_bytes", "_round", "_round_mark")
+    __slots__ = ("_early_at", "_fresh", "_logged_bytes", "_round", "_round_mark")
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._fresh: list[Any] = []  # new keys since the last checkpoint
+        self._early_at = _EARLY_KEYS
         self._logged_bytes = 0  # since the last round began
         self._round: list[int] = []  # pages that must be written before older changes can be dropped
         self._round_mark: int | None = None
@@ -84,19 +87,40 @@ class LoggedPageTable(PageTableWithYoungPages):
 
     def _log_changes(self, log: ChangeLog, now: int) -> None:
         """Log all keys that may have changed since the last call."""
-        fresh = self._drop_untouched()
         if self._sweeps:
             self._sweep_next_page(now)
-        touched, self.entries = self.entries, {}
+        self._log_keys_in_use(log, now)
+        self._early_at = _EARLY_KEYS
+        if self._wanted_pages > 2 * self.directory.page_count:
+            self._rehash(self._wanted_pages)
+            self._write_unlogged(now)
+        if self._round_mark is None and self._logged_bytes > self._longest_log(log):
+            self._round_mark = log.mark
+            self._round = [index for index, page in self.pages.items() if page.dirty]
+            self._logged_bytes = 0
+
+    def _log_many_keys(self, log: ChangeLog) -> bool:
+        """Log the keys in use before a checkpoint is due, if there are many; returns whether it was done."""
+        if len(self.entries) < self._early_at:
+            return False
+        self._log_keys_in_use(log, NOTHING_EXPIRES, early=True)
+        self._early_at = len(self.entries) + _EARLY_KEYS
+        return True
+
+    def _log_keys_in_use(self, log: ChangeLog, now: int, *, early: bool = False) -> None:
+        fresh = self._drop_untouched()
+        in_use, self.entries = self.entries, {}
         whole = self._unlogged
         keys: list[Any] = []
         entries: list[Entry] = []
-        for key, entry in touched.items():
+        for key, entry in in_use.items():
             page = entry[PAGE]
             if page.dirty or page.maybe_mutated:
                 if page.chunks is None and page.index not in whole:
                     keys.append(key)
                     entries.append(entry)
+                elif early:
+                    self.entries[key] = entry  # the page is written once for each checkpoint
                 else:
                     page.dirty = True
                     whole.add(page.index)
@@ -108,14 +132,8 @@ class LoggedPageTable(PageTableWithYoungPages):
             page.dirty, page.maybe_mutated = True, False
         if fresh and keys:
             self._expect(fresh, written // len(keys))
-        if self._wanted_pages > 2 * self.directory.page_count:
-            self._rehash(self._wanted_pages)
         self._write_unlogged(now)
         self._logged_bytes += written
-        if self._round_mark is None and self._logged_bytes > self._longest_log(log):
-            self._round_mark = log.mark
-            self._round = [index for index, page in self.pages.items() if page.dirty]
-            self._logged_bytes = 0
 
     def _longest_log(self, log: ChangeLog) -> int:
         return max(log.least_bytes, self.directory.total_bytes // _LOG_SHARE)

@@ -202,6 +202,10 @@ class OperatorChain:
         """Between two batches: do a little of what can wait; returns whether there was something to do."""
         return any(backend.tidy() for backend in self._backends())
 
+    def log_early(self) -> bool:
+        """Log changes before a checkpoint is due if they are many; returns whether it was done."""
+        return any(backend.log_early() for backend in self._backends())
+
     @property
     def is_behind(self) -> bool:
         """Whether batches have to wait until more of that is done."""

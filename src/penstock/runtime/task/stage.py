@@ -203,6 +203,10 @@ class StageChannel:
         """Between two batches: do a little of what can wait; returns whether there was something to do."""
         return any(task.chain.tidy() for task in self._tasks.values())
 
+    def log_early(self) -> bool:
+        """Log changes before a checkpoint is due if they are many; returns whether it was done."""
+        return any(task.chain.log_early() for task in self._tasks.values())
+
     @property
     def is_behind(self) -> bool:
         """Whether batches have to wait until more of that is done."""

@@ -38,14 +38,29 @@ class StateFile:
     checksum: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LevelChanges:
-    """What a stage hands over at a checkpoint."""
+    """What a stage hands over at a checkpoint, and in portions before."""
 
-    snapshot: bytes
-    pages: dict[str, bytes]
-    removed: set[str]
-    logged: LoggedChanges
+    snapshot: bytes = b""
+    mark: int = 0
+    """The last one. Everything else has its own."""
+    pages: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    removed: dict[str, int] = field(default_factory=dict)
+    changes: list[tuple[str, int, bytes]] = field(default_factory=list)
+    floors: dict[str, int] = field(default_factory=dict)
+
+    def add(self, pages: dict[str, bytes], removed: set[str], logged: LoggedChanges) -> None:
+        """Another portion."""
+        mark = self.mark = logged.mark
+        for name, blob in pages.items():
+            self.pages[name] = mark, blob
+            self.removed.pop(name, None)
+        for name in removed:
+            self.removed[name] = mark
+            self.pages.pop(name, None)
+        self.changes += [(operator, mark, blob) for operator, blob in logged.changes]
+        self.floors = logged.floors
 
 
 @dataclass(slots=True)
@@ -248,7 +263,7 @@ class StateFiles:
             old = self._where.pop((level, name), None)
             if old is not None:
                 old.live -= old.pages[level, name]
-        for operator, floor in changes.logged.floors.items():
+        for operator, floor in changes.floors.items():
             key = level, operator
             before = self._floors.get(key, 0)
             if floor > before:
@@ -313,11 +328,10 @@ class StateFiles:
 
 
 def _records(level: int, changes: LevelChanges) -> Iterator[_Record]:
-    mark = changes.logged.mark
-    for name, blob in changes.pages.items():
+    for name, (mark, blob) in changes.pages.items():
         yield _Record(_PAGE, level, name, mark, blob)
-    for name in changes.removed:
+    for name, mark in changes.removed.items():
         yield _Record(_REMOVED, level, name, mark, b"")
-    for operator, blob in changes.logged.changes:
+    for operator, mark, blob in changes.changes:
         yield _Record(_CHANGES, level, operator, mark, blob)
-    yield _Record(_STAGE, level, "", mark, pickle.dumps((changes.snapshot, changes.logged.floors), 5))
+    yield _Record(_STAGE, level, "", changes.mark, pickle.dumps((changes.snapshot, changes.floors), 5))

@@ -51,6 +51,7 @@ class ContinuousTask:
         self._writer = ThreadPoolExecutor(1, f"checkpoint-{index}")
         self._stages: dict[int, StageChannel] = {}
         self._states: dict[int, LoadedLevel] = {}
+        self._changes: dict[int, LevelChanges] = {}  # since the last checkpoint
         self._sources: SourceStage | None = None
         self._files: StateFiles
 
@@ -144,7 +145,9 @@ class ContinuousTask:
         self._links.tell_driver(Done(self._index, header.step, [frame for _, frame in rows]))
         if header.checkpoint or header.step == 1:
             self._settle()
-        for stage in self._stages.values():
+        for level, stage in self._stages.items():
+            if stage.log_early():
+                self._take(level)
             if stage.is_behind:
                 stage.tidy()
 
@@ -187,11 +190,15 @@ class ContinuousTask:
 
     def _write(self, checkpoint_id: int) -> None:
         """Take what has changed; another thread writes it while the next steps run."""
-        levels: dict[int, LevelChanges] = {}
         for level, stage in self._stages.items():
-            state = self._states[level]
-            levels[level] = LevelChanges(stage.snapshot.encode(), *state.pages.take(), state.log.take())
+            self._take(level)
+            self._changes[level].snapshot = stage.snapshot.encode()
+        levels, self._changes = self._changes, {}
         self._writer.submit(self._write_files, checkpoint_id, levels)
+
+    def _take(self, level: int) -> None:
+        state = self._states[level]
+        self._changes.setdefault(level, LevelChanges()).add(*state.pages.take(), state.log.take())
 
     def _write_files(self, checkpoint_id: int, levels: dict[int, LevelChanges]) -> None:
         try:
