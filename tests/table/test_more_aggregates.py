@@ -63,3 +63,22 @@ def test_t18_mini_batch_emits_one_change_for_each_key_and_batch():
     queries.t_env.get_config().set("table.exec.mini-batch.enabled", "true")
     queries.table("t", ["k", "v"], ("a", 1), ("b", 5), ("a", 9), ("b", 2))
     assert queries.changelog("SELECT k, SUM(v) FROM t GROUP BY k") == [("+I", "a", 10), ("+I", "b", 7)]
+
+
+def test_percentile_lies_between_values(sql):
+    sql.table("p", ["k", "v"], ("a", 1), ("a", 2), ("a", 4), ("b", 7), ("b", None))
+    query = "SELECT k, PERCENTILE(v, 0.5), PERCENTILE(v, ARRAY[0.0, 0.75, 1.0]) FROM p GROUP BY k"
+    assert sql.final(query) == [("a", 2.0, [1.0, 3.0, 4.0]), ("b", 7.0, [7.0, 7.0, 7.0])]
+    assert sql.final("SELECT PERCENTILE(v, 0.5, 3) FROM p WHERE v IS NULL") == [(None,)]
+
+
+def test_t55_percentile_takes_values_away(sql):
+    sql.table("p", ["k", "v"], ("a", 1), ("b", 5), ("a", 9))
+    query = "SELECT PERCENTILE(m, 1.0) FROM (SELECT k, MIN(v) + MAX(v) AS m FROM p GROUP BY k)"
+    assert sql.final(query) == [(10.0,)]
+
+
+def test_current_database_is_that_of_the_session(sql):
+    sql.t_env.execute_sql("CREATE DATABASE shop")
+    sql.t_env.execute_sql("USE shop")
+    assert sql.value("CURRENT_DATABASE()") == "shop"

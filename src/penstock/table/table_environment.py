@@ -296,7 +296,9 @@ class TableEnvironment(ObjectsOfEnvironment):
         return self._batch
 
     def _planner(self) -> Planner:
-        return Planner(self._env, self._config.planner_settings(batch=self._batch))
+        settings = self._config.planner_settings(batch=self._batch)
+        settings.database = self.catalogs.current_database
+        return Planner(self._env, settings)
 
     def execute_query(self, relation: Rel) -> TableResult:
         sink = CollectSink()

@@ -39,11 +39,12 @@ class PlannerSettings:
     state_ttl: int = 0
     watermark_interval: int = 200
     options: dict[str, str] = field(default_factory=dict)
+    database: str = "default_database"
     async_calls: AsyncCalls = field(default_factory=AsyncCalls)
 
     def evaluation(self) -> EvaluationContext:
         """The context of expressions; each operator gets one of its own."""
-        return EvaluationContext(time_zone=self.time_zone, async_calls=self.async_calls)
+        return EvaluationContext(time_zone=self.time_zone, database=self.database, async_calls=self.async_calls)
 
 
 class Planner:

@@ -21,7 +21,7 @@ from penstock.core.table.arrow import arrow_type
 from penstock.core.table.types import DataType
 from penstock.runtime.table.aggregates.base import Aggregate
 
-MODULES = ("builtin", "values", "single_value", "statistics", "json_aggregates")
+MODULES = ("builtin", "values", "single_value", "statistics", "json_aggregates", "percentile")
 """Modules of this package that register aggregate functions."""
 
 

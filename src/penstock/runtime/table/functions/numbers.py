@@ -90,6 +90,17 @@ register(
 )
 
 
+def _compile_database(call: Call) -> Evaluate:
+    return lambda rows: pa.scalar(rows.context.database, pa.string())
+
+
+register(
+    ScalarFunction(
+        "CURRENT_DATABASE", pa.scalar, [], VarCharType().not_null(), compiler=_compile_database, null_if_null=False
+    )
+)
+
+
 @by_row(
     "ELEMENT",
     takes=[ARRAY],
