@@ -420,8 +420,9 @@ class PageTable:
                 self.pages[index].last_used = self._batch
             self.pages[index].expires = 0
             self._change(self.pages[index])
-        for key, entry in moved:
-            page = self.pages[index_of(key_hash(key) // groups)]
+        codes = key_hashes([key for key, _ in moved])
+        for code, (key, entry) in zip(codes, moved, strict=True):
+            page = self.pages[index_of(code // groups)]
             page.entries[key] = entry
             page.dirty = True
             entry[PAGE] = page
