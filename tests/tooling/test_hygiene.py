@@ -163,3 +163,11 @@ def test_every_make_target_has_a_description():
     phony = re.search(r"^\.PHONY: (.*)$", makefile, flags=re.MULTILINE).group(1).split()
     described = re.findall(r"^([a-z-]+):.*## \S", makefile, flags=re.MULTILINE)
     assert sorted(described) == sorted(phony)
+
+
+def test_the_wheel_has_every_file_that_is_no_module():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["penstock"]
+    package = ROOT / "src" / "penstock"
+    packed = {path for pattern in settings for path in package.glob(pattern)}
+    others = {path for path in package.rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"}}
+    assert {str(path.relative_to(package)) for path in others - packed} == set()
