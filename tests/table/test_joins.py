@@ -260,3 +260,13 @@ def test_t34_set_operations_treat_nulls_as_equal(request, fixture, operation, ex
     query = f"SELECT k FROM p {operation} SELECT k FROM q"
     found = queries.final(query) if fixture == "sql" else sorted(queries.rows(query), key=repr)
     assert found == [(value,) for value in expected]
+
+
+def test_t70_columns_of_using_keep_the_names_of_their_tables(sql):
+    sql.table("x", ["k", "a"], (1, "p"), (2, "q"))
+    sql.table("y", ["k", "b"], (1, "r"), (3, "s"))
+    assert sql.final("SELECT x.k, y.k, k, a, b FROM x JOIN y USING (k)") == [(1, 1, 1, "p", "r")]
+    assert sql.final("SELECT x.k, b FROM x LEFT JOIN y USING (k)") == [(1, "r"), (2, None)]
+    assert sql.final("SELECT * FROM x JOIN y USING (k)") == [(1, "p", "r")]
+    chained = "SELECT x.k, y.b, z.a FROM x JOIN y USING (k) JOIN x AS z ON z.k = x.k"
+    assert sql.final(chained) == [(1, "r", "p")]

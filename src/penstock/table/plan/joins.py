@@ -43,7 +43,7 @@ def join_relations(
     if kind in (SEMI, ANTI):
         return joined, Scope(scope.columns[:width], scope.outer, scope.style)
     columns = [ScopeColumn(field, column.qualifier) for field, column in zip(joined.fields, scope.columns, strict=True)]
-    result = Scope(columns, scope.outer, scope.style)
+    result = Scope(columns, scope.outer, scope.style, aliases=scope.aliases)
     return _merge_columns(joined, result, width, using, kind) if using else (joined, result)
 
 
@@ -129,8 +129,13 @@ def _merge_columns(joined: Rel, scope: Scope, width: int, using: Sequence[str], 
     names = joined.names
     expressions: list[Expr] = []
     columns: list[ScopeColumn] = []
+    aliases: list[tuple[tuple[str, ...], str, int]] = []
+    places: dict[int, int] = {}
     for name in using:
         left, right = names.index(name), names.index(name, width)
+        kept = {INNER: (left, right), LEFT: (left,), RIGHT: (right,)}.get(kind, ())
+        places |= dict.fromkeys(kept, len(columns))
+        aliases += [(scope.columns[index].qualifier, name, len(columns)) for index in kept]
         one, other = (InputRef(joined.fields[index].type, index) for index in (left, right))
         merged: Expr = other if kind == RIGHT else one
         if kind == FULL:
@@ -139,7 +144,9 @@ def _merge_columns(joined: Rel, scope: Scope, width: int, using: Sequence[str], 
         columns.append(ScopeColumn(Field(name, merged.type)))
     for index, field in enumerate(joined.fields):
         if field.name not in using:
+            places[index] = len(columns)
             expressions.append(InputRef(field.type, index))
             columns.append(scope.columns[index])
     relation = build.project(joined, expressions, [column.field.name for column in columns])
-    return relation, Scope(columns, scope.outer, scope.style)
+    aliases += [(one, name, places[index]) for one, name, index in scope.aliases if index in places]
+    return relation, Scope(columns, scope.outer, scope.style, aliases=aliases)

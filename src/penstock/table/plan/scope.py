@@ -28,6 +28,8 @@ class Scope:
     style: str = "table"  # how messages are worded: "sql" or "table"
     correlated: set[int] = field(default_factory=set)
     """Columns of this scope that inner queries refer to."""
+    aliases: list[tuple[tuple[str, ...], str, int]] = field(default_factory=list)
+    """Other names of columns, as qualifier, name and index: the columns that USING has merged."""
 
     @staticmethod
     def of(
@@ -70,6 +72,11 @@ class Scope:
             ]
             if len(matches) > 1:
                 raise ValidationException(f"Column '{name}' is ambiguous")
+            matches = matches or [
+                index
+                for known, alias, index in self.aliases
+                if qualifier and alias == name and _ends_with(known, qualifier)
+            ]
             if matches:
                 return matches[0], rest
         return None

@@ -324,7 +324,7 @@ class QueryTranslator:
             on = tree.args.get("on")
             return (joined, joined_scope) if on is None else self._lateral_condition(joined, joined_scope, on, side)
         right, right_scope = self._from_item(item)
-        scope = Scope([*left_scope.columns, *right_scope.columns], self._outer, "sql")
+        scope = Scope([*left_scope.columns, *right_scope.columns], self._outer, "sql", aliases=left_scope.aliases)
         using = [one.name for one in tree.args.get("using") or ()]
         if (tree.args.get("method") or "").upper() == "NATURAL":
             using = [name for name in left.names if name in right.names]
