@@ -67,6 +67,7 @@ def run(env, **streams):
     return {name: sorted(iterator) for name, iterator in iterators.items()}
 
 
+@pytest.mark.on_spark((4, "STREAMING"), (4, "BATCH"))
 def test_matches_timeouts_and_side_outputs_are_the_same_on_every_executor(env):
     stream = CEP.pattern(keyed(env), a_then_b(10)).process(Pairs())
     found = run(env, main=stream, timeouts=stream.get_side_output(TIMEOUTS), starts=stream.get_side_output(STARTS))

@@ -16,6 +16,7 @@ _JARS = [
     *((_FLINK, name, VERSION) for name in ("flink-cep", "flink-streaming-java", "flink-clients")),
     *((_FLINK, name, VERSION, "tests") for name in ("flink-runtime", "flink-core")),  # the harness of an operator
     (_FLINK, "flink-test-utils-junit", VERSION),
+    ("org.assertj", "assertj-core", "3.27.3"),
     ("com.fasterxml.jackson.core", "jackson-databind", "2.18.2"),
 ]
 

@@ -7,8 +7,9 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
-from cep_jobs import normal, run_job
+from cep_jobs import events, job, normal, run_job
 from flink_cep import FlinkCep, jars
+from notation import chain
 from random_jobs import random_job
 
 from penstock.testing.server import ServerUnavailableError
@@ -24,6 +25,8 @@ def flink() -> Iterator[FlinkCep]:
         oracle = FlinkCep(jars())
     except (OSError, subprocess.CalledProcessError, ServerUnavailableError) as error:
         pytest.skip(f"Flink's CEP library cannot be run here: {error}")
+    if oracle.ask(job(chain("a > b"), events("a b"))) != [["m", [["a", [0]], ["b", [1]]], 2], ["w", 2**63 - 1]]:
+        pytest.skip("the harness of Flink's tests does not run here")
     yield oracle
     oracle.close()
 
@@ -33,12 +36,12 @@ def test_random_jobs_give_what_flink_gives(flink: FlinkCep) -> None:
     rng = random.Random(23)
     answered = with_results = 0
     for _ in range(JOBS):
-        job = random_job(rng)
-        expected = flink.ask(job)
+        one = random_job(rng)
+        expected = flink.ask(one)
         if expected is None:  # it took too long
             continue
         answered += 1
         with_results += any(entry[0] in "mt" for entry in expected)
-        assert normal(job, run_job(job)) == normal(job, expected), job
+        assert normal(one, run_job(one)) == normal(one, expected), one
     assert answered > 0.9 * JOBS
     assert with_results > 0.4 * JOBS
