@@ -1,12 +1,14 @@
 """Places of the leader's lease: each must let one of several services win, and keep what it says."""
 
 import json
+import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from processes import wait_until
 
 from penstock.cluster.lease_stores import (
     KubernetesApi,
@@ -19,6 +21,7 @@ from penstock.common.errors import CheckpointError, CheckpointInUseError, Fenced
 from penstock.runtime.lease.files import LocalLeaseFiles
 from penstock.runtime.lease.lease import Lease
 from penstock.runtime.lease.owner import Owner
+from penstock.spark.java import find_java
 from penstock.testing.maven import maven_jars
 from penstock.testing.server import ServerUnavailableError, TemporaryServer, end, free_ports
 
@@ -82,24 +85,37 @@ class ZooKeeperServer(TemporaryServer):
     """One real ZooKeeper."""
 
     def __init__(self):
+        java = find_java()
+        if java is None:
+            raise ServerUnavailableError("ZooKeeper needs Java")
+        self._java = str(java / "bin" / "java")
         artifacts = [
             ("org.apache.zookeeper", "zookeeper", ZOOKEEPER_VERSION),
             ("io.dropwizard.metrics", "metrics-core", "4.2.33"),
+            ("org.xerial.snappy", "snappy-java", "1.1.10.8"),
         ]
-        self._jars = maven_jars(
-            "zookeeper", ZOOKEEPER_VERSION, [*artifacts, ("org.xerial.snappy", "snappy-java", "1.1.10.8")]
-        )
+        self._jars = maven_jars("zookeeper", ZOOKEEPER_VERSION, artifacts)
         self.port = 0
         self._process = None
 
     def _start(self):
         (self.port,) = free_ports(1)
-        options = ["-Xmx128m", "-XX:TieredStopAtLevel=1", "-Dzookeeper.admin.enableServer=false"]
-        options += ["-Dzookeeper.clientPortAddress=127.0.0.1", "-cp", f"{self._jars}/*"]
+        settings = {"clientPort": self.port, "clientPortAddress": "127.0.0.1", "admin.enableServer": "false"}
+        settings |= {"dataDir": self.directory / "data", "tickTime": 2000}
+        file = self.directory / "zoo.cfg"
+        file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        options = ["-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", f"{self._jars}/*"]
         main = "org.apache.zookeeper.server.ZooKeeperServerMain"
-        self._process = self._launch(
-            "zookeeper", ["java", *options, main, str(self.port), str(self.directory / "data")]
-        )
+        self._process = self._launch("zookeeper", [self._java, *options, main, str(file)])
+        wait_until(self._accepts, 90, "the start of ZooKeeper")
+
+    def _accepts(self):
+        assert self._process.poll() is None, (self.directory / "zookeeper.log").read_text()[-2000:]
+        try:
+            socket.create_connection(("127.0.0.1", self.port), 1).close()
+        except OSError:
+            return False
+        return True
 
     def _stop(self):
         end(self._process)
