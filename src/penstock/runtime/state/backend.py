@@ -106,17 +106,25 @@ class KeyedStateBackend(LoggedPageTable):
             self._load_young()
             if key in self.entries:
                 return self.entries[key]
+        if self._log is not None:
+            return self._activate_logged(key)
         directory = self.directory
         entry = None
         if len(self.pages) - len(directory.young) < directory.page_count:  # else nothing is anywhere but in memory
             page = self._roomy_page_at(directory.index_of(key_hash(key) // self.max_parallelism))
             entry = page.entries.get(key)
         if entry is None:
-            if self._log is None:
-                page = self._newborn
-            else:
-                self._fresh.append(key)
+            newborn = self._newborn
+            entry = self.entries[key] = newborn.entries[key] = [newborn, *self._blank]
+        return entry
+
+    def _activate_logged(self, key: Any) -> Entry:
+        """With a log, also keys of pages in memory come here: `entries` has only those in use."""
+        page = self._roomy_page_at(self.directory.index_of(key_hash(key) // self.max_parallelism))
+        entry = page.entries.get(key)
+        if entry is None:
             entry = page.entries[key] = [page, *self._blank]
+            self._fresh.append(key)
         self.entries[key] = entry
         return entry
 

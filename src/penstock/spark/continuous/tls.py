@@ -55,9 +55,8 @@ class TlsFiles:
 def tls_files(settings: Mapping[str, str]) -> TlsFiles | None:
     """What the settings of the job and of Spark say; None without encryption.
 
-    >>> tls_files(
-    ...     {"spark.ssl.rpc.enabled": "true", "spark.ssl.certChain": "c.pem", "spark.ssl.rpc.privateKey": "k.pem"}
-    ... )
+    >>> files = {"spark.ssl.certChain": "c.pem", "spark.ssl.rpc.privateKey": "k.pem"}
+    >>> tls_files({**files, "spark.ssl.rpc.enabled": "true"})
     TlsFiles(certificate='c.pem', key='k.pem', ca='c.pem', password=None)
     >>> tls_files({**files, "spark.ssl.enabled": "true"}) is None  # that is for Spark's web pages
     True
