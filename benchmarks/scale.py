@@ -40,12 +40,12 @@ from penstock.runtime.checkpoint.checkpoint_storage import MemoryCheckpointStora
 from penstock.runtime.exchange.frames import TaskReport, encode_frame
 from penstock.runtime.plan.offset import Offset
 from penstock.runtime.task.stage import encode_reports
-from penstock.spark.continuous.checkpoint_files import StateFile
 from penstock.spark.continuous.connections import Connection, Splitter
 from penstock.spark.continuous.engine import ContinuousEngine
 from penstock.spark.continuous.messages import Closed, Data, Done, Step, Stop, Written
 from penstock.spark.continuous.slots import slots_needed
 from penstock.spark.continuous.sockets import Listener, NetworkSettings, SocketDriverLinks, connect
+from penstock.spark.continuous.state_files import StateFile
 from penstock.spark.continuous.stepper import Stepper
 from penstock.testing import MiniCluster
 from penstock.testing.continuous_cluster import ContinuousCluster, ContinuousJob
@@ -53,6 +53,7 @@ from penstock.testing.continuous_cluster import ContinuousCluster, ContinuousJob
 HOST = "127.0.0.1"
 RECORDS = 1 << 40
 STEPS_PER_CHECKPOINT = 10
+FILES = 16  # of a task in a manifest, at most
 
 
 class Count(KeyedProcessFunction):
@@ -160,8 +161,9 @@ def answer(connection: Connection, task: int, step: Step, known: Templates) -> N
         for report in (each for each in own if each.savepoint is not None):
             report.savepoint = replace(report.savepoint, request_id=header.savepoint.request_id, subtask=task)
     if header.checkpoint:
-        file = StateFile(f"{header.checkpoint_id}-1-0-{task}.state", 1 << 20, 1, whole=header.checkpoint_id % 16 == 1)
-        connection.send_message(pickle.dumps(Written(task, header.checkpoint_id, file)))
+        first = header.checkpoint_id - header.checkpoint_id % FILES
+        files = [StateFile(f"{n}-1-0-{task}.state", 1 << 20, 1) for n in range(first, header.checkpoint_id + 1)]
+        connection.send_message(pickle.dumps(Written(task, header.checkpoint_id, files)))
     connection.send_message(pickle.dumps(Done(task, header.step, [encode_reports(own, str(task))])))
 
 
