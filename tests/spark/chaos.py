@@ -21,7 +21,6 @@ from chaos_log import LOG
 from chaos_phases import AIMS, RESCALES, SAVEPOINT, Blow, Hit, strike
 from processes import descendants, wait_until
 
-from penstock.common import Configuration
 from penstock.testing import MiniCluster
 
 RUNS = int(os.environ.get("PENSTOCK_CHAOS_RUNS", "50"))
@@ -155,20 +154,9 @@ class Run:
 
     :param targets: what is killed, by name; the number of the run says which
     :param number: what the run aims at; its seed unless told
-    :param configuration: of the job, beside that of all runs
     """
 
-    def __init__(
-        self,
-        spark,
-        directory,
-        seed,
-        targets: dict[str, Callable[[], list[int]]],
-        blows=None,
-        *,
-        number=None,
-        configuration=None,
-    ):
+    def __init__(self, spark, directory, seed, targets: dict[str, Callable[[], list[int]]], blows=None, *, number=None):
         number = seed if number is None else number
         self.output = directory / "output"
         self.savepoints = str(directory / "savepoints")
@@ -180,7 +168,6 @@ class Run:
         self._restarts: list[int] = []
         self.blows = blows or [Blow.of(number, count) for count in range(random.Random(seed).randint(1, 2))]
         env = environment(directory / "checkpoint", spark=spark)
-        env.configure(Configuration.from_dict(configuration or {}))
         build(env, self.output)
         self.client: Any = env.execute_async(f"chaos {seed}")
 

@@ -39,7 +39,6 @@ pytestmark = [
 ]
 
 WAIT_SECONDS = 240
-QUICK = {"spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s"}  # are there slots for all tasks again?
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +64,7 @@ def session(cluster, bare_python):
     executor.stop_embedded_session()
     if SparkContext._active_spark_context is not None:
         stop_session(build_session())
-    session = build_session(cluster.master, conf={**cluster.conf, **QUICK, "spark.pyspark.python": bare_python})
+    session = build_session(cluster.master, conf={**cluster.conf, "spark.pyspark.python": bare_python})
     yield session
     stop_session(session)
 
@@ -176,25 +175,6 @@ def test_a_worker_killed_in_the_middle_changes_nothing(spark, cluster, tmp_path,
     cluster.kill(cluster.workers[0])  # for the rest of it
     cluster.add_worker()
     assert found == expected
-
-
-CONTINUOUS = {
-    "penstock.execution.mode": "continuous",
-    "penstock.batch.max-records": "5",  # so that the job does not come to its end before the kill
-    "execution.checkpointing.interval": "5 ms",
-}
-
-
-def test_executors_and_a_worker_killed_in_the_continuous_mode_change_nothing(spark, cluster, tmp_path, expected):
-    def victims():
-        return [cluster.workers[0].pid, *cluster.executors()]
-
-    run = Run(spark, tmp_path, 1, {"worker": victims}, [Blow(0, 2, None, None, 1, 0.0)], configuration=CONTINUOUS)
-    run.suffer()
-    cluster.kill(cluster.workers[0])
-    cluster.add_worker()
-    assert run.finish() == expected
-    assert sum(hit.restarts for hit in run.hits) > 0
 
 
 @pytest.mark.parametrize("group", groups("executors"), ids=group_name)
