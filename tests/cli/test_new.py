@@ -65,4 +65,4 @@ def test_nothing_is_overwritten_and_names_are_checked(project, capsys):
     assert main(["new", str(project)]) == 1
     assert "exists and is not empty: choose another name" in capsys.readouterr().err
     assert main(["new", str(project.parent / "5 jobs")]) == 1
-    assert "'5 jobs' is no name for a project" in capsys.readouterr().err
+    assert "'5 jobs' is not a valid project name" in capsys.readouterr().err

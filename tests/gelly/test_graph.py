@@ -132,7 +132,7 @@ def test_a_csv_file_of_other_types_is_an_error(env, tmp_path):
         ([(None, 2)], "missing ids"),
         ([(1,)], r"record \(1,\) does not fit: it needs 2 to 3 fields \(source, target, value\)"),
         (["12"], "record '12' does not fit"),
-        (17, "17 is no collection of records"),
+        (17, "17 is not a collection of records"),
     ],
 )
 def test_edges_that_are_no_edges_are_an_error(env, given, message):

@@ -91,7 +91,7 @@ def test_functions_are_closed():
     ("wrong", "message"),
     [
         (lambda: given(lambda stream: None), r"given\(\) takes a function that returns a stream, it returned None"),
-        (lambda: given(per_minute).at("noon"), "'noon' is no point of time: write for example '90 s'"),
+        (lambda: given(per_minute).at("noon"), "'noon' is not a point of time: write for example '90 s'"),
     ],
 )
 def test_what_makes_no_sense_is_refused(wrong, message):

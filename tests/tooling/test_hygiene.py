@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Files in src may have this many lines. One idea a file: split rather than add to the list.
 MAX_LINES = 500
-LONGER_FILES: dict[str, int] = {"src/penstock/runtime/state/page_table.py": 530}
+LONGER_FILES: dict[str, int] = {}
 
 # Put together from parts, so that this file passes its own check.
 FORBIDDEN = {

@@ -157,7 +157,7 @@ def new(options: argparse.Namespace) -> int:
     name = directory.name
     if not _NAME.fullmatch(name):
         raise InvalidProgramError(
-            f"{name!r} is no name for a project: use letters, digits, _ and -, with a letter in the first place"
+            f"{name!r} is not a valid project name: use letters, digits, _ and -, with a letter in the first place"
         )
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise InvalidProgramError(f"{directory} exists and is not empty: choose another name")

@@ -133,7 +133,7 @@ def _record_reader(cls: type) -> Read:
 
 def _read_record(cls: Any, parts: list[tuple[str, Read, Callable[[], Any] | None]], value: Any) -> Any:
     if not isinstance(value, Mapping):
-        raise RecordClassError(f"{shorten(value)} is no object with the fields of {cls.__name__}")
+        raise RecordClassError(f"{shorten(value)} is not an object with the fields of {cls.__name__}")
     read: dict[str, Any] = {}
     for name, read_part, default in parts:
         part = value.get(name, _MISSING)
@@ -158,14 +158,14 @@ def _read_plain(kind: type, value: Any) -> Any:
         return value
     if kind is float and type(value) is int:
         return float(value)
-    raise RecordClassError(f"{shorten(value)} is no {kind.__name__}")
+    raise RecordClassError(f"{shorten(value)} is not of type {kind.__name__}")
 
 
 def _read_text(kind: type, parse: Read, value: Any) -> Any:
     try:
         return parse(value)
     except (ArithmeticError, TypeError, ValueError):
-        raise RecordClassError(f"{shorten(value)} is no {kind.__name__}") from None
+        raise RecordClassError(f"{shorten(value)} is not of type {kind.__name__}") from None
 
 
 def _read_none(value: Any) -> None:
@@ -177,7 +177,7 @@ def _read_enum(kind: type[Enum], value: Any) -> Enum:
     try:
         return kind(value)
     except ValueError:
-        raise RecordClassError(f"{shorten(value)} is no {kind.__name__}") from None
+        raise RecordClassError(f"{shorten(value)} is not of type {kind.__name__}") from None
 
 
 def _read_literal(choices: tuple[Any, ...], value: Any) -> Any:
@@ -198,19 +198,19 @@ def _read_union(readers: list[Read], annotation: Any, value: Any) -> Any:
 
 def _read_dict(read: Read, value: Any) -> Any:
     if not isinstance(value, Mapping):
-        raise RecordClassError(f"{shorten(value)} is no object")
+        raise RecordClassError(f"{shorten(value)} is not an object")
     return {key: read(part) for key, part in value.items()}
 
 
 def _read_items(made: Any, read: Read, value: Any) -> Any:
     if not isinstance(value, (list, tuple)):
-        raise RecordClassError(f"{shorten(value)} is no list")
+        raise RecordClassError(f"{shorten(value)} is not a list")
     return made(map(read, value))
 
 
 def _read_tuple(readers: list[Read], value: Any) -> Any:
     if not isinstance(value, (list, tuple)) or len(value) != len(readers):
-        raise RecordClassError(f"{shorten(value)} is no list of {len(readers)} values")
+        raise RecordClassError(f"{shorten(value)} is not a list of {len(readers)} values")
     return tuple(read(part) for read, part in zip(readers, value, strict=True))
 
 

@@ -148,7 +148,7 @@ def _to_table(data: Any, names: Sequence[str], required: int) -> Any:
         return pa.Table.from_pandas(data, preserve_index=False)
     elif isinstance(data, (str, bytes)) or not isinstance(data, Iterable):
         raise InvalidProgramError(
-            f"{shorten(data)} is no collection of records: pass a list of tuples, an Arrow table, a DataFrame, a "
+            f"{shorten(data)} is not a collection of records: pass a list of tuples, an Arrow table, a DataFrame, a "
             "bounded stream or a table"
         )
     rows = [_fields(row, names, required) for row in data]

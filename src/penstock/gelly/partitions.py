@@ -154,7 +154,7 @@ class CollectionsEngine:
             yield from kernel(channel, *[each.bundle(channel) for each in inputs])
 
     def to_dataframe(self, partitions: Partitions, name: str) -> Any:
-        """A collection in this process is no DataFrame: start Spark for it."""
+        """A collection in this process is not a DataFrame: start Spark for it."""
         from penstock.gelly.environment import no_spark
 
         raise no_spark()

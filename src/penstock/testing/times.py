@@ -26,7 +26,7 @@ def millis_of(moment: Moment) -> int:
             moment = datetime.fromisoformat(moment)
         except ValueError:
             raise InvalidProgramError(
-                f"{moment!r} is no point of time: write for example '90 s', '2026-05-01T12:00:00' or milliseconds"
+                f"{moment!r} is not a point of time: write for example '90 s', '2026-05-01T12:00:00' or milliseconds"
             ) from None
     if isinstance(moment, datetime):
         return Instant.from_datetime(moment).to_epoch_milli()
