@@ -83,7 +83,7 @@ lint: setup ## style, format, types, direction of imports
 	@$(PY) -m mypy
 	@$(VENV)/bin/lint-imports --no-logo
 
-format: setup ## format, and mend what ruff can mend
+format: setup ## format, and fix what ruff can fix
 	@$(PY) -m ruff format .
 	@$(PY) -m ruff check --fix .
 	@$(PY) -m ruff format .

@@ -111,7 +111,11 @@ def test_a_number_as_time_is_milliseconds():
         (Json(Order), b'{"user": "ann"}', "the field 'amount' of Order is missing"),
         (Json(Order), b'{"user": 5, "amount": 1}', "field 'user' of Order: 5 is not of type str"),
         (Json(Order), b'{"user": "a", "amount": true}', "field 'amount' of Order: True is not of type float"),
-        (Json(Order), b'{"user": "a", "amount": 1, "at": "noon"}', "field 'at' of Order: 'noon' is not of type datetime"),
+        (
+            Json(Order),
+            b'{"user": "a", "amount": 1, "at": "noon"}',
+            "field 'at' of Order: 'noon' is not of type datetime",
+        ),
         (
             Json(Order),
             b'{"user": "a", "amount": 1, "items": [{"name": "t", "price": "x"}]}',

@@ -149,6 +149,8 @@ class Life:
         try:
             if self.job is None:
                 self.start()
+                if self.job.finished:  # it crashed after its last checkpoint was complete
+                    return
             if act < 0.1:
                 verify(self.job.savepoint(self.directory))
             elif act < 0.2:

@@ -1,5 +1,6 @@
 """Connections of the continuous mode: the greeting, TLS, ports. No Spark: threads of this process talk over TCP."""
 
+import contextlib
 import datetime as dt
 import pickle
 import socket
@@ -225,15 +226,19 @@ def sent_for_one_record(network):
         server = socket.create_connection((HOST, int(listener.address.rpartition(":")[2])))
 
         def copy(source, target, keep):
-            while piece := source.recv(65536):
-                if keep:
-                    seen.extend(piece)
-                target.sendall(piece)
-            target.close()
+            with contextlib.suppress(OSError):  # either side may close first
+                while piece := source.recv(65536):
+                    if keep:
+                        seen.extend(piece)
+                    target.sendall(piece)
+                target.shutdown(socket.SHUT_WR)
 
         back = threading.Thread(target=copy, args=(server, client, False))
         back.start()
         copy(client, server, keep=True)
+        back.join()
+        client.close()
+        server.close()
 
     thread = threading.Thread(target=forward, daemon=True)
     thread.start()
@@ -243,6 +248,7 @@ def sent_for_one_record(network):
     assert next_of(driver).frames == [b"a well-known record"]
     connection.close()
     driver.close()
+    thread.join(30)
     listener.close()
     relay.close()
     return bytes(seen)
