@@ -6,6 +6,9 @@ PYTEST := $(PY) -m pytest
 WORKERS ?= 4
 # Tests on Spark and Kafka wait more than they work: two at a time, each process with one Spark for all its tests.
 SPARK_WORKERS ?= 2
+NO_JVM := "not spark and not slow and not kafka and not server"
+# What is built on streams has a target of its own, so that test-fast stays short.
+LIBRARIES := tests/cep tests/gelly tests/table tests/runtime/table
 # Extra arguments: make test-fast ARGS="-k timers -x"
 ARGS ?=
 
@@ -15,7 +18,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup java fast-start demo test test-fast test-windows test-spark test-slow chaos two-drivers test-versions test-all lint format names pictures constraints bench docs dashboard clean
+.PHONY: help setup java fast-start demo test test-fast test-libraries test-windows test-spark test-slow chaos two-drivers test-versions test-all lint format names pictures constraints bench docs dashboard clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,10 +46,13 @@ fast-start: java ## keep Spark's classes in an archive (once, a minute): Spark s
 demo: java ## run the sensor-average job on an embedded Spark, with live output and a page in the browser
 	@PENSTOCK_UI=true $(PY) examples/sensor_average.py $(ARGS)
 
-test: test-fast test-windows test-spark ## what CI runs: first without, then with Spark
+test: test-fast test-libraries test-windows test-spark ## what CI runs: first without, then with Spark
 
-test-fast: setup ## tests, and examples in docstrings, that need no JVM
-	@$(PYTEST) -m "not spark and not slow and not kafka and not server" -q -n logical --maxprocesses $(WORKERS) $(ARGS)
+test-fast: setup ## tests, and examples in docstrings, that need no JVM; without those of test-libraries
+	@$(PYTEST) $(addprefix --ignore=,$(LIBRARIES)) -m $(NO_JVM) -q -n logical --maxprocesses $(WORKERS) $(ARGS)
+
+test-libraries: setup ## tests of patterns, tables and graphs that need no JVM
+	@$(PYTEST) $(LIBRARIES) -m $(NO_JVM) -q -n logical --maxprocesses $(WORKERS) $(ARGS)
 
 test-windows: setup ## random streams through window operators and CEP patterns, beside slow models; no JVM
 	@$(PYTEST) tests/runtime/windows tests/cep -m "slow and not spark" -q -n logical --maxprocesses $(WORKERS) $(ARGS)

@@ -2,8 +2,8 @@
 
 Starting a job, its workers and its first compiled code costs the same in both runs, so the difference is 2N records
 at full speed. N follows from a guess of the rate, such that the two runs shall lie `seconds` apart. One process does
-all: a run of N records as the warm-up, whose time corrects a bad guess, then N and 3N. Where these do not lie far enough
-apart after all, the longer one becomes the shorter one of the next pair.
+all: a run of N records as the warm-up, whose time corrects a bad guess, then N and 3N. Where these do not lie far
+enough apart after all, the longer one becomes the shorter one of the next pair.
 """
 
 from __future__ import annotations
