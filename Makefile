@@ -21,7 +21,7 @@ export PYTHONDONTWRITEBYTECODE :=
 .PHONY: help setup java fast-start demo test test-fast test-libraries test-windows test-spark test-slow chaos two-drivers test-versions test-all lint format names pictures constraints bench docs dashboard clean
 
 help: ## list the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(VENV)/.dev: pyproject.toml constraints.txt scripts/setup_env.sh
 	@PYTHON="$(PYTHON)" scripts/setup_env.sh dev

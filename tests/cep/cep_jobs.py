@@ -174,7 +174,8 @@ def run_job(job, *, restore_every=0):
 def normal(job, log):
     """What of a log is specified: keys have no order among each other, nor have timeouts.
 
-    Matches have one only if there is a skip strategy. Each entry is kept with the number of watermarks before it.
+    Matches have one only if there is a skip strategy. Each entry is kept with the number of watermarks before it. If a
+    watermark ends the job with an error, other keys may have had their turn before or not.
     """
     keys = [step[1] for step in job["script"] if step[0] == "e"]
     found, watermarks = {}, 0
@@ -182,6 +183,9 @@ def normal(job, log):
         if kind == "w":
             watermarks += 1
         elif kind == "error":
+            if job["time"] == "event":
+                found = {key: [one for one in entries if one[0] < watermarks] for key, entries in found.items()}
+                found = {key: entries for key, entries in found.items() if entries}
             found["error"] = True
         else:
             first = entry[0] if kind == "late" else entry[0][0][1][0]

@@ -218,7 +218,7 @@ def test_a_killed_worker_ends_a_job_without_restarts_with_a_clear_error(spark, t
         return result.done()
 
     wait_until(killed, 200, "the end of the job")
-    with pytest.raises(JobExecutionError, match=r"(?i)worker|connection"):
+    with pytest.raises(JobExecutionError, match=r"(?i)worker|connection|a Python process died"):
         result.result(200)
 
 

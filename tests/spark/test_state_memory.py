@@ -99,7 +99,7 @@ class Passing(KeyedProcessFunction):
         descriptor = ValueStateDescriptor("last", Types.STRING())
         descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.milliseconds(200)).build())
         self.state = runtime_context.get_state(descriptor)
-        self.entries = self.state.cell.backend.entries
+        self.entries = self.state._backend.entries  # how many keys are in memory: a test of memory
         runtime_context.get_metrics_group().gauge("entries", lambda: len(self.entries))
 
     def process_element(self, value, ctx):
