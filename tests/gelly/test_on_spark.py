@@ -1,9 +1,14 @@
-"""Graphs on Spark give what they give in this process, and become DataFrames."""
+"""Graphs on Spark. The rules are tested in this process; here is what Spark adds, and one walk through everything."""
+
+import math
 
 import numpy as np
 import pytest
 
-from penstock.gelly import Edge, EdgeDirection, ExecutionEnvironment, Graph, Vertex
+from penstock.common.errors import InvalidProgramError, UserFunctionError
+from penstock.gelly import Edge, EdgeDirection, ExecutionEnvironment, Graph, Vertex, pregel
+from penstock.gelly.generator import RMatGraph
+from penstock.gelly.library import ConnectedComponents, PageRank, SingleSourceShortestPaths, TriangleCount
 
 pytestmark = pytest.mark.spark
 
@@ -38,3 +43,68 @@ def test_dataframes_become_graphs_and_results_dataframes(env, spark):
     assert sorted(tuple(row) for row in graph.get_edges().to_dataframe().collect()) == sorted(
         map(tuple, frame.collect())
     )
+
+
+def test_errors_arrive_without_the_noise_of_spark(env):
+    graph = Graph.from_collection(VERTICES, [*EDGES, Edge(1, 99, 0.0)], env)
+    with pytest.raises(
+        UserFunctionError, match=r"'map_vertices'\n  record: Vertex\(id=3, value=30\)\n(.*\n)*Zero"
+    ) as error:
+        graph.map_vertices(lambda vertex: 1 / (vertex.id - 3)).get_vertices().collect()
+    assert "java" not in str(error.value)
+    with pytest.raises(InvalidProgramError, match="an edge refers to vertex 99, which the graph does not have"):
+        graph.run(ConnectedComponents(5))
+
+
+class Distance(pregel.ComputeFunction):
+    def compute(self, vertex, messages):
+        best = min(messages, default=vertex.value)
+        if best < vertex.value or (self.get_superstep_number() == 1 and best < math.inf):
+            self.set_new_vertex_value(best)
+            for edge in self.get_edges():
+                self.send_message_to(edge.target, best + edge.value)
+
+
+class InterruptError(Exception):
+    """What ends a program in the middle of an iteration."""
+
+
+def test_an_iteration_resumes_at_its_last_checkpoint(spark, tmp_path):
+    seen = []
+
+    def run(stop):
+        def listener(report):
+            seen.append(report.superstep)
+            if report.superstep == stop:
+                raise InterruptError
+
+        env = ExecutionEnvironment.get_execution_environment(spark, parallelism=2).add_superstep_listener(listener)
+        chain = [(number, number + 1, 1.0) for number in range(4)]
+        start = {0: 0.0}
+        graph = Graph.from_collection(
+            edges=chain, env=env, vertex_initializer=lambda number: start.get(number, math.inf)
+        )
+        parameters = pregel.VertexCentricConfiguration().set_checkpoint(f"file://{tmp_path}/paths")
+        return graph.run_vertex_centric_iteration(Distance(), None, 20, parameters)
+
+    with pytest.raises(InterruptError):
+        run(stop=3)
+    seen.clear()
+    assert sorted(run(stop=None).get_vertices().collect()) == [(number, float(number)) for number in range(5)]
+    assert seen == [3, 4, 5]
+    assert [path.name for path in (tmp_path / "paths").iterdir() if not path.name.startswith(".")] == []
+
+
+def test_library_methods_give_what_they_give_in_this_process(env):
+    def results(env):
+        graph = RMatGraph(env, 64, 300).generate().map_edges(lambda edge: 1.0).map_vertices(lambda vertex: vertex.id)
+        return (
+            dict(graph.run(PageRank(0.85, 3)).collect()),
+            dict(graph.run(ConnectedComponents(20)).collect()),
+            dict(graph.run(SingleSourceShortestPaths(0, 20)).collect()),
+            graph.run(TriangleCount()),
+        )
+
+    found, expected = results(env), results(ExecutionEnvironment.create_collections_environment(3))
+    assert found[0] == pytest.approx(expected[0])
+    assert found[1:] == expected[1:]
