@@ -13,7 +13,6 @@ import contextlib
 import json
 import os
 import random
-import signal
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +21,7 @@ from pathlib import Path
 
 from chaos_phases import Blow, Hit, phase_of, running_tasks, take_aim
 from counting_job import FilesSink
-from processes import descendants
+from processes import descendants, kill
 
 from penstock.cep import CEP, Pattern, PatternProcessFunction, TimedOutPartialMatchHandler
 from penstock.common import Configuration, Time, WatermarkStrategy
@@ -244,8 +243,7 @@ class Program:
         }
         record = {"left": [key for key, _ in processes], "hits": {seed: asdict(hit) for seed, hit in hits.items()}}
         (self.directory / "last-words").write_text(json.dumps(record))
-        for pid in (*(jvm if with_jvm else ()), os.getpid()):
-            os.kill(pid, signal.SIGKILL)
+        kill([*(jvm if with_jvm else ()), os.getpid()])
 
 
 def main(directory, life, aim, doomed, *seeds):

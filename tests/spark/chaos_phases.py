@@ -5,16 +5,14 @@ with the same seed aim alike; what they hit is written down (see chaos_log.py).
 """
 
 import contextlib
-import os
 import random
 import re
-import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from processes import wait_until
+from processes import kill, wait_until
 
 from penstock.common.errors import PenstockError
 from penstock.common.job_status import JobStatus
@@ -209,10 +207,7 @@ def strike(
         if victims and chance.random() < 0.3:  # else all of them, so that those with work are among them
             victims = [chance.choice(victims)]
         tasks, before = running_tasks(client), [phase_of(each) for each in clients]
-        for pid in victims:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-                killed += 1
+        killed = kill(victims)
         if killed:
             break  # else they have ended by themselves just before
     after = [phase_of(each) for each in clients]

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -46,6 +47,16 @@ def alive(processes):
             if fields[19] == started and fields[0] != "Z":
                 running[pid, started] = command
     return running
+
+
+def kill(pids, number=signal.SIGKILL):
+    """Send a signal to processes; one that has ended in the meantime is passed over. Returns how many were hit."""
+    hit = 0
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+            hit += 1
+    return hit
 
 
 def wait_until(condition, seconds, what):

@@ -2,12 +2,11 @@
 
 import os
 import random
-import signal
 import time
 
 import pytest
 from cassandra_job import KEYS, NUMBERS
-from processes import alive, descendants, start, wait_until
+from processes import alive, descendants, kill, start, wait_until
 
 from penstock.testing.server import ServerUnavailableError
 
@@ -70,8 +69,7 @@ def test_a_job_whose_cassandra_and_then_whose_driver_is_killed_writes_every_row_
     finally:
         children = descendants(process.pid)
         process.kill()
-        for pid, _ in alive(children):
-            os.kill(pid, signal.SIGKILL)
+        kill(pid for pid, _ in alive(children))
     assert (process.returncode, (tmp_path / "stdout").read_text()) == (0, "finished\n"), (
         tmp_path / "stderr"
     ).read_text()

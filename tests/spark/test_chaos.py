@@ -25,7 +25,7 @@ from chaos import (
 from chaos_job import TAKE_OVER, committed, state_in
 from chaos_log import LOG
 from chaos_phases import BATCH, RESCALE_HANDOVER, RESCALE_RESTORING, RESCALE_SAVING, SAVEPOINT, Hit
-from processes import alive, descendants, start, wait_until
+from processes import alive, descendants, kill, start, wait_until
 
 from penstock.runtime.savepoint.manifest import METADATA, verify
 
@@ -128,8 +128,7 @@ class Drivers:
             yield process
         finally:
             if process.poll() is None:
-                for pid, _ in alive(descendants(process.pid)):
-                    os.kill(pid, signal.SIGKILL)
+                kill(pid for pid, _ in alive(descendants(process.pid)))
                 process.kill()
                 process.wait()
 

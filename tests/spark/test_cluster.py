@@ -8,7 +8,6 @@ import importlib
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import sysconfig
@@ -20,7 +19,7 @@ from chaos_job import build, committed, environment, state_in, stop
 from chaos_log import LOG
 from chaos_phases import AIMS, Blow
 from counting_job import FilesSink
-from processes import SOURCES, wait_until
+from processes import SOURCES, kill, wait_until
 from pyspark import SparkContext
 
 from penstock.common import Configuration
@@ -239,8 +238,7 @@ def test_a_function_that_rolls_dice_counts_every_record_once_though_an_executor_
     client = env.execute_async("dice")
     for commits in (1, 4):
         wait_until(lambda wanted=commits: len(list(output.glob("*.json"))) >= wanted, WAIT_SECONDS, "commits")
-        for pid in cluster.executors()[:1]:
-            os.kill(pid, signal.SIGKILL)
+        kill(cluster.executors()[:1])
     client.get_job_execution_result().result(WAIT_SECONDS)
     found = [record for path in output.glob("*.json") for record in json.loads(path.read_text())]
     assert sorted(found) == list(range(1, 2_001))

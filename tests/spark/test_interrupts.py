@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from processes import alive, descendants, start
+from processes import alive, descendants, kill, start
 
 pytestmark = [
     pytest.mark.spark,
@@ -27,8 +27,7 @@ def program(tmp_path):
         left = descendants(running.pid)
         running.kill()
         running.wait()
-    for pid, _ in alive(left):
-        os.kill(pid, signal.SIGKILL)
+    kill(pid for pid, _ in alive(left))
 
 
 def test_ctrl_c_ends_a_job_in_the_middle_of_a_function_a_savepoint_or_its_end_and_leaves_no_process(program, tmp_path):

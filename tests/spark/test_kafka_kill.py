@@ -2,12 +2,11 @@
 
 import os
 import random
-import signal
 import time
 from functools import partial
 
 import pytest
-from processes import alive, descendants, start, wait_until
+from processes import alive, descendants, kill, start, wait_until
 
 pytestmark = [
     pytest.mark.spark,
@@ -59,8 +58,7 @@ def test_a_job_from_kafka_to_kafka_killed_again_and_again_delivers_every_record_
     finally:
         left = descendants(process.pid)
         process.kill()
-        for pid, _ in alive(left):
-            os.kill(pid, signal.SIGKILL)
+        kill(pid for pid, _ in alive(left))
     assert (process.returncode, said(tmp_path)) == (0, "finished\n")
     counts = {key: len(range(key, RECORDS, KEYS)) for key in range(KEYS)}
     expected = sorted(f"{key} {n}" for key, total in counts.items() for n in range(1, total + 1))

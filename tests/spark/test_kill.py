@@ -9,7 +9,7 @@ import time
 
 import pytest
 from counting_job import KEYS
-from processes import alive, descendants, start, wait_until
+from processes import alive, descendants, kill, start, wait_until
 
 pytestmark = [
     pytest.mark.spark,
@@ -42,8 +42,7 @@ class Program:
         left = {**self.children, **descendants(self.process.pid)}
         self.process.kill()
         self.process.wait()
-        for pid, _ in alive(left):
-            os.kill(pid, signal.SIGKILL)
+        kill(pid for pid, _ in alive(left))
 
     @property
     def files(self):
@@ -106,7 +105,7 @@ def test_a_jvm_that_is_killed_ends_the_job_with_a_clear_error(tmp_path):
         program.wait_for(2)
         program.note_children()
         (jvm,) = [pid for (pid, _), command in program.children.items() if "PythonGatewayServer" in command]
-        os.kill(jvm, signal.SIGKILL)
+        kill([jvm])
         assert program.process.wait(timeout=300) == 1
         assert alive(program.children) == {}
     complained = program.complained.read_text()

@@ -2,11 +2,10 @@
 
 import os
 import random
-import signal
 import time
 
 import pytest
-from processes import alive, descendants, start, wait_until
+from processes import alive, descendants, kill, start, wait_until
 from tests.connectors.servers import rabbitmq
 
 pytestmark = [
@@ -57,8 +56,7 @@ def test_a_queue_read_by_a_job_that_is_killed_again_and_again_counts_every_messa
         finally:
             left = descendants(process.pid)
             process.kill()
-            for pid, _ in alive(left):
-                os.kill(pid, signal.SIGKILL)
+            kill(pid for pid, _ in alive(left))
     assert (process.returncode, said(tmp_path)) == (0, "finished\n")
     assert sorted(found(output)) == list(range(MESSAGES))
 

@@ -3,16 +3,14 @@
 Executors that fail are in test_cluster.py, the rules of each strategy in tests/common/test_restart_strategy.py.
 """
 
-import contextlib
 import os
-import signal
 import sys
 import time
 
 import pytest
 from chaos import Run, forked_workers, planners, python_processes, undisturbed
 from chaos_job import build, committed, environment, state_in, stop
-from processes import wait_until
+from processes import kill, wait_until
 from test_jobs import Kept
 
 from penstock.common import Configuration, JobStatus
@@ -178,9 +176,7 @@ def test_all_python_processes_killed_at_once_are_one_failure(spark, expected, tm
     client = env.execute_async("all at once")
     result = client.get_job_execution_result()
     wait_until(lambda: result.done() or client.progress.checkpoint_id >= 3, 200, "three commits")
-    for pid in daemons_first():
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    kill(daemons_first())
     path = stop(client, output, str(tmp_path / "savepoints"))
     result.result(200)
     assert client.progress.restarts == 1
@@ -196,9 +192,7 @@ def test_a_job_starts_though_all_python_processes_of_the_last_one_were_killed(sp
     assert run() == list(range(1, 11))
     killed = daemons_first()
     assert killed
-    for pid in killed:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    kill(killed)
     wait_until(lambda: not set(killed) & set(python_processes()), 60, "the end of the processes")
     assert run() == list(range(1, 11))
 
@@ -212,9 +206,7 @@ def test_a_killed_worker_ends_a_job_without_restarts_with_a_clear_error(spark, t
     wait_until(lambda: result.done() or client.progress.checkpoint_id >= 2, 200, "two commits")
 
     def killed():
-        for pid in forked_workers():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        kill(forked_workers())
         return result.done()
 
     wait_until(killed, 200, "the end of the job")

@@ -1,10 +1,8 @@
 """Killing a service and the drivers of its jobs: the next leader brings them back, exactly once."""
 
-import contextlib
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -12,7 +10,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from processes import SOURCES, alive, descendants, wait_until
+from processes import SOURCES, alive, descendants, kill, wait_until
 from two_phase_job import KEYS, committed
 
 from penstock.cli.job_records import JobRecords
@@ -57,8 +55,7 @@ def kill_all(service, record):
     """The leader and the driver of the job at once, as when their machine loses its power."""
     processes = descendants(record.process)
     service.kill()
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(record.process, signal.SIGKILL)
+    kill([record.process])
     service.wait()
     wait_until(lambda: not alive(processes), 60, "the end of the JVM and its workers")
 
@@ -127,11 +124,9 @@ def test_o137_a_job_survives_its_service_and_its_driver_exactly_once(tmp_path):
             service.kill()
             service.wait()
         for each in again.all():
-            for pid, _ in alive(descendants(each.process)):
-                os.kill(pid, signal.SIGKILL)
-            with contextlib.suppress(ProcessLookupError):
-                if each.process and not each.is_over:
-                    os.kill(each.process, signal.SIGKILL)
+            kill(pid for pid, _ in alive(descendants(each.process)))
+            if each.process and not each.is_over:
+                kill([each.process])
     found = committed(output)
     counts = {key: sum(1 for each, _ in found if each == key) for key in range(KEYS)}
     assert found == sorted((key, n) for key, total in counts.items() for n in range(1, total + 1))

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fenced_job import KEYS
-from processes import SOURCES, alive, descendants, wait_until
+from processes import SOURCES, alive, descendants, kill, wait_until
 
 RECORDS = 800
 START_SECONDS = 240  # a busy machine starts a JVM slowly
@@ -116,14 +115,10 @@ class Driver:
     def signal(self, number, *, everything):
         """To the driver alone, or also to its JVM and the workers, as when a machine is suspended."""
         below = [pid for pid, _ in descendants(self.process.pid)] if everything else []
-        for pid in [self.process.pid, *below]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
+        kill([self.process.pid, *below], number)
 
     def kill(self):
         below = descendants(self.process.pid)
         self.process.kill()
         self.process.wait()
-        for pid, _ in alive(below):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        kill(pid for pid, _ in alive(below))
