@@ -11,6 +11,10 @@ NO_JVM := "not spark and not slow and not kafka and not server"
 LIBRARIES := tests/cep tests/gelly tests/table tests/runtime/table
 # Extra arguments: make test-fast ARGS="-k timers -x"
 ARGS ?=
+# Tests that failed run once more, in new processes: an error in the code fails twice, a stalled machine seldom does. Both
+# runs are printed; a test that passes only the second time is a defect of its own.
+tested = $(PYTEST) $(1) $(ARGS) || { test $$? = 1 && echo "Once more, the tests that failed:" && \
+	$(PYTEST) $(1) $(ARGS) --last-failed --last-failed-no-failures none; }
 
 # Compiled modules are kept, whatever the surroundings say: Spark starts many Python processes, and compiling what each of
 # them imports costs more than a second of its time.
@@ -49,16 +53,16 @@ demo: java ## run the sensor-average job on an embedded Spark, with live output 
 test: test-fast test-libraries test-windows test-spark ## what CI runs: first without, then with Spark
 
 test-fast: setup ## tests, and examples in docstrings, that need no JVM; without those of test-libraries
-	@$(PYTEST) $(addprefix --ignore=,$(LIBRARIES)) -m $(NO_JVM) -q -n logical --maxprocesses $(WORKERS) $(ARGS)
+	@$(call tested,$(addprefix --ignore=,$(LIBRARIES)) -m $(NO_JVM) -q -n logical --maxprocesses $(WORKERS))
 
 test-libraries: setup ## tests of patterns, tables and graphs that need no JVM
-	@$(PYTEST) $(LIBRARIES) -m $(NO_JVM) -q -n logical --maxprocesses $(WORKERS) $(ARGS)
+	@$(call tested,$(LIBRARIES) -m $(NO_JVM) -q -n logical --maxprocesses $(WORKERS))
 
 test-windows: setup ## random streams through window operators and CEP patterns, beside slow models; no JVM
-	@$(PYTEST) tests/runtime/windows tests/cep -m "slow and not spark" -q -n logical --maxprocesses $(WORKERS) $(ARGS)
+	@$(call tested,tests/runtime/windows tests/cep -m "slow and not spark" -q -n logical --maxprocesses $(WORKERS))
 
 test-spark: fast-start ## tests on a local Spark, and with servers that take long to start (Kafka, ...)
-	@$(PYTEST) -m "(spark or kafka or server) and not slow" -q -rs -n $(SPARK_WORKERS) --dist loadfile -o timeout=300 $(ARGS)
+	@$(call tested,-m "(spark or kafka or server) and not slow" -q -rs -n $(SPARK_WORKERS) --dist loadfile -o timeout=300)
 
 test-slow: java ## tests that take long (kills, soaks, large state)
 	@$(PYTEST) -m slow -q $(ARGS)
