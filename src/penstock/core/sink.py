@@ -250,8 +250,9 @@ class Sink(ABC):
     again. The numbers it is called with then count calls instead of checkpoints.
     """
     needs_equal_batches: bool = False
-    """Whether writers take a second batch with the same checkpoint id for a repetition of the first. The continuous
-    mode has several batches in a checkpoint, and may cut them differently after a failure, so it rejects the sink.
+    """Whether writers take a second batch with the same checkpoint id for a repetition of the first. In the continuous
+    mode, where a checkpoint that is repeated may have other records, the records then wait on the driver until their
+    checkpoint is complete, and the writers run there.
     """
 
     @abstractmethod

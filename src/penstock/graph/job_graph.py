@@ -285,6 +285,7 @@ def job_spec(
     unions: UnionStart | None = None,
     skip_key_check: bool = False,
     epoch: int = 0,
+    stepped: bool = False,
 ) -> JobSpec:
     """The job as the workers receive it."""
     settings = graph.settings
@@ -295,6 +296,7 @@ def job_spec(
         epoch=epoch,
         parameters=dict(settings.job_parameters),
         cached_files=dict(settings.cached_files),
+        stepped=stepped,
     )
     return JobSpec(
         info=info,

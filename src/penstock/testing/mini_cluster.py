@@ -154,6 +154,7 @@ class MiniClusterJob:
             unions=unions,
             skip_key_check=allow_non_restored_state,
             epoch=fence.epoch,
+            stepped=self.stepped,
         )
         offset = resumed or self.coordinator.initial_offset
         if self.stepped:

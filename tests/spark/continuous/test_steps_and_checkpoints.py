@@ -1,16 +1,19 @@
 """The continuous mode without Spark: tasks are threads of this process."""
 
 import itertools
+import sqlite3
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from penstock.common import Configuration, Types
-from penstock.common.errors import CheckpointError, InvalidProgramError, UserFunctionError
-from penstock.connectors import CollectSink, DiscardingSink, PrintSink
-from penstock.connectors.base import DeliveryGuarantee
-from penstock.connectors.jdbc import JdbcConnectionOptions, JdbcSink
+from penstock.common.errors import CheckpointError, UserFunctionError
+from penstock.connectors import CollectSink, PrintSink
+from penstock.connectors.jdbc import JdbcSink
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.runtime.checkpoint.commit_log import CommitLog
 from penstock.spark.continuous.slots import without_optimising_compiler
 from penstock.testing import MiniCluster
 from penstock.testing.continuous_cluster import ContinuousCluster
@@ -167,26 +170,65 @@ def test_an_error_of_a_task_names_its_operator_and_ends_the_others():
         env.execute("fails")
 
 
-class Numbered(DiscardingSink):
-    """As a sink whose writers compare numbers of checkpoints."""
+class RowsOnce:
+    """Rows of a program whose sink recognizes repeated batches by their checkpoint id."""
 
-    needs_equal_batches = True
+    def __init__(self, database):
+        self.url = f"jdbc:sqlite:{database}"
+        self.connect = partial(sqlite3.connect, database)
+        with closing(self.connect()) as connection:
+            connection.execute("CREATE TABLE t (n BIGINT)")
+
+    def start(self, directory, max_records):
+        row = Types.ROW_NAMED(["n"], [Types.LONG()])
+        cluster = ContinuousCluster(max_records=max_records)
+        env = StreamExecutionEnvironment(executor=cluster).set_parallelism(2)
+        numbers = env.from_sequence(1, 100).key_by(lambda n: n % 5).map(lambda n: (n,))
+        numbers.sink_to(JdbcSink("INSERT INTO t VALUES (?)", row, url=self.url, exactly_once=True)).uid("rows")
+        return cluster.start(list(env.sinks), env.job_settings("rows"), job_id="j", directory=str(directory))
+
+    def written(self):
+        with closing(self.connect()) as connection:
+            return sorted(n for (n,) in connection.execute("SELECT n FROM t"))
 
 
-def test_a_sink_that_needs_equal_batches_is_rejected_with_advice():
-    env = StreamExecutionEnvironment(executor=ContinuousCluster())
-    env.from_collection([1]).sink_to(Numbered()).name("rows")
-    with pytest.raises(InvalidProgramError, match=r"'Sink: rows'.*penstock.execution.mode: micro-batch"):
-        env.execute("numbered")
+def test_a_sink_that_recognizes_repeated_batches_writes_each_record_once_however_steps_are_cut(tmp_path):
+    rows = RowsOnce(tmp_path / "db")
+    for run in range(60):
+        job = rows.start(tmp_path / "checkpoints", max_records=3 + run % 4)
+        for _ in range(3 + run % 5):
+            if not job.over:
+                job.run_batch()
+        if job.over:
+            job.close()
+            break
+        job.kill()
+    assert job.finished
+    assert rows.written() == list(range(1, 101))
 
 
-def test_the_exactly_once_sink_of_jdbc_needs_equal_batches_and_the_others_do_not():
-    connection = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url("jdbc:sqlite:/tmp/none.db").build()
-    row = Types.ROW_NAMED(["n"], [Types.LONG()])
-    assert JdbcSink(
-        "INSERT INTO t VALUES (?)", row, connection, None, DeliveryGuarantee.EXACTLY_ONCE
-    ).needs_equal_batches
-    assert not JdbcSink("INSERT INTO t VALUES (?)", row, connection).needs_equal_batches
+def test_rows_that_were_written_before_a_crash_are_recognized_after_it(tmp_path, monkeypatch):
+    rows = RowsOnce(tmp_path / "db")
+    job = rows.start(tmp_path / "checkpoints", max_records=10)
+    with monkeypatch.context() as patch:
+        patch.setattr(CommitLog, "remove", _crash)
+        with pytest.raises(_CrashError):
+            job.run_to_end()
+    job.kill()
+    before = rows.written()
+    assert before
+    job = rows.start(tmp_path / "checkpoints", max_records=7)
+    job.run_to_end()
+    job.close()
+    assert rows.written() == list(range(1, 101))
+
+
+class _CrashError(BaseException):
+    """The end of the driver."""
+
+
+def _crash(*_):
+    raise _CrashError
 
 
 def test_the_users_options_for_java_come_after_ours():

@@ -13,6 +13,7 @@ from penstock.core.fence import Fence
 from penstock.core.sink import Committer
 from penstock.runtime.checkpoint.commit_log import CommitLog
 from penstock.runtime.exchange.frames import TaskReport
+from penstock.runtime.operators.deferred_sink import sink_in_steps
 from penstock.runtime.operators.sink import SinkOperator
 from penstock.runtime.operators.user_errors import user_traceback
 from penstock.runtime.plan.job_vertex import JobVertex
@@ -52,10 +53,10 @@ class SinkCommitters:
             for chained in vertex.operators:
                 if isinstance(chained.operator, SinkOperator):
                     self._names[chained.operator_id] = chained.name
-                    create = chained.operator.sink.create_committer
-                    committer = self._guarded(chained.operator_id, "create its committer", create)
+                    sink = sink_in_steps(chained.operator.sink) if stepped else chained.operator.sink
+                    committer = self._guarded(chained.operator_id, "create its committer", sink.create_committer)
                     if committer is not None:
-                        if stepped and chained.operator.sink.publishes_at_once:
+                        if stepped and sink.publishes_at_once:
                             self._at_once.add(chained.operator_id)
                         committer.fence = self._fence
                         self._committers[chained.operator_id] = committer

@@ -120,6 +120,8 @@ class JobInfo:
     """That of the driver: see `penstock.runtime.lease.lease`."""
     parameters: dict[str, str] = field(default_factory=dict)
     cached_files: dict[str, str] = field(default_factory=dict)
+    stepped: bool = False
+    """Whether there are several batches from one checkpoint to the next."""
 
 
 class StreamOperator:

@@ -7,6 +7,7 @@ from typing import Any
 from penstock.common.watermark import MIN_WATERMARK
 from penstock.core.sink import Sink, SinkWriter, WriterInitContext
 from penstock.core.state import ListStateDescriptor
+from penstock.runtime.operators.deferred_sink import sink_in_steps
 from penstock.runtime.operators.operator import StreamOperator
 from penstock.runtime.operators.user_errors import user_error
 from penstock.runtime.records.batch import Timestamps, Values
@@ -46,12 +47,13 @@ class SinkOperator(StreamOperator):
             runtime_context=context.runtime_context,
         )
         self._checkpoint_id = context.job.checkpoint_id
+        sink = sink_in_steps(self.sink) if context.job.stepped else self.sink
         try:
             if self.stateful and context.operator_state.restored:
                 state = list(context.operator_state.get_list_state(_WRITER_STATE).get())
-                self._writer = self.sink.restore_writer(init, state)
+                self._writer = sink.restore_writer(init, state)
             else:
-                self._writer = self.sink.create_writer(init)
+                self._writer = sink.create_writer(init)
         except Exception as error:
             raise user_error(context, error, "create_writer") from None
 

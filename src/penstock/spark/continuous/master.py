@@ -77,6 +77,7 @@ class ContinuousMaster(JobMaster):
             unions=unions,
             skip_key_check=settings.ignore_unclaimed_state or self._same_program,
             epoch=checkpoints.fence.epoch,
+            stepped=True,
         )
         group = f"{self.life.job_id}-{attempt}"
         name = f"{settings.job_name} {self.life.job_id[:8]}-{attempt}"

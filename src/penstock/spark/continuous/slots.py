@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from penstock.common.errors import InvalidProgramError
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.settings import JobSettings
-from penstock.runtime.operators.sink import SinkOperator
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,13 +35,6 @@ def check_can_run_continuously(graph: JobGraph, slots: int | None = None) -> Non
             f"job '{name}' reads DataFrames, which Spark can only bring in batches: the continuous mode cannot run it. "
             "Run it with penstock.execution.mode: micro-batch"
         )
-    for operator in (chained for vertex in graph.vertices for chained in vertex.operators):
-        if isinstance(operator.operator, SinkOperator) and operator.operator.sink.needs_equal_batches:
-            raise InvalidProgramError(
-                f"'{operator.name}' of job '{name}' recognizes repeated records by the number of their checkpoint, but "
-                "the continuous mode may repeat other records under that number: use a sink that commits after the "
-                "checkpoint or that overwrites by key, or run the job with penstock.execution.mode: micro-batch"
-            )
     needed = slots_needed(graph)
     if slots is not None and needed > slots:
         raise InvalidProgramError(
