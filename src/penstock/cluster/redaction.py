@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 HIDDEN = "******"
 """What stands in place of a secret, as in Flink."""
@@ -48,23 +48,3 @@ def redact_value(key: str, value: str) -> str:
 def redact_settings(settings: Mapping[str, str]) -> dict[str, str]:
     """Settings as they may be shown."""
     return {key: redact_value(key, str(value)) for key, value in settings.items()}
-
-
-def redact_arguments(arguments: Sequence[str]) -> list[str]:
-    """A command line as it may be shown: `--password x`, `--password=x` and `-Dkey=value` hide their values.
-
-    >>> redact_arguments(["--topic", "orders", "--password", "s3cret", "-Dmy.token=t", "--api-key=k"])
-    ['--topic', 'orders', '--password', '******', '-Dmy.token=******', '--api-key=******']
-    """
-    shown: list[str] = []
-    hide_next = False
-    for argument in arguments:
-        name, equals, value = argument.partition("=")
-        if hide_next and not argument.startswith("-"):
-            shown.append(HIDDEN)
-        elif equals:
-            shown.append(f"{name}={redact_value(name, value)}")
-        else:
-            shown.append(redact_text(argument))
-        hide_next = argument.startswith("-") and not equals and is_sensitive(argument)
-    return shown

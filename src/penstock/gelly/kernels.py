@@ -332,11 +332,6 @@ def _reduced_groups(name: str, function: Callable[..., Any], values: list[Any], 
     return results
 
 
-def count_rows(name: str, channel: int, bundle: Bundle) -> Tables:
-    """How many rows a table has in this partition."""
-    yield "count", pa.table({"count": [bundle[name].num_rows if name in bundle else 0]})
-
-
 # -- sets --------------------------------------------------------------------------------------------------------------
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from penstock.table.catalog_manager import Database, InMemoryCatalog, TableEntry, ViewEntry
 from penstock.table.catalog_objects import (
     CatalogColumnStatistics,
+    CatalogDatabase,
     CatalogDescriptor,
     CatalogFunction,
     CatalogPartition,
@@ -127,34 +128,6 @@ class ObjectIdentifier:
     def as_summary_string(self) -> str:
         """Without backticks."""
         return ".".join(self.to_list())
-
-
-@dataclass(frozen=True)
-class CatalogDatabase:
-    """A database: its properties and its comment."""
-
-    properties: dict[str, str] = field(default_factory=dict)
-    comment: str | None = None
-
-    @staticmethod
-    def create_instance(properties: dict[str, str], comment: str | None = None) -> CatalogDatabase:
-        """From properties and a comment."""
-        return CatalogDatabase(dict(properties), comment)
-
-    def get_properties(self) -> dict[str, str]:
-        return dict(self.properties)
-
-    def get_comment(self) -> str | None:
-        return self.comment
-
-    def get_description(self) -> str | None:
-        return self.comment
-
-    def get_detailed_description(self) -> str | None:
-        return self.comment
-
-    def copy(self) -> CatalogDatabase:
-        return CatalogDatabase(dict(self.properties), self.comment)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
 from penstock.common.configuration import Configuration
 from penstock.util.exceptions import CatalogException, ValidationException
@@ -90,16 +90,16 @@ class CatalogPartitionSpec:
 
 
 @dataclass(frozen=True)
-class CatalogPartition:
-    """The properties of a partition."""
+class CatalogObject:
+    """A catalog object that has only properties and a comment."""
 
     properties: dict[str, str] = field(default_factory=dict)
     comment: str | None = None
 
-    @staticmethod
-    def create_instance(properties: dict[str, str], comment: str | None = None) -> CatalogPartition:
-        """From properties and a comment."""
-        return CatalogPartition(dict(properties), comment)
+    @classmethod
+    def create_instance(cls, properties: dict[str, str], comment: str | None = None) -> Self:
+        """Create it from properties and a comment."""
+        return cls(dict(properties), comment)
 
     def get_properties(self) -> dict[str, str]:
         return dict(self.properties)
@@ -113,8 +113,16 @@ class CatalogPartition:
     def get_detailed_description(self) -> str | None:
         return self.comment
 
-    def copy(self) -> CatalogPartition:
-        return CatalogPartition(dict(self.properties), self.comment)
+    def copy(self) -> Self:
+        return type(self)(dict(self.properties), self.comment)
+
+
+class CatalogDatabase(CatalogObject):
+    """A database: its properties and its comment."""
+
+
+class CatalogPartition(CatalogObject):
+    """The properties of a partition."""
 
 
 @dataclass(frozen=True)

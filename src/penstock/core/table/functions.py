@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from penstock.core.table.types import DataType
@@ -227,8 +227,3 @@ class DelegatingPandasAggregateFunction(AggregateFunction[Any, Any]):
         """Return the type of the function's result."""
         result: DataType | str = self.function.get_result_type()
         return result
-
-
-def argument_count(function: Callable[..., Any]) -> Sequence[str]:
-    """The names of the parameters of a function."""
-    return list(inspect.signature(function).parameters)

@@ -24,7 +24,6 @@ class Partitioner:
     """Base: `setup` once, then `route` for every batch."""
 
     name = "PARTITION"
-    pointwise = False  # each sender reaches only some receivers
     broadcast = False
 
     def __init__(self) -> None:
@@ -60,7 +59,6 @@ class ForwardPartitioner(Partitioner):
     """Subtask i to subtask i; both sides have the same parallelism."""
 
     name = "FORWARD"
-    pointwise = True
 
     def route(self, values: Values, timestamps: Timestamps) -> Routed:
         """All to the one receiver."""
@@ -133,7 +131,6 @@ class RescalePartitioner(RebalancePartitioner):
     """Round robin over the receivers that belong to this sender only."""
 
     name = "RESCALE"
-    pointwise = True
 
     def setup(self, sender: int, senders: int, channels: int, max_parallelism: int, target: str) -> None:
         """Receivers are dealt out in contiguous, even portions."""

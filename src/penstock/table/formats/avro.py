@@ -98,7 +98,6 @@ class AvroFormat(TableFormat):
         "encoding": "binary",
         "timestamp_mapping.legacy": "true",
     }
-    is_line = False
     file_suffix = ".avro"
 
     def __init__(self, fields: Sequence[Field], options: dict[str, str]) -> None:

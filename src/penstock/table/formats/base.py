@@ -40,8 +40,6 @@ class TableFormat(ABC):
     """Known options and their defaults."""
     changelog: ClassVar[Changelog] = INSERT_ONLY
     """Which changes the format can express."""
-    is_line: ClassVar[bool] = True
-    """Whether a file of the format has one row in each line."""
     reads_columns: ClassVar[bool] = False
     """Whether columns of a file can be left out when it is read."""
     file_suffix: ClassVar[str] = ""

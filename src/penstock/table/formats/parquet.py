@@ -22,7 +22,6 @@ class ParquetFormat(TableFormat):
     """Files that stay in columns from disk to operator. A column that a file does not have is NULL."""
 
     options: ClassVar[dict[str, str | None]] = {"compression": "SNAPPY", "utc-timezone": "false"}
-    is_line = False
     reads_columns = True
     file_suffix = ".parquet"
 

@@ -9,13 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
-from penstock.common.watermark import MAX_WATERMARK
 from penstock.runtime.operators.operator import OperatorContext, Output
 from penstock.runtime.table.batch import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, ColumnBatch
 from penstock.runtime.table.column_state import ColumnStateBackend
 from penstock.runtime.table.keys import group_rows
 from penstock.runtime.table.operator import TableOperator
-from penstock.runtime.table.operators.sort import in_order
+from penstock.runtime.table.operators.sort import BatchRowsOperator, in_order
 from penstock.runtime.table.operators.watermark_assigner import milliseconds
 from penstock.runtime.table.over_functions import OverCall, OverFrame, event_segments, partition_results
 from penstock.runtime.table.segments import Segments
@@ -59,56 +58,18 @@ class _OverPartitions(TableOperator):
         return partition_results(self.calls, self.frame, columns, segments, order, times)
 
 
-class BatchOverOperator(_OverPartitions):
+class BatchOverOperator(_OverPartitions, BatchRowsOperator):
     """Keeps all rows of a batch job, and emits them with their results at the end."""
 
-    def setup(self, context: OperatorContext, output: Output) -> None:
-        """Register the state: one entry for each batch of rows, by its number."""
-        super().setup(context, output)
-        assert context.keyed_backend is not None
-        self._backend = context.keyed_backend
-        self._slot = self._backend.register("rows", "table state")
-        self._next: int | None = None
-
-    def process(self, batch: ColumnBatch) -> None:
-        """Keep the rows. A batch job is never rescaled, so the number of a batch can be its key."""
-        if self._next is None:
-            self._next = max(self._backend.keys(), default=-1) + 1
-        self._backend.set_current_key(self._next)
-        entry = self._backend.entry
-        entry[self._slot] = batch
-        entry[0].dirty = True
-        self._next += 1
-        self._leave_key()
-
-    def process_watermark(self, watermark: int) -> None:
-        """Rows go out in front of the last watermark."""
-        if watermark == MAX_WATERMARK:
-            self._emit_results()
-        super().process_watermark(watermark)
-
-    def end_input(self) -> None:
-        """The rows of a batch job."""
-        self._emit_results()
-
-    def _emit_results(self) -> None:
-        parts = []
-        for number in sorted(self._backend.keys()):
-            self._backend.set_current_key(number)
-            entry = self._backend.entry
-            parts.append(entry[self._slot])
-            entry[self._slot] = None
-            entry[0].dirty = True
-        self._leave_key()
-        if not parts:
-            return
-        rows = in_order(ColumnBatch.concat(parts), self.order)
+    def result(self, rows: ColumnBatch) -> ColumnBatch:
+        """Return the rows with their results."""
+        rows = in_order(rows, self.order)
         grouped = group_rows(rows, self.keys)
         segments = Segments.of(grouped.codes, len(grouped.keys))
         rows = rows if segments.order is None else rows.take(segments.order)
         columns = rows.data.columns
         results = self.results(columns, segments)
-        self.emit(ColumnBatch(pa.RecordBatch.from_arrays([*columns, *results], schema=self.schema)))
+        return ColumnBatch(pa.RecordBatch.from_arrays([*columns, *results], schema=self.schema))
 
 
 class NonTimeOverOperator(_OverPartitions):

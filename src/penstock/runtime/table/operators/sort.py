@@ -66,16 +66,11 @@ class TemporalSortOperator(TableOperator):
         self._buffer.write()
 
 
-class SortOperator(TableOperator):
-    """Sorts all rows of a batch job, and cuts out a range of them."""
+class BatchRowsOperator(TableOperator):
+    """Base: keeps all rows of a batch job, and emits a result of them at the end."""
 
     keyed = True
     stateful = True
-
-    def __init__(self, order: Sequence[SortColumn], offset: int, fetch: int | None) -> None:
-        self.order = list(order)
-        self.offset = offset
-        self.fetch = fetch
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         """Register the state: one entry for each batch of rows, by its number."""
@@ -85,8 +80,12 @@ class SortOperator(TableOperator):
         self._slot = self._backend.register("rows", "table state")
         self._next: int | None = None
 
+    def result(self, rows: ColumnBatch) -> ColumnBatch:
+        """Return the rows to emit, given all rows of the input."""
+        raise NotImplementedError
+
     def process(self, batch: ColumnBatch) -> None:
-        """Keep the rows. One task has all keys, so the number of a batch can be its key."""
+        """Keep the rows. A batch job is never rescaled, so the number of a batch can be its key."""
         if self._next is None:
             self._next = max(self._backend.keys(), default=-1) + 1
         self._backend.set_current_key(self._next)
@@ -97,16 +96,16 @@ class SortOperator(TableOperator):
         self._leave_key()
 
     def process_watermark(self, watermark: int) -> None:
-        """Rows go out in front of the last watermark."""
+        """Emit the result before the last watermark."""
         if watermark == MAX_WATERMARK:
-            self._emit_sorted()
+            self._emit_result()
         super().process_watermark(watermark)
 
     def end_input(self) -> None:
-        """The rows of a batch job."""
-        self._emit_sorted()
+        """Emit the result, unless the last watermark has already done so."""
+        self._emit_result()
 
-    def _emit_sorted(self) -> None:
+    def _emit_result(self) -> None:
         parts = []
         for number in sorted(self._backend.keys()):
             self._backend.set_current_key(number)
@@ -116,10 +115,21 @@ class SortOperator(TableOperator):
                 entry[self._slot] = None
                 entry[0].dirty = True
         self._leave_key()
-        if not parts:
-            return
-        rows = in_order(ColumnBatch.concat(parts), self.order)
-        self.emit(rows[self.offset : None if self.fetch is None else self.offset + self.fetch])
+        if parts:
+            self.emit(self.result(ColumnBatch.concat(parts)))
+
+
+class SortOperator(BatchRowsOperator):
+    """Sorts all rows of a batch job, and cuts out a range of them."""
+
+    def __init__(self, order: Sequence[SortColumn], offset: int, fetch: int | None) -> None:
+        self.order = list(order)
+        self.offset = offset
+        self.fetch = fetch
+
+    def result(self, rows: ColumnBatch) -> ColumnBatch:
+        """Return the requested range of the sorted rows."""
+        return in_order(rows, self.order)[self.offset : None if self.fetch is None else self.offset + self.fetch]
 
 
 class LimitOperator(TableOperator):

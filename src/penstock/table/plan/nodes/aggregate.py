@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.core.table.types import DataType
 from penstock.runtime.table.expressions import Expr
-from penstock.table.plan.nodes.base import ALL_CHANGES, INSERT_ONLY, Changelog, Rel, UpsertKeys
+from penstock.table.plan.nodes.base import ALL_CHANGES, INSERT_ONLY, Changelog, SingleInputRel, UpsertKeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,23 +24,13 @@ class AggregateSpec:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class AggregateRel(Rel):
+class AggregateRel(SingleInputRel):
     """GROUP BY without a window: keys, then results (T50 to T58)."""
 
-    input: Rel
     keys: tuple[int, ...]
     calls: tuple[AggregateSpec, ...]
     state_ttl: int | None = None
     """How long the state is kept, in milliseconds; None is the option `table.exec.state.ttl`."""
-
-    @property
-    def inputs(self) -> Sequence[Rel]:
-        """The one input."""
-        return (self.input,)
-
-    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
-        """Over another input."""
-        return replace(self, input=inputs[0])
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
         """Results are updated; groups vanish only if rows are taken away."""
@@ -62,20 +52,10 @@ class AggregateRel(Rel):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class ExpandRel(Rel):
+class ExpandRel(SingleInputRel):
     """Several projections of every row: one for each grouping set (T57)."""
 
-    input: Rel
     projections: tuple[tuple[Expr, ...], ...]
-
-    @property
-    def inputs(self) -> Sequence[Rel]:
-        """The one input."""
-        return (self.input,)
-
-    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
-        """Over another input."""
-        return replace(self, input=inputs[0])
 
     def describe(self) -> str:
         """With the number of copies."""
@@ -99,20 +79,10 @@ class WindowSpec:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class WindowTableFunctionRel(Rel):
+class WindowTableFunctionRel(SingleInputRel):
     """Rows with window_start, window_end and window_time after their columns, once for each of their windows (T60)."""
 
-    input: Rel
     window: WindowSpec
-
-    @property
-    def inputs(self) -> Sequence[Rel]:
-        """The one input."""
-        return (self.input,)
-
-    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
-        """Over another input."""
-        return replace(self, input=inputs[0])
 
     def describe(self) -> str:
         """With the window."""
@@ -120,24 +90,14 @@ class WindowTableFunctionRel(Rel):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class WindowAggregateRel(Rel):
+class WindowAggregateRel(SingleInputRel):
     """GROUP BY with window_start and window_end among the keys: one row for each window and key at its end (T62).
 
     Output: keys, then results. The rows of the input carry their windows.
     """
 
-    input: Rel
     keys: tuple[int, ...]
     calls: tuple[AggregateSpec, ...]
-
-    @property
-    def inputs(self) -> Sequence[Rel]:
-        """The one input."""
-        return (self.input,)
-
-    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
-        """Over another input."""
-        return replace(self, input=inputs[0])
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
         """A window is emitted once."""

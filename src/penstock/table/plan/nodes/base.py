@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import pyarrow as pa
@@ -97,6 +97,22 @@ class Rel:
     def schema(self) -> pa.Schema:
         """The columns as Arrow has them. Names of columns may repeat, so they are positions."""
         return schema_of(self.fields)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SingleInputRel(Rel):
+    """A relation that reads one other relation."""
+
+    input: Rel
+
+    @property
+    def inputs(self) -> Sequence[Rel]:
+        """The input."""
+        return (self.input,)
+
+    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
+        """Return the same node over another input."""
+        return replace(self, input=inputs[0])
 
 
 def schema_of(fields: Sequence[Field]) -> pa.Schema:

@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.runtime.table.expressions import Expr
-from penstock.table.plan.nodes.base import Rel
+from penstock.table.plan.nodes.base import SingleInputRel
 
 UNNEST, REPLICATE = "UNNEST", "REPLICATE"
 """Built-in table functions: elements of a collection; the row itself, as often as the smallest argument says."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class CorrelateRel(Rel):
+class CorrelateRel(SingleInputRel):
     """A table function or UNNEST for each row (T76): the input's columns, then those of the function.
 
     ``function`` is a user-defined table function, UNNEST or REPLICATE; ``outer`` keeps rows for which it gives none.
     """
 
-    input: Rel
     function: Any
     arguments: tuple[Expr, ...]
     outer: bool
     ordinality: bool = False
-
-    @property
-    def inputs(self) -> Sequence[Rel]:
-        """The one input."""
-        return (self.input,)
-
-    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
-        """Over another input."""
-        return replace(self, input=inputs[0])
 
     def describe(self) -> str:
         """With the function."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from penstock.runtime.table.expressions import Expr
 from penstock.runtime.table.match_values import MatchValue
 from penstock.table.plan.nodes.aggregate import AggregateSpec
-from penstock.table.plan.nodes.base import INSERT_ONLY, Changelog, Rel
+from penstock.table.plan.nodes.base import INSERT_ONLY, Changelog, SingleInputRel
 from penstock.table.plan.nodes.rank import SortKey
 
 
@@ -35,10 +35,9 @@ class MatchCondition:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class MatchRel(Rel):
+class MatchRel(SingleInputRel):
     """Rows in which a pattern was found: partition keys, then the values that measures read (T90 to T93)."""
 
-    input: Rel
     partition: tuple[int, ...]
     order: tuple[SortKey, ...]
     pattern: tuple[PatternTerm, ...]
@@ -46,15 +45,6 @@ class MatchRel(Rel):
     within: int | None
     conditions: tuple[tuple[str, MatchCondition], ...]
     values: tuple[tuple[MatchValue, AggregateSpec | None], ...]
-
-    @property
-    def inputs(self) -> Sequence[Rel]:
-        """The one input."""
-        return (self.input,)
-
-    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
-        """Over another input."""
-        return replace(self, input=inputs[0])
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
         """Matches are final."""

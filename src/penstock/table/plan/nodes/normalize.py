@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from penstock.table.plan.nodes.base import ALL_CHANGES, Changelog, Rel, UpsertKeys
+from penstock.table.plan.nodes.base import ALL_CHANGES, Changelog, SingleInputRel, UpsertKeys
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class ChangelogNormalizeRel(Rel):
+class ChangelogNormalizeRel(SingleInputRel):
     """The changes of a source that sends upserts, with the rows that they replace (T112)."""
 
-    input: Rel
     keys: tuple[int, ...]
-
-    @property
-    def inputs(self) -> Sequence[Rel]:
-        """The one input."""
-        return (self.input,)
-
-    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
-        """Over another input."""
-        return replace(self, input=inputs[0])
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
         """Everything."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from penstock.table.plan.nodes.aggregate import AggregateSpec
-from penstock.table.plan.nodes.base import INSERT_ONLY, Changelog, Rel, UpsertKeys
+from penstock.table.plan.nodes.base import INSERT_ONLY, Changelog, SingleInputRel, UpsertKeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,12 @@ class OverSpec:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class OverRel(Rel):
+class OverRel(SingleInputRel):
     """Functions over a window of rows: the input's columns, then the results (T80 to T82).
 
     A filter on ROW_NUMBER above it makes a :class:`RankRel` of it; see plan/rank_rules.py.
     """
 
-    input: Rel
     window: OverSpec
     calls: tuple[AggregateSpec, ...]
 
@@ -64,39 +63,20 @@ class OverRel(Rel):
         """The replaced row occupies a place of its own."""
         return [inputs[0].updates]
 
-    @property
-    def inputs(self) -> Sequence[Rel]:
-        """The one input."""
-        return (self.input,)
-
-    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
-        """Over another input."""
-        return replace(self, input=inputs[0])
-
     def describe(self) -> str:
         """With its functions."""
         return f"OverAggregate(select=[{', '.join(self.names)}])"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class RankRel(Rel):
+class RankRel(SingleInputRel):
     """Top-N: rows from rank ``start`` to ``end`` of each partition; ranks come last, if wanted (T83 to T85)."""
 
-    input: Rel
     partition: tuple[int, ...]
     order: tuple[SortKey, ...]
     start: int
     end: int
     with_rank: bool
-
-    @property
-    def inputs(self) -> Sequence[Rel]:
-        """The one input."""
-        return (self.input,)
-
-    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
-        """Over another input."""
-        return replace(self, input=inputs[0])
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
         """Rows move and fall out. Without rank numbers a row that is replaced is deleted (T84)."""
@@ -119,28 +99,18 @@ class RankRel(Rel):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class WindowRankRel(Rel):
+class WindowRankRel(SingleInputRel):
     """Top-N of windows: emitted once, at the end of the window (T66).
 
     With ``ties_replace`` the last one of equal rows ranks first.
     """
 
-    input: Rel
     partition: tuple[int, ...]
     order: tuple[SortKey, ...]
     start: int
     end: int
     with_rank: bool
     ties_replace: bool = False
-
-    @property
-    def inputs(self) -> Sequence[Rel]:
-        """The one input."""
-        return (self.input,)
-
-    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
-        """Over another input."""
-        return replace(self, input=inputs[0])
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
         """A window is emitted once."""
@@ -157,23 +127,13 @@ class WindowRankRel(Rel):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class DeduplicateRel(Rel):
+class DeduplicateRel(SingleInputRel):
     """The first or last row of each key by a time attribute (T87)."""
 
-    input: Rel
     keys: tuple[int, ...]
     time_column: int
     last: bool
     rowtime: bool
-
-    @property
-    def inputs(self) -> Sequence[Rel]:
-        """The one input."""
-        return (self.input,)
-
-    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
-        """Over another input."""
-        return replace(self, input=inputs[0])
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
         """First rows stay: by rowtime they are emitted when no earlier one can come (T13). Last rows are replaced."""
@@ -191,22 +151,12 @@ class DeduplicateRel(Rel):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class SortRel(Rel):
+class SortRel(SingleInputRel):
     """ORDER BY, OFFSET and LIMIT (T86). Without ``order`` it is a limit alone."""
 
-    input: Rel
     order: tuple[SortKey, ...]
     offset: int = 0
     fetch: int | None = None
-
-    @property
-    def inputs(self) -> Sequence[Rel]:
-        """The one input."""
-        return (self.input,)
-
-    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
-        """Over another input."""
-        return replace(self, input=inputs[0])
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
         """A Top-N if there is an order and a limit."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.runtime.table.expressions import Expr, InputRef, input_columns
-from penstock.table.plan.nodes.base import INSERT_ONLY, NO_KEYS, Changelog, Field, Rel, UpsertKeys
+from penstock.table.plan.nodes.base import INSERT_ONLY, NO_KEYS, Changelog, Field, Rel, SingleInputRel, UpsertKeys
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -46,20 +46,10 @@ class ValuesRel(Rel):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class ProjectRel(Rel):
+class ProjectRel(SingleInputRel):
     """Computed columns."""
 
-    input: Rel
     expressions: tuple[Expr, ...]
-
-    @property
-    def inputs(self) -> Sequence[Rel]:
-        """The one input."""
-        return (self.input,)
-
-    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
-        """Over another input."""
-        return replace(self, input=inputs[0])
 
     def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
         """Keys whose columns are all passed on."""
@@ -77,20 +67,10 @@ class ProjectRel(Rel):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class FilterRel(Rel):
+class FilterRel(SingleInputRel):
     """Rows for which a condition is TRUE."""
 
-    input: Rel
     condition: Expr
-
-    @property
-    def inputs(self) -> Sequence[Rel]:
-        """The one input."""
-        return (self.input,)
-
-    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
-        """Over another input."""
-        return replace(self, input=inputs[0])
 
     def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
         """A row that stops to fulfil the condition must be taken away, and only its `-U` says so (T12, T14)."""
@@ -137,21 +117,11 @@ class UnionRel(Rel):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class WatermarkRel(Rel):
+class WatermarkRel(SingleInputRel):
     """Makes a column the rowtime of its table; ``expression`` gives the watermark after each row (T41, T42)."""
 
-    input: Rel
     column: int
     expression: Expr
-
-    @property
-    def inputs(self) -> Sequence[Rel]:
-        """The one input."""
-        return (self.input,)
-
-    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
-        """Over another input."""
-        return replace(self, input=inputs[0])
 
     def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
         """Those of the input."""

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from penstock.table.plan.nodes.base import ALL_CHANGES, Changelog, Rel
+from penstock.table.plan.nodes.base import ALL_CHANGES, Changelog, SingleInputRel
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class TableAggregateRel(Rel):
+class TableAggregateRel(SingleInputRel):
     """Keys, then the columns of the function. All rows of a group are replaced when it changes."""
 
-    input: Rel
     keys: tuple[int, ...]
     function: Any
     arguments: tuple[int, ...]
-
-    @property
-    def inputs(self) -> Sequence[Rel]:
-        """The one input."""
-        return (self.input,)
-
-    def with_inputs(self, inputs: Sequence[Rel]) -> Rel:
-        """Over another input."""
-        return replace(self, input=inputs[0])
 
     def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
         """Rows are taken away and added."""

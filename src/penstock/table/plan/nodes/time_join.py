@@ -1,4 +1,4 @@
-"""Joins in time: interval, temporal and window joins. All of them give inserts only where their inputs do."""
+"""Joins in time: interval, temporal and window joins. All of them produce inserts only if their inputs do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,24 @@ from penstock.table.plan.nodes.join import JoinRel
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class IntervalJoinRel(JoinRel):
+class InsertOnlyJoinRel(JoinRel):
+    """A join of inserts whose results are final: it pads a row only when no match can arrive any more."""
+
+    def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
+        """Inserts only."""
+        return INSERT_ONLY
+
+    def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
+        """The inputs have inserts only."""
+        return [False, False]
+
+    def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
+        """No keys: results are never updated."""
+        return NO_KEYS
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class IntervalJoinRel(InsertOnlyJoinRel):
     """Rows whose times are close: ``lower <= right time - left time <= upper``, in milliseconds (T73)."""
 
     left_time: int
@@ -18,43 +35,19 @@ class IntervalJoinRel(JoinRel):
     lower: int
     upper: int
 
-    def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
-        """A row is padded only when no partner can come any more."""
-        return INSERT_ONLY
-
-    def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
-        """The inputs have inserts only."""
-        return [False, False]
-
-    def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
-        """None."""
-        return NO_KEYS
-
     def describe(self) -> str:
         """With the bounds."""
         return f"IntervalJoin(joinType=[{self.kind}], bounds=[{self.lower} ms, {self.upper} ms])"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class WindowJoinRel(JoinRel):
+class WindowJoinRel(InsertOnlyJoinRel):
     """Rows in the same window; emitted when it ends (T65)."""
 
     left_end: int
     right_end: int
     local: bool
     processing_time: bool
-
-    def changelog(self, inputs: Sequence[Changelog]) -> Changelog:
-        """Every window is joined once."""
-        return INSERT_ONLY
-
-    def needs_update_before(self, demanded: bool, inputs: Sequence[Changelog]) -> list[bool]:
-        """The inputs have inserts only."""
-        return [False, False]
-
-    def upsert_keys(self, inputs: Sequence[UpsertKeys]) -> UpsertKeys:
-        """None."""
-        return NO_KEYS
 
     def describe(self) -> str:
         """With its kind."""
