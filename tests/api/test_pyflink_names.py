@@ -94,6 +94,23 @@ def test_using_a_name_that_is_not_here_says_so_in_a_fresh_process(statement):
     assert "is not supported: " in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("penstock.java_gateway", "get_gateway"),
+        ("penstock.util.java_utils", "get_j_env_configuration"),
+        ("penstock.common.typeinfo", "_from_java_type"),
+        ("penstock.datastream.state_backend", "_from_j_state_backend"),
+        ("penstock.datastream.utils", "create_hadoop_configuration"),
+        ("penstock.table.types", "_to_java_data_type"),
+    ],
+)
+def test_a_function_of_the_bridge_to_java_can_be_imported_and_refuses_when_it_is_called(module, name):
+    function = getattr(importlib.import_module(module), name)
+    with pytest.raises(UnsupportedFeatureError, match=rf"^{module}\.{name}\(\) is not supported: .*bridge to Java"):
+        function(object())
+
+
 def test_methods_of_the_bridge_to_java_say_that_there_is_none():
     for call in (OutputTag("late").get_java_output_tag, NumberSequenceSource(1, 2).get_java_function):
         with pytest.raises(UnsupportedFeatureError, match="has no Java object"):

@@ -3,6 +3,9 @@
 A module that lacks some names has ``__getattr__ = refuse_missing_names(__name__)``. A module that is not here at all is
 made up when it is imported, so that ``from penstock.datastream.connectors.pulsar import PulsarSource`` tells what to do
 instead of "No module named ...". As soon as the real module exists, that one is imported.
+
+Functions of PyFlink's bridge to Java can be imported, because programs and helpers import more of them than they call.
+Calling one raises the error.
 """
 
 from __future__ import annotations
@@ -27,14 +30,29 @@ _MODULES = {
     "penstock.datastream.connectors.pulsar": _WRITE_ONE,
 }
 
+# Modules of PyFlink's bridge to Java. All their names are functions that refuse when they are called.
+_BRIDGE_MODULES = (
+    "penstock.find_flink_home",
+    "penstock.java_gateway",
+    "penstock.pyflink_gateway_server",
+    "penstock.util.java_utils",
+)
+
+# Functions of that bridge in modules that are here.
+_BRIDGE_FUNCTIONS = {
+    "penstock.common.typeinfo": "_from_java_type",
+    "penstock.datastream.checkpoint_storage": "_from_j_checkpoint_storage",
+    "penstock.datastream.state_backend": "_from_j_state_backend",
+    "penstock.datastream.utils": """
+        convert_to_python_obj create_hadoop_configuration create_java_properties pickled_bytes_to_python_obj
+    """,
+    "penstock.table.types": "_from_java_data_type _from_java_type _to_java_data_type _to_java_type",
+}
+
 # Names that a module of ours lacks.
 _NAMES: dict[str, tuple[str, str]] = {
     "penstock.datastream.connectors": ("PulsarSource PulsarSourceBuilder StartCursor StopCursor", _WRITE_ONE),
     "penstock.datastream.functions": ("JavaFunctionWrapper", _NO_JAVA),
-    "penstock.datastream.utils": (
-        "convert_to_python_obj create_hadoop_configuration create_java_properties pickled_bytes_to_python_obj",
-        _NO_JAVA,
-    ),
     "penstock.datastream.window": ("Min WindowOperationDescriptor", "it is a helper within PyFlink"),
 }
 
@@ -52,12 +70,24 @@ def refuse_missing_names(module: str) -> Callable[[str], Any]:
     """The ``__getattr__`` of a module: PyFlink's names that are missing there raise an error with advice."""
     names, advice = _NAMES.get(module, ("", ""))
     known = frozenset(names.split())
+    bridge = frozenset(_BRIDGE_FUNCTIONS.get(module, "").split())
 
-    def refuse(name: str) -> NoReturn:
+    def refuse(name: str) -> Any:
         if name in known:
             raise UnsupportedFeatureError(f"{module}.{name} is not supported: {advice}")
+        if name in bridge:
+            return _bridge_function(module, name)
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
+    return refuse
+
+
+def _bridge_function(module: str, name: str) -> Callable[..., NoReturn]:
+    def refuse(*args: Any, **kwargs: Any) -> NoReturn:
+        raise UnsupportedFeatureError(f"{module}.{name}() is not supported: {_NO_JAVA}")
+
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__module__ = module
     return refuse
 
 
@@ -72,7 +102,7 @@ class _MissingModules(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname not in _MODULES:
+        if fullname not in _MODULES and fullname not in _BRIDGE_MODULES:
             return None
         return ModuleSpec(fullname, self)
 
@@ -80,11 +110,14 @@ class _MissingModules(MetaPathFinder, Loader):
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        name, advice = module.__name__, _MODULES[module.__name__]
+        name = module.__name__
+        advice = _MODULES.get(name, _NO_JAVA)
 
-        def refuse(attribute: str) -> NoReturn:
-            if attribute.startswith("_"):
+        def refuse(attribute: str) -> Any:
+            if attribute.startswith("__") or (attribute.startswith("_") and name in _MODULES):
                 raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
+            if name in _BRIDGE_MODULES:
+                return _bridge_function(name, attribute)
             raise UnsupportedFeatureError(f"{name}.{attribute} is not supported: {advice}")
 
         module.__doc__ = f"Not supported: {advice}."

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock.common.checks import is_int
 from penstock.common.errors import InvalidProgramError, UnsupportedFeatureError
+from penstock.common.unsupported import refuse_missing_names
 
 __all__ = [
     "CheckpointStorage",
@@ -91,3 +94,7 @@ class CustomCheckpointStorage(CheckpointStorage):
 
     def __init__(self, j_custom_checkpoint_storage: object) -> None:
         raise UnsupportedFeatureError("CustomCheckpointStorage wraps a Java object: use FileSystemCheckpointStorage")
+
+
+if not TYPE_CHECKING:
+    __getattr__ = refuse_missing_names(__name__)

@@ -7,10 +7,12 @@ here says how many decoded pages may stay in memory: all of them (hash map), or 
 from __future__ import annotations
 
 from enum import Enum
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from penstock.common.errors import InvalidProgramError, UnsupportedFeatureError
 from penstock.common.local_path import local_path
+from penstock.common.unsupported import refuse_missing_names
 
 __all__ = [
     "CustomStateBackend",
@@ -146,3 +148,7 @@ def _path_in(address: str) -> str:
         return local_path(address) or address
     except InvalidProgramError:
         return urlsplit(address).path.rstrip("/")
+
+
+if not TYPE_CHECKING:
+    __getattr__ = refuse_missing_names(__name__)

@@ -1,5 +1,7 @@
 """Types of records and state: checked in Python, printed as Flink prints them, known to Spark by DDL."""
 
+from typing import TYPE_CHECKING
+
 from penstock.common.typeinfo.base import TypeInformation
 from penstock.common.typeinfo.basic import (
     BasicType,
@@ -27,6 +29,7 @@ from penstock.common.typeinfo.temporal import (
     TimestampTypeInfo,
     TimeTypeInfo,
 )
+from penstock.common.unsupported import refuse_missing_names
 
 __all__ = [
     "BasicArrayTypeInfo",
@@ -53,3 +56,6 @@ __all__ = [
     "Types",
     "VoidTypeInfo",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = refuse_missing_names(__name__)
