@@ -24,7 +24,7 @@ from penstock.runtime.job.job_progress import JobProgress
 from penstock.runtime.savepoint.manifest import read_manifest
 from penstock.runtime.savepoint.savepoint_queue import SavepointTicket
 from penstock.runtime.source.alignment import WatermarkAligner
-from penstock.runtime.source.batch_sizer import BatchSizer
+from penstock.runtime.source.batch_sizer import BatchSizer, StepSizer
 from penstock.runtime.source.source_coordinator import SourceCoordinator
 from penstock.spark.checkpoint_metadata import CheckpointDirectory
 from penstock.spark.checkpoint_storage import SparkCheckpointStorage
@@ -206,10 +206,11 @@ class JobMaster:
 
     def _new_sources(self, storage: SparkCheckpointStorage) -> SourceCoordinator:
         fixed = self.graph.settings.configuration.get("penstock.batch.max-records")
+        sizer = StepSizer if self.stepped else BatchSizer
         return SourceCoordinator(
             self.graph.source_vertices,
             external=self.graph.external_sources,
-            sizer=BatchSizer(int(fixed) if fixed else None),
+            sizer=sizer(int(fixed) if fixed else None),
             initial=None if storage.restore is None else storage.restore.initial_offset(),
             aligner=WatermarkAligner(self.graph.source_vertices),
             stepped=self.stepped,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import faulthandler
 import gc
 import os
-import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,11 +24,8 @@ from penstock.runtime.task.stage import StageChannel
 _MAX_JOBS = 4
 _FULL_COLLECTION_EVERY = 500
 _YOUNG_OBJECTS = 500_000
-_FEW_OBJECTS = 20_000
-_MANY_BLOCKS = 1_000_000
 _batches = 0
 _black_box: IO[bytes] | None = None
-_blocks_after_collection = 0
 _blobs: OrderedDict[str, bytes] = OrderedDict()
 _source_stages: OrderedDict[str, SourceStage] = OrderedDict()
 forget_job: list[Callable[[str], None]] = []
@@ -148,22 +144,5 @@ def settle() -> None:
     if _batches % _FULL_COLLECTION_EVERY == 0:
         gc.unfreeze()
         gc.collect()
-    gc.freeze()
-    gc.set_threshold(_YOUNG_OBJECTS, 10, 1000)
-
-
-def settle_between_steps() -> None:
-    """The same for a task that takes steps all the time and must not stop for long.
-
-    Everything is looked at only when the process has grown to twice its size. What is young is looked at each time.
-    """
-    global _blocks_after_collection  # noqa: PLW0603
-    if gc.get_count()[0] < _FEW_OBJECTS:
-        gc.collect(0)
-    blocks = sys.getallocatedblocks()
-    if blocks > 2 * _blocks_after_collection + _MANY_BLOCKS:
-        gc.unfreeze()
-        gc.collect()
-        _blocks_after_collection = sys.getallocatedblocks()
     gc.freeze()
     gc.set_threshold(_YOUNG_OBJECTS, 10, 1000)

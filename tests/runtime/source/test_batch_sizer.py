@@ -1,6 +1,12 @@
 """How large batches become."""
 
-from penstock.runtime.source.batch_sizer import FIRST_BATCH_RECORDS, MAX_BATCH_RECORDS, MIN_BATCH_RECORDS, BatchSizer
+from penstock.runtime.source.batch_sizer import (
+    FIRST_BATCH_RECORDS,
+    MAX_BATCH_RECORDS,
+    MIN_BATCH_RECORDS,
+    BatchSizer,
+    StepSizer,
+)
 
 
 def test_a_fixed_size_stays():
@@ -52,3 +58,9 @@ def test_batches_that_take_far_too_long_become_smaller():
     sizer = BatchSizer()
     run_batches(sizer, lambda size: 0.1, 8)
     assert run_batches(sizer, lambda size: size / 20_000) <= 150_000
+
+
+def test_steps_are_short_whether_a_record_takes_microseconds_or_milliseconds():
+    for seconds_a_record in (1e-6, 1e-5, 1e-3, 5e-3):
+        limit = run_batches(StepSizer(), lambda size, each=seconds_a_record: 0.002 + size * each)
+        assert 0.02 < limit * seconds_a_record < 0.3

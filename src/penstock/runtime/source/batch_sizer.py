@@ -28,14 +28,19 @@ class BatchSizer:
     100000
     """
 
-    def __init__(self, fixed: int | None = None, target_seconds: float = TARGET_BATCH_SECONDS) -> None:
+    first_records = FIRST_BATCH_RECORDS
+    least_records = MIN_BATCH_RECORDS
+    target_seconds = TARGET_BATCH_SECONDS
+    too_long = 5
+    """Times the target."""
+
+    def __init__(self, fixed: int | None = None) -> None:
         self.fixed = fixed is not None
-        self._target = target_seconds
         self._seen = 0
         self._rates: list[float] = []  # of full batches since the size was changed
         self._trial_against: float | None = None  # the rate of half the size, while a larger size is on trial
         self._patience = _TRIAL_EVERY
-        self.limit = fixed or FIRST_BATCH_RECORDS
+        self.limit = fixed or self.first_records
 
     def observe(self, records: int, seconds: float) -> None:
         """Learn from a batch; one that was not full says nothing about full ones."""
@@ -43,14 +48,14 @@ class BatchSizer:
         if self.fixed or self._seen <= 2 or records < self.limit // 2:
             return
         self._rates.append(records / max(seconds, 1e-6))
-        if seconds > 5 * self._target:
-            self._resize(self.limit // 4 if seconds > 10 * self._target else self.limit // 2)
-        elif seconds < self._target / 2:
+        if seconds > self.too_long * self.target_seconds:
+            self._resize(self.limit // 4 if seconds > 2 * self.too_long * self.target_seconds else self.limit // 2)
+        elif seconds < self.target_seconds / 2:
             self._resize(2 * self.limit)
         elif self._trial_against is not None and self._rates[-1] <= _WORTH_IT * self._trial_against:
             self._patience = min(2 * self._patience, _MAX_PATIENCE)
             self._resize(self.limit // 2)
-        elif seconds < 3 * self._target and (self._trial_against or len(self._rates) >= self._patience):
+        elif seconds < 3 * self.target_seconds and (self._trial_against or len(self._rates) >= self._patience):
             # A larger size that was worth it is followed by a still larger one at once.
             self._patience = _TRIAL_EVERY if self._trial_against else self._patience
             rate = median(self._rates[-_TRIAL_EVERY:])
@@ -60,6 +65,15 @@ class BatchSizer:
             self._trial_against = None
 
     def _resize(self, limit: int) -> None:
-        self.limit = min(max(limit, MIN_BATCH_RECORDS), MAX_BATCH_RECORDS)
+        self.limit = min(max(limit, self.least_records), MAX_BATCH_RECORDS)
         self._rates.clear()
         self._trial_against = None
+
+
+class StepSizer(BatchSizer):
+    """For the steps of the continuous mode: they cost little themselves, and records that arrive wait for their end."""
+
+    first_records = 2_000
+    least_records = 20
+    target_seconds = 0.1
+    too_long = 2

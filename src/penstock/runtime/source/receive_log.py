@@ -139,11 +139,14 @@ class ReceiveLog:
     def read(self, start: int, end: int) -> list[Any]:
         """The elements from one position to another."""
         with self._lock:
-            elements: list[Any] = []
-            for first in sorted(self._segments):
+            parts: list[list[Any]] = []
+            for first in reversed(self._segments):  # what is read is nearly always the last one of hundreds
                 part = self._segments[first]
-                if first < end and first + len(part) > start:
-                    elements += part[max(0, start - first) : end - first]
+                if first + len(part) <= start:
+                    break
+                if first < end:
+                    parts.append(part[max(0, start - first) : end - first])
+            elements = [element for part in reversed(parts) for element in part]
             if len(elements) < end - start:
                 raise CheckpointError(
                     f"the log of what was received in {self._directory} lacks elements between {start} and {end}: a "

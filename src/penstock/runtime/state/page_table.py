@@ -130,6 +130,11 @@ class PageTable:
         page.last_used = self._batch
         return page
 
+    @property
+    def keys_in_memory(self) -> int:
+        """How many keys have their state in memory."""
+        return sum(len(page.entries) for page in self.pages.values())
+
     def _indexes(self) -> list[int]:
         """All pages."""
         return [*range(self.directory.page_count), *(FIRST_YOUNG + number for number in self.directory.young)]

@@ -250,6 +250,11 @@ class OperatorChain:
         backends = [operator.context.keyed_backend for operator in self.operators]
         return sum(backend.directory.total_bytes for backend in backends if backend is not None)
 
+    @property
+    def keys_in_memory(self) -> int:
+        """How many keys have state in memory."""
+        return sum(backend.keys_in_memory for backend in self._backends())
+
     def take_written_bytes(self) -> int:
         """Bytes of keyed state written since the last call."""
         written = 0

@@ -212,6 +212,11 @@ class StageChannel:
         """Whether batches have to wait until more of that is done."""
         return any(task.chain.is_behind for task in self._tasks.values())
 
+    @property
+    def keys_in_memory(self) -> int:
+        """How many keys have state in memory."""
+        return sum(task.chain.keys_in_memory for task in self._tasks.values())
+
     def close(self) -> None:
         """Close all tasks."""
         self.closed = True

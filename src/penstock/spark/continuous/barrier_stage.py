@@ -21,6 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from penstock.common.errors import JobExecutionError, PenstockError
+from penstock.spark.continuous.garbage import GarbagePlan
 from penstock.spark.continuous.messages import Failed, Message
 from penstock.spark.continuous.sockets import (
     Accepted,
@@ -36,7 +37,7 @@ from penstock.spark.continuous.task import ContinuousTask
 from penstock.spark.continuous.tls import TlsFiles
 from penstock.spark.failures import portable_error
 from penstock.spark.session import failure_of
-from penstock.spark.worker import settle_between_steps, unpack_in_worker
+from penstock.spark.worker import unpack_in_worker
 
 __all__ = ["BarrierStage"]
 
@@ -162,7 +163,7 @@ def run_task(count: int, driver: str, network: NetworkSettings) -> None:
     sys.setswitchinterval(_SWITCH_SECONDS)
     try:
         with contextlib.suppress(Exception):  # the driver knows it
-            ContinuousTask(index, links, settle_between_steps, unpack_in_worker).run()
+            ContinuousTask(index, links, GarbagePlan, unpack_in_worker).run()
     finally:
         links.close()
         sys.setswitchinterval(switch_interval)

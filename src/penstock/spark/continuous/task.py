@@ -20,6 +20,7 @@ from penstock.runtime.state.snapshots import StageSnapshot
 from penstock.runtime.task.job_blob import unpack_job
 from penstock.runtime.task.job_spec import JobSpec
 from penstock.runtime.task.stage import Row, StageChannel, encode_header
+from penstock.spark.continuous.garbage import GarbagePlan
 from penstock.spark.continuous.messages import Closed, Data, Done, Failed, Start, Step, Stop, TaskLinks, Written
 from penstock.spark.continuous.state_files import LevelChanges, LoadedLevel, StateFiles
 
@@ -29,7 +30,7 @@ __all__ = ["ContinuousTask"]
 class ContinuousTask:
     """Runs until the driver says stop, or something fails.
 
-    :param settle: called after the first step and after every checkpoint, when there is time for garbage
+    :param garbage: makes the plan for garbage; the one of the process if None, as for tasks that share one
     :param unpack: makes the job of what the driver has sent
     """
 
@@ -37,10 +38,10 @@ class ContinuousTask:
         self,
         index: int,
         links: TaskLinks,
-        settle: Callable[[], None] = lambda: None,
+        garbage: Callable[[Callable[[], int]], GarbagePlan] | None = None,
         unpack: Callable[[bytes], JobSpec] = unpack_job,
     ) -> None:
-        self._settle = settle
+        self._garbage = None if garbage is None else garbage(self._keys_in_memory)
         self._unpack = unpack
         self._index = index
         self._levels = self._channels = 0
@@ -144,12 +145,19 @@ class ContinuousTask:
             self._write(header.checkpoint_id)
         self._links.tell_driver(Done(self._index, header.step, [frame for _, frame in rows]))
         if header.checkpoint or header.step == 1:
-            self._settle()
+            self._settle()  # there is time for garbage
         for level, stage in self._stages.items():
             if stage.log_early():
                 self._take(level)
             if stage.is_behind:
                 stage.tidy()
+
+    def _settle(self) -> None:
+        if self._garbage is not None:
+            self._garbage.settle()
+
+    def _keys_in_memory(self) -> int:
+        return sum(stage.keys_in_memory for stage in self._stages.values())
 
     def _header(self, step: Step) -> BatchHeader:
         header: BatchHeader = pickle.loads(step.header)
