@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 from uuid import UUID
 
+import cloudpickle
 import pytest
 from pydantic import BaseModel, PositiveFloat
 
@@ -96,6 +97,19 @@ def test_json_without_a_class_is_what_json_makes_of_it():
 def test_missing_fields_take_their_defaults_and_unknown_ones_are_ignored():
     assert Json(Order).deserialize(b'{"user": "ann", "amount": 3, "more": 1}') == Order("ann", 3.0)
     assert Json(Pair).deserialize(b'{"user": "ann"}') == Pair("ann", 1.5)
+
+
+def test_a_missing_field_without_a_default_is_an_error_for_a_class_pickled_by_value_too():
+    @dataclass
+    class Local:
+        user: str
+        amount: float = 0.0
+        tags: list[str] = field(default_factory=list)
+
+    copied = pickle.loads(cloudpickle.dumps(Json(Local)))
+    assert copied.deserialize(b'{"user": "ann"}').amount == 0.0
+    with pytest.raises(RecordFormatError, match="the field 'user' of Local is missing"):
+        copied.deserialize(b'{"amount": 3}')
 
 
 def test_a_number_as_time_is_milliseconds():

@@ -24,6 +24,7 @@ __all__ = ["RecordClassError", "plain", "reader", "record_fields", "text_reader"
 
 Read = Callable[[Any], Any]
 _MISSING: Any = object()
+_NO_DEFAULT = type(dataclasses.MISSING)  # a class that was pickled by value comes with a copy of MISSING
 _CLASS = "a dataclass, a NamedTuple, a TypedDict or a pydantic model"
 
 
@@ -76,9 +77,10 @@ def _fields(cls: Any) -> dict[str, _Field]:
 
 
 def _default(field: dataclasses.Field[Any]) -> Callable[[], Any] | None:
-    if field.default is not dataclasses.MISSING:
+    if not isinstance(field.default, _NO_DEFAULT):
         return partial(_same, field.default)
-    return None if field.default_factory is dataclasses.MISSING else field.default_factory
+    factory = typing.cast("Any", field.default_factory)
+    return None if isinstance(factory, _NO_DEFAULT) else factory
 
 
 def _same(value: Any) -> Any:
