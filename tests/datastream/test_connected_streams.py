@@ -134,6 +134,15 @@ def test_async_functions_run_in_a_job(running_env, collected):
     assert sorted(collected(AsyncDataStream.unordered_wait(stream, Doubled(), Time.seconds(10)))) == [2, 4, 6]
 
 
+async def halved(value):
+    return value / 2
+
+
+def test_a_plain_async_function_gives_one_result_for_each_record(running_env, collected):
+    stream = running_env.from_sequence(1, 3)
+    assert collected(AsyncDataStream.ordered_wait(stream, halved, "10 s")) == [0.5, 1.0, 1.5]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [(lambda value: value, Time.seconds(1), 1), (Doubled(), Time.seconds(-1), 1), (Doubled(), Time.seconds(1), 0)],

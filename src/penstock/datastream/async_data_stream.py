@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from penstock.common.checks import is_int
 from penstock.common.errors import InvalidProgramError, shorten
-from penstock.common.time import Duration, Time, to_millis
+from penstock.common.time import to_millis
 from penstock.common.typeinfo import TypeInformation
 from penstock.core.functions import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy
 from penstock.datastream.data_stream import DataStream
+from penstock.datastream.event_time import Length
 from penstock.runtime.operators.async_wait import AsyncWaitOperator
 
 __all__ = ["AsyncDataStream"]
@@ -17,14 +20,24 @@ __all__ = ["AsyncDataStream"]
 _Mode = AsyncFunctionDescriptor.OutputMode
 
 
+class _PlainAsyncFunction(AsyncFunction[Any, Any]):
+    """Calls an async function, which gives one result for each record."""
+
+    def __init__(self, func: Callable[[Any], Awaitable[Any]]) -> None:
+        self._func = func
+
+    async def async_invoke(self, value: Any) -> list[Any]:
+        return [await self._func(value)]
+
+
 class AsyncDataStream:
-    """Adds an AsyncFunction to a stream."""
+    """Adds an AsyncFunction to a stream, or an ``async`` function that gives one result for each record."""
 
     @staticmethod
     def ordered_wait(
         data_stream: DataStream,
-        async_function: AsyncFunction[Any, Any],
-        timeout: Time | Duration,
+        async_function: AsyncFunction[Any, Any] | Callable[[Any], Awaitable[Any]],
+        timeout: Length,
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
@@ -35,8 +48,8 @@ class AsyncDataStream:
     @staticmethod
     def ordered_wait_with_retry(
         data_stream: DataStream,
-        async_function: AsyncFunction[Any, Any],
-        timeout: Time | Duration,
+        async_function: AsyncFunction[Any, Any] | Callable[[Any], Awaitable[Any]],
+        timeout: Length,
         async_retry_strategy: AsyncRetryStrategy[Any],
         capacity: int = 100,
         output_type: TypeInformation | None = None,
@@ -47,8 +60,8 @@ class AsyncDataStream:
     @staticmethod
     def unordered_wait(
         data_stream: DataStream,
-        async_function: AsyncFunction[Any, Any],
-        timeout: Time | Duration,
+        async_function: AsyncFunction[Any, Any] | Callable[[Any], Awaitable[Any]],
+        timeout: Length,
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
@@ -59,8 +72,8 @@ class AsyncDataStream:
     @staticmethod
     def unordered_wait_with_retry(
         data_stream: DataStream,
-        async_function: AsyncFunction[Any, Any],
-        timeout: Time | Duration,
+        async_function: AsyncFunction[Any, Any] | Callable[[Any], Awaitable[Any]],
+        timeout: Length,
         async_retry_strategy: AsyncRetryStrategy[Any],
         capacity: int = 100,
         output_type: TypeInformation | None = None,
@@ -71,8 +84,8 @@ class AsyncDataStream:
 
 def _wait(
     stream: DataStream,
-    function: AsyncFunction[Any, Any],
-    timeout: Time | Duration,
+    function: AsyncFunction[Any, Any] | Callable[[Any], Awaitable[Any]],
+    timeout: Length,
     retries: AsyncRetryStrategy[Any],
     capacity: int,
     output_type: TypeInformation | None,
@@ -80,8 +93,10 @@ def _wait(
 ) -> DataStream:
     if not isinstance(stream, DataStream):
         raise InvalidProgramError(f"expected a stream, got {shorten(stream)}")
+    if inspect.iscoroutinefunction(function):
+        function = _PlainAsyncFunction(function)
     if not isinstance(function, AsyncFunction):
-        raise InvalidProgramError(f"expected an AsyncFunction, got {shorten(function)}")
+        raise InvalidProgramError(f"expected an AsyncFunction or an async function, got {shorten(function)}")
     if not isinstance(retries, AsyncRetryStrategy):
         raise InvalidProgramError(f"expected an AsyncRetryStrategy, got {shorten(retries)}")
     millis = to_millis(timeout)

@@ -9,9 +9,9 @@ from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from penstock.common.errors import InvalidProgramError
-from penstock.common.time import Duration, Time
 from penstock.core.functions.base import Function
 from penstock.core.return_values import check_returns
+from penstock.core.state_ttl import Length
 
 __all__ = [
     "AsyncFunction",
@@ -272,7 +272,7 @@ class AsyncFunctionDescriptor:
     def __init__(
         self,
         async_function: AsyncFunction[Any, Any],
-        timeout: Time | Duration,
+        timeout: Length,
         capacity: int,
         async_retry_strategy: AsyncRetryStrategy[Any],
         output_mode: _OutputMode,
