@@ -180,8 +180,12 @@ def test_a_jdbc_sink_is_the_factorys():
             lambda: KafkaSink(servers="a:1", topic="t"),
             r"a Kafka sink needs topic=... and value=Json\(\), or record=...",
         ),
+        (
+            lambda: KafkaSink(servers="a:1", topic="t", value=Text(), exactly_once=True),
+            "exactly_once is the name of the sink's transactions",
+        ),
         (lambda: FileSource(format=Text()), "needs the path of a file or a directory"),
-        (lambda: FileSource("/tmp", format=5), "expected a FileFormat, got 5"),
+        (lambda: FileSource("/tmp", format=5), "expected a FileFormat, got 5: use for example Csv"),
         (lambda: FileSink("/tmp", format=5), "a row format is an Encoder, got 5"),
         (lambda: JdbcSink(table="t", record=Order), "a JDBC sink needs a statement and a database"),
         (

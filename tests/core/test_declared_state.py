@@ -206,6 +206,35 @@ def test_declarations_that_make_no_sense_are_refused(declare, message):
         declare()
 
 
+class Assigning(KeyedProcessFunction):
+    count = ValueState(int, default=0)
+
+    def process_element(self, value, ctx):
+        self.count = 3
+        yield 3
+
+
+class Adding(KeyedProcessFunction):
+    count = ValueState(int, default=0)
+
+    def process_element(self, value, ctx):
+        self.count += 1
+        yield 3
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (Assigning(), r"Assigning has assigned 3 to self.count, which is a ValueState: use self.count.update"),
+        (Adding(), r"read a ValueState with value\(\) and write it with update\(\)"),
+    ],
+)
+def test_assigning_to_a_declared_state_is_an_error_instead_of_lost_state(function, message):
+    env = StreamExecutionEnvironment(executor=MiniCluster())
+    with pytest.raises(PenstockError, match=message):
+        list(env.from_collection([("a", 1)]).key_by(lambda value: value[0]).process(function).collect())
+
+
 def test_a_declaration_belongs_to_one_attribute():
     shared = ValueState(int)
     with pytest.raises((InvalidProgramError, RuntimeError)) as caught:

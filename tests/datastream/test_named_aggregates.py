@@ -205,6 +205,7 @@ def test_of_equal_records_the_earlier_is_on_top():
             lambda windows: windows.agg(n=5),
             r"'n' of agg\(\) is an aggregate such as Sum\('amount'\) or Count\(\), got 5",
         ),
+        (lambda windows: windows.agg(Count()), r"agg\(\) needs a name for each aggregate: .agg\(total="),
         (lambda windows: windows.agg(key=Count()), r"'key' is already a field of the rows of agg\(\)"),
         (lambda windows: windows.top(0), r"top\(\) takes how many records to keep, at least 1, got 0"),
         (lambda windows: windows.quantile(99), "a quantile is between 0 and 1, got 99: 0.99 is the 99th percentile"),

@@ -130,6 +130,7 @@ def test_errors_name_the_record(readings):
         (lambda r, s: r, {"state": lambda x: x}, "for every new key.*which fails.*Give its fields defaults"),
         (running_mean, {"on_timer": lambda s: s}, r"on_timer is a function of \(state, timers\)"),
         (RunningMean(), {"state": Mean}, "state, on_timer and ttl are for plain functions"),
+        (lambda r, s: r, {"state": int}, r"changes its state in place, which a value of type int does not allow"),
         (MapFunction, {}, "takes a KeyedProcessFunction or a function of a record and its state"),
     ],
 )
@@ -150,6 +151,20 @@ def test_a_timer_needs_a_time_and_a_record_with_a_timestamp(running_env):
         list(keyed.process(unstamped, state=Mean).execute_and_collect())
     with pytest.raises(InvalidProgramError, match=r"set\(\) needs a time"):
         list(keyed.process(nothing, state=Mean).execute_and_collect())
+
+
+def test_a_timer_without_on_timer_is_an_error(running_env):
+    def watches(record, state, timers):
+        timers.set(5)
+
+    keyed = running_env.from_collection(["a"]).key_by(lambda r: r)
+    with pytest.raises(InvalidProgramError, match=r"nothing handles this timer: pass process\(..., on_timer=...\)"):
+        list(keyed.process(watches, state=Mean).execute_and_collect())
+
+
+def test_a_function_with_state_needs_keys(running_env):
+    with pytest.raises(InvalidProgramError, match=r"call key_by\(\) first for a function of \(record, state\)"):
+        running_env.from_collection(["a"]).process(running_mean)
 
 
 def test_parameters_with_defaults_keep_them(readings, collected):

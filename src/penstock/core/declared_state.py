@@ -87,6 +87,16 @@ class _Declaration(StateDeclaration):
         descriptor = self.descriptor()
         vars(function)[self._attribute or descriptor.name] = self._create(descriptor, runtime_context)
 
+    def check(self, function: Function) -> None:
+        value = vars(function).get(self._attribute or "")
+        if value is not None and not isinstance(value, State):
+            name = f"self.{self._attribute}"
+            instead = f"{name}.update({shorten(value)})" if isinstance(self, ValueState) else f"the methods of {name}"
+            raise InvalidProgramError(
+                f"{type(function).__name__} has assigned {shorten(value)} to {name}, which is a {self._kind()}: use "
+                f"{instead} instead"
+            )
+
     def _kind(self) -> str:
         return type(self).__name__.removeprefix("Declared")
 

@@ -31,7 +31,11 @@ def checked_function(func: Any, kind: type, method: str) -> Any:
     if takes_callables and callable(func) and not isinstance(func, Function) and not is_function_class:
         return func
     wanted = f"a {kind.__name__}" + (" or a function" if takes_callables else "")
-    hint = " (make an object of the class)" if is_function_class else ""
+    hint = ""
+    if is_function_class:
+        hint = " (make an object of the class)"
+    elif kind is ProcessFunction and inspect.isroutine(func):
+        hint = "; call key_by() first for a function of (record, state), or use map() or flat_map()"
     raise InvalidProgramError(f"{method}() takes {wanted}, got {shorten(func)}{hint}")
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Never, TypeVar
 
+from penstock.common.errors import InvalidProgramError
 from penstock.common.types import Row
 from penstock.core.functions import (
     AggregateFunction,
@@ -54,11 +55,12 @@ class AggregatesByKey(Generic[K, T]):
         """The ``n`` records with the largest ``by``, largest first: ``(key, records)``."""
         return self._aggregated(Top(n, by, smallest=smallest), None)
 
-    def agg(self, **aggregates: AggregateFunction[T, Any, Any]) -> DataStream[Row]:
+    def agg(self, *unnamed: Never, **aggregates: AggregateFunction[T, Any, Any]) -> DataStream[Row]:
         """Several aggregates by name: ``agg(total=Sum("amount"), n=Count())`` gives ``Row(key=..., total=..., n=...)``.
 
         Rows of time windows also have ``window_start`` and ``window_end``, in ms.
         """
+        _reject_unnamed(unnamed)
         together = Together(aggregates)
         return self._aggregated(together, together.names)
 
@@ -86,10 +88,16 @@ class AggregatesOfAll(Generic[T]):
         """The ``n`` records with the largest ``by``, largest first."""
         return self._aggregated(Top(n, by, smallest=smallest), None)
 
-    def agg(self, **aggregates: AggregateFunction[T, Any, Any]) -> DataStream[Row]:
+    def agg(self, *unnamed: Never, **aggregates: AggregateFunction[T, Any, Any]) -> DataStream[Row]:
         """Several aggregates by name: ``Row(window_start=..., window_end=..., total=..., n=...)``."""
+        _reject_unnamed(unnamed)
         together = Together(aggregates)
         return self._aggregated(together, together.names)
+
+
+def _reject_unnamed(aggregates: tuple[object, ...]) -> None:
+    if aggregates:
+        raise InvalidProgramError(f"agg() needs a name for each aggregate: .agg(total={aggregates[0]!r})")
 
 
 class WithKey(ProcessWindowFunction[Any, Any, Any, Any]):

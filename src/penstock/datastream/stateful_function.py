@@ -20,6 +20,8 @@ from penstock.core.state import ValueState
 
 __all__ = ["StatefulFunction", "Timers", "stateful_function"]
 
+_IMMUTABLE = (bool, int, float, str, bytes, tuple, frozenset, type(None))
+
 
 class Timers:
     """The third parameter of a plain function with state: the clocks, the key, and timers for it."""
@@ -27,6 +29,7 @@ class Timers:
     def __init__(self) -> None:
         self._ctx: Any = None
         self._forgotten = False
+        self._has_on_timer = True
 
     @property
     def key(self) -> Any:
@@ -74,6 +77,8 @@ class Timers:
                 )
             at = base + to_millis(after)
         assert at is not None
+        if not self._has_on_timer:
+            raise InvalidProgramError("nothing handles this timer: pass process(..., on_timer=...)")
         service = self._ctx.timer_service()
         if processing_time:
             service.register_processing_time_timer(at)
@@ -95,10 +100,11 @@ class Timers:
         """Remove the state of the key when the function returns. Its timers stay."""
         self._forgotten = True
 
-    def bind(self, ctx: Any) -> None:
+    def bind(self, ctx: Any, *, has_on_timer: bool = True) -> None:
         """Called by the runtime: the context of the record or timer at hand."""
         self._ctx = ctx
         self._forgotten = False
+        self._has_on_timer = has_on_timer
 
     @property
     def forgotten(self) -> bool:
@@ -133,7 +139,7 @@ class StatefulFunction(KeyedProcessFunction[Any, Any, Any]):
         if state is None:
             state = self._new_state()
         if self._takes_timers:
-            self._timers.bind(ctx)
+            self._timers.bind(ctx, has_on_timer=self._on_timer is not None)
             results = self._func(value, state, self._timers)
         else:
             results = self._func(value, state)
@@ -172,7 +178,7 @@ def stateful_function(func: Any, *, state: Any, on_timer: Any, ttl: Ttl) -> Stat
     if not 2 <= len(parameters) <= 3:
         raise InvalidProgramError(
             f"process() on a keyed stream takes a KeyedProcessFunction or a function of (record, state) or (record, "
-            f"state, timers), but {name}() takes {len(parameters)} parameters"
+            f"state, timers), but {name}() takes {len(parameters)} parameter{'s' * (len(parameters) != 1)}"
         )
     if on_timer is not None:
         timer_name = getattr(on_timer, "__name__", repr(on_timer))
@@ -216,9 +222,14 @@ def _annotated_class(func: Callable[..., Any], parameter: str, name: str) -> Any
 
 def _check_new(new_state: Callable[[], Any], name: str) -> None:
     try:
-        new_state()
+        created = new_state()
     except Exception as error:
         raise InvalidProgramError(
             f"for every new key, the state of {name}() is created as {getattr(new_state, '__name__', new_state)}(), "
             f"which fails: {error}. Give its fields defaults"
         ) from None
+    if isinstance(created, _IMMUTABLE):
+        raise InvalidProgramError(
+            f"{name}() changes its state in place, which a value of type {type(created).__name__} does not allow: "
+            "use a dataclass with a field for it"
+        )

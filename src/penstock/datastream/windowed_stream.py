@@ -57,7 +57,9 @@ class WindowParts:
 
     def __init__(self, window_assigner: WindowAssigner[Any, Any]) -> None:
         if not isinstance(window_assigner, WindowAssigner):
-            raise InvalidProgramError(f"window() takes a WindowAssigner, got {shorten(window_assigner)}")
+            raise InvalidProgramError(
+                f"window() takes a WindowAssigner such as tumbling(minutes=1), got {shorten(window_assigner)}"
+            )
         self._assigner = window_assigner
         self._trigger: Trigger[Any, Any] | None = None
         self._evictor: Evictor[Any, Any] | None = None

@@ -36,6 +36,8 @@ class Scenario:
     """A job that receives records, event time and processing time when it is told to."""
 
     def __init__(self, pipeline: Callable[[DataStream[Any]], DataStream[Any]], parallelism: int = 1) -> None:
+        if not callable(pipeline):
+            raise InvalidProgramError(f"given() takes a function from a stream to a stream, got {shorten(pipeline)}")
         self._clock = ManualClock()
         self._steps = _Steps()
         self._sink = CollectSink()
@@ -64,7 +66,13 @@ class Scenario:
                 "the pipeline assigns timestamps and watermarks, so at() has no effect on it: use the part behind "
                 "with_event_time(), or give records that move event time, and end()"
             )
-        self._event_time = millis_of(time)
+        advanced = millis_of(time)
+        if self._event_time is not None and advanced < self._event_time:
+            raise InvalidProgramError(
+                f"event time cannot go back from {self._event_time} ms to {advanced} ms; to send a late record, use "
+                "receive(..., at=time)"
+            )
+        self._event_time = advanced
         self._steps.elements.append(_Watermark(self._event_time))
         self._job.run()
         return self

@@ -208,6 +208,7 @@ def existing_paths(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
 
 def _checked(file_format: Any, kind: Any) -> FileFormat:
     if not isinstance(file_format, kind):
-        raise InvalidProgramError(f"expected a {kind.__name__}, got {shorten(file_format)}")
+        hint = ": use for example Csv(Order), Json(Order) or Text()" if kind is FileFormat else ""
+        raise InvalidProgramError(f"expected a {kind.__name__}, got {shorten(file_format)}{hint}")
     assert isinstance(file_format, FileFormat)
     return file_format

@@ -103,7 +103,7 @@ class ValueOnlyDeserializer(KafkaRecordDeserializationSchema):
 
     def __init__(self, schema: DeserializationSchema) -> None:
         if not isinstance(schema, DeserializationSchema):
-            raise InvalidProgramError(f"a DeserializationSchema is needed, got {shorten(schema)}")
+            raise InvalidProgramError(f"expected a DeserializationSchema such as Json(Order), got {shorten(schema)}")
         self._schema = schema
 
     def open(self) -> None:

@@ -84,6 +84,11 @@ class KafkaSink(Sink):
         builder.set_bootstrap_servers(servers if isinstance(servers, str) else ",".join(servers))
         builder.set_record_serializer(_record_serializer(topic, value, key) if record is None else record)
         if exactly_once is not None:
+            if not isinstance(exactly_once, str):
+                raise InvalidProgramError(
+                    "exactly_once is the name of the sink's transactions, which no other sink uses and which stays the "
+                    f"same when the job restarts; got {exactly_once!r}"
+                )
             builder.set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE).set_transactional_id_prefix(exactly_once)
         self.configure(*builder.settings())
 

@@ -150,6 +150,10 @@ class StateDeclaration(ABC):
     def bind(self, function: Function, runtime_context: RuntimeContext) -> None:
         """Registers the state and makes it the attribute of the function."""
 
+    @abstractmethod
+    def check(self, function: Function) -> None:
+        """Reject a function that has assigned to the attribute, which would lose the state."""
+
 
 class Function(ABC):
     """Base of all user functions.
@@ -182,6 +186,11 @@ class Function(ABC):
         if runtime_context is not None:
             for declaration in declared_states(type(self)):
                 declaration.bind(self, runtime_context)
+
+    def check_declared_states(self) -> None:
+        """Called by the runtime before a snapshot: every state that the class declares is still there."""
+        for declaration in declared_states(type(self)):
+            declaration.check(self)
 
 
 def declared_states(function_class: type[Function]) -> list[StateDeclaration]:

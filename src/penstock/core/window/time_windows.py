@@ -33,7 +33,8 @@ def require_timestamp(element: Any, timestamp: int, assigner: WindowAssigner[Any
     if timestamp <= MIN_WATERMARK:
         raise MissingTimestampError(
             f"{assigner!r} got a record without a timestamp: "
-            "call assign_timestamps_and_watermarks() before the window, or use processing-time windows",
+            "call with_event_time() or assign_timestamps_and_watermarks() before the window, or use processing-time "
+            "windows",
             record=element,
         )
 

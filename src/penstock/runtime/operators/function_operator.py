@@ -108,6 +108,8 @@ class FunctionOperator(StreamOperator):
 
     def snapshot_state(self, checkpoint_id: int) -> None:
         """Have the function write its operator state."""
+        if isinstance(self.function, Function):
+            self.function.check_declared_states()
         if isinstance(self.function, ListCheckpointed):
             try:
                 kept = self.function.snapshot_state(checkpoint_id, self.context.processing_time())

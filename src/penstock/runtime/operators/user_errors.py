@@ -40,7 +40,9 @@ def user_error(context: OperatorContext, error: Exception, method: str, cause: s
 
 
 def _advice(error: Exception, method: str) -> str:
-    """Hint for a missing yield."""
+    """Hint for a missing yield, and for a state that is used as if it were its value."""
+    if isinstance(error, TypeError) and "unsupported operand" in str(error) and "ValueState'" in str(error):
+        return "read a ValueState with value() and write it with update()\n"
     frames = traceback.walk_tb(error.__traceback__)
     in_our_loop = all(
         is_runtime_frame(frame.f_code.co_filename) for frame, _ in frames

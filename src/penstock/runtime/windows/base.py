@@ -216,8 +216,8 @@ class WindowedOperator(StreamOperator):
         if None in timestamps:
             raise MissingTimestampError(
                 f"{self.definition.assigner!r} got a record without a timestamp: "
-                "call assign_timestamps_and_watermarks() with a timestamp assigner before the window, "
-                "or use processing-time windows",
+                "call with_event_time(), or assign_timestamps_and_watermarks() with a timestamp assigner, before the "
+                "window, or use processing-time windows",
                 operator_name=self.context.operator_name,
                 record=values[timestamps.index(None)],
             ) from None
