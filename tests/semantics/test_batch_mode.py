@@ -128,6 +128,15 @@ def test_timers_fire_at_the_end_of_their_key_and_register_no_others(env, run):
     }
 
 
+@pytest.mark.variants(executors=["one"], parallelism=[1], modes=["BATCH"])
+def test_a_task_warns_once_of_timers_that_it_ignores(env, run, caplog):
+    records = env.from_collection([("a", 5), ("b", 7), ("c", 3)]).assign_timestamps_and_watermarks(BY_SECOND_FIELD)
+    run(records.key_by(0).process(Rearming()))
+    ignored = [record.getMessage() for record in caplog.records if "ignores timers" in record.getMessage()]
+    assert len(ignored) == 1
+    assert "the event-time timer at " in ignored[0]
+
+
 class CountElements(ProcessWindowFunction):
     def process(self, key, context, elements):
         yield key, len(list(elements))

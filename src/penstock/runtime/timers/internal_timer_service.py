@@ -38,6 +38,7 @@ class InternalTimerService:
         "_compact_at",
         "_counter",
         "_event_queue",
+        "_ignored_any",
         "_on_event",
         "_on_processing",
         "_processing_queue",
@@ -59,6 +60,7 @@ class InternalTimerService:
         self._clock = clock
         self._batch = batch
         self._quiesced = False  # the timers of a key fire for the last time: user code may register no more
+        self._ignored_any = False
         self._on_event = on_event
         self._on_processing = on_processing
         self._counter = count()
@@ -86,7 +88,16 @@ class InternalTimerService:
             self.schedule_processing_time(timestamp, namespace)
 
     def _ignore(self, domain: str, timestamp: int) -> None:
-        _LOG.warning("a batch job ignores the %s-time timer at %d: all timers of its key are firing", domain, timestamp)
+        """Say so once for each task: a trigger or a timer that plans the next one does it for every key."""
+        level = logging.DEBUG if self._ignored_any else logging.WARNING
+        self._ignored_any = True
+        _LOG.log(
+            level,
+            "a batch job ignores timers that are registered while those of their key fire: the %s-time timer at %d "
+            "and others like it",
+            domain,
+            timestamp,
+        )
 
     def delete_event_time_timer(self, timestamp: int, namespace: Any = None) -> None:
         """Harmless if there is no such timer."""
