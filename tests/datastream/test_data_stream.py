@@ -1,6 +1,6 @@
 import pytest
 
-from penstock.common import Row, Types, WatermarkStrategy
+from penstock.common import ExecutionConfig, Row, Types, WatermarkStrategy
 from penstock.common.errors import InvalidProgramError, UserFunctionError
 from penstock.connectors import DiscardingSink
 from penstock.connectors.base import StreamTransformer, SupportsPreprocessing
@@ -167,17 +167,25 @@ def test_impossible_settings_are_refused(env, call):
         call(env.from_elements(1).map(lambda value: value))
 
 
-def test_an_operator_without_a_parallelism_follows_the_environment(env, nodes):
-    env.from_sequence(1, 2).map(lambda value: value).name("default").set_parallelism(4).print().set_parallelism(2)
+def test_an_operator_without_a_parallelism_keeps_the_environments_of_when_it_was_defined(env, nodes):
     env.set_parallelism(8)
+    stream = env.from_sequence(1, 2)
+    named = stream.map(lambda value: value).name("four").set_parallelism(4)
+    env.set_parallelism(3)
+    named.map(lambda value: value).name("three").print().set_parallelism(2)
+    env.set_parallelism(5)
+    assert stream.get_parallelism() == 8
     by_name = nodes(env)
-    assert [
-        by_name[name].parallelism for name in ("Source: Sequence Source", "default", "Sink: Print to Std. Out")
-    ] == [
-        8,
-        4,
-        2,
-    ]
+    names = ("Source: Sequence Source", "four", "three", "Sink: Print to Std. Out")
+    assert [by_name[name].parallelism for name in names] == [8, 4, 3, 2]
+
+
+def test_the_default_parallelism_takes_back_another_one(env, nodes):
+    env.set_parallelism(3)
+    default = ExecutionConfig.PARALLELISM_DEFAULT
+    env.from_sequence(1, 2).map(lambda value: value).name("map").set_parallelism(4).set_parallelism(default).print()
+    assert nodes(env)["map"].parallelism == 3
+    assert env.set_parallelism(default).get_parallelism() == env.get_default_local_parallelism()
 
 
 def test_force_non_parallel_is_for_good(env):

@@ -110,6 +110,7 @@ class DataStream(StreamOutputs[T]):
     def __init__(self, env: StreamExecutionEnvironment, transformation: Transformation) -> None:
         self._env = env
         self._transformation = transformation
+        env.note_default_parallelism(transformation)
 
     # What it is
 

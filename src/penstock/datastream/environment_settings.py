@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Self
+from weakref import WeakSet
 
 from penstock.common.checks import is_int, require_name
 from penstock.common.configuration import Configuration
@@ -19,6 +20,7 @@ from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.state_backend import StateBackend
 from penstock.datastream.stream_settings import check_max_parallelism, check_parallelism
 from penstock.graph.settings import JobSettings
+from penstock.graph.transformation import Transformation
 
 
 class EnvironmentSettings:
@@ -30,6 +32,7 @@ class EnvironmentSettings:
         self._closed = False
         self._configuration = Configuration()
         self._config = ExecutionConfig()
+        self._at_default_parallelism: WeakSet[Transformation] = WeakSet()
         self._checkpoint_config = CheckpointConfig()
         self._runtime_mode = RuntimeExecutionMode.STREAMING
         self.chaining = True
@@ -67,9 +70,21 @@ class EnvironmentSettings:
         return parallelism if parallelism > 0 else self.get_default_local_parallelism()
 
     def set_parallelism(self, parallelism: int) -> Self:
+        """The parallelism of operators that are defined from now on and set none; -1 for the default."""
         self.check_open()
-        self._config.set_parallelism(check_parallelism(parallelism))
+        before = self.get_parallelism()
+        default = parallelism == ExecutionConfig.PARALLELISM_DEFAULT
+        self._config.set_parallelism(parallelism if default else check_parallelism(parallelism))
+        if self.get_parallelism() != before:
+            for transformation in self._at_default_parallelism:
+                transformation.parallelism = transformation.parallelism or before
+            self._at_default_parallelism.clear()
         return self
+
+    def note_default_parallelism(self, transformation: Transformation) -> None:
+        """Let an operator that sets no parallelism keep the present one when the environment's changes."""
+        if transformation.parallelism is None:
+            self._at_default_parallelism.add(transformation)
 
     def get_max_parallelism(self) -> int:
         """The number of key groups, -1 if it follows from the parallelism."""

@@ -22,6 +22,7 @@ class SourceStream(DataStream[Any]):
     def __init__(self, env: StreamExecutionEnvironment, source: Transformation, last: Transformation) -> None:
         super().__init__(env, last)
         self._source = source
+        env.note_default_parallelism(source)
 
     def _operators(self, method: str) -> list[Transformation]:
         self._env.check_open()

@@ -182,6 +182,7 @@ class StreamExecutionEnvironment(EnvironmentSources):
     def register_sink(self, sink: SinkTransformation) -> None:
         self.check_open()
         self.sinks.append(sink)
+        self.note_default_parallelism(sink)
         self._defaults.waiting_sinks += 1
 
     def take_sinks(self) -> list[Transformation]:

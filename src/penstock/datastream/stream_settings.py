@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 from penstock.common.checks import is_int, require_name
 from penstock.common.errors import InvalidProgramError
+from penstock.common.execution_config import ExecutionConfig
 from penstock.graph.transformation import (
     PartitionTransformation,
     SideOutputTransformation,
@@ -72,12 +73,13 @@ class StreamSettings:
         return self
 
     def set_parallelism(self, parallelism: int) -> Self:
-        """The number of parallel subtasks of this operator; the environment's if not set."""
-        check_parallelism(parallelism)
+        """The number of parallel subtasks of this operator; if not set, or -1, the environment's."""
+        chosen = None if parallelism == ExecutionConfig.PARALLELISM_DEFAULT else check_parallelism(parallelism)
         for transformation in self._operators("set_parallelism"):
             if transformation.force_non_parallel and parallelism != 1:
                 raise InvalidProgramError(f"'{transformation.name}' cannot run in parallel: its parallelism is 1")
-            transformation.parallelism = parallelism
+            transformation.parallelism = chosen
+            self._env.note_default_parallelism(transformation)
         return self
 
     def set_max_parallelism(self, max_parallelism: int) -> Self:

@@ -14,7 +14,7 @@ from penstock.runtime.operators.operator import ChainingStrategy, StreamOperator
 _ids = count(1)
 
 
-@dataclass(eq=False, slots=True, kw_only=True)
+@dataclass(eq=False, slots=True, kw_only=True, weakref_slot=True)
 class Transformation:
     """A node of the program as written. Virtual nodes (union, partition, side output) have no operator."""
 
@@ -101,7 +101,7 @@ class UnionTransformation(Transformation):
 
     @property
     def stream_parallelism(self) -> int | None:
-        """The type of the first stream."""
+        """That of the first stream."""
         return self.streams[0].stream_parallelism
 
 
@@ -119,7 +119,7 @@ class PartitionTransformation(Transformation):
 
     @property
     def stream_parallelism(self) -> int | None:
-        """The type of the stream before partitioning."""
+        """That of the stream before partitioning."""
         return self.input.stream_parallelism
 
 
@@ -137,5 +137,5 @@ class SideOutputTransformation(Transformation):
 
     @property
     def stream_parallelism(self) -> int | None:
-        """The type of the operator."""
+        """That of the operator."""
         return self.input.stream_parallelism
