@@ -1,4 +1,4 @@
-"""The three programs of the README in both styles are the same job, and the README shows them."""
+"""The three programs of the guide in both styles are the same job, and the guide shows them."""
 
 import ast
 import re
@@ -72,7 +72,7 @@ def test_both_styles_give_the_same_results(style, capsys):
 
 
 @pytest.mark.parametrize("name", ["short_forms", "flink_names"])
-def test_the_readme_shows_them(name):
+def test_the_guide_shows_them(name):
     path = ROOT / "examples" / "styles" / f"{name}.py"
     text = path.read_text(encoding="utf-8")
     wanted = [
@@ -80,7 +80,7 @@ def test_the_readme_shows_them(name):
         for node in ast.parse(text).body
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name != "main"
     ]
-    readme = re.sub(r"\s+", " ", (ROOT / "README.md").read_text(encoding="utf-8"))
+    page = re.sub(r"\s+", " ", (ROOT / "docs" / "short-forms.md").read_text(encoding="utf-8"))
     assert len(wanted) > 5
     for node in wanted:
-        assert re.sub(r"\s+", " ", ast.get_source_segment(text, node)) in readme, node.name
+        assert re.sub(r"\s+", " ", ast.get_source_segment(text, node)) in page, node.name
