@@ -172,10 +172,10 @@ def run_job(job, *, restore_every=0):
 
 
 def normal(job, log):
-    """What of a log is specified: keys have no order among each other, nor have timeouts.
+    """What of a log is specified: keys have no order among each other.
 
-    Matches have one only if there is a skip strategy. Each entry is kept with the number of watermarks before it. If a
-    watermark ends the job with an error, other keys may have had their turn before or not.
+    Without a skip strategy, neither have runs that groups make twice. Each entry is kept with the number of watermarks
+    before it. If a watermark ends the job with an error, other keys may have had their turn before or not.
     """
     keys = [step[1] for step in job["script"] if step[0] == "e"]
     found, watermarks = {}, 0
@@ -189,9 +189,10 @@ def normal(job, log):
             found["error"] = True
         else:
             first = entry[0] if kind == "late" else entry[0][0][1][0]
-            found.setdefault((keys[first], kind), []).append((watermarks, entry))
-    ordered = job["skip"] != NO_SKIP
-    return {key: one if one is True or (ordered and key[1] == "m") else sorted(one) for key, one in found.items()}
+            group = (keys[first], "late" if kind == "late" else "results")
+            found.setdefault(group, []).append((watermarks, kind, entry))
+    ordered = job["skip"] != NO_SKIP or not any("group" in element for element in job["chain"])
+    return {key: one if one is True or ordered else sorted(one) for key, one in found.items()}
 
 
 def job(chain, script, *, skip=NO_SKIP, time="event", comparator=False, timeouts=True):

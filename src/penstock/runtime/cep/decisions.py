@@ -86,6 +86,8 @@ class Decisions:
         self._states = automaton.states
         self._start = automaton.start
         self.transitions: list[tuple[str, str]] = []  # names of source and target
+        self.sources: list[int] = []  # states, by transition
+        self.targets: list[int] = []
         self.names: list[str] = []  # the pattern that takes the event, by transition
         self._numbers: dict[tuple[int, int], int] = {}  # (state, position of the edge) -> transition
         for number, state in enumerate(self._states):
@@ -93,6 +95,8 @@ class Decisions:
                 if edge.action is _TAKE and state.type is not StateType.STOP:
                     self._numbers[number, position] = len(self.transitions)
                     self.transitions.append((state.name, self._states[edge.target].name))
+                    self.sources.append(number)
+                    self.targets.append(edge.target)
                     self.names.append(state.pattern_name)
         self.per_run = [self._is_iterative(number) for number in range(len(self._states))]
         """Whether the outcome of a state differs between runs, because a condition looks at what they have taken."""

@@ -1,0 +1,96 @@
+"""Flink's order of runs that began with the same event.
+
+Flink keeps the runs of a key in one list: where a run forks, the new runs take its place, in the order of the steps.
+Nothing has to be kept for that. Two runs with a common beginning went apart in the state that its last event led to:
+one followed an edge that Flink tries earlier, or both waited in the same state and one took an earlier event, since a
+state offers an event to its TAKE edge first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.runtime.cep.decisions import Decisions
+from penstock.runtime.cep.nfa import NEVER, Path
+from penstock.runtime.cep.priority_queue import poll
+from penstock.runtime.cep.state import Automaton, State, StateTransitionAction
+
+__all__ = ["ForkOrder", "in_heap_order"]
+
+Key = list[tuple[int, int]]
+"""For each event of a path: how early Flink tries the state that took it, and the number of the event."""
+
+_IGNORE, _PROCEED = StateTransitionAction.IGNORE, StateTransitionAction.PROCEED
+
+
+class ForkOrder:
+    """Makes sort keys from the paths of runs."""
+
+    def __init__(self, automaton: Automaton, decisions: Decisions) -> None:
+        self._states = automaton.states
+        self._start = automaton.start
+        self._sources, self._targets = decisions.sources, decisions.targets
+        self._places: dict[int, _Place] = {}
+
+    def key(self, path: Path, state: int | None = None) -> Key:
+        """The sort key of a path. `state`: where the run waits, if it is not a match."""
+        key: Key = []
+        place = self._start
+        for _, transition, event, _, _ in path:
+            key.append(self._place(place).key(self._sources[transition], event))
+            place = self._targets[transition]
+        key.append(self._place(place).key(place if state is None else state, NEVER))
+        return key
+
+    def _place(self, state: int) -> _Place:
+        place = self._places.get(state)
+        if place is None:
+            place = self._places[state] = _Place(self._states, state)
+        return place
+
+
+class _Place:
+    """A state that an event led to, and in which order Flink tries the states from there on."""
+
+    def __init__(self, states: list[State], place: int) -> None:
+        self._states = states
+        self._ranks: dict[int, int] = {}
+        self._entered_again: set[int] = set()
+        self._visit(place, entered_again=False)
+
+    def key(self, state: int, event: int) -> tuple[int, int]:
+        return self._ranks.get(state, len(self._ranks)), -event if state in self._entered_again else event
+
+    def _visit(self, place: int, *, entered_again: bool) -> None:
+        waiting = [([place], entered_again)]
+        while waiting:
+            twins, again = waiting.pop()
+            rank = len(self._ranks)
+            for current in twins:
+                if current in self._ranks:
+                    continue
+                self._ranks[current] = rank
+                if again:
+                    self._entered_again.add(current)
+                edges = self._states[current].transitions
+                # A run that stays in the first state of a repeated group leaves the group anew with every event.
+                anew = again or any(edge.action is _IGNORE and edge.target == current for edge in edges)
+                ahead: dict[str, list[int]] = {}
+                for edge in edges:
+                    if edge.action is _IGNORE:
+                        self._visit(edge.target, entered_again=again)
+                    elif edge.action is _PROCEED:
+                        # A run enters either a state or its copy without a greedy loop's ban.
+                        ahead.setdefault(self._states[edge.target].pattern_name, []).append(edge.target)
+                waiting += [(targets, anew) for targets in ahead.values()]
+
+
+def in_heap_order(matches: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
+    """Matches in the order in which they leave Flink's heap. They are sorted, and their first part is what the heap
+    orders them by.
+    """
+    if len(matches) < 3:
+        return matches
+    heap = list(matches)
+    return [poll(heap) for _ in matches]
