@@ -152,7 +152,7 @@ def test_all_sources_know_that_offsets_are_asked_for_between_checkpoints():
     class Noting(SplitEnumerator):
         steps = False
 
-        def use_steps(self):
+        def use_steps(self, wake):
             self.steps = True
 
         def discover_splits(self):
@@ -165,5 +165,5 @@ def test_all_sources_know_that_offsets_are_asked_for_between_checkpoints():
             return True
 
     both = [Noting(), Noting()]
-    _HybridEnumerator(both).use_steps()
+    _HybridEnumerator(both).use_steps(lambda: None)
     assert [enumerator.steps for enumerator in both] == [True, True]

@@ -120,10 +120,10 @@ class _HybridEnumerator(SplitEnumerator):
         for enumerator in self._enumerators:
             enumerator.use_clock(clock)
 
-    def use_steps(self) -> None:
+    def use_steps(self, wake: Callable[[], None]) -> None:
         """Every source may be asked for many offsets from one checkpoint to the next."""
         for enumerator in self._enumerators:
-            enumerator.use_steps()
+            enumerator.use_steps(wake)
 
     def use_directory(self, directory: str) -> None:
         self._directory = directory

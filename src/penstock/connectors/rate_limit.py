@@ -191,8 +191,8 @@ class RateLimitedEnumerator(SplitEnumerator):
 
     # -- everything else is the source's own affair ---------------------------------------------------------------
 
-    def use_steps(self) -> None:
-        self._inner.use_steps()
+    def use_steps(self, wake: Callable[[], None]) -> None:
+        self._inner.use_steps(wake)
 
     def start(self) -> None:
         self._inner.start()

@@ -97,9 +97,12 @@ class SplitEnumerator(ABC):
         """
         return False
 
-    def use_steps(self) -> None:
+    def use_steps(self, wake: Callable[[], None]) -> None:
         """Called before :meth:`start` in the continuous mode: many offsets are asked for from one checkpoint to the
         next. After a failure the job resumes from the checkpoint, not from the last offset.
+
+        :param wake: to be called, from any thread, when something has arrived; without it an idle job looks for
+            records every 50 ms
         """
         return
 

@@ -109,7 +109,7 @@ def test_every_element_is_read_once_and_in_order_whatever_happens(tmp_path_facto
 
 
 def test_in_the_continuous_mode_the_steps_to_a_checkpoint_share_a_file(tmp_path):
-    log = ReceiveLog(str(tmp_path), stepped=True)
+    log = ReceiveLog(str(tmp_path), arrived=lambda: None)
     log.extend(list("abcdef"))
     for position in range(4):
         assert log.seal(position, 1) == position + 1
@@ -124,15 +124,27 @@ def test_in_the_continuous_mode_the_steps_to_a_checkpoint_share_a_file(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_driver_is_told_when_elements_begin_to_wait_and_not_for_each(tmp_path):
+    told = []
+    log = ReceiveLog(str(tmp_path), arrived=lambda: told.append(log.pending))
+    log.extend([])
+    log.extend(["a", "b"])
+    log.append("c")
+    assert told == [2]
+    log.seal(0, 10)
+    log.append("d")
+    assert told == [2, 1]
+
+
 def test_what_was_appended_is_found_after_a_crash_and_an_open_file_of_the_old_driver_is_not_read(tmp_path):
-    old = ReceiveLog(str(tmp_path), stepped=True)
+    old = ReceiveLog(str(tmp_path), arrived=lambda: None)
     old.extend(list("abcd"))
     old.seal(0, 2)
     old.seal(2, 2)
     (path,) = tmp_path.iterdir()
     with path.open("ab") as late:
         late.write(b"half a")
-        new = ReceiveLog(str(tmp_path), stepped=True)
+        new = ReceiveLog(str(tmp_path), arrived=lambda: None)
         late.write(b"nother segment")
     assert new.read(0, 4) == list("abcd")
     again = ReceiveLog(str(tmp_path))

@@ -112,6 +112,12 @@ def test_a_batch_is_planned_when_a_timer_is_due(clock):
     assert plan.plan(offset) is None  # until the batch reports the next time
 
 
+def test_a_change_before_the_wait_ends_it_at_once(clock):
+    sources = coordinator(clock)
+    sources.wake()
+    sources.wait_for_change(3_600)
+
+
 def test_time_never_goes_back(clock):
     source = Script([], bounded=False)
     plan = coordinator(clock, vertex(source))

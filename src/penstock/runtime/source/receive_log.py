@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +46,13 @@ class ReceiveLog:
     ['a', 'b']
     >>> log.close()
 
-    :param stepped: whether many batches lead to one checkpoint
+    :param arrived: called when elements begin to wait; given where many batches lead to one checkpoint
     """
 
-    def __init__(self, directory: str | None, capacity: int = CAPACITY, *, stepped: bool = False) -> None:
-        self._stepped = stepped
+    def __init__(
+        self, directory: str | None, capacity: int = CAPACITY, *, arrived: Callable[[], None] | None = None
+    ) -> None:
+        self._arrived = arrived
         self._owned = tempfile.TemporaryDirectory(prefix="penstock-received-") if directory is None else None
         self._directory = Path(self._owned.name if self._owned is not None else directory)  # type: ignore[arg-type]
         make_directory(self._directory)
@@ -97,8 +100,12 @@ class ReceiveLog:
         with self._lock:
             while wait and not self._closed and len(self._waiting) >= self._capacity:
                 self._lock.wait()
-            if not self._closed:  # a job that has ended receives nothing
-                self._waiting.extend(elements)
+            if self._closed:  # a job that has ended receives nothing
+                return
+            first = bool(elements) and not self._waiting
+            self._waiting.extend(elements)
+        if first and self._arrived is not None:
+            self._arrived()
 
     def wait_for_room(self) -> None:
         """Returns when an element could be appended without waiting, or the log is closed."""
@@ -120,7 +127,7 @@ class ReceiveLog:
             return min(self._end, start + limit)
 
     def _write(self, position: int, segment: list[Any]) -> None:
-        if not self._stepped:
+        if self._arrived is None:
             self._write_whole(position, segment)
             return
         if self._current is None:

@@ -105,11 +105,11 @@ class ReceiverEnumerator(SplitEnumerator):
         self._stop = threading.Event()
         self._failure: PenstockError | None = None
         self._directory: str | None = None
-        self._stepped = False
+        self._wake: Callable[[], None] | None = None
 
-    def use_steps(self) -> None:
+    def use_steps(self, wake: Callable[[], None]) -> None:
         """Append to the logs instead of writing a file for each batch."""
-        self._stepped = True
+        self._wake = wake
 
     def use_directory(self, directory: str) -> None:
         """Keep the logs there, so that a restarted job finds them."""
@@ -119,7 +119,7 @@ class ReceiverEnumerator(SplitEnumerator):
         """Open the logs. Receivers start with the first batch that is planned: by then it is known from where."""
         for index in range(len(self._splits)):
             directory = None if self._directory is None else str(Path(self._directory) / str(index))
-            self._logs.append(ReceiveLog(directory, stepped=self._stepped))
+            self._logs.append(ReceiveLog(directory, arrived=self._wake))
 
     def _start_receiver(self, index: int, offset: Any) -> Receiver:
         receiver = self._receivers[index] = self._make_receiver(index)

@@ -76,6 +76,7 @@ class SourceCoordinator:
         self._draining = False
         self._closed = False
         self._lock = threading.Lock()
+        self._change = False
         self.changed = threading.Condition()
         """Notified when there may be something to plan."""
 
@@ -87,7 +88,7 @@ class SourceCoordinator:
             with source.guard("starting"):
                 source.enumerator.use_clock(self._clock)
                 if self._stepped:
-                    source.enumerator.use_steps()
+                    source.enumerator.use_steps(self.wake)
                 if directory is not None:
                     source.enumerator.use_directory(f"{directory}/{source.key}")
                 source.enumerator.start()
@@ -116,19 +117,21 @@ class SourceCoordinator:
 
     def drain(self) -> None:
         """End the job: one more batch, with the final watermark."""
-        with self.changed:
-            self._draining = True
-            self.changed.notify_all()
+        self._draining = True
+        self.wake()
 
     def wake(self) -> None:
-        """Something other than a source needs a batch."""
+        """There may be something to plan."""
         with self.changed:
+            self._change = True
             self.changed.notify_all()
 
     def wait_for_change(self, seconds: float) -> None:
-        """Wait until there may be something to plan, but no longer than this."""
+        """Wait until there may be something new to plan since the last call, but no longer than this."""
         with self.changed:
-            self.changed.wait(seconds)
+            if not self._change:
+                self.changed.wait(seconds)
+            self._change = False
 
     @property
     def has_external(self) -> bool:

@@ -118,7 +118,13 @@ class Stepper:
                 self._complete()
 
     def wait(self) -> None:
-        """There was nothing to do: wait a moment, and longer if that happens often."""
+        """There was nothing to do: wait a moment, and longer if that happens often.
+
+        Sources that receive end a long wait, but not a short one: a step for each record would cost more than it gains.
+        """
         self._quiet += 1
-        growing = min(max(0, self._quiet - _PATIENCE), _PATIENCE * 2)
-        self._checkpoints.sources.wait_for_change(min(_FIRST_WAIT * _GROWTH**growing, _LONGEST_WAIT))
+        growing = min(self._quiet - _PATIENCE, _PATIENCE * 2)
+        if growing <= 0:
+            time.sleep(_FIRST_WAIT)
+        else:
+            self._checkpoints.sources.wait_for_change(min(_FIRST_WAIT * _GROWTH**growing, _LONGEST_WAIT))
