@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.runtime.table import column_state
+from penstock.runtime.table import column_fields
 from penstock.runtime.table.aggregates.numeric import AvgAggregate, CountAggregate, ExtremeAggregate, SumAggregate
 from penstock.runtime.table.operators.group_agg import AggregateCall, GroupAggFunction
 from penstock.testing.table_harness import TableOperatorHarness
@@ -187,7 +187,7 @@ def test_the_changelog_is_that_of_one_row_after_the_other(parts, with_numpy):
     model, snapshot = Model(), None
     with pytest.MonkeyPatch.context() as patch:
         if not with_numpy:
-            patch.setattr(column_state, "np", None)
+            patch.setattr(column_fields, "np", None)
         for rows in parts:
             job = harness(*calls, snapshot=snapshot)
             if rows:

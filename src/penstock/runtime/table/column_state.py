@@ -4,6 +4,9 @@ Every key that is in memory has a number, its *row*. A field of the state is one
 reads and writes the state of thousands of keys by a few calls. A page in the store is what
 :mod:`penstock.runtime.state.page_table` writes for a slot that holds a tuple of the fields: savepoints, rescaling and
 queries need not know the difference. Timers are not supported.
+
+Keys that a batch has changed are written in young pages where that saves much: by age, not by hash. A key in a young
+page may have an older version in the page of its hash; the young one counts. Young pages are always in memory.
 """
 
 from __future__ import annotations
@@ -11,7 +14,6 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -21,109 +23,20 @@ from penstock.common.errors import StateAccessError
 from penstock.runtime.records.key_groups import key_hash
 from penstock.runtime.records.serialization import dumps
 from penstock.runtime.state.backend import KeyedStateBackend
-from penstock.runtime.state.pages import FIRST_SLOT, Entry, Page, PageDirectory, decode_page
+from penstock.runtime.state.pages import FIRST_SLOT, FIRST_YOUNG, Entry, Page, PageDirectory, decode_page
 from penstock.runtime.table.batch import int64_column
+from penstock.runtime.table.column_fields import FieldType, KeyRows, NumberField, ObjectField
 from penstock.runtime.table.key_hash import key_hashes
 from penstock.runtime.table.keys import GroupedRows
 from penstock.runtime.table.segments import sort_small_numbers
 
-np: Any = None
-with suppress(ImportError):  # not required: with it, many numbers are written by one call
-    import numpy as np
-
 _FIRST_CAPACITY = 1_024
-_SAMPLE = 32
-_CODES = {pa.int64(): "q", pa.float64(): "d"}
+_FEW = 64
+_SAMPLE = 256  # rows: some keys have much more than others
 _NOWHERE = -1  # the page of a row that is not in use
-
-FieldType = Any
-"""An Arrow type: int64 and float64 are stored as numbers. None is for Python objects of any kind."""
-
-
-class KeyRows:
-    """The rows of some keys: what :meth:`ColumnStateBackend.rows_of` gives and the other methods take."""
-
-    __slots__ = ("column", "list")
-
-    def __init__(self, rows: list[int]) -> None:
-        self.list = rows
-        self.column = int64_column(array("q", rows))
-
-
-class NumberField:
-    """A field of numbers without NULL."""
-
-    __slots__ = ("_cells", "_type")
-
-    def __init__(self, type_: pa.DataType) -> None:
-        self._type = type_
-        self._cells: array[Any] = array(_CODES[type_])
-
-    def grow(self, capacity: int) -> None:
-        """Make room for more rows. The memory of the old ones may be in use by a column: it is copied."""
-        grown = array(self._cells.typecode, bytes(8 * capacity))
-        grown[: len(self._cells)] = self._cells
-        self._cells = grown
-
-    def gather(self, rows: KeyRows) -> pa.Array:
-        """The values of some rows."""
-        whole = pa.Array.from_buffers(self._type, len(self._cells), [None, pa.py_buffer(self._cells)])
-        return whole.take(rows.column)
-
-    def fill(self, start: int, count: int, value: Any) -> None:
-        """Give neighbouring rows the same value."""
-        self._cells[start : start + count] = array(self._cells.typecode, [value]) * count
-
-    def put(self, row: int, value: Any) -> None:
-        """Give one row a value."""
-        self._cells[row] = value
-
-    def scatter(self, rows: KeyRows, values: Any) -> None:
-        """Give some rows new values."""
-        cells = self._cells
-        if np is not None and isinstance(values, pa.Array):
-            np.frombuffer(cells, cells.typecode)[rows.column.to_numpy()] = values.to_numpy()
-            return
-        for row, value in zip(rows.list, values.to_pylist() if isinstance(values, pa.Array) else values, strict=True):
-            cells[row] = value
-
-    def values(self, rows: KeyRows) -> list[Any]:
-        """The values of some rows as Python objects."""
-        return list(self.gather(rows).to_pylist())
-
-
-class ObjectField:
-    """A field of Python objects."""
-
-    __slots__ = ("_cells",)
-
-    def __init__(self) -> None:
-        self._cells: list[Any] = []
-
-    def grow(self, capacity: int) -> None:
-        """Make room for more rows."""
-        self._cells += [None] * (capacity - len(self._cells))
-
-    def gather(self, rows: KeyRows) -> list[Any]:
-        """The objects of some rows."""
-        cells = self._cells
-        return [cells[row] for row in rows.list]
-
-    values = gather
-
-    def fill(self, start: int, count: int, value: Any) -> None:
-        """Give neighbouring rows the same object, which cannot change."""
-        self._cells[start : start + count] = [value] * count
-
-    def put(self, row: int, value: Any) -> None:
-        """Give one row an object."""
-        self._cells[row] = value
-
-    def scatter(self, rows: KeyRows, values: Any) -> None:
-        """Give some rows new objects."""
-        cells = self._cells
-        for row, value in zip(rows.list, values.to_pylist() if isinstance(values, pa.Array) else values, strict=True):
-            cells[row] = value
+_SMALL = 8  # pages: what is not worth the trouble
+_YOUNG_SIZE = 4  # pages of the usual size: they are never split
+_MOST_YOUNG = 2_048  # pages of the usual size: they are all read when a task starts
 
 
 class ColumnStateBackend(KeyedStateBackend):
@@ -131,6 +44,7 @@ class ColumnStateBackend(KeyedStateBackend):
 
     __slots__ = (
         "_capacity",
+        "_changed",
         "_dirty",
         "_empty",
         "_fields",
@@ -139,6 +53,7 @@ class ColumnStateBackend(KeyedStateBackend):
         "_loaded",
         "_page_of",
         "_sizes",
+        "_stale",
         "_top",
         "_unsized",
         "index",
@@ -157,7 +72,9 @@ class ColumnStateBackend(KeyedStateBackend):
         self._page_of = array("q")
         self._hashes = array("q")
         self._loaded: dict[int, int] = {}  # page -> batch in which it was last used
-        self._dirty: set[int] = set()
+        self._changed: list[pa.Int64Array] = []  # rows with new fields
+        self._dirty: set[int] = set()  # pages to be written, whether a row of theirs has changed or not
+        self._stale: set[int] = set()  # rows in young pages that the page of their hash may have, too
         self._sizes: dict[int, int] = {}  # bytes of the pages in memory, as last read or written
         self._unsized: list[int] = []  # rows of keys that no page in the store has
 
@@ -171,6 +88,8 @@ class ColumnStateBackend(KeyedStateBackend):
 
     def rows_of(self, grouped: GroupedRows) -> KeyRows:
         """The rows of keys; a key without state gets a row with the fields of a new key."""
+        if self._unread_young:
+            self._load_young()
         keys = grouped.keys
         rows: list[Any] = list(map(self.index.get, keys))
         if None in rows:
@@ -205,30 +124,43 @@ class ColumnStateBackend(KeyedStateBackend):
 
     def remove(self, rows: list[int]) -> None:
         """Forget the keys of some rows."""
+        self._forget_older_versions(rows)
         for row in rows:
             page = self._page_of[row]
             self._dirty.add(page)
             self._release(row)
 
+    def _forget_older_versions(self, rows: list[int]) -> None:
+        """The pages of their hashes must not bring keys back that are removed from young pages."""
+        if not self._stale:
+            return
+        older = self._stale.intersection(rows)
+        self._stale -= older
+        for row in older:
+            home = self.directory.index_of(self._hashes[row])
+            self._load_page(home)
+            self._dirty.add(home)
+
     def _touch(self, rows: KeyRows) -> None:
-        whole = int64_column(self._page_of)
-        pages = pc.unique(whole.take(rows.column)).to_pylist()
-        self._dirty.update(pages)
-        for page in pages:
-            self._loaded[page] = self._batch
+        self._changed.append(rows.column)
 
     def all_rows(self) -> KeyRows:
         """The rows of all keys; every page is loaded."""
+        self._load_all()
+        return KeyRows(list(self.index.values()))
+
+    def _load_all(self) -> None:
+        if self._unread_young:
+            self._load_young()
         for page in range(self.directory.page_count):
             self._load_page(page)
-        return KeyRows(list(self.index.values()))
 
     # -- rows of keys -------------------------------------------------------------------------------------------
 
     def _find(self, grouped: GroupedRows, missing: list[int]) -> list[int]:
         """The rows of keys that are not in memory: from pages that are loaded now, or new ones."""
         keys = [grouped.keys[position] for position in missing]
-        chosen = [column.take(pa.array(missing)) for column in grouped.columns]
+        chosen = [column.take(pa.array(missing, pa.int64())) for column in grouped.columns]
         hashes = pc.divide(key_hashes(chosen, len(keys)), pa.scalar(self.max_parallelism, pa.uint64())).cast(pa.int64())
         pages = self._pages_of(hashes)
         unread = set(pc.unique(pages).to_pylist()) - self._loaded.keys()
@@ -296,7 +228,7 @@ class ColumnStateBackend(KeyedStateBackend):
     # -- pages --------------------------------------------------------------------------------------------------
 
     def _load_page(self, index: int) -> None:
-        if index in self._loaded:
+        if index in self._loaded or index >= FIRST_YOUNG:
             return
         self._loaded[index] = self._batch
         blob = self._store.get(self._page_id(index))
@@ -304,22 +236,48 @@ class ColumnStateBackend(KeyedStateBackend):
             return
         self._sizes[index] = len(blob)
         self._resident += len(blob)
+        stored = self._stored_keys(blob)
+        if self.directory.young:  # younger versions count
+            stored = [(key, values) for key, values in stored if key not in self.index]
+        self._add_stored(stored)
+
+    def _load_young(self) -> None:
+        """Read all young pages: only they tell which keys they have."""
+        self._unread_young = False
+        for number in self.directory.young:
+            index = FIRST_YOUNG + number
+            blob = self._store.get(self._page_id(index))
+            assert blob is not None
+            self._sizes[index] = len(blob)
+            self._resident += len(blob)
+            rows = self._add_stored(self._stored_keys(blob))
+            self._settle(rows, index)
+            self._stale.update(rows)
+
+    def _stored_keys(self, blob: bytes) -> list[tuple[Any, Any]]:
         entries, _ = decode_page(blob, self._width)
-        stored = [(key, values) for key, _, _, values in entries if values is not None]
+        return [(key, values) for key, _, _, values in entries if values is not None]
+
+    def _add_stored(self, stored: list[tuple[Any, Any]]) -> list[int]:
         keys = [key for key, _ in stored]
         codes = array("q", [key_hash(key) // self.max_parallelism for key in keys])
-        self._add(keys, int64_column(codes), list(zip(*(values for _, values in stored), strict=True)))
+        return self._add(keys, int64_column(codes), list(zip(*(values for _, values in stored), strict=True)))
+
+    def _settle(self, rows: list[int], page: int) -> None:
+        page_of = self._page_of
+        for row in rows:
+            page_of[row] = page
 
     def _rows_in(self, pages: set[int]) -> Iterator[tuple[int, list[int]]]:
         """The rows of some pages, page by page, those without rows included."""
         used = int64_column(self._page_of).slice(0, self._top)
         chosen = pc.indices_nonzero(pc.is_in(used, pa.array(sorted(pages), pa.int64()))).cast(pa.int64())
-        page_of = used.take(chosen)
         if len(chosen):
-            order = sort_small_numbers(page_of.cast(pa.int32()), self.directory.page_count)
-            rows, runs = chosen.take(order).to_pylist(), pc.run_end_encode(page_of.take(order))
+            encoded = used.take(chosen).dictionary_encode()
+            order = sort_small_numbers(encoded.indices, len(encoded.dictionary))
+            rows, runs = chosen.take(order).to_pylist(), pc.run_end_encode(encoded.indices.take(order))
             start = 0
-            for page, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+            for page, end in zip(encoded.dictionary.to_pylist(), runs.run_ends.to_pylist(), strict=True):
                 yield page, rows[start:end]
                 start = end
                 pages.discard(page)
@@ -341,11 +299,19 @@ class ColumnStateBackend(KeyedStateBackend):
         self._sizes[index] = size
         self.directory.total_bytes += size - before
         self._resident += size - before
+        if index >= FIRST_YOUNG:
+            self.directory.young[index - FIRST_YOUNG] = size
+            if not rows:
+                del self.directory.young[index - FIRST_YOUNG], self._sizes[index]
 
     def _peek(self, index: int) -> Page:
         """A page as other keyed state has it, for savepoints and queries."""
-        if index not in self._loaded:
-            return super()._peek(index)
+        if self._unread_young:
+            self._load_young()
+        if index not in self._loaded and index < FIRST_YOUNG:
+            page = super()._peek(index)
+            page.entries = {key: entry for key, entry in page.entries.items() if key not in self.index}
+            return page
         page = Page(index)
         for _, rows in self._rows_in({index}):
             tuples = zip(*(field.values(KeyRows(rows)) for field in self._fields), strict=True)
@@ -353,13 +319,24 @@ class ColumnStateBackend(KeyedStateBackend):
                 page.entries[self.keys_by_row[row]] = [page, None, None, values]
         return page
 
+    def peek(self, key: Any, slot: int, now: int) -> Any:
+        """The value of a key; between batches only."""
+        if self._unread_young:
+            self._load_young()
+        row = self.index.get(key)
+        if row is None:
+            return super().peek(key, slot, now)
+        return tuple(field.values(KeyRows([row]))[0] for field in self._fields)
+
     # -- end of a batch -----------------------------------------------------------------------------------------
 
     def snapshot(self, now: int) -> PageDirectory:
-        """Write the pages with changed rows."""
+        """Write the changed rows: the pages that have them, or young ones."""
+        if self._unread_young:
+            self._load_young()
         if self.verify_key_shape:
             self._compare_keys([self.keys_by_row[row] for row in self._unsized if self._page_of[row] != _NOWHERE])
-        self._make_pages()
+        self._make_pages(self._place_changed())
         if self._dirty:
             dirty, self._dirty = self._dirty, set()
             for page, rows in self._rows_in(dirty):
@@ -369,26 +346,99 @@ class ColumnStateBackend(KeyedStateBackend):
         self._evict()
         return self.directory
 
-    def _make_pages(self) -> None:
-        """More pages, if there is more state than they should hold."""
+    def pages_to_write(self) -> set[int]:
+        """Where rows have changed so far."""
+        return {*self._dirty, *pc.unique(self._changed_rows(forget=False)[1]).to_pylist()}
+
+    def _changed_rows(self, *, forget: bool) -> tuple[pa.Int64Array, pa.Int64Array]:
+        """The rows with new fields that still have a key, and the pages they are in."""
+        empty = pa.array([], pa.int64())
+        rows = pc.unique(pa.concat_arrays([empty, *self._changed]))
+        if forget:
+            self._changed = []
+        pages = int64_column(self._page_of).take(rows)
+        alive = pc.not_equal(pages, pa.scalar(_NOWHERE, pa.int64()))
+        return rows.filter(alive), pages.filter(alive)
+
+    def _place_changed(self) -> int:
+        """Decide in which pages changed rows are written; returns how many bytes young pages give to the others."""
+        rows, pages = self._changed_rows(forget=True)
+        is_old = pc.less(pages, pa.scalar(FIRST_YOUNG, pa.int64()))
+        self._dirty.update(pc.unique(pages.filter(pc.invert(is_old))).to_pylist())
+        rows, old = rows.filter(is_old).to_pylist(), set(pc.unique(pages.filter(is_old)).to_pylist())
+        self._loaded.update(dict.fromkeys(old, self._batch))
+        saved = sum(self._sizes.get(page, 0) for page in old - self._dirty)
+        if saved > _SMALL * self._page_bytes:
+            size = self._estimate_rows(rows)
+            if saved > size + _SMALL * self._page_bytes:
+                if size + sum(self.directory.young.values()) <= self._most_young():
+                    self._put_into_young(rows, size)
+                    return 0
+                self._dirty |= old
+                return self._end_young_pages()
+        self._dirty |= old
+        return 0
+
+    def _most_young(self) -> int:
+        most = _MOST_YOUNG * self._page_bytes
+        return most if self.memory_budget is None else min(most, self.memory_budget // 4)
+
+    def _put_into_young(self, rows: list[int], size: int) -> None:
+        """Put rows into new young pages, the first of them into the last one if that is small."""
+        young = self.directory.young
+        count = max(1, _YOUNG_SIZE * self._page_bytes * len(rows) // max(1, size))
+        last = next(reversed(young), None)
+        self._stale.update(set(rows).difference(self._unsized))
+        for start in range(0, len(rows), count):
+            if start or last is None or young[last] > self._page_bytes:
+                last = self.directory.next_young
+                self.directory.next_young += 1
+                young[last] = 0
+            self._settle(rows[start : start + count], FIRST_YOUNG + last)
+            self._dirty.add(FIRST_YOUNG + last)
+        self._unsized = []
+
+    def _end_young_pages(self) -> int:
+        """Move all rows of young pages to the pages of their hashes; returns how many bytes that are."""
+        young = self.directory.young
+        pages = {FIRST_YOUNG + number for number in young}
+        moved = sum(young.values())
+        rows = [row for _, some in self._rows_in(set(pages)) for row in some]
+        homes = self._pages_of(int64_column(self._hashes).take(KeyRows(rows).column))
+        for home in pc.unique(homes).to_pylist():
+            self._load_page(home)
+        self._readdress(rows)
+        for page in pages:
+            self._store.remove(self._page_id(page))
+            self._sizes.pop(page, None)
+        self.directory.total_bytes -= moved
+        self._resident -= moved
+        self._dirty -= pages
+        young.clear()
+        self._stale.clear()
+        return moved
+
+    def _estimate_rows(self, rows: list[int]) -> int:
+        """The bytes that some rows take, from a sample."""
+        some = rows[:: max(1, len(rows) // _SAMPLE)]
+        columns = [[self.keys_by_row[row] for row in some], *(field.values(KeyRows(some)) for field in self._fields)]
+        return len(dumps(list(zip(*columns, strict=True)), self.operator_name)) * len(rows) // max(1, len(some))
+
+    def _make_pages(self, moved: int) -> None:
+        """More pages, if there is more state than they should hold; so many bytes come from young pages."""
         rows, self._unsized = self._unsized, []
-        new = 0
-        if len(rows) >= 2 * _SAMPLE:
-            some = [row for row in rows[:: len(rows) // _SAMPLE] if self._page_of[row] != _NOWHERE]
-            columns = [
-                [self.keys_by_row[row] for row in some],
-                *(field.values(KeyRows(some)) for field in self._fields),
-            ]
-            new = len(dumps(list(zip(*columns, strict=True)), self.operator_name)) * len(rows) // max(1, len(some))
+        new = moved
+        if len(rows) > _FEW:
+            new += self._estimate_rows([row for row in rows if self._page_of[row] != _NOWHERE])
         directory = self.directory
-        wanted = math.ceil((directory.total_bytes + new) / self._page_bytes)
+        wanted = math.ceil((directory.total_bytes - sum(directory.young.values()) + new) / self._page_bytes)
         if wanted > 2 * directory.page_count:
             for page in range(directory.page_count):
                 self._load_page(page)
-            directory.bits = max(directory.bits, (2 * wanted - 1).bit_length())  # room to grow
+            directory.bits = max(directory.bits, (wanted - 1).bit_length())
             directory.split = 0
             self._dirty.update(self._loaded)
-            self._readdress(list(self.index.values()))
+            self._readdress([row for row in self.index.values() if self._page_of[row] < FIRST_YOUNG])
             self._loaded = dict.fromkeys(range(directory.page_count), self._batch)
             return
         for _ in range(min(64, wanted - directory.page_count)):
@@ -433,8 +483,7 @@ class ColumnStateBackend(KeyedStateBackend):
 
     def keys(self, slot: int | None = None) -> Iterator[Any]:
         """Every key that has state."""
-        for page in range(self.directory.page_count):
-            self._load_page(page)
+        self._load_all()
         return iter(list(self.index))
 
     @property

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.runtime.state.pages import PageDirectory
-from penstock.runtime.table.column_state import ColumnStateBackend, FieldType, KeyRows
+from penstock.runtime.table.column_fields import FieldType, KeyRows
+from penstock.runtime.table.column_state import ColumnStateBackend
 from penstock.runtime.table.keys import GroupedRows
 
 _I64 = pa.int64()
@@ -74,9 +75,11 @@ class ExpiringColumnState(ColumnStateBackend):
     def snapshot(self, now: int) -> PageDirectory:
         """Write the pages with changed rows. Expired keys of these, and of one other page, are removed."""
         now = self._clock()
-        self._next_page = (self._next_page + 1) % self.directory.page_count
-        self._load_page(self._next_page)
-        for _, numbers in list(self._rows_in({*self._dirty, self._next_page})):
+        indexes = self._indexes()
+        self._next_page = (self._next_page + 1) % len(indexes)
+        swept = indexes[self._next_page]
+        self._load_page(swept)
+        for _, numbers in list(self._rows_in({*self.pages_to_write(), swept})):
             rows = KeyRows(numbers)
             expired = self._expired(0, rows, now)
             for number in range(1, len(self._groups)):

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.runtime.table.batch import ColumnBatch, positions
-from penstock.runtime.table.column_state import ColumnStateBackend, KeyRows
+from penstock.runtime.table.column_fields import KeyRows
+from penstock.runtime.table.column_state import ColumnStateBackend
 from penstock.runtime.table.keys import GroupedRows, group_rows, key_columns_of
 from penstock.runtime.table.segments import Segments
 from penstock.runtime.table.stored_rows import columns_of, stored_rows

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from penstock.runtime.table.batch import ColumnBatch
-from penstock.runtime.table.column_state import FieldType
+from penstock.runtime.table.column_fields import FieldType
 from penstock.runtime.table.keys import key_column, key_values
 
 _I64 = pa.int64()

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.runtime.table.column_state import FieldType
+from penstock.runtime.table.column_fields import FieldType
 from penstock.runtime.table.segments import Segments
 
 

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from penstock.common.watermark import MAX_WATERMARK, MIN_WATERMARK
 from penstock.runtime.operators.operator import OperatorContext, Output
 from penstock.runtime.table.batch import INSERT, UPDATE_AFTER, UPDATE_BEFORE, ColumnBatch, positions
-from penstock.runtime.table.column_state import ColumnStateBackend, KeyRows
+from penstock.runtime.table.column_fields import KeyRows
+from penstock.runtime.table.column_state import ColumnStateBackend
 from penstock.runtime.table.keys import GroupedRows, group_rows, key_columns_of
 from penstock.runtime.table.operator import TableOperator
 from penstock.runtime.table.operators.group_agg import interleaved

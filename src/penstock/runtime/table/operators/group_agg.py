@@ -26,7 +26,8 @@ from penstock.runtime.table.batch import (
     positions,
     repeated,
 )
-from penstock.runtime.table.column_state import ColumnStateBackend, FieldType
+from penstock.runtime.table.column_fields import FieldType
+from penstock.runtime.table.column_state import ColumnStateBackend
 from penstock.runtime.table.keys import GroupedRows, group_rows, key_columns_of
 from penstock.runtime.table.operator import TableOperator
 from penstock.runtime.table.segments import Segments

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from penstock.runtime.operators.operator import OperatorContext, Output
 from penstock.runtime.operators.user_errors import user_error
 from penstock.runtime.table.batch import ColumnBatch
-from penstock.runtime.table.column_state import ColumnStateBackend, KeyRows
+from penstock.runtime.table.column_fields import KeyRows
+from penstock.runtime.table.column_state import ColumnStateBackend
 from penstock.runtime.table.expressions import EvaluationContext, Expr
 from penstock.runtime.table.keys import GroupedRows, group_rows, key_columns_of
 from penstock.runtime.table.operator import TableOperator

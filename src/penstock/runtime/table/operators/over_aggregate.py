@@ -16,7 +16,8 @@ from penstock.common.watermark import MIN_WATERMARK
 from penstock.runtime.operators.operator import OperatorContext, Output
 from penstock.runtime.table.aggregates.base import AggregateInput
 from penstock.runtime.table.batch import ColumnBatch
-from penstock.runtime.table.column_state import ColumnStateBackend, FieldType
+from penstock.runtime.table.column_fields import FieldType
+from penstock.runtime.table.column_state import ColumnStateBackend
 from penstock.runtime.table.keys import group_rows
 from penstock.runtime.table.operator import TableOperator
 from penstock.runtime.table.operators.watermark_assigner import milliseconds

@@ -18,7 +18,8 @@ import pyarrow.types as pt
 from penstock.common.watermark import MAX_WATERMARK
 from penstock.runtime.operators.operator import OperatorContext, Output
 from penstock.runtime.table.batch import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, ColumnBatch
-from penstock.runtime.table.column_state import ColumnStateBackend, KeyRows
+from penstock.runtime.table.column_fields import KeyRows
+from penstock.runtime.table.column_state import ColumnStateBackend
 from penstock.runtime.table.keys import GroupedRows, group_rows
 from penstock.runtime.table.operator import TableOperator
 from penstock.runtime.table.sort_keys import SortColumn, comparable_keys

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from penstock.runtime.operators.operator import OperatorContext, Output
 from penstock.runtime.table.batch import ColumnBatch
-from penstock.runtime.table.column_state import KeyRows
+from penstock.runtime.table.column_fields import KeyRows
 from penstock.runtime.table.keys import GroupedRows, key_columns_of
 from penstock.runtime.table.operators.group_agg import AggregateCall, GroupAggFunction
 from penstock.runtime.table.window_ends import WindowEnds
