@@ -109,7 +109,8 @@ class Browser:
         return self.run("document.body ? document.body.innerText : ''") or ""
 
     def wait_for_text(self, text: str) -> None:
-        self.wait_for(f"document.body.innerText.includes({json.dumps(text)})")
+        """Editors write blanks that do not break lines."""
+        self.wait_for(f"document.body.innerText.replaceAll('\\u00a0', ' ').includes({json.dumps(text)})")
 
     def click(self, label: str, within: str = "body") -> None:
         """The button or link with this text."""
@@ -128,6 +129,15 @@ class Browser:
     def screenshot(self, path: Path) -> None:
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
 
+    def script_errors(self) -> list[str]:
+        """Exceptions that no script has caught."""
+        self.run("1")
+        return [
+            str(message["params"]["exceptionDetails"])
+            for message in self.messages
+            if message["method"] == "Runtime.exceptionThrown"
+        ]
+
     def problems(self) -> list[str]:
         """Errors of scripts and of the content security policy, and requests to other hosts."""
         self.run("1")
@@ -140,7 +150,7 @@ class Browser:
                 found.append(details["entry"]["text"])
             if message["method"] == "Network.requestWillBeSent":
                 url = details["request"]["url"]
-                if not re.match(r"http://127\.0\.0\.1:|data:|about:|chrome", url):
+                if not re.match(r"(blob:)?http://127\.0\.0\.1:|data:|about:|chrome", url):
                     found.append(f"request to {url}")
         return found
 

@@ -2,29 +2,15 @@
 
 import importlib.util
 import os
-import shutil
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.cluster.live_site import HOSTILE, needs_browser
 
-from penstock.cluster.driver_rest import DriverRest
-from penstock.cluster.gateway import create_gateway
-from penstock.cluster.rest_server import RestServer
-from penstock.common import Duration, Types, WatermarkStrategy
 from penstock.common.job_status import JobStatus
-from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors import DataGeneratorSource
-from penstock.testing import MiniCluster
 
 ROOT = Path(__file__).resolve().parents[2]
-CHROMIUM = shutil.which("chromium")
-HOSTILE = "<img src=x onerror=\"document.title='owned'\">"
-
-
-def needs_browser(test):
-    return pytest.mark.server(pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")(test))
 
 
 def _module(path):
@@ -32,101 +18,6 @@ def _module(path):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-@dataclass
-class Record:
-    job_id: str
-    name: str
-    rest: str
-    status: str = "RUNNING"
-    started: float = 0.0
-    ended: float | None = None
-    error: str | None = None
-    log: str | None = None
-    is_over: bool = False
-
-
-class Records:
-    def __init__(self, archive):
-        self.known = []
-        self.archive = archive
-
-    def all(self):
-        return self.known
-
-
-@dataclass
-class Site:
-    url: str
-    clients: dict
-    directory: Path
-
-    def job(self, name):
-        return f"{self.url}/#/jobs/{self.clients[name].get_job_id()}"
-
-
-def endless(name, directory):
-    env = StreamExecutionEnvironment(executor=MiniCluster(max_records=200))
-    env.set_parallelism(2)
-    env.get_checkpoint_config().set_checkpoint_storage((directory / "checkpoints" / str(len(name))).as_uri())
-    source = DataGeneratorSource(lambda n: (n % 7, int(time.time() * 1000)), 10**9, 2000, Types.PICKLED_BYTE_ARRAY())
-    times = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(500)).with_timestamp_assigner(
-        lambda event: event[1]
-    )
-    stream = env.from_source(source, times, "events").uid("events")
-    counted = stream.map(lambda event: (event[0], 1)).key_by(lambda event: event[0]).sum(1).name("count").uid("count")
-    counted.filter(lambda event: False).name("nothing").print()
-    return env.execute_async(name)
-
-
-def failing(name):
-    env = StreamExecutionEnvironment(executor=MiniCluster(max_records=10))
-
-    def check_order(number):
-        if number == 17:
-            raise ValueError("order 17 has no customer")
-        return number
-
-    env.from_sequence(1, 100).map(check_order).name("check").print()
-    return env.execute_async(name)
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    directory = tmp_path_factory.mktemp("dashboard")
-    clients = {"counts": endless("counts", directory), HOSTILE: endless(HOSTILE, directory), "bad": failing("bad")}
-    driver, records = DriverRest("job.py"), Records(directory / "archive")
-    (directory / "socket").mkdir()
-    log = directory / "job.log"
-    log.write_text("INFO started\nERROR something odd\n")
-    for name, client in clients.items():
-        rest = driver.follow(client, directory / "socket", records.archive)
-        records.known.append(Record(str(client.get_job_id()), name, rest, started=time.time(), log=str(log)))
-    server = RestServer.on_port(create_gateway(records), "127.0.0.1", "0")
-    yield Site(server.address, clients, directory)
-    server.close()
-    for client in clients.values():
-        if not client.get_job_status().result().is_terminal_state():
-            client.cancel().result()
-    driver.close()
-
-
-@pytest.fixture(scope="module")
-def shared_browser(tmp_path_factory):
-    browser = _module(ROOT / "tests/cluster/browser.py").Browser(CHROMIUM, tmp_path_factory.mktemp("chromium"))
-    yield browser
-    browser.close()
-
-
-@pytest.fixture
-def page(shared_browser):
-    shared_browser.size(1360, 900)
-    shared_browser.colours("light")
-    shared_browser.messages.clear()
-    yield shared_browser
-    assert shared_browser.problems() == []
-    shared_browser.open("about:blank")
 
 
 def keep_picture(page, name):

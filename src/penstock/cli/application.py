@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,6 +15,10 @@ from penstock.common.errors import InvalidProgramError, JobCancelledError
 from penstock.common.job_client import JobClient
 
 __all__ = ["Application", "serving_application"]
+
+
+_IN_YARN = "CONTAINER_ID"
+"""YARN sets it for the processes that it starts."""
 
 
 class _OwnRecords:
@@ -34,12 +38,18 @@ class _OwnRecords:
 class Application:
     """The jobs of the program."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: str) -> None:
+        self.address = address
+        """Of its REST API and dashboard."""
         self._clients: list[JobClient] = []
 
     def follow(self, client: JobClient) -> None:
         """A job has started."""
         self._clients.append(client)
+        if _IN_YARN in os.environ:
+            from penstock.spark.yarn import publish_address
+
+            publish_address(self.address)
 
     def wait_for_jobs(self) -> int:
         """Wait for jobs that the program started and did not wait for; 1 if any job has failed."""
@@ -56,18 +66,23 @@ class Application:
 
 
 @contextmanager
-def serving_application(host: str, port: str) -> Iterator[Application]:
+def serving_application(host: str, port: str, settings: Mapping[str, str]) -> Iterator[Application]:
     """Serve the REST API for the jobs of this process within the block."""
     try:
         from penstock.cluster.gateway import create_gateway
+        from penstock.cluster.rest.authentication import token_file
+        from penstock.cluster.rest.security import host_names
         from penstock.cluster.rest_server import RestServer
+        from penstock.cluster.tls import tls_files
     except ImportError as error:
         raise InvalidProgramError(
             f"this command needs the extra 'service' ({error}): pip install 'penstock[service]'"
         ) from None
-    server = RestServer.on_port(create_gateway(_OwnRecords()), host, port)
+    own = dict(settings)
+    app = create_gateway(_OwnRecords(), own, tokens=token_file(own), allowed_hosts=host_names(host, own))
+    server = RestServer.on_port(app, host, port, tls_files(own))
     print(f"REST API of the application: {server.address}", file=sys.stderr, flush=True)
     try:
-        yield Application()
+        yield Application(server.address)
     finally:
         server.close()

@@ -125,7 +125,10 @@ def _add_run(commands: _Commands) -> None:
         help="run a program with a REST API of its own",
         description="Run a program beside a REST API of its own; both end when its jobs have ended.",
     )
-    command.add_argument("-t", "--target", choices=["local", "spark"], default="local", help="(default: %(default)s)")
+    command.add_argument(
+        "-t", "--target", choices=["local", "spark", "yarn"], default="local", help="(default: %(default)s)"
+    )
+    command.add_argument("-d", "--detached", action="store_true", help="with -t yarn: return once it is submitted")
     command.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     command.add_argument("--port", default="8081-8090", help="a port or a range of ports (default: %(default)s)")
     _add_run_options(command)
@@ -133,7 +136,6 @@ def _add_run(commands: _Commands) -> None:
     command.set_defaults(
         parser=command,
         do=("penstock.cli.run", "run_application"),
-        detached=False,
         log=None,
         no_progress=False,
         ui=False,

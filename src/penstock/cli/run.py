@@ -33,11 +33,16 @@ def run_application(options: argparse.Namespace) -> int:
     """Run a program beside a REST endpoint of its own; 0 if its jobs finish or are cancelled, 1 if one fails."""
     from penstock.cli.application import serving_application
 
+    if options.target == "yarn":
+        from penstock.cli.yarn_application import run_on_yarn
+
+        return run_on_yarn(options)
     if options.target != "local" and not options.master:
         raise InvalidProgramError(f"-t {options.target} needs --master: the address of Spark's master")
     options.detached = False
-    shutdown = configuration(options).get_string(_SHUTDOWN_KEY, "true").strip().lower() != "false"
-    with serving_application(options.host, options.port) as application:
+    settings = configuration(options).to_dict()
+    shutdown = settings.get(_SHUTDOWN_KEY, "true").strip().lower() != "false"
+    with serving_application(options.host, options.port, settings) as application:
         try:
             code = run(options, application.follow)
         except JobCancelledError:

@@ -30,6 +30,7 @@ __all__ = ["DriverRest"]
 
 _LOG = logging.getLogger(__name__)
 _ARCHIVE_SECONDS = 60.0
+_WORKERS_SECONDS = 3.0
 
 
 class DriverRest:
@@ -42,6 +43,7 @@ class DriverRest:
         self._context: ClusterContext | None = None
         self._server: RestServer | None = None
         self._reporting: Reporting | None = None
+        self._workers: _WorkerUpdates | None = None
         self._archived: dict[CompletableFuture[JobExecutionResult], threading.Event] = {}
 
     def follow(self, client: JobClient, directory: Path, archive: Path) -> str | None:
@@ -62,6 +64,7 @@ class DriverRest:
                 client.cancel()
                 raise
             self._context = ClusterContext(self._registry, workers, settings, logs=logs)
+            self._workers = _WorkerUpdates(self._registry, workers)
             self._context.operations.on_complete = partial(write_operation, archive)
             self._server = RestServer.on_unix_socket(create_app(self._context), directory / "rest")
         context = self._context
@@ -76,12 +79,37 @@ class DriverRest:
         for result, archived in self._archived.items():
             if result.done():
                 archived.wait(_ARCHIVE_SECONDS)
+        if self._workers is not None:
+            self._workers.close()
+            self._workers = None
         if self._reporting is not None:
             self._reporting.close()
             self._reporting = None
         if self._server is not None:
             self._server.close()
             self._server = None
+
+
+class _WorkerUpdates:
+    """Asks for the executors every few seconds, so that no request has to."""
+
+    def __init__(self, registry: JobRegistry, workers: Workers) -> None:
+        self._registry = registry
+        self._workers = workers
+        self._closed = threading.Event()
+        threading.Thread(target=self._run, name="penstock-workers", daemon=True).start()
+
+    def _run(self) -> None:
+        while not self._closed.is_set():
+            for job in self._registry.all():
+                if not job.status.is_terminal_state():
+                    self._workers.use_executors(job.client.job.executors())
+                    break
+            self._closed.wait(_WORKERS_SECONDS)
+
+    def close(self) -> None:
+        """Ask no more."""
+        self._closed.set()
 
 
 def _archive(directory: Path, job: MonitoredJob, context: ClusterContext, done: threading.Event) -> None:

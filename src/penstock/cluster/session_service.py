@@ -29,10 +29,11 @@ from penstock.cluster.leadership import LeaderOnly, Leadership
 from penstock.cluster.lease_stores import lease_store
 from penstock.cluster.program_store import ProgramStore
 from penstock.cluster.recovery import JobStore, Recovery, StoredJob
-from penstock.cluster.rest.authentication import TokenFile
+from penstock.cluster.rest.authentication import token_file
 from penstock.cluster.rest.process_files import LogFiles
 from penstock.cluster.rest.programs import program_routes
 from penstock.cluster.rest.responses import RestError, json_response
+from penstock.cluster.rest.security import host_names
 from penstock.cluster.rest_server import RestServer
 from penstock.cluster.tls import tls_files
 from penstock.common.errors import InvalidProgramError
@@ -43,7 +44,6 @@ __all__ = ["ServiceRecord", "SessionService", "default_directory", "running_serv
 _LOCK = "service.lock"
 _RECORD = "service.json"
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
-_ALLOWED_HOSTS = "penstock.security.allowed-hosts"
 
 
 def _lease_seconds(settings: dict[str, str]) -> float:
@@ -53,18 +53,6 @@ def _lease_seconds(settings: dict[str, str]) -> float:
 def _leadership(shared: Path, settings: dict[str, str]) -> Leadership:
     shared.mkdir(mode=0o700, parents=True, exist_ok=True)
     return Leadership(shared, _lease_seconds(settings), files=lease_store(settings, shared))
-
-
-def _token_file(settings: dict[str, str]) -> TokenFile | None:
-    how = settings.get("penstock.security.auth", "none")
-    if how == "none":
-        return None
-    path = settings.get("penstock.security.token-file")
-    if how != "token" or not path:
-        raise InvalidProgramError(
-            "penstock.security.auth must be none or token; with token, penstock.security.token-file names the file"
-        )
-    return TokenFile(Path(path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +133,7 @@ class SessionService:
         self._records = records
         self._settings = {"web.submit.enable": "true", **(settings or {})}
         self._submit_was_chosen = "web.submit.enable" in (settings or {})
-        self._tokens = _token_file(self._settings)
+        self._tokens = token_file(self._settings)
         self._tls = tls_files(self._settings)
         self._master = master
         self._ended = threading.Event()
@@ -166,7 +154,7 @@ class SessionService:
                 extra_routes=self._routes(),
                 logs=logs,
                 tokens=self._tokens,
-                allowed_hosts=self._host_names(host),
+                allowed_hosts=host_names(host, self._settings),
             )
             served: ASGIApp = app if self._leadership is None else LeaderOnly(app, self._leadership)
             server = RestServer.on_port(served, host, ports, self._tls)
@@ -186,11 +174,6 @@ class SessionService:
                 self._recovery.supervise(self._ended)
         finally:
             self._leadership.release()
-
-    def _host_names(self, host: str) -> frozenset[str]:
-        """The names under which browsers may reach the service."""
-        more = [self._settings.get("rest.address", ""), *self._settings.get(_ALLOWED_HOSTS, "").split(",")]
-        return frozenset({"localhost", "127.0.0.1", "[::1]", host, *(name.strip() for name in more if name.strip())})
 
     def _write_record(self) -> None:
         record = ServiceRecord(self._address, os.getpid(), time.time())

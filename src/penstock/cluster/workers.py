@@ -1,4 +1,4 @@
-"""The workers jobs run on: one per Spark executor, or this machine when Spark runs in local mode."""
+"""The workers jobs run on: one per Spark executor, or this process when Spark runs in local mode."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ import os
 import socket
 import uuid
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.runtime.job.executor_facts import ExecutorFacts
 
 __all__ = ["Worker", "Workers"]
 
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """One executor."""
+    """One executor, or the driver itself."""
 
     worker_id: str
     host: str
@@ -21,7 +27,12 @@ class Worker:
     memory_bytes: int
     started: int
     path: str = ""
-    extra: dict[str, int] = field(default_factory=dict)
+    managed_bytes: int = 0
+    is_driver: bool = True
+    """Whether the driver runs the tasks itself: its logs, threads and metrics are the worker's."""
+    used: dict[str, int] = field(default_factory=dict)
+    """What `GET /taskmanagers/:id` has as metrics, as far as it is known."""
+    collectors: list[dict[str, str | int]] = field(default_factory=list)
 
     @property
     def endpoint(self) -> str:
@@ -43,6 +54,12 @@ class Workers:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         return cls([Worker(worker_id, host, port, cores, memory, started)])
 
+    def use_executors(self, executors: Iterable[ExecutorFacts]) -> None:
+        """Executors take the place of this process; without any, the list stays as it is."""
+        found = [_of_executor(facts) for facts in executors]
+        if found:
+            self._workers = found
+
     def all(self) -> list[Worker]:
         """Every worker that is alive."""
         return list(self._workers)
@@ -51,10 +68,32 @@ class Workers:
         """The worker with this id."""
         return next((worker for worker in self._workers if worker.worker_id == worker_id), None)
 
-    def replace(self, workers: list[Worker]) -> None:
-        """Use this list from now on."""
-        self._workers = list(workers)
-
     def of_subtask(self, index: int) -> Worker:
         """The worker a subtask is shown at: Spark may move subtasks, so this is where it would start."""
         return self._workers[index % len(self._workers)]
+
+
+def _of_executor(facts: ExecutorFacts) -> Worker:
+    return Worker(
+        f"{facts.host}:{facts.port}-{facts.executor_id}",
+        facts.host,
+        facts.port,
+        facts.cores,
+        facts.heap_max,
+        facts.started,
+        path=f"spark://executor-{facts.executor_id}@{facts.host}:{facts.port}",
+        managed_bytes=facts.managed,
+        is_driver=False,
+        used={
+            "heapUsed": facts.heap_used,
+            "heapCommitted": facts.heap_used,
+            "heapMax": facts.heap_max,
+            "nonHeapUsed": facts.non_heap_used,
+            "nonHeapCommitted": facts.non_heap_used,
+            "directUsed": facts.direct_used,
+            "directMax": facts.direct_used,
+            "mappedUsed": facts.mapped_used,
+            "mappedMax": facts.mapped_used,
+        },
+        collectors=[{"name": name, "count": count, "time": spent} for name, count, spent in facts.collections],
+    )

@@ -17,6 +17,7 @@ from penstock.graph.job_graph import JobGraph, job_spec
 from penstock.runtime.checkpoint.checkpoint_coordinator import Batch, CheckpointCoordinator
 from penstock.runtime.checkpoint.checkpoint_storage import MemoryCheckpointStorage
 from penstock.runtime.exchange.frames import TaskReport
+from penstock.runtime.job.executor_facts import ExecutorFacts
 from penstock.runtime.job.job_life import JobLife
 from penstock.runtime.job.job_progress import JobProgress
 from penstock.runtime.source.batch_sizer import BatchSizer
@@ -25,6 +26,7 @@ from penstock.runtime.task.stage import decode_all_reports
 from penstock.spark.batch_planning import WholeInput
 from penstock.spark.compiler import compile_batch
 from penstock.spark.dependencies import working_directory
+from penstock.spark.executors import running_executors
 from penstock.spark.restarts import Restarts
 from penstock.spark.session import failure_of
 from penstock.spark.source_server import SourceServer
@@ -52,6 +54,10 @@ class BatchJob:
     def status(self) -> JobStatus:
         """The present status."""
         return self.life.status
+
+    def executors(self) -> list[ExecutorFacts]:
+        """The executors of its Spark."""
+        return running_executors(self._spark)
 
     def run(self) -> None:
         """Run to the end; raises the job's error."""

@@ -13,6 +13,8 @@ from pyspark import SparkContext
 
 import penstock
 
+__all__ = ["ship_package", "write_package"]
+
 _shipped: set[str] = set()
 
 
@@ -23,11 +25,16 @@ def ship_package(context: SparkContext) -> None:
     _shipped.add(str(context.applicationId))
     directory = tempfile.mkdtemp(prefix="penstock-package-")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)  # executors that join late fetch it, too
-    archive = Path(directory, "penstock.zip")
+    context.addPyFile(str(write_package(Path(directory))))
+
+
+def write_package(directory: Path) -> Path:
+    """This package and cloudpickle as a zip file in a directory."""
+    archive = directory / "penstock.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as target:
         for module in (penstock, cloudpickle):
             root = Path(str(module.__file__)).parent
             for path in root.rglob("*"):
                 if path.is_file() and "__pycache__" not in path.parts:
                     target.write(path, path.relative_to(root.parent))
-    context.addPyFile(str(archive))
+    return archive

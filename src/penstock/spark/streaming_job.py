@@ -17,6 +17,7 @@ from penstock.common.spark_execution_mode import SparkExecutionMode
 from penstock.graph.job_graph import JobGraph, translate
 from penstock.graph.settings import JobSettings
 from penstock.graph.transformation import Transformation
+from penstock.runtime.job.executor_facts import ExecutorFacts
 from penstock.runtime.job.job_life import JobLife
 from penstock.runtime.job.job_progress import JobProgress
 from penstock.runtime.job.running_job import RunningJob, carried_progress, dispose_of_rescaling
@@ -24,6 +25,7 @@ from penstock.runtime.savepoint.restore import check_key_groups
 from penstock.spark.checkpoint_lease import acquire_lease
 from penstock.spark.checkpoint_metadata import CheckpointDirectory
 from penstock.spark.continuous.master import ContinuousMaster
+from penstock.spark.executors import running_executors
 from penstock.spark.frame_positions import check_stateless
 from penstock.spark.job_master import JobMaster
 from penstock.spark.query_server import QueryServer
@@ -115,6 +117,10 @@ class StreamingJob(RunningJob):
         discard, self._discard_previous = self._discard_previous, None
         if discard is not None:
             discard()
+
+    def executors(self) -> list[ExecutorFacts]:
+        """The executors of its Spark."""
+        return running_executors(self._session)
 
     @property
     def is_restoring(self) -> bool:

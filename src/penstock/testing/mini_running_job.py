@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.job_status import JobStatus
+from penstock.runtime.job.executor_facts import ExecutorFacts
 from penstock.runtime.job.running_job import RunningJob, carried_progress, dispose_of_rescaling
 from penstock.runtime.savepoint.restore import check_key_groups
 
@@ -107,6 +108,10 @@ class MiniBatchJob:
     def status(self) -> JobStatus:
         """Where the job is in its life."""
         return self.life.status
+
+    def executors(self) -> list[ExecutorFacts]:
+        """None: its tasks run in this process."""
+        return []
 
     def run(self) -> None:
         """Run to the end; raises the job's error."""

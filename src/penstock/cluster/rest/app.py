@@ -27,6 +27,7 @@ from penstock.cluster.rest import (
     overview,
     rescales,
     state_browser,
+    task_managers,
     vertices,
 )
 from penstock.cluster.rest.disposal import disposal_routes
@@ -174,7 +175,11 @@ def _exceptions(request: Request, context: ClusterContext) -> Any:
     limit = request.query_params.get("maxExceptions", str(_MAX_EXCEPTIONS))
     if not limit.isdigit():
         raise bad_parameter("query", "maxExceptions", limit)
-    return jobs.exceptions(_job(request, context), int(limit))
+    labels = request.query_params.get("failureLabelFilter", "")
+    for label in filter(None, labels.split(",")):
+        if label.count(":") != 1:
+            raise bad_parameter("query", "failureLabelFilter", labels)
+    return jobs.exceptions(_job(request, context), int(limit), labelled=bool(labels))
 
 
 def _checkpoints(request: Request, context: ClusterContext) -> Any:
@@ -201,7 +206,7 @@ def _backpressure(job: MonitoredJob, vertex: JobVertex, workers: Workers) -> Any
 
 
 def _worker(request: Request, context: ClusterContext) -> Any:
-    return overview.task_manager_details(_named_worker(request, context))
+    return task_managers.task_manager_details(_named_worker(request, context), context.workers, context.registry.all())
 
 
 def _named_worker(request: Request, context: ClusterContext) -> Worker:
@@ -211,12 +216,13 @@ def _named_worker(request: Request, context: ClusterContext) -> Worker:
     return worker
 
 
-def _of_worker(answer: Answer) -> Answer:
-    """The same for a worker, which is the driver itself in local mode."""
+def _of_worker(answer: Answer, elsewhere: Any = None) -> Answer:
+    """The same for a worker that is the driver itself, in local mode; an executor keeps such things to itself."""
 
     def checked(request: Request, context: ClusterContext) -> Any:
-        _named_worker(request, context)
-        return answer(request, context)
+        if _named_worker(request, context).is_driver:
+            return answer(request, context)
+        return Response("", media_type="text/plain") if elsewhere is None else elsewhere
 
     return checked
 
@@ -256,9 +262,20 @@ def _process_metrics(request: Request, context: ClusterContext) -> Any:
     return metrics.metric_list(process_metrics(), request.query_params.get("get"))
 
 
+def _worker_metrics(request: Request, context: ClusterContext) -> Any:
+    found = task_managers.worker_metrics(_named_worker(request, context))
+    return metrics.metric_list(found, request.query_params.get("get"))
+
+
 def _aggregated_workers(request: Request, context: ClusterContext) -> Any:
-    members: list[Mapping[str, Any]] = [process_metrics()]
-    return metrics.aggregated_metrics(members, request.query_params.get("get"), request.query_params.get("agg"))
+    query = request.query_params
+    chosen = query.get("taskmanagers")
+    members: list[Mapping[str, Any]] = [
+        task_managers.worker_metrics(worker)
+        for worker in context.workers.all()
+        if chosen is None or worker.worker_id in chosen.split(",")
+    ]
+    return metrics.aggregated_metrics(members, query.get("get"), query.get("agg"))
 
 
 def _application(request: Request, context: ClusterContext) -> Any:
@@ -331,11 +348,11 @@ READING: dict[str, Answer] = {
     "/jobmanager/thread-dump": lambda _, __: overview.thread_dump(),
     "/jobmanager/profiler": lambda _, __: {"profilingList": []},
     "/datasets": lambda _, __: {"dataSets": []},
-    "/taskmanagers": lambda _, context: overview.task_managers(context.workers),
+    "/taskmanagers": lambda _, context: task_managers.task_managers(context.workers, context.registry.all()),
     "/taskmanagers/metrics": _aggregated_workers,
     "/taskmanagers/{worker_id}": _worker,
-    "/taskmanagers/{worker_id}/metrics": _of_worker(_process_metrics),
-    "/taskmanagers/{worker_id}/thread-dump": _of_worker(lambda _, __: overview.thread_dump()),
+    "/taskmanagers/{worker_id}/metrics": _worker_metrics,
+    "/taskmanagers/{worker_id}/thread-dump": _of_worker(lambda _, __: overview.thread_dump(), {"threadInfos": []}),
     "/taskmanagers/{worker_id}/profiler": _of_worker(lambda _, __: {"profilingList": []}),
     "/jobmanager/metrics": _process_metrics,
     _JOB: _of_job(jobs.job_details),
@@ -393,7 +410,7 @@ _WAITING: dict[str, Answer] = {
     "/jobmanager/logs/{name}": lambda request, context: context.logs.read(request.path_params["name"]),
     "/jobmanager/log": lambda _, context: context.logs.newest(),
     "/jobmanager/stdout": lambda _, context: context.logs.newest(),
-    "/taskmanagers/{worker_id}/logs": _of_worker(lambda _, context: context.logs.listing()),
+    "/taskmanagers/{worker_id}/logs": _of_worker(lambda _, context: context.logs.listing(), {"logs": []}),
     "/taskmanagers/{worker_id}/logs/{name}": _of_worker(
         lambda request, context: context.logs.read(request.path_params["name"])
     ),

@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import logging
 import secrets
+from collections.abc import Mapping
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ from penstock.common.errors import InvalidProgramError
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["AUDIT", "Guard", "Role", "TokenFile", "create_token", "needed_role"]
+__all__ = ["AUDIT", "Guard", "Role", "TokenFile", "create_token", "needed_role", "token_file"]
 
 AUDIT = logging.getLogger("penstock.audit")
 _READING = {"GET", "HEAD"}
@@ -98,6 +99,19 @@ class TokenFile:
 
 def _digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
+
+
+def token_file(settings: Mapping[str, str]) -> TokenFile | None:
+    """The users that the settings name; None if requests need no token."""
+    how = settings.get("penstock.security.auth", "none")
+    if how == "none":
+        return None
+    path = settings.get("penstock.security.token-file")
+    if how != "token" or not path:
+        raise InvalidProgramError(
+            "penstock.security.auth must be none or token; with token, penstock.security.token-file names the file"
+        )
+    return TokenFile(Path(path))
 
 
 def create_token(path: Path, name: str, role: Role) -> str:

@@ -192,10 +192,10 @@ def job_config(job: MonitoredJob) -> Json:
     }
 
 
-def exceptions(job: MonitoredJob, limit: int) -> Json:
-    """`GET /jobs/:jobid/exceptions`."""
+def exceptions(job: MonitoredJob, limit: int, *, labelled: bool = False) -> Json:
+    """`GET /jobs/:jobid/exceptions`; `labelled`: only those with some label, of which there are none here."""
     history = job.progress.exceptions
-    entries = history.newest_first()
+    entries = [] if labelled else history.newest_first()
     shown = []
     for entry in entries[:limit]:
         found: Json = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import sys
 import threading
@@ -15,7 +14,8 @@ from typing import Any
 from penstock.cluster.monitored_job import MonitoredJob, now_ms
 from penstock.cluster.redaction import redact_settings, redact_text
 from penstock.cluster.rest.jobs import Json, job_overview
-from penstock.cluster.workers import Worker, Workers
+from penstock.cluster.rest.task_managers import task_managers
+from penstock.cluster.workers import Workers
 from penstock.common.job_status import JobStatus
 
 FLINK_VERSION = "2.3.0"
@@ -24,27 +24,17 @@ COMMIT = "penstock"
 PENSTOCK_VERSION = metadata.version("penstock")
 _MB = 1024 * 1024
 _APPLICATION_STATES = ("CREATED", "RUNNING", "FAILING", "FAILED", "CANCELING", "CANCELED", "FINISHED")
-_MEMORY_METRICS = (
-    *(f"{kind}{part}" for kind in ("heap", "nonHeap") for part in ("Used", "Committed", "Max")),
-    *(f"{kind}{part}" for kind in ("direct", "mapped") for part in ("Count", "Used", "Max")),
-    *(f"nettyShuffleMemory{part}" for part in ("Available", "Used", "Total")),
-    *(f"nettyShuffleMemorySegments{part}" for part in ("Available", "Used", "Total")),
-)
 
 
 def overview(known: list[MonitoredJob], workers: Workers) -> Json:
     """`GET /overview`; everything that has not ended counts as running."""
     states = Counter(job.status for job in known)
     slots = sum(worker.cores for worker in workers.all())
-    used = sum(
-        max((vertex.parallelism for vertex in job.graph.vertices), default=0)
-        for job in known
-        if job.status is JobStatus.RUNNING
-    )
+    free = sum(worker["freeSlots"] for worker in task_managers(workers, known)["taskmanagers"])
     return {
         "taskmanagers": len(workers.all()),
         "slots-total": slots,
-        "slots-available": max(0, slots - used),
+        "slots-available": free,
         "jobs-running": sum(count for status, count in states.items() if not status.is_terminal_state()),
         "jobs-finished": states[JobStatus.FINISHED],
         "jobs-cancelled": states[JobStatus.CANCELED],
@@ -166,63 +156,4 @@ def thread_dump() -> Json:
             }
             for ident, frame in sys._current_frames().items()
         ]
-    }
-
-
-# -- workers ----------------------------------------------------------------------------------------------------------
-
-
-def task_managers(workers: Workers) -> Json:
-    """`GET /taskmanagers`: one per Spark executor."""
-    return {"taskmanagers": [_task_manager(worker) for worker in workers.all()]}
-
-
-def _task_manager(worker: Worker) -> Json:
-    megabytes = worker.memory_bytes // _MB
-    resource = {
-        "cpuCores": float(worker.cores),
-        "taskHeapMemory": megabytes,
-        "taskOffHeapMemory": 0,
-        "managedMemory": 0,
-        "networkMemory": 0,
-        "extendedResources": {},
-    }
-    return {
-        "id": worker.worker_id,
-        "path": worker.path,
-        "dataPort": worker.port,
-        "jmxPort": -1,
-        "timeSinceLastHeartbeat": now_ms(),
-        "slotsNumber": worker.cores,
-        "freeSlots": worker.cores,
-        "assignedTasks": 0,
-        "totalResource": resource,
-        "freeResource": resource,
-        "hardware": {
-            "cpuCores": os.cpu_count() or worker.cores,
-            "physicalMemory": worker.memory_bytes,
-            "freeMemory": worker.memory_bytes,
-            "managedMemory": 0,
-        },
-        "memoryConfiguration": {
-            "frameworkHeap": 0,
-            "taskHeap": worker.memory_bytes,
-            "frameworkOffHeap": 0,
-            "taskOffHeap": 0,
-            "networkMemory": 0,
-            "managedMemory": 0,
-            "jvmMetaspace": 0,
-            "jvmOverhead": 0,
-            "totalFlinkMemory": worker.memory_bytes,
-            "totalProcessMemory": worker.memory_bytes,
-        },
-    }
-
-
-def task_manager_details(worker: Worker) -> Json:
-    """`GET /taskmanagers/:id`."""
-    return {
-        **_task_manager(worker),
-        "metrics": {**dict.fromkeys(_MEMORY_METRICS, 0), **worker.extra, "garbageCollectors": []},
-        "allocatedSlots": [],
     }

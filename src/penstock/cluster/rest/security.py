@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from penstock.cluster.rest.responses import json_response
@@ -10,7 +10,7 @@ from penstock.cluster.rest.responses import json_response
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["BrowserGuard"]
+__all__ = ["BrowserGuard", "host_names"]
 
 _HEADERS = {
     b"access-control-allow-origin": b"*",
@@ -21,6 +21,16 @@ _HEADERS = {
 }
 _READING = {"GET", "HEAD", "OPTIONS"}
 _MOST_BYTES = 100 * 1024 * 1024
+
+
+def host_names(host: str, settings: Mapping[str, str]) -> frozenset[str]:
+    """The names under which browsers may reach a service that listens on this host.
+
+    >>> sorted(host_names("10.0.0.7", {"rest.address": "penstock.example.com"}))
+    ['10.0.0.7', '127.0.0.1', '[::1]', 'localhost', 'penstock.example.com']
+    """
+    more = [settings.get("rest.address", ""), *settings.get("penstock.security.allowed-hosts", "").split(",")]
+    return frozenset({"localhost", "127.0.0.1", "[::1]", host, *(name.strip() for name in more if name.strip())})
 
 
 class BrowserGuard:
@@ -57,9 +67,18 @@ class BrowserGuard:
         name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
         if self._hosts and name not in self._hosts:
             return f"The host {name!r} is not one of this service's names."
-        if method not in _READING and headers.get(b"sec-fetch-site", "none") not in {"same-origin", "none"}:
-            return "Requests that change something may not come from another site."
-        origin = headers.get(b"origin", "")
-        if method not in _READING and origin and origin.partition("://")[2] != host:
+        if method not in _READING and not self._is_of_our_pages(host, headers):
             return "Requests that change something may not come from another site."
         return None
+
+    @staticmethod
+    def _is_of_our_pages(host: str, headers: dict[bytes, str]) -> bool:
+        """Whether the browser says so; other clients say nothing.
+
+        A proxy in front may change `Host`, so that `Origin` decides only where a browser sends no `Sec-Fetch-Site`.
+        """
+        site = headers.get(b"sec-fetch-site")
+        if site is not None:
+            return site in {"same-origin", "none"}
+        origin = headers.get(b"origin", "")
+        return not origin or origin.partition("://")[2] == host

@@ -14,6 +14,7 @@ from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
+from penstock.runtime.job.executor_facts import ExecutorFacts
 from penstock.runtime.job.job_progress import JobProgress
 from penstock.runtime.job.running_job import RunningJob
 
@@ -51,6 +52,9 @@ class RunnableJob(Protocol):
     @property
     def progress(self) -> JobProgress:
         """Records, watermarks, state."""
+
+    def executors(self) -> list[ExecutorFacts]:
+        """The processes that run its tasks; none if that is this process and its children."""
 
     def run(self) -> None:
         """Run to the end; raises the job's error."""

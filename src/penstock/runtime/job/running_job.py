@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from penstock.common.completable_future import CompletableFuture
 from penstock.common.errors import JobExecutionError, SavepointError
 from penstock.common.job_status import JobStatus
+from penstock.runtime.job.executor_facts import ExecutorFacts
 from penstock.runtime.job.job_life import JobLife
 from penstock.runtime.job.job_progress import JobProgress
 from penstock.runtime.savepoint.savepoint_queue import SavepointTicket, savepoint_root
@@ -78,6 +79,10 @@ class RunningJob(ABC):
     def _lasting_directory(self) -> str | None:
         """Where the savepoint of a rescaling goes; None: into a temporary directory."""
         return self._savepoint_dir
+
+    def executors(self) -> list[ExecutorFacts]:
+        """The processes that run its tasks; none if that is this process and its children."""
+        return []
 
     # -- requests of the client ---------------------------------------------------------------------------------
 
