@@ -1,7 +1,7 @@
 """The gallery of the guide: examples, their source and what they print. `make docs` makes it.
 
-The examples run on the mini cluster, in this process. Examples that need a server or go on until they are stopped are
-not in the gallery.
+The examples run on the mini cluster, in this process. Examples that need a server, or run until you stop them, are not
+in the gallery.
 """
 
 import contextlib
@@ -39,8 +39,8 @@ PROGRAMS = [name for names in CHAPTERS.values() for name in names]
 _HEAD = """\
 # Gallery
 
-Examples with their source and what they print. All are in `examples/` of the source tree, with some more that need a
-server; `examples/README.md` lists them. `penstock run` runs them on Spark.
+Examples with their output and source code. You find them in `examples/` of the source tree, together with examples that
+need a server; `examples/README.md` lists them all. To run one on Spark, use `penstock run`.
 """
 
 

@@ -1,4 +1,4 @@
-"""Three programs with PyFlink's names; short_forms.py has the same in short forms. Both are the same job graphs."""
+"""Three programs with PyFlink's names. short_forms.py has the same in short forms; the job graphs are the same."""
 
 import argparse
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Three programs in short forms; flink_names.py has the same with PyFlink's names. Both are the same job graphs."""
+"""Three programs in short forms. flink_names.py has the same with PyFlink's names; the job graphs are the same."""
 
 import argparse
 from collections.abc import Iterator
