@@ -8,19 +8,21 @@ state offers an event to its TAKE edge first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from operator import itemgetter
 
 from penstock.runtime.cep.decisions import Decisions
 from penstock.runtime.cep.nfa import NEVER, Path
 from penstock.runtime.cep.priority_queue import poll
 from penstock.runtime.cep.state import Automaton, State, StateTransitionAction
 
-__all__ = ["ForkOrder", "in_heap_order"]
+__all__ = ["Ended", "ForkOrder"]
 
+Ended = tuple[int, Path, int | None, int]
+"""A run that leaves: the number of its first event, its path, the state it waited in unless it has matched, a time"""
 Key = list[tuple[int, int]]
 """For each event of a path: how early Flink tries the state that took it, and the number of the event."""
 
+_first_event = itemgetter(0)
 _IGNORE, _PROCEED = StateTransitionAction.IGNORE, StateTransitionAction.PROCEED
 
 
@@ -33,8 +35,19 @@ class ForkOrder:
         self._sources, self._targets = decisions.sources, decisions.targets
         self._places: dict[int, _Place] = {}
 
-    def key(self, path: Path, state: int | None = None) -> Key:
-        """The sort key of a path. `state`: where the run waits, if it is not a match."""
+    def sort(self, runs: list[Ended]) -> bool:
+        """Put runs in the order in which Flink visits them. Whether any began with the same event."""
+        runs.sort(key=_first_event)
+        if len({run[0] for run in runs}) == len(runs):
+            return False
+        runs.sort(key=lambda run: (run[0], self._key(run[1], run[2])))
+        return True
+
+    def sort_as_heap(self, matches: list[Ended]) -> list[Ended]:
+        """Matches in the order in which they leave Flink's heap, which is put together in the order of the runs."""
+        return [poll(matches) for _ in matches[:]] if self.sort(matches) else matches
+
+    def _key(self, path: Path, state: int | None) -> Key:
         key: Key = []
         place = self._start
         for _, transition, event, _, _ in path:
@@ -84,13 +97,3 @@ class _Place:
                         # A run enters either a state or its copy without a greedy loop's ban.
                         ahead.setdefault(self._states[edge.target].pattern_name, []).append(edge.target)
                 waiting += [(targets, anew) for targets in ahead.values()]
-
-
-def in_heap_order(matches: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
-    """Matches in the order in which they leave Flink's heap. They are sorted, and their first part is what the heap
-    orders them by.
-    """
-    if len(matches) < 3:
-        return matches
-    heap = list(matches)
-    return [poll(heap) for _ in matches]

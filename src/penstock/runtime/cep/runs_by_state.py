@@ -12,8 +12,8 @@ from operator import itemgetter
 from typing import Any
 
 from penstock.runtime.cep.decisions import IGNORED, NOWHERE, Step
-from penstock.runtime.cep.fork_order import ForkOrder, in_heap_order
-from penstock.runtime.cep.nfa import NEVER, NFA, NO_NODE, NFAState, Path
+from penstock.runtime.cep.fork_order import Ended, ForkOrder
+from penstock.runtime.cep.nfa import NEVER, NFA, NO_NODE, NFAState
 from penstock.runtime.cep.plans import JointQuestion, Plans
 from penstock.runtime.cep.state import Automaton
 
@@ -23,8 +23,6 @@ Run = tuple[int, int, int, int]
 """(number of the first event, last node, timestamp of the first event, timestamp of the last event)"""
 Found = tuple[int, int, int]
 """A match: (number of the first event, last node, the transition by which the current event follows, or IGNORED)"""
-Ended = tuple[Run, int, int]
-"""A run whose limit has passed, the moment of it, and the state of the run"""
 
 _start_of = itemgetter(2)
 _FEW = 8  # runs that are sorted in one by one
@@ -148,15 +146,15 @@ class RunsByStateNFA(NFA):
                 if found:
                     if event == number:
                         number += 1  # the number of the event is taken, though no node has it
-                    matches: list[tuple[int, Path]] = []
+                    matches: list[Ended] = []
                     for first, node, follows in found:
                         path = self.path(state, node)
                         if follows != IGNORED:
                             path.append((node, follows, event, timestamp, value))
-                        matches.append((first, path))
+                        matches.append((first, path, None, timestamp))
                     if len(matches) > 1:
-                        matches.sort(key=lambda match: (match[0], self._forks.key(match[1])))
-                    for _, path in in_heap_order(matches):
+                        matches = self._forks.sort_as_heap(matches)
+                    for _, path, _, _ in matches:
                         on_match(path, timestamp, "complete match")
         except Exception:
             if at.__class__ is JointQuestion or plans.asked is not None:
@@ -224,25 +222,20 @@ class RunsByStateNFA(NFA):
             if not here:
                 del runs[occupied]
             if occupied in self._pending:
-                matched += [(run, at, occupied) for run, at in gone]
+                matched += [(run[0], self.path(state, run[1]), occupied, at) for run, at in gone]
             elif self._on_timeout is not None:
-                expired += [(run, at, occupied) for run, at in gone]
+                expired += [(run[0], self.path(state, run[1]), occupied, at) for run, at in gone]
         if changed:
             state.changed = True
-            for _, path, _, _ in in_heap_order(self._in_order(state, matched)):
+            for _, path, _, _ in self._forks.sort_as_heap(matched):
                 self._on_match(path, timestamp, "match completed by its time limit")
-            for _, path, at, occupied in self._in_order(state, expired):
+            self._forks.sort(expired)
+            for _, path, place, at in expired:
                 assert self._on_timeout is not None
-                where = f"partial match that timed out in state {self.automaton.states[occupied].name}"
+                assert place is not None
+                where = f"partial match that timed out in state {self.automaton.states[place].name}"
                 self._on_timeout(path, at, where)
         return self._deadline(state)
-
-    def _in_order(self, state: NFAState, ended: list[Ended]) -> list[tuple[int, Path, int, int]]:
-        """(first event, path, limit, state) of runs, in Flink's order."""
-        found = [(run[0], self.path(state, run[1]), at, occupied) for run, at, occupied in ended]
-        if len(found) > 1:
-            found.sort(key=lambda one: (one[0], self._forks.key(one[1], one[3])))
-        return found
 
     def _deadline(self, state: NFAState) -> int:
         """A time before which no limit passes."""
