@@ -286,6 +286,31 @@ def test_triadic_census(edges, parallelism):
 
 @settings(max_examples=40)
 @given(edges=EDGES, parallelism=PARALLELISM)
+def test_vertex_metrics(edges, parallelism):
+    reference = networkx_of(simple(edges))
+    undirected = reference.to_undirected()
+    degrees = [degree for _, degree in undirected.degree]
+    found = graph_of(edges, parallelism).run(lib.VertexMetrics().set_include_zero_degree_vertices(True))
+    assert found.number_of_vertices == SIZE
+    assert found.number_of_edges == reference.number_of_edges()
+    assert found.number_of_bidirectional_edges == reference.number_of_edges() - undirected.number_of_edges()
+    assert found.number_of_triplets == sum(math.comb(degree, 2) for degree in degrees)
+    assert found.maximum_triplets == math.comb(max(degrees), 2)
+    assert found.maximum_degree == max(degrees)
+    assert found.maximum_out_degree == max(degree for _, degree in reference.out_degree)
+    assert found.maximum_in_degree == max(degree for _, degree in reference.in_degree)
+    assert found.get_density() == pytest.approx(nx.density(reference))
+
+
+def test_vertex_metrics_leave_out_vertices_without_edges_unless_told():
+    found = graph_of([(0, 1)], 2, range(3)).run(lib.VertexMetrics())
+    assert found.number_of_vertices == 2
+    assert found.get_average_degree() == 0.5
+    assert math.isnan(graph_of([], 1).run(lib.VertexMetrics()).get_density())
+
+
+@settings(max_examples=40)
+@given(edges=EDGES, parallelism=PARALLELISM)
 def test_similarity(edges, parallelism):
     reference = networkx_of(simple(edges), nx.Graph)
     graph = graph_of(edges, parallelism)

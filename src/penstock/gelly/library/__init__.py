@@ -17,6 +17,7 @@ from penstock.gelly.library.similarity import AdamicAdar, AdamicAdarResult, Jacc
 from penstock.gelly.library.summarization import Summarization, SummarizedValue
 from penstock.gelly.library.triadic_census import DirectedTriadicCensus, TriadicCensus
 from penstock.gelly.library.triangles import TriangleCount, TriangleListing
+from penstock.gelly.library.vertex_metrics import VertexMetrics, VertexMetricsResult
 
 __all__ = [
     "HITS",
@@ -45,4 +46,6 @@ __all__ = [
     "TriadicCensus",
     "TriangleCount",
     "TriangleListing",
+    "VertexMetrics",
+    "VertexMetricsResult",
 ]
