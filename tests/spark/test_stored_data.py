@@ -2,7 +2,7 @@
 
 import pytest
 from tests.fixtures import continued
-from tests.fixtures.every_kind_job import PHASES, Sources, build, results
+from tests.fixtures.every_kind_job import PHASES, Sources, build
 
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
@@ -21,7 +21,7 @@ def run(spark, out, settings, parallelism=2):
     env = StreamExecutionEnvironment(configuration, spark=spark).set_parallelism(parallelism)
     build(env, out)
     env.execute("every kind")
-    return results(out)
+    return continued.results(out)
 
 
 def test_a_job_continues_from_a_checkpoint_with_every_kind_of_state(spark, tmp_path, undisturbed):

@@ -1,4 +1,7 @@
-"""The settings half of the environment: parallelism, checkpoints, state, restarts, dependencies, and all by key."""
+"""The settings half of the environment: parallelism, checkpoints, state, restarts, dependencies, and all by key.
+
+It imports one module for each kind of setting.
+"""
 
 from __future__ import annotations
 

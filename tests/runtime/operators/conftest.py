@@ -4,7 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from penstock.common.time import Time
+from penstock.core.functions import AsyncFunctionDescriptor, AsyncRetryStrategy
 from penstock.metrics import MetricGroup
+from penstock.runtime.operators.async_wait import AsyncWaitOperator
 from penstock.runtime.operators.operator import JobInfo, OperatorContext
 from penstock.runtime.operators.runtime_context import StreamingRuntimeContext
 from penstock.runtime.state.backend import KeyedStateBackend
@@ -120,3 +123,19 @@ class Driver:
 @pytest.fixture
 def drive():
     return Driver
+
+
+@pytest.fixture
+def run_async(drive):
+    """Drive an AsyncWaitOperator; its event loop is closed after the test."""
+    drivers = []
+
+    def start(function, *, mode=AsyncFunctionDescriptor.OutputMode.ORDERED, capacity=100, timeout=60_000, retries=None):
+        retries = retries or AsyncRetryStrategy.no_restart()
+        descriptor = AsyncFunctionDescriptor(function, Time.milliseconds(timeout), capacity, retries, mode)
+        drivers.append(drive(AsyncWaitOperator(descriptor, timeout)))
+        return drivers[-1]
+
+    yield start
+    for driver in drivers:
+        driver.operator.close()

@@ -1,6 +1,5 @@
 import asyncio
 import gc
-import logging
 import sys
 import threading
 
@@ -15,25 +14,8 @@ from penstock.connectors import CollectSink
 from penstock.core.functions import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy
 from penstock.core.functions.async_io import empty_result_predicate, exception_type_predicate
 from penstock.datastream import AsyncDataStream, KeyedProcessFunction
-from penstock.runtime.operators import async_wait
-from penstock.runtime.operators.async_wait import AsyncWaitOperator
 
 Mode = AsyncFunctionDescriptor.OutputMode
-
-
-@pytest.fixture
-def run(drive):
-    drivers = []
-
-    def start(function, *, mode=Mode.ORDERED, capacity=100, timeout=60_000, retries=None):
-        retries = retries or AsyncRetryStrategy.no_restart()
-        descriptor = AsyncFunctionDescriptor(function, Time.milliseconds(timeout), capacity, retries, mode)
-        drivers.append(drive(AsyncWaitOperator(descriptor, timeout)))
-        return drivers[-1]
-
-    yield start
-    for driver in drivers:
-        driver.operator.close()
 
 
 class Handshake(AsyncFunction):
@@ -50,18 +32,18 @@ class Handshake(AsyncFunction):
         return [value, value.upper()]
 
 
-def test_ordered_results_follow_their_records(run):
-    driver = run(Handshake())
+def test_ordered_results_follow_their_records(run_async):
+    driver = run_async(Handshake())
     driver.send("first", "last", at=[1, 2])
     assert driver.output.take() == [("first", 1), ("FIRST", 1), ("last", 2), ("LAST", 2)]
 
 
-def test_unordered_results_leave_as_they_come(run):
-    driver = run(Handshake(), mode=Mode.UNORDERED)
+def test_unordered_results_leave_as_they_come(run_async):
+    driver = run_async(Handshake(), mode=Mode.UNORDERED)
     assert driver.send("first", "last") == ["last", "LAST", "first", "FIRST"]
 
 
-def test_no_more_calls_than_the_capacity_are_under_way(run):
+def test_no_more_calls_than_the_capacity_are_under_way(run_async):
     class Counting(AsyncFunction):
         now = most = 0
 
@@ -73,7 +55,7 @@ def test_no_more_calls_than_the_capacity_are_under_way(run):
             return [value]
 
     function = Counting()
-    assert run(function, capacity=3).send(*range(20)) == list(range(20))
+    assert run_async(function, capacity=3).send(*range(20)) == list(range(20))
     assert function.most == 3
 
 
@@ -82,17 +64,17 @@ class Hanging(AsyncFunction):
         await asyncio.Event().wait()
 
 
-def test_a_call_that_takes_too_long_gives_the_result_of_timeout(run):
+def test_a_call_that_takes_too_long_gives_the_result_of_timeout(run_async):
     class WithDefault(Hanging):
         def timeout(self, value):
             return [("too late", value)]
 
-    assert run(WithDefault(), timeout=1).send("a") == [("too late", "a")]
+    assert run_async(WithDefault(), timeout=1).send("a") == [("too late", "a")]
 
 
-def test_a_timeout_fails_the_job_unless_overridden(run):
+def test_a_timeout_fails_the_job_unless_overridden(run_async):
     with pytest.raises(UserFunctionError, match="timed out") as caught:
-        run(Hanging(), timeout=1).send("a")
+        run_async(Hanging(), timeout=1).send("a")
     assert caught.value.record == "'a'"
 
 
@@ -108,14 +90,14 @@ class Flaky(AsyncFunction):
         return [value]
 
 
-def test_failed_calls_are_tried_again_up_to_the_limit(run):
+def test_failed_calls_are_tried_again_up_to_the_limit(run_async):
     retries = AsyncRetryStrategy.fixed_delay(2, 1, None, lambda error: isinstance(error, ConnectionError))
-    assert run(Flaky(2), retries=retries).send("a") == ["a"]
+    assert run_async(Flaky(2), retries=retries).send("a") == ["a"]
     with pytest.raises(UserFunctionError, match="try again"):
-        run(Flaky(9), retries=retries).send("a")
+        run_async(Flaky(9), retries=retries).send("a")
 
 
-def test_results_can_be_tried_again_too(run):
+def test_results_can_be_tried_again_too(run_async):
     class EmptyFirst(AsyncFunction):
         calls = 0
 
@@ -124,12 +106,12 @@ def test_results_can_be_tried_again_too(run):
             return [value] if self.calls > 1 else []
 
     retries = AsyncRetryStrategy.fixed_delay(3, 1, lambda result: not result, None)
-    assert run(EmptyFirst(), retries=retries).send("a") == ["a"]
+    assert run_async(EmptyFirst(), retries=retries).send("a") == ["a"]
 
 
-def test_without_retries_an_error_names_the_record(run):
+def test_without_retries_an_error_names_the_record(run_async):
     with pytest.raises(UserFunctionError, match="async_invoke") as caught:
-        run(Flaky(1)).send("a")
+        run_async(Flaky(1)).send("a")
     assert caught.value.record == "'a'"
 
 
@@ -153,20 +135,20 @@ class CallingBack(AsyncFunction):
             result_future.complete(["too late"])
 
 
-def test_functions_may_answer_by_callbacks_from_any_thread(run):
-    driver = run(CallingBack())
+def test_functions_may_answer_by_callbacks_from_any_thread(run_async):
+    driver = run_async(CallingBack())
     assert driver.send("first", "last") == ["first", "FIRST", "last", "LAST"]
     with pytest.raises(UserFunctionError, match="no answer"):
         driver.send("broken")
 
 
-def test_a_callback_that_never_comes_is_a_timeout(run):
-    driver = run(CallingBack(), timeout=20)
+def test_a_callback_that_never_comes_is_a_timeout(run_async):
+    driver = run_async(CallingBack(), timeout=20)
     with pytest.raises(UserFunctionError, match="timed out"):
         driver.send("first")
 
 
-def test_the_time_of_a_call_includes_its_retries(run):
+def test_the_time_of_a_call_includes_its_retries(run_async):
     class Failing(AsyncFunction):
         async def async_invoke(self, value):
             raise OSError("again")
@@ -175,10 +157,10 @@ def test_the_time_of_a_call_includes_its_retries(run):
             return [f"gave up on {value}"]
 
     retries = AsyncRetryStrategy.fixed_delay(1_000_000, 1, exception_predicate=lambda error: True)
-    assert run(Failing(), timeout=30, retries=retries).send("x") == ["gave up on x"]
+    assert run_async(Failing(), timeout=30, retries=retries).send("x") == ["gave up on x"]
 
 
-def test_a_large_batch_needs_no_more_tasks_than_the_capacity(run):
+def test_a_large_batch_needs_no_more_tasks_than_the_capacity(run_async):
     class Counting(AsyncFunction):
         most = 0
 
@@ -187,7 +169,7 @@ def test_a_large_batch_needs_no_more_tasks_than_the_capacity(run):
             return [value]
 
     function = Counting()
-    assert run(function, capacity=5).send(*range(1_000)) == list(range(1_000))
+    assert run_async(function, capacity=5).send(*range(1_000)) == list(range(1_000))
     assert function.most <= 6
 
 
@@ -230,7 +212,7 @@ class Lateness(KeyedProcessFunction):
         yield value, ctx.timestamp() <= ctx.timer_service().current_watermark()
 
 
-def test_a_call_that_is_cancelled_from_within_fails_and_names_its_record(run):
+def test_a_call_that_is_cancelled_from_within_fails_and_names_its_record(run_async):
     class Cancelled(AsyncFunction):
         async def async_invoke(self, value):
             waited_for = asyncio.ensure_future(asyncio.Event().wait())
@@ -238,21 +220,21 @@ def test_a_call_that_is_cancelled_from_within_fails_and_names_its_record(run):
             await waited_for
 
     with pytest.raises(UserFunctionError, match="was cancelled") as caught:
-        run(Cancelled()).send("a")
+        run_async(Cancelled()).send("a")
     assert caught.value.record == "'a'"
 
 
 @pytest.mark.parametrize("error", ["not an exception", StopIteration()])
-def test_whatever_completes_a_call_exceptionally_completes_it(run, error):
+def test_whatever_completes_a_call_exceptionally_completes_it(run_async, error):
     class Odd(AsyncFunction):
         def async_invoke(self, value, result_future):
             result_future.complete_exceptionally(error)
 
     with pytest.raises(UserFunctionError, match="completed exceptionally with"):
-        run(Odd(), timeout=0).send("a")
+        run_async(Odd(), timeout=0).send("a")
 
 
-def test_timeout_may_be_a_coroutine_and_its_errors_are_its_own(run):
+def test_timeout_may_be_a_coroutine_and_its_errors_are_its_own(run_async):
     class Asking(Hanging):
         async def timeout(self, value):
             await asyncio.sleep(0)
@@ -260,23 +242,23 @@ def test_timeout_may_be_a_coroutine_and_its_errors_are_its_own(run):
                 raise KeyError("nothing to fall back on")
             return [f"instead of {value}"]
 
-    driver = run(Asking(), timeout=1)
+    driver = run_async(Asking(), timeout=1)
     assert driver.send("a") == ["instead of a"]
     with pytest.raises(UserFunctionError, match="method timeout") as caught:
         driver.send("bad")
     assert caught.value.record == "'bad'"
 
 
-def test_a_method_that_is_not_asynchronous_is_told_so(run):
+def test_a_method_that_is_not_asynchronous_is_told_so(run_async):
     class Plain(AsyncFunction):
         def async_invoke(self, value):
             return [value]
 
     with pytest.raises(UserFunctionError, match="make it an async def"):
-        run(Plain()).send("a")
+        run_async(Plain()).send("a")
 
 
-def test_sys_exit_in_a_call_fails_the_job_and_leaves_nothing_behind(run, capfd):
+def test_sys_exit_in_a_call_fails_the_job_and_leaves_nothing_behind(run_async, capfd):
     class Exiting(AsyncFunction):
         async def async_invoke(self, value):
             if value == 3:
@@ -285,7 +267,7 @@ def test_sys_exit_in_a_call_fails_the_job_and_leaves_nothing_behind(run, capfd):
             return []
 
     with pytest.raises(JobExecutionError, match=r"called sys\.exit\(3\)"):
-        run(Exiting()).send(1, 2, 3, 4)
+        run_async(Exiting()).send(1, 2, 3, 4)
     gc.collect()
     assert capfd.readouterr().err == ""
 
@@ -325,20 +307,20 @@ class OneResult(AsyncFunction):
         (OneResult(), 60_000, r"should be of list type: OneResult\.async_invoke\(\) returned 7"),
     ],
 )
-def test_a_result_that_is_no_list_is_refused_so_that_a_forgotten_return_loses_nothing(run, function, timeout, reason):
+def test_a_result_other_than_a_list_is_rejected_as_a_forgotten_return(run_async, function, timeout, reason):
     with pytest.raises(TypeMismatchError, match=reason):
-        run(function, timeout=timeout).send("a", "b")
+        run_async(function, timeout=timeout).send("a", "b")
 
 
-def test_an_empty_list_is_no_result(run):
+def test_an_empty_list_is_no_result(run_async):
     class Nothing(AsyncFunction):
         async def async_invoke(self, value):
             return []
 
-    assert run(Nothing()).send("a") == []
+    assert run_async(Nothing()).send("a") == []
 
 
-def test_only_errors_that_the_predicate_names_are_tried_again(run):
+def test_only_errors_that_the_predicate_names_are_tried_again(run_async):
     class Choosy(AsyncFunction):
         def __init__(self):
             self.calls = []
@@ -351,11 +333,11 @@ def test_only_errors_that_the_predicate_names_are_tried_again(run):
     function = Choosy()
     for value in ("again", "not again"):
         with pytest.raises(UserFunctionError, match=value):
-            run(function, retries=retries).send(value)
+            run_async(function, retries=retries).send(value)
     assert function.calls == ["again"] * 3 + ["not again"]
 
 
-def test_results_that_stay_unwanted_are_taken_when_the_retries_are_used_up(run):
+def test_results_that_stay_unwanted_are_taken_when_the_retries_are_used_up(run_async):
     class Empty(AsyncFunction):
         calls = 0
 
@@ -364,11 +346,11 @@ def test_results_that_stay_unwanted_are_taken_when_the_retries_are_used_up(run):
             return []
 
     function = Empty()
-    assert run(function, retries=AsyncRetryStrategy.fixed_delay(2, 1, empty_result_predicate)).send("a") == []
+    assert run_async(function, retries=AsyncRetryStrategy.fixed_delay(2, 1, empty_result_predicate)).send("a") == []
     assert function.calls == 3
 
 
-def test_async_invoke_is_called_by_one_thread_in_the_order_of_the_records(run):
+def test_async_invoke_is_called_by_one_thread_in_the_order_of_the_records(run_async):
     class Noting(AsyncFunction):
         def __init__(self):
             self.calls = []
@@ -378,145 +360,5 @@ def test_async_invoke_is_called_by_one_thread_in_the_order_of_the_records(run):
             return await asyncio.to_thread(lambda: [value])
 
     function = Noting()
-    assert run(function, capacity=3).send(*range(10)) == list(range(10))
+    assert run_async(function, capacity=3).send(*range(10)) == list(range(10))
     assert function.calls == [(value, threading.get_ident()) for value in range(10)]
-
-
-class Deaf(AsyncFunction):
-    """Does not want to be cancelled."""
-
-    def __init__(self):
-        self.released = []
-        self.timed_out = []
-
-    async def async_invoke(self, value):
-        if value == "bad":
-            await asyncio.sleep(0)
-            raise ValueError("a bad record")
-        if value == "good":
-            return [value]
-        over = asyncio.Event()
-        self.released.append(over)
-        while not over.is_set():
-            try:
-                await over.wait()
-            except asyncio.CancelledError:
-                continue
-        return ["a result that comes too late"]
-
-    def timeout(self, value):
-        self.timed_out.append(value)
-        return [f"too late: {value}"]
-
-
-@pytest.mark.parametrize("mode", [Mode.ORDERED, Mode.UNORDERED])
-def test_a_call_that_swallows_its_cancellation_times_out_and_its_result_is_ignored(run, monkeypatch, mode, capfd):
-    monkeypatch.setattr(async_wait, "_GRACE_SECONDS", 0.001)
-    function = Deaf()
-    driver = run(function, timeout=1, capacity=1, mode=mode)
-    assert driver.send("deaf", "good", "deaf too") == ["too late: deaf", "good", "too late: deaf too"]
-    for over in function.released:
-        over.set()
-    assert driver.send("good")[3:] == ["good"]
-    assert function.timed_out == ["deaf", "deaf too"]  # also of the calls that have ended by now, once
-    driver.operator.close()
-    gc.collect()
-    assert capfd.readouterr().err == ""
-
-
-def test_a_call_that_swallows_its_cancellation_does_not_keep_the_job_from_failing(run, monkeypatch, capfd):
-    monkeypatch.setattr(async_wait, "_GRACE_SECONDS", 0.001)
-    driver = run(Deaf(), timeout=0)
-    with pytest.raises(UserFunctionError, match="a bad record") as caught:
-        driver.send("deaf", "bad")
-    assert caught.value.record == "'bad'"
-    driver.operator.close()
-    gc.collect()
-    assert "pending" not in capfd.readouterr().err
-
-
-@pytest.mark.parametrize("late", ["result", "error"])
-def test_what_a_call_gives_when_it_is_cancelled_comes_too_late(run, late):
-    class Excuses(AsyncFunction):
-        calls = 0
-
-        async def async_invoke(self, value):
-            self.calls += 1
-            try:
-                await asyncio.Event().wait()
-            except asyncio.CancelledError:
-                if late == "error":
-                    raise ConnectionError("cancelled") from None
-            return []
-
-        def timeout(self, value):
-            return ["timed out"]
-
-    function = Excuses()
-    retries = AsyncRetryStrategy.fixed_delay(5, 1, empty_result_predicate, exception_type_predicate(OSError))
-    assert run(function, timeout=1, retries=retries).send("a") == ["timed out"]
-    assert function.calls == 1
-
-
-def test_a_timeout_that_takes_longer_than_the_grace_of_a_call_is_asked_for_once(run, monkeypatch):
-    monkeypatch.setattr(async_wait, "_GRACE_SECONDS", 0.001)
-
-    class AsksSomebodyElse(AsyncFunction):
-        asked = 0
-
-        async def async_invoke(self, value):
-            await asyncio.Event().wait()
-
-        async def timeout(self, value):
-            self.asked += 1
-            await asyncio.sleep(0.05)
-            return [value]
-
-    function = AsksSomebodyElse()
-    assert run(function, timeout=1).send("a") == ["a"]
-    assert function.asked == 1
-
-
-class Blocks(AsyncFunction):
-    """Calls something that does not give the loop back."""
-
-    def __init__(self, freed):
-        self.freed = freed
-
-    async def async_invoke(self, value):
-        assert self.freed.wait(60)
-        return [value]
-
-
-class FreeingHandler(logging.Handler):
-    """What blocks is over when the warning has come."""
-
-    def __init__(self):
-        super().__init__()
-        self.freed, self.messages = threading.Event(), []
-
-    def emit(self, record):
-        self.messages.append(record.getMessage())
-        self.freed.set()
-
-
-def test_a_call_that_blocks_the_event_loop_is_warned_of_since_no_timeout_can_end_it(drive, monkeypatch):
-    monkeypatch.setattr(async_wait, "_GRACE_SECONDS", 0.05)
-    handler = FreeingHandler()
-    logger = logging.getLogger("penstock.runtime.operators.blocked_loop")
-    logger.addHandler(handler)
-    try:
-        descriptor = AsyncFunctionDescriptor(
-            Blocks(handler.freed), Time.milliseconds(50), 10, AsyncRetryStrategy.no_restart(), Mode.ORDERED
-        )
-        driver = drive(AsyncWaitOperator(descriptor, 50))
-        driver.send("a")
-        driver.operator.close()
-    except UserFunctionError:
-        pass  # it has taken too long, which shows only now
-    finally:
-        logger.removeHandler(handler)
-    (message,) = handler.messages
-    assert "has blocked its event loop" in message
-    assert "self.freed.wait(60)" in message
-    assert "asyncio.to_thread" in message
