@@ -24,7 +24,7 @@ def test_at_the_prompt_errors_have_no_frames_of_ours():
         [sys.executable, "-i", "-q"], input=SESSION, capture_output=True, text=True, check=True, timeout=60
     )
     shown = [line for line in done.stderr.replace(">>> ", "").splitlines() if line.strip()]
-    assert shown[0].startswith("InvalidProgramError: a key is given by a function")
+    assert shown[0].startswith("InvalidProgramError: a key must be a function")
     assert shown[1].startswith("UserFunctionError: User function failed in operator 'Map'")
     assert "penstock" not in done.stderr
     assert len(shown) < 15

@@ -79,7 +79,7 @@ def test_a_wrong_argument_is_refused_where_it_is_given(env, call):
 
 
 def test_a_class_in_place_of_an_object_is_named_as_such(env):
-    with pytest.raises(InvalidProgramError, match="make an object of the class"):
+    with pytest.raises(InvalidProgramError, match="pass an instance of the class"):
         env.from_elements(1).map(Identity)
 
 

@@ -199,17 +199,23 @@ def test_of_equal_records_the_earlier_is_on_top():
     [
         (
             lambda windows: windows.agg(),
-            r"agg\(\) needs aggregates by name: .agg\(total=Sum\('amount'\), n=Count\(\)\)",
+            r"agg\(\) needs named aggregates: .agg\(total=Sum\('amount'\), n=Count\(\)\)",
         ),
         (
             lambda windows: windows.agg(n=5),
-            r"'n' of agg\(\) is an aggregate such as Sum\('amount'\) or Count\(\), got 5",
+            r"'n' of agg\(\) must be an aggregate such as Sum\('amount'\) or Count\(\), got 5",
         ),
         (lambda windows: windows.agg(Count()), r"agg\(\) needs a name for each aggregate: .agg\(total="),
-        (lambda windows: windows.agg(key=Count()), r"'key' is already a field of the rows of agg\(\)"),
-        (lambda windows: windows.top(0), r"top\(\) takes how many records to keep, at least 1, got 0"),
-        (lambda windows: windows.quantile(99), "a quantile is between 0 and 1, got 99: 0.99 is the 99th percentile"),
-        (lambda windows: windows.quantile(0.5, accuracy=1), "the accuracy of a quantile is at least 0 and below 1"),
+        (lambda windows: windows.agg(key=Count()), r"'key' is a field that agg\(\) adds to its rows"),
+        (lambda windows: windows.top(0), r"the number of records for top\(\) must be at least 1, got 0"),
+        (
+            lambda windows: windows.quantile(99),
+            "a quantile must be between 0 and 1, got 99: 0.99 is the 99th percentile",
+        ),
+        (
+            lambda windows: windows.quantile(0.5, accuracy=1),
+            "the accuracy of a quantile must be at least 0 and below 1",
+        ),
     ],
 )
 def test_aggregates_that_make_no_sense_are_refused(orders, make, message):

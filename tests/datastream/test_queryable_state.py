@@ -229,7 +229,7 @@ def test_what_cannot_be_answered_is_said(served):
         served.get_kv_state("the job", "window-contents", "a", None, ValueStateDescriptor("any"), uid="windows").result(
             60
         )
-    with pytest.raises(StateAccessError, match="needs the descriptor of the state"):
+    with pytest.raises(StateAccessError, match="needs a state descriptor"):
         served.get_kv_state("the job", "latest", "a", None, "any")
     other = QueryableStateClient("127.0.0.1", 1, b"secret")
     with pytest.raises(StateAccessError, match="no queryable state server answers on"):
@@ -247,7 +247,7 @@ def test_a_job_that_does_not_answer_is_said_to_be_busy_or_restarting(monkeypatch
         ),
     ):
         client.get_kv_state("restarting", "latest", "a", None, ValueStateDescriptor("any")).result(60)
-    with pytest.raises(StateAccessError, match="this client was shut down"):
+    with pytest.raises(StateAccessError, match="this client is shut down"):
         client.get_kv_state("restarting", "latest", "a", None, ValueStateDescriptor("any"))
 
 

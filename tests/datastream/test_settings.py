@@ -197,7 +197,7 @@ def test_the_default_parallelism_needs_no_linux(monkeypatch, env):
 
 
 def test_a_group_with_resources_needs_cores_and_heap_memory():
-    with pytest.raises(InvalidProgramError, match="needs CPU cores and task heap memory"):
+    with pytest.raises(InvalidProgramError, match="needs positive CPU cores and task heap memory"):
         SlotSharingGroup.builder("half").set_cpu_cores(1).build()
     assert SlotSharingGroup.builder("none").build().get_cpu_cores() is None
 

@@ -126,11 +126,11 @@ def test_errors_name_the_record(readings):
     [
         (lambda r: r, {}, r"a function of \(record, state\) or \(record, state, timers\), but <lambda>\(\) takes 1"),
         (lambda r, s: r, {}, r"the state of <lambda>\(\) has no class: annotate its parameter 's' with a dataclass"),
-        (lambda r, s: r, {"state": 5}, "state is a class, such as a dataclass"),
+        (lambda r, s: r, {"state": 5}, "state must be a class, such as a dataclass"),
         (lambda r, s: r, {"state": lambda x: x}, "for every new key.*which fails.*Give its fields defaults"),
-        (running_mean, {"on_timer": lambda s: s}, r"on_timer is a function of \(state, timers\)"),
+        (running_mean, {"on_timer": lambda s: s}, r"on_timer must be a function of \(state, timers\)"),
         (RunningMean(), {"state": Mean}, "state, on_timer and ttl are for plain functions"),
-        (lambda r, s: r, {"state": int}, r"changes its state in place, which a value of type int does not allow"),
+        (lambda r, s: r, {"state": int}, r"changes its state in place, but a value of type int is immutable"),
         (MapFunction, {}, "takes a KeyedProcessFunction or a function of a record and its state"),
     ],
 )
@@ -147,7 +147,7 @@ def test_a_timer_needs_a_time_and_a_record_with_a_timestamp(running_env):
         timers.set()
 
     keyed = running_env.from_collection(["a"]).key_by(lambda r: r)
-    with pytest.raises(InvalidProgramError, match="counts from the timestamp of the record, which has none"):
+    with pytest.raises(InvalidProgramError, match="counts from the timestamp of the record, but it has none"):
         list(keyed.process(unstamped, state=Mean).execute_and_collect())
     with pytest.raises(InvalidProgramError, match=r"set\(\) needs a time"):
         list(keyed.process(nothing, state=Mean).execute_and_collect())

@@ -315,7 +315,7 @@ class TestEnvironment:
         stream = env.from_collection([1])
         env.close()
         for use in (env.execute, lambda: env.from_collection([1]), lambda: stream.map(str), stream.print):
-            with pytest.raises(EnvironmentStoppedError, match=r"environment was closed: make a new one"):
+            with pytest.raises(EnvironmentStoppedError, match=r"environment is closed: create one"):
                 use()
 
     def test_execute_without_a_sink(self, env):

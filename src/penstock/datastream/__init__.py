@@ -1,6 +1,6 @@
 """The DataStream API, under the names of ``pyflink.datastream``.
 
-Names are loaded when they are first used, so that importing the package is quick.
+Names load on first use, so importing the package is quick.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Aggregates by name: ``Sum("amount")``, ``Mean("x")``, ``Quantile(0.99, "ms")``.
 
-Each is an AggregateFunction, so it also works in ``aggregate()`` and in an AggregatingState. A field is a name, a
-position or a function of the record; without one the record itself is the value. ``add`` may change the accumulator,
-``merge`` never changes either of its arguments, since windows may share them. Accumulators are plain values.
+Each one is an AggregateFunction, so it also works in ``aggregate()`` and in an AggregatingState. A field is a name, a
+position or a function of the record; without a field, the aggregate uses the record itself. ``add`` may change the
+accumulator. ``merge`` never changes its arguments, because windows may share them. Accumulators are plain values.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TAKEN = ("key", "window_start", "window_end")
 
 
 class Aggregate(AggregateFunction[Any, Any, R]):
-    """Base of the aggregates of one field."""
+    """Base class for aggregates of one field."""
 
     def __init__(self, field: Field = None) -> None:
         self._field = field
@@ -36,7 +36,7 @@ class Aggregate(AggregateFunction[Any, Any, R]):
 
     @abstractmethod
     def get_result(self, accumulator: Any) -> R:
-        """The aggregate of an accumulator."""
+        """Return the result for an accumulator."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({'' if self._field is None else repr(self._field)})"
@@ -55,7 +55,7 @@ def _itself(record: Any) -> Any:
 
 
 def aggregated(function: AggregateFunction[Any, Any, R], records: Iterable[Any]) -> R:
-    """The aggregate of some records.
+    """Aggregate some records.
 
     >>> aggregated(Sum(), [1, 2, 3]), aggregated(Mean("x"), [{"x": 1}, {"x": 2}])
     (6, 1.5)
@@ -67,7 +67,7 @@ def aggregated(function: AggregateFunction[Any, Any, R], records: Iterable[Any])
 
 
 class Count(Aggregate[int]):
-    """How many records there are.
+    """The number of records.
 
     >>> aggregated(Count(), "abc")
     3
@@ -90,11 +90,11 @@ class Count(Aggregate[int]):
 
 
 class _Folded(Aggregate[Any]):
-    """Aggregates whose accumulator is their value, None while there is none."""
+    """Aggregates whose accumulator is their value, or None before the first value."""
 
     @abstractmethod
     def _fold(self, one: Any, other: Any) -> Any:
-        """The aggregate of two values."""
+        """Combine two values."""
 
     def create_accumulator(self) -> Any:
         return None
@@ -172,7 +172,7 @@ class Collect(Aggregate[list[Any]]):
 
 
 class CountDistinct(Aggregate[int]):
-    """How many different values a field has; it keeps each of them.
+    """The number of distinct values of a field. The accumulator keeps each of them.
 
     >>> aggregated(CountDistinct(), "abba")
     2
@@ -193,11 +193,11 @@ class CountDistinct(Aggregate[int]):
 
 
 class Quantile(Aggregate[float]):
-    """The value that a share ``q`` of the values does not exceed, such as ``Quantile(0.99, "ms")``.
+    """The value that a share ``q`` of the values does not exceed; for example, ``Quantile(0.99, "ms")``.
 
-    Values are counted in buckets whose width grows with the value, so the result is off by at most the share
-    ``accuracy`` of itself, and the accumulator stays small whatever comes. With ``accuracy=0`` every value is kept and
-    the result is exact.
+    The aggregate counts values in buckets whose width grows with the value. The relative error of the result is at most
+    ``accuracy``, and the accumulator stays small for any input. With ``accuracy=0`` it keeps every value and the result
+    is exact.
 
     >>> aggregated(Quantile(0.5, accuracy=0), [5, 1, 4, 2, 3])
     3
@@ -208,9 +208,13 @@ class Quantile(Aggregate[float]):
     def __init__(self, q: float, field: Field = None, *, accuracy: float = 0.01) -> None:
         super().__init__(field)
         if not 0 <= q <= 1:
-            raise InvalidProgramError(f"a quantile is between 0 and 1, got {shorten(q)}: 0.99 is the 99th percentile")
+            raise InvalidProgramError(
+                f"a quantile must be between 0 and 1, got {shorten(q)}: 0.99 is the 99th percentile"
+            )
         if not 0 <= accuracy < 1:
-            raise InvalidProgramError(f"the accuracy of a quantile is at least 0 and below 1, got {shorten(accuracy)}")
+            raise InvalidProgramError(
+                f"the accuracy of a quantile must be at least 0 and below 1, got {shorten(accuracy)}"
+            )
         self._q = q
         self._exact = accuracy == 0
         self._base = (1 + accuracy) / (1 - accuracy)
@@ -226,7 +230,7 @@ class Quantile(Aggregate[float]):
         return accumulator
 
     def _bucket(self, value: float) -> tuple[int, int]:
-        """Sign and logarithm, in the order of the values."""
+        """Sign and logarithm, which sort like the values."""
         if value == 0:
             return 0, 0
         sign = 1 if value > 0 else -1
@@ -254,9 +258,9 @@ class Quantile(Aggregate[float]):
 
 
 class Top(Aggregate[list[Any]]):
-    """The ``n`` records with the largest ``by``, largest first; of equal ones the earlier comes first.
+    """The ``n`` records with the largest ``by``, largest first. Of equal records, the earlier one comes first.
 
-    ``smallest=True`` turns the order round. Only ``n`` records are kept.
+    ``smallest=True`` reverses the order. The accumulator keeps only ``n`` records.
 
     >>> aggregated(Top(2, by=1), [("a", 1), ("b", 3), ("c", 2)])
     [('b', 3), ('c', 2)]
@@ -265,7 +269,7 @@ class Top(Aggregate[list[Any]]):
     def __init__(self, n: int, by: Field = None, *, smallest: bool = False) -> None:
         super().__init__(by)
         if not is_int(n) or n < 1:
-            raise InvalidProgramError(f"top() takes how many records to keep, at least 1, got {shorten(n)}")
+            raise InvalidProgramError(f"the number of records for top() must be at least 1, got {shorten(n)}")
         self._n = n
         self._smallest = smallest
 
@@ -297,7 +301,7 @@ class Top(Aggregate[list[Any]]):
 
 
 class _Descending:
-    """Orders values the other way round; exists during a comparison only."""
+    """Reverses the order of values. Instances exist only during a comparison."""
 
     __slots__ = ("value",)
 
@@ -314,13 +318,13 @@ class Together(AggregateFunction[Any, list[Any], tuple[Any, ...]]):
 
     def __init__(self, aggregates: dict[str, AggregateFunction[Any, Any, Any]]) -> None:
         if not aggregates:
-            raise InvalidProgramError("agg() needs aggregates by name: .agg(total=Sum('amount'), n=Count())")
+            raise InvalidProgramError("agg() needs named aggregates: .agg(total=Sum('amount'), n=Count())")
         for name, aggregate in aggregates.items():
             if name in _TAKEN:
-                raise InvalidProgramError(f"'{name}' is already a field of the rows of agg(): choose another name")
+                raise InvalidProgramError(f"'{name}' is a field that agg() adds to its rows: choose another name")
             if not isinstance(aggregate, AggregateFunction):
                 raise InvalidProgramError(
-                    f"'{name}' of agg() is an aggregate such as Sum('amount') or Count(), got {shorten(aggregate)}"
+                    f"'{name}' of agg() must be an aggregate such as Sum('amount') or Count(), got {shorten(aggregate)}"
                 )
         self.names = tuple(aggregates)
         self._aggregates = list(aggregates.values())

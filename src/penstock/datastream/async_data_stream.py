@@ -1,4 +1,4 @@
-"""Asynchronous calls for every record of a stream: many slow requests under way at once."""
+"""Asynchronous calls for each record of a stream, so that many slow requests run at once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Mode = AsyncFunctionDescriptor.OutputMode
 
 
 class _PlainAsyncFunction(AsyncFunction[Any, Any]):
-    """Calls an async function, which gives one result for each record."""
+    """Calls an async function that returns one result for each record."""
 
     def __init__(self, func: Callable[[Any], Awaitable[Any]]) -> None:
         self._func = func
@@ -31,7 +31,7 @@ class _PlainAsyncFunction(AsyncFunction[Any, Any]):
 
 
 class AsyncDataStream:
-    """Adds an AsyncFunction to a stream, or an ``async`` function that gives one result for each record."""
+    """Applies an AsyncFunction to a stream, or an ``async`` function that returns one result for each record."""
 
     @staticmethod
     def ordered_wait(
@@ -41,7 +41,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Results leave in the order of their records."""
+        """Call the function for each record and emit results in the order of the records."""
         retries = AsyncRetryStrategy.no_restart()
         return _wait(data_stream, async_function, timeout, retries, capacity, output_type, _Mode.ORDERED)
 
@@ -54,7 +54,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Results leave in the order of their records; failed calls are tried again."""
+        """Like :meth:`ordered_wait`, and retry failed calls."""
         return _wait(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type, _Mode.ORDERED)
 
     @staticmethod
@@ -65,7 +65,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Results leave as they come, but never across a watermark."""
+        """Emit results as soon as they arrive. A result never overtakes a watermark."""
         retries = AsyncRetryStrategy.no_restart()
         return _wait(data_stream, async_function, timeout, retries, capacity, output_type, _Mode.UNORDERED)
 
@@ -78,7 +78,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Results leave as they come, but never across a watermark; failed calls are tried again."""
+        """Like :meth:`unordered_wait`, and retry failed calls."""
         return _wait(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type, _Mode.UNORDERED)
 
 

@@ -1,4 +1,4 @@
-"""When an asynchronous call is tried again, under PyFlink's name."""
+"""Predicates that decide when to retry an asynchronous call, under PyFlink's name."""
 
 from penstock.core.functions.async_io import (
     empty_result_predicate,

@@ -1,4 +1,4 @@
-"""Retry strategies of asynchronous calls, under PyFlink's name."""
+"""Retry strategies for asynchronous calls, under PyFlink's name."""
 
 from penstock.core.functions.async_io import (
     ExponentialBackoffDelayRetryStrategy,

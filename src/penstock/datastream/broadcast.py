@@ -1,4 +1,4 @@
-"""A stream beside one that every subtask sees in full."""
+"""A stream connected to one that every subtask receives in full."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ __all__ = ["BroadcastConnectedStream", "BroadcastStream"]
 
 
 class BroadcastStream:
-    """A stream that goes to every subtask, and the states it is kept in there; connect another stream to it."""
+    """A stream that every subtask receives in full, and the descriptors of its broadcast state.
+
+    Connect another stream to it.
+    """
 
     def __init__(self, input_stream: DataStream, broadcast_state_descriptors: Sequence[MapStateDescriptor]) -> None:
         for descriptor in broadcast_state_descriptors:
@@ -26,7 +29,7 @@ class BroadcastStream:
                 raise InvalidProgramError(f"broadcast() takes MapStateDescriptors, got {shorten(descriptor)}")
         names = [descriptor.name for descriptor in broadcast_state_descriptors]
         if len(set(names)) < len(names):
-            raise InvalidProgramError(f"the names of broadcast states must differ: {', '.join(names)}")
+            raise InvalidProgramError(f"broadcast states need different names, got {', '.join(names)}")
         self.input_stream = input_stream
         self.broadcast_state_descriptors = list(broadcast_state_descriptors)
 
@@ -49,7 +52,7 @@ class BroadcastConnectedStream:
         func: Any,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """A BroadcastProcessFunction, or a KeyedBroadcastProcessFunction if the stream is keyed."""
+        """Apply a BroadcastProcessFunction, or a KeyedBroadcastProcessFunction if the stream is keyed."""
         stream, descriptors = self.non_broadcast_stream, self.broadcast_state_descriptors
         if isinstance(stream, KeyedStream):
             _check(func, KeyedBroadcastProcessFunction, "on a keyed stream")

@@ -1,4 +1,4 @@
-"""Streams whose records are kept, so that a later job reads them instead of computing them again."""
+"""Streams whose records are cached: a later job reads them instead of computing them again."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _RECORDS = "records"
 
 
 class CachedDataStream(DataStream[T]):
-    """A bounded stream whose records are kept by the first job in BATCH mode that computes it to its end.
+    """A bounded stream. The first BATCH job that computes it to its end caches its records.
 
-    Streams made of it later, and jobs they belong to, read what was kept: on the driver's disk, until the program ends
-    or :meth:`invalidate` is called. As in Flink, only batch jobs keep records; in STREAMING mode a stream is computed
-    again, with the same result.
+    Later streams that start from it, and the jobs that contain them, read the cache. The cache is on the driver's disk
+    until the program ends or you call :meth:`invalidate`. As in Flink, only batch jobs fill it. In STREAMING mode, the
+    stream is computed again, with the same result.
     """
 
     def __init__(self, env: StreamExecutionEnvironment, transformation: Transformation) -> None:
@@ -66,7 +66,7 @@ class CachedDataStream(DataStream[T]):
 
     @property
     def is_kept(self) -> bool:
-        """Whether a job has kept the records."""
+        """Whether a job has cached the records."""
         return Path(self.directory, _RECORDS).exists()
 
     def invalidate(self) -> None:
@@ -126,7 +126,7 @@ class _CacheWriter(SinkWriter):
 
 
 class _CacheCommitter(Committer):
-    """A batch job commits once, with everything."""
+    """Commits once: a batch job commits all its records together."""
 
     def __init__(self, directory: str) -> None:
         self.directory = Path(directory)
@@ -143,13 +143,13 @@ class _CacheCommitter(Committer):
 
 @dataclass(frozen=True)
 class _CacheSplit(RangeSplit):
-    """The records that one task has written; the records themselves are attached for the task that reads it."""
+    """The records that one task wrote. The task that reads the split gets the records with it."""
 
     chunks: tuple[bytes, ...] = ()
 
 
 class _CacheSource(Source):
-    """Offsets are chunks as they were written."""
+    """Offsets count chunks in the order in which they were written."""
 
     def __init__(self, directory: str) -> None:
         self._path = Path(directory, _RECORDS)

@@ -1,8 +1,8 @@
 """Settings of checkpoints.
 
-Every micro-batch commit is a completed checkpoint here, so the interval bounds how long a batch may take to be
-committed rather than how often state is written. What concerns barriers (alignment, concurrent checkpoints) is kept
-as set and has no effect: there are none.
+Here, every micro-batch commit is a completed checkpoint. The interval therefore limits how long a batch may run before
+it is committed, not how often state is written. Settings about barriers (alignment, concurrent checkpoints) are stored
+and have no effect, because there are no barriers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["CheckpointConfig", "ExternalizedCheckpointCleanup"]
 
 
 class CheckpointConfig:
-    """Interval, mode, place and retention of checkpoints.
+    """Interval, mode, storage and retention of checkpoints.
 
     >>> config = CheckpointConfig()
     >>> config.is_checkpointing_enabled()
@@ -69,7 +69,7 @@ class CheckpointConfig:
     set_checkpointing_consistency_mode = set_checkpointing_mode
 
     def get_checkpoint_interval(self) -> int:
-        """Milliseconds; -1 if checkpointing was not enabled."""
+        """Return the interval in ms, or -1 if checkpointing is not enabled."""
         return self._interval
 
     def set_checkpoint_interval(self, checkpoint_interval: int) -> CheckpointConfig:
@@ -111,33 +111,33 @@ class CheckpointConfig:
         self._tolerable_failures = _at_least(tolerable_checkpoint_failure_number, 0, "the number of failures")
         return self
 
-    # What remains
+    # Retention and storage
 
     def is_externalized_checkpoints_enabled(self) -> bool:
         return self._retention not in (None, ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS)
 
     def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
-        """Return the retention that was set; as in Flink, ``NO_EXTERNALIZED_CHECKPOINTS`` if none was.
+        """Return the retention, or ``NO_EXTERNALIZED_CHECKPOINTS`` if none is set, as in Flink.
 
-        Here a checkpoint directory that was chosen remains unless a retention says otherwise.
+        If you choose a checkpoint directory, it is kept unless the retention says otherwise.
         """
         return self._retention or ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
 
     @property
     def chosen_retention(self) -> ExternalizedCheckpointRetention | None:
-        """Return the retention that was set, if any."""
+        """The retention that the program sets, if any."""
         return self._retention
 
     def enable_externalized_checkpoints(self, cleanup_mode: ExternalizedCheckpointRetention) -> CheckpointConfig:
-        """The name that ``set_externalized_checkpoint_retention`` had in Flink 1."""
+        """Flink 1's name of ``set_externalized_checkpoint_retention``."""
         return self.set_externalized_checkpoint_retention(cleanup_mode)
 
     def set_externalized_checkpoint_cleanup(self, cleanup_mode: ExternalizedCheckpointRetention) -> CheckpointConfig:
-        """The name that ``set_externalized_checkpoint_retention`` had in Flink 1."""
+        """Flink 1's name of ``set_externalized_checkpoint_retention``."""
         return self.set_externalized_checkpoint_retention(cleanup_mode)
 
     def get_externalized_checkpoint_cleanup(self) -> ExternalizedCheckpointRetention:
-        """The name that ``get_externalized_checkpoint_retention`` had in Flink 1."""
+        """Flink 1's name of ``get_externalized_checkpoint_retention``."""
         return self.get_externalized_checkpoint_retention()
 
     def set_externalized_checkpoint_retention(
@@ -154,7 +154,7 @@ class CheckpointConfig:
         return self._storage
 
     def set_checkpoint_storage(self, storage: CheckpointStorage | str) -> CheckpointConfig:
-        """A storage, or the path of a directory."""
+        """Set the checkpoint storage, or the path of a directory."""
         if isinstance(storage, str):
             storage = FileSystemCheckpointStorage(storage)
         if not isinstance(storage, CheckpointStorage):
@@ -163,10 +163,10 @@ class CheckpointConfig:
         return self
 
     def set_checkpoint_storage_dir(self, checkpoint_path: str) -> CheckpointConfig:
-        """The directory for checkpoints."""
+        """Set the directory for checkpoints."""
         return self.set_checkpoint_storage(checkpoint_path)
 
-    # Barriers: kept as set, without effect
+    # Barriers: stored, without effect
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
         return self._unaligned

@@ -1,4 +1,4 @@
-"""Where checkpoints go."""
+"""Checkpoint storages: where checkpoints are written."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ __all__ = [
 
 
 class CheckpointStorage:
-    """Base of all checkpoint storages."""
+    """Base class of checkpoint storages."""
 
     def get_checkpoint_path(self) -> str | None:
-        """The checkpoint directory, None for one of the engine's choice."""
+        """Return the checkpoint directory, or None to let the engine choose one."""
         return None
 
     savepoint_path: str | None = None
 
     def get_savepoint_path(self) -> str | None:
-        """Where savepoints of the environment go that uses this storage, if there is a default."""
+        """Return the default directory for savepoints, if there is one."""
         return self.savepoint_path
 
 
 class JobManagerCheckpointStorage(CheckpointStorage):
-    """Checkpoints in a place of the engine's choice, which goes with the job unless a path is given."""
+    """Checkpoints in a directory that the engine chooses. It is deleted with the job unless you give a path."""
 
     DEFAULT_MAX_STATE_SIZE = 5 * 1024 * 1024
 
@@ -39,7 +39,7 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         self._checkpoint_path = None if checkpoint_path is None else str(checkpoint_path)
         self._max_state_size = self.DEFAULT_MAX_STATE_SIZE if max_state_size is None else max_state_size
         if not is_int(self._max_state_size) or self._max_state_size <= 0:
-            raise InvalidProgramError(f"the maximal state size must be a positive int, got {max_state_size!r}")
+            raise InvalidProgramError(f"the maximum state size must be a positive int, got {max_state_size!r}")
 
     def get_checkpoint_path(self) -> str | None:
         return self._checkpoint_path
@@ -67,7 +67,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         write_buffer_size: int = -1,
     ) -> None:
         if not checkpoint_path:
-            raise InvalidProgramError("FileSystemCheckpointStorage needs the path of a directory")
+            raise InvalidProgramError("FileSystemCheckpointStorage needs a directory path")
         self._checkpoint_path = str(checkpoint_path).rstrip("/") or "/"
         self._threshold = 20 * 1024 if file_state_size_threshold is None else file_state_size_threshold
         if not 0 <= self._threshold <= self.MAX_FILE_STATE_THRESHOLD:
@@ -90,7 +90,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
 
 
 class CustomCheckpointStorage(CheckpointStorage):
-    """A wrapper of a Java object in PyFlink."""
+    """Wraps a Java object in PyFlink; not supported."""
 
     def __init__(self, j_custom_checkpoint_storage: object) -> None:
         raise UnsupportedFeatureError("CustomCheckpointStorage wraps a Java object: use FileSystemCheckpointStorage")

@@ -1,4 +1,4 @@
-"""The guarantees of a checkpoint."""
+"""Checkpointing modes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["CheckpointingMode"]
 
 
 class CheckpointingMode(Enum):
-    """State always counts every record exactly once here; AT_LEAST_ONCE is accepted and gives no less."""
+    """The guarantee for state. State always counts each record exactly once here, even with AT_LEAST_ONCE."""
 
     EXACTLY_ONCE = 0
     AT_LEAST_ONCE = 1

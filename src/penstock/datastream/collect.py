@@ -1,4 +1,4 @@
-"""Records of a running job in the driver program."""
+"""Reads the records of a running job in the driver program."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ T = TypeVar("T")
 
 
 class CloseableIterator(Generic[T]):
-    """Iterates over the records of a stream while its job runs; closing it cancels the job. ``async for`` works too.
+    """Iterates over the records of a stream while its job runs. ``async for`` works too. Closing it cancels the job.
 
-    Use it in a ``with`` or ``async with`` block, or call :meth:`close`, unless it is read to the end.
+    Unless you read it to the end, use it in a ``with`` or ``async with`` block, or call :meth:`close`.
     """
 
     def __init__(self, sink: CollectSink, client: JobClient | None = None) -> None:
@@ -34,7 +34,7 @@ class CloseableIterator(Generic[T]):
             self.attach(client)
 
     def attach(self, client: JobClient) -> None:
-        """The job whose end is the end of the records."""
+        """Set the job. The records end when the job ends."""
         self._client = client
         client.get_job_execution_result().add_done_callback(lambda _: self._records.put(END))
 
@@ -58,7 +58,7 @@ class CloseableIterator(Generic[T]):
         return self
 
     async def __anext__(self) -> T:
-        """The next record; waits for it in a thread, so that the event loop can go on."""
+        """Return the next record. It waits in a thread so that it does not block the event loop."""
         if not self._closed:
             for record in self._batch:
                 return record
@@ -78,7 +78,7 @@ class CloseableIterator(Generic[T]):
             self._client.get_job_execution_result().result()  # raises if the job failed
 
     def close(self) -> None:
-        """Cancel the job if it still runs."""
+        """Cancel the job if it is still running."""
         if not self._closed:
             self._closed = True
             self._sink.release()
@@ -103,7 +103,7 @@ class CloseableIterator(Generic[T]):
 def execute_and_collect(
     stream: DataStream, job_name: str | None, limit: int | None
 ) -> CloseableIterator[Any] | list[Any]:
-    """Run the job of a stream and give its records."""
+    """Run the job of a stream and return its records."""
     check_limit(limit)
     sink = _collected(stream)
     client = stream.get_execution_environment().execute_async(job_name or "DataStream Collect")
@@ -115,7 +115,7 @@ def execute_and_collect(
 
 
 def collect_async(stream: DataStream) -> CloseableIterator[Any]:
-    """An iterator that waits for the next execution of the environment."""
+    """Return an iterator whose records arrive with the next execution of the environment."""
     sink = _collected(stream)
     records: CloseableIterator[Any] = CloseableIterator(sink)
     stream.get_execution_environment().on_next_job(records.attach)
@@ -123,7 +123,7 @@ def collect_async(stream: DataStream) -> CloseableIterator[Any]:
 
 
 def _collected(stream: DataStream) -> CollectSink:
-    """A sink with the parallelism of the stream, so that its records need not be shuffled and keep their order."""
+    """Return a sink with the parallelism of the stream: its records need no shuffle and keep their order."""
     sink = CollectSink()
     transformation = stream.get_transformation()
     while isinstance(transformation, (PartitionTransformation, SideOutputTransformation)):

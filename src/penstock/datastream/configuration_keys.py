@@ -32,7 +32,7 @@ def _boolean(text: str) -> bool:
 
 
 def _member(kind: Any, text: str, key: str) -> Any:
-    """A member of an enum, written as in Flink's configuration files: ``exactly-once`` or ``EXACTLY_ONCE``."""
+    """Parse an enum member as written in Flink's configuration files: ``exactly-once`` or ``EXACTLY_ONCE``."""
     name = text.strip().upper().replace("-", "_")
     if name not in kind.__members__:
         choices = ", ".join(kind.__members__)
@@ -136,14 +136,14 @@ _UNITS = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 2
 
 
 def parse_memory_size(text: str) -> int:
-    """Bytes of a size written as in Flink's configuration.
+    """Parse a size as written in Flink's configuration; return bytes.
 
     >>> parse_memory_size("64 mb"), parse_memory_size("512k"), parse_memory_size("100")
     (67108864, 524288, 100)
     """
     match = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip().lower())
     if match is None or match.group(2) not in _UNITS:
-        raise InvalidProgramError(f"a memory size is a number with a unit such as 64mb, not {text!r}")
+        raise InvalidProgramError(f"a memory size must be a number with a unit such as 64mb, not {text!r}")
     return int(match.group(1)) * _UNITS[match.group(2)]
 
 
@@ -152,7 +152,7 @@ def _integer(key: str, text: str) -> int:
 
 
 def apply_configuration(env: EnvironmentSettings, configuration: Configuration) -> None:
-    """Apply the keys known here; other keys stay in the configuration for the components that use them."""
+    """Apply the keys that the environment knows. Other keys stay in the configuration for other components."""
     for key, setter in _SETTERS.items():
         text = configuration.get_string(key)
         if text is not None:

@@ -37,12 +37,13 @@ R = TypeVar("R")
 
 
 class ConnectedStreams(Generic[T, U]):
-    """Two streams, perhaps of different types. If both are keyed, records of the same key meet in the same subtask.
+    """Two streams, possibly of different types. If both are keyed, records with the same key meet in the same subtask.
 
-    If one is keyed, its records are processed under their keys, those of the other one (``other.broadcast()``, as a
-    rule, which shows them to every subtask) without: keyed state can be used on the keyed side only.
+    If only one stream is keyed, its records are processed under their keys and those of the other stream without a key.
+    Keyed state is then available on the keyed side only. The other stream is typically ``other.broadcast()``, which
+    sends each record to every subtask.
 
-    Which of the two functions is called first is not defined: records are handled as they come.
+    The order in which the two functions are called is not defined: records are handled as they arrive.
     """
 
     def __init__(self, stream1: DataStream[T], stream2: DataStream[U]) -> None:
@@ -64,13 +65,13 @@ class ConnectedStreams(Generic[T, U]):
         key_selector2: Callable[[U], Any] | KeySelector[U, Any] | int | str | list[Any],
         key_type: TypeInformation | None = None,
     ) -> ConnectedStreams[T, U]:
-        """Keys for both streams; they must mean the same thing."""
+        """Key both streams. The keys must have the same meaning."""
         return ConnectedStreams(
             self.stream1.key_by(key_selector1, key_type=key_type), self.stream2.key_by(key_selector2, key_type=key_type)
         )
 
     def map(self, func: CoMapFunction[T, U, R], output_type: TypeInformation[Any] | None = None) -> DataStream[R]:
-        """One record out for every record of either stream; none where the function returns None, as in PyFlink."""
+        """Emit one record for each record of either stream; none where the function returns None, as in PyFlink."""
         _check(func, CoMapFunction, "map")
         keys = self._keys()
         operator = CoMapOperator(func) if keys is None else KeyedCoMapOperator(func, *keys)
@@ -79,7 +80,7 @@ class ConnectedStreams(Generic[T, U]):
     def flat_map(
         self, func: CoFlatMapFunction[T, U, R], output_type: TypeInformation[Any] | None = None
     ) -> DataStream[R]:
-        """Any number of records out for every record of either stream."""
+        """Emit any number of records for each record of either stream."""
         _check(func, CoFlatMapFunction, "flat_map")
         keys = self._keys()
         operator = CoFlatMapOperator(func) if keys is None else KeyedCoFlatMapOperator(func, *keys)
@@ -90,11 +91,11 @@ class ConnectedStreams(Generic[T, U]):
         func: CoProcessFunction[T, U, R] | KeyedCoProcessFunction[Any, T, U, R],
         output_type: TypeInformation[Any] | None = None,
     ) -> DataStream[R]:
-        """A function with clocks and side outputs, and with state and timers if both streams are keyed."""
+        """Apply a function with clocks and side outputs, and with state and timers if both streams are keyed."""
         keys = self._keys()
         if isinstance(func, KeyedCoProcessFunction):
             if keys is None or None in keys:
-                raise InvalidProgramError("a KeyedCoProcessFunction needs keys on both streams: call key_by() before")
+                raise InvalidProgramError("a KeyedCoProcessFunction needs keys on both streams: call key_by() first")
             operator = KeyedCoProcessOperator(func, keys[0], keys[1])  # type: ignore[arg-type]
             return self.transform("Co-Keyed-Process", operator, output_type)
         _check(func, CoProcessFunction, "process")
@@ -118,7 +119,7 @@ def connect_inputs(
     operator: StreamOperator,
     output_type: TypeInformation[Any] | None = None,
 ) -> DataStream[Any]:
-    """The result of an operator with two inputs."""
+    """Return the output stream of an operator with two inputs."""
     env = stream1.get_execution_environment()
     env.check_open()
     declare_output_type(operator, output_type)

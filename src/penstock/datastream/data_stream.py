@@ -1,8 +1,8 @@
-"""Streams, from which programs are built. Calls only build a graph; nothing runs before ``env.execute()``.
+"""Streams, the building blocks of programs. Calls only build a graph; nothing runs before ``env.execute()``.
 
-The other kinds of streams live in modules of their own and can be imported from here too, as in PyFlink.
+The other kinds of streams have their own modules. You can import them from here too, as in PyFlink.
 
-It imports the operators of all its methods.
+This module imports the operators of all its methods.
 """
 
 from __future__ import annotations
@@ -105,14 +105,14 @@ def __getattr__(name: str) -> Any:
 
 
 class DataStream(StreamOutputs[T]):
-    """A stream of records of one kind."""
+    """A stream of records of one type."""
 
     def __init__(self, env: StreamExecutionEnvironment, transformation: Transformation) -> None:
         self._env = env
         self._transformation = transformation
         env.note_default_parallelism(transformation)
 
-    # What it is
+    # Name, id, type
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
         return self._env
@@ -121,39 +121,39 @@ class DataStream(StreamOutputs[T]):
         return self._env.get_config()
 
     def get_name(self) -> str:
-        """The operator's name; of a source, without the prefix that plans show."""
+        """Return the operator's name; for a source, without the prefix that plans show."""
         name = self._transformation.name
         return name.removeprefix("Source: ") if isinstance(self._transformation, SourceTransformation) else name
 
     def get_id(self) -> int:
-        """The number of the node in the graph."""
+        """Return the number of the node in the graph."""
         return self._transformation.id
 
     def get_type(self) -> TypeInformation[T]:
-        """The declared type of the records; any picklable value if none was declared."""
+        """Return the declared type of the records, or the type of pickled values if none is declared."""
         return self._transformation.output_type or Types.PICKLED_BYTE_ARRAY()
 
     def get_parallelism(self) -> int:
         return self._transformation.stream_parallelism or self._env.get_parallelism()
 
     def get_transformation(self) -> Transformation:
-        """The node of the graph."""
+        """Return the node of the graph."""
         return self._transformation
 
     def returns(self, type_info: TypeInformation[R]) -> DataStream[R]:
-        """Declare the type of the records afterwards; they are checked against it."""
+        """Declare the type of the records. Each record is checked against it."""
         (transformation,) = self._operators("returns")
         transformation.output_type = checked_type(type_info, "the output type")
         if isinstance(transformation, (OneInputTransformation, TwoInputTransformation)):
             declare_output_type(transformation.operator, type_info)
         return cast("DataStream[R]", self)
 
-    # One record after the other
+    # One record at a time
 
     def map(
         self, func: Callable[[T], R] | MapFunction[T, R], output_type: TypeInformation[Any] | None = None
     ) -> DataStream[R]:
-        """One record out for every record in."""
+        """Apply a function to each record; emit its result."""
         return self.apply_operator("Map", MapOperator(checked_function(func, MapFunction, "map")), output_type)
 
     def flat_map(
@@ -161,13 +161,13 @@ class DataStream(StreamOutputs[T]):
         func: Callable[[T], Iterable[R] | None] | FlatMapFunction[T, R],
         output_type: TypeInformation[Any] | None = None,
     ) -> DataStream[R]:
-        """Any number of records out for every record in: return an iterable, or yield."""
+        """Apply a function that returns an iterable, or yields; emit each of its elements."""
         return self.apply_operator(
             "Flat Map", FlatMapOperator(checked_function(func, FlatMapFunction, "flat_map")), output_type
         )
 
     def filter(self, func: Callable[[T], Any] | FilterFunction[T]) -> DataStream[T]:
-        """Keeps the records for which the function is true."""
+        """Keep the records for which the function is true."""
         return self._keeping_type("Filter", FilterOperator(checked_function(func, FilterFunction, "filter")))
 
     def process(
@@ -175,7 +175,7 @@ class DataStream(StreamOutputs[T]):
         func: ProcessFunction[T, R] | KeyedProcessFunction[Any, T, R],
         output_type: TypeInformation[Any] | None = None,
     ) -> DataStream[R]:
-        """A function with access to timestamps, clocks and side outputs."""
+        """Apply a function with access to timestamps, clocks and side outputs."""
         if isinstance(func, KeyedProcessFunction):
             raise InvalidProgramError("a KeyedProcessFunction needs keys: call key_by() before process()")
         return self.apply_operator(
@@ -183,16 +183,16 @@ class DataStream(StreamOutputs[T]):
         )
 
     def project(self, *field_indexes: int) -> DataStream[Any]:
-        """Keeps some fields of tuples or rows, in the order given."""
+        """Keep some fields of tuples or rows, in the order given."""
         projection = Projection(field_indexes)
         return self.transform(
             "Projection", MapOperator(projection), projection.type_of(self._transformation.output_type)
         )
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream[T]:
-        """Gives records timestamps and the stream watermarks, in place of those it has.
+        """Assign timestamps to records and watermarks to the stream, in place of existing ones.
 
-        It runs with the parallelism of the stream, so that every subtask sees the records of one: in their order.
+        It runs with the parallelism of the stream: each subtask sees the records of one subtask, in their order.
         """
         if not isinstance(watermark_strategy, WatermarkStrategy):
             raise InvalidProgramError(f"expected a WatermarkStrategy, got {shorten(watermark_strategy)}")
@@ -206,17 +206,17 @@ class DataStream(StreamOutputs[T]):
     def with_event_time(
         self, field: str | int | Callable[[T], Any], *, max_delay: Length = 0, idle_after: Length | None = None
     ) -> DataStream[T]:
-        """Event time from a field of the records: ms since the epoch, a datetime or an Instant.
+        """Take event time from a field of the records: ms since the epoch, a datetime or an Instant.
 
-        A record may be ``max_delay`` behind the latest one. A source that is silent for ``idle_after`` no longer holds
-        event time back.
+        A record may be up to ``max_delay`` behind the latest one. A source that is silent for ``idle_after`` no longer
+        holds back event time.
         """
         return self.assign_timestamps_and_watermarks(event_time_strategy(field, max_delay, idle_after))
 
     # Several streams
 
     def union(self, *streams: DataStream[T]) -> DataStream[T]:
-        """All records of this and the other streams, which must be of the same type."""
+        """Merge this stream with others of the same type."""
         for stream in streams:
             if not isinstance(stream, DataStream):
                 raise InvalidProgramError(f"union() takes streams, got {shorten(stream)}")
@@ -234,7 +234,7 @@ class DataStream(StreamOutputs[T]):
     @overload
     def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
     def connect(self, ds: DataStream[Any] | BroadcastStream) -> ConnectedStreams[T, Any] | BroadcastConnectedStream:
-        """Two streams, perhaps of different types, in one operator; or a stream beside a broadcast stream."""
+        """Combine two streams, possibly of different types, in one operator; or a stream with a broadcast stream."""
         from penstock.datastream.broadcast import BroadcastConnectedStream, BroadcastStream
         from penstock.datastream.connected_streams import ConnectedStreams
 
@@ -247,21 +247,21 @@ class DataStream(StreamOutputs[T]):
         return ConnectedStreams(self, ds)
 
     def join(self, other: DataStream[U]) -> JoinedStreams[T, U]:
-        """Pairs of records of the same key and window: ``join(other).where(..).equal_to(..).window(..).apply(..)``."""
+        """Join records with the same key and window: ``join(other).where(..).equal_to(..).window(..).apply(..)``."""
         from penstock.datastream.joined_streams import JoinedStreams
 
         self._check_same_environment(other)
         return JoinedStreams(self, other)
 
     def co_group(self, other: DataStream[U]) -> CoGroupedStreams[T, U]:
-        """Both sides of a key and window together; one may be empty."""
+        """Group the records of both streams by key and window; one side may be empty."""
         from penstock.datastream.joined_streams import CoGroupedStreams
 
         self._check_same_environment(other)
         return CoGroupedStreams(self, other)
 
     def get_side_output(self, output_tag: OutputTag[R]) -> DataStream[R]:
-        """Return the records that this operator emits under a tag; tags of the same id are the same."""
+        """Return the records that this operator emits under a tag. Tags with the same id are equal."""
         if not isinstance(output_tag, OutputTag):
             raise InvalidProgramError(f"get_side_output() takes an OutputTag, got {shorten(output_tag)}")
         _check_emits_side_outputs(self._transformation, output_tag)
@@ -270,7 +270,7 @@ class DataStream(StreamOutputs[T]):
         )
         if known != output_tag.type_info:
             raise InvalidProgramError(
-                f"the side output '{output_tag.tag_id}' of '{self._transformation.name}' was asked for with two types: "
+                f"the side output '{output_tag.tag_id}' of '{self._transformation.name}' is requested with two types: "
                 f"{known!r} and {output_tag.type_info!r}"
             )
         side = SideOutputTransformation(
@@ -281,7 +281,7 @@ class DataStream(StreamOutputs[T]):
         )
         return DataStream(self._env, side)
 
-    # Which subtask gets a record
+    # Partitioning
 
     @overload
     def key_by(
@@ -306,7 +306,7 @@ class DataStream(StreamOutputs[T]):
     def key_by(
         self, key_selector: Any, *more_keys: Any, key_type: TypeInformation[Any] | None = None
     ) -> KeyedStream[Any, T]:
-        """Records of the same key go to the same subtask and share keyed state.
+        """Partition the stream by key: records with the same key go to the same subtask and share keyed state.
 
         A key is a function, a KeySelector, a field position or name (``"address.zip"``), or several of these.
         """
@@ -326,7 +326,7 @@ class DataStream(StreamOutputs[T]):
         partitioner: Callable[[K, int], int] | Partitioner[K],
         key_selector: Callable[[T], K] | KeySelector[T, K],
     ) -> DataStream[T]:
-        """``partitioner(key, number of subtasks)`` says which subtask gets a record."""
+        """Send each record to the subtask that ``partitioner(key, number_of_subtasks)`` returns."""
         partition = partitioner.partition if isinstance(partitioner, Partitioner) else partitioner
         if not callable(partition):
             raise InvalidProgramError(f"expected a Partitioner or a function, got {shorten(partitioner)}")
@@ -335,23 +335,23 @@ class DataStream(StreamOutputs[T]):
         return self._partition(partitioners.CustomPartitioner(partition, key))
 
     def shuffle(self) -> DataStream[T]:
-        """To subtasks chosen at random."""
+        """Send records to random subtasks."""
         return self._partition(partitioners.ShufflePartitioner())
 
     def rebalance(self) -> DataStream[T]:
-        """To all subtasks in turn."""
+        """Send records to all subtasks in turn."""
         return self._partition(partitioners.RebalancePartitioner())
 
     def rescale(self) -> DataStream[T]:
-        """To some subtasks in turn: cheaper than rebalance where one parallelism is a multiple of the other."""
+        """Send records to some subtasks in turn. Cheaper than rebalance if one parallelism divides the other."""
         return self._partition(partitioners.RescalePartitioner())
 
     def forward(self) -> DataStream[T]:
-        """To the subtask of the same number."""
+        """Send records to the subtask with the same number."""
         return self._partition(partitioners.ForwardPartitioner())
 
     def global_(self) -> DataStream[T]:
-        """All to the first subtask. Java's name, ``global``, is a keyword here: ``getattr(stream, "global")``."""
+        """Send all records to the first subtask. Java's name is a keyword: ``getattr(stream, "global")``."""
         return self._partition(partitioners.GlobalPartitioner())
 
     @overload
@@ -367,7 +367,7 @@ class DataStream(StreamOutputs[T]):
         broadcast_state_descriptor: MapStateDescriptor[Any, Any] | None = None,
         *other_broadcast_state_descriptors: MapStateDescriptor[Any, Any],
     ) -> DataStream[T] | BroadcastStream:
-        """All to every subtask; with state descriptors a BroadcastStream, to be connected to another stream."""
+        """Send each record to every subtask. With state descriptors, return a BroadcastStream for ``connect()``."""
         from penstock.datastream.broadcast import BroadcastStream
 
         if broadcast_state_descriptor is None:
@@ -378,20 +378,20 @@ class DataStream(StreamOutputs[T]):
     # Windows over the whole stream
 
     def window_all(self, window_assigner: WindowAssigner[Any, W]) -> AllWindowedStream[T, W]:
-        """Windows over all records, in one subtask."""
+        """Group all records into windows, in one subtask."""
         from penstock.datastream.windowed_stream import AllWindowedStream
 
         return AllWindowedStream(self, window_assigner)
 
     def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream[T, GlobalWindow]:
-        """Windows of a number of records, in one subtask."""
+        """Group all records into windows of ``size`` records, in one subtask."""
         from penstock.datastream.windowed_stream import count_window_all
 
         return count_window_all(self, size, slide)
 
-    # Inside
+    # Internals
 
-    if not TYPE_CHECKING:  # a type checker is to know that there is no such method
+    if not TYPE_CHECKING:  # type checkers must not see this method
 
         def __getattr__(self, name: str) -> Any:
             """Explain that a method needs a keyed stream."""
@@ -405,7 +405,7 @@ class DataStream(StreamOutputs[T]):
     def apply_operator(
         self, name: str, operator: FunctionOperator, output_type: TypeInformation[Any] | None
     ) -> DataStream[Any]:
-        """An operator whose output type was declared, by argument or by the function itself."""
+        """Apply an operator whose output type is declared, by an argument or by the function itself."""
         produced = getattr(operator.function, "get_produced_type", None)
         if output_type is None and produced is not None:
             output_type = produced()
@@ -433,7 +433,7 @@ class DataStream(StreamOutputs[T]):
         return DataStream(self._env, transformation)
 
     def _unpartitioned(self) -> Transformation:
-        """The last partitioning before an operator is the one that counts."""
+        """Drop partitionings: only the last one before an operator has an effect."""
         transformation = self._transformation
         while isinstance(transformation, PartitionTransformation):
             transformation = transformation.input
@@ -444,7 +444,7 @@ class DataStream(StreamOutputs[T]):
         if not isinstance(other, DataStream):
             raise InvalidProgramError(f"expected a stream, got {shorten(other)}")
         if other._env is not self._env:
-            raise InvalidProgramError("two streams of different environments cannot be combined")
+            raise InvalidProgramError("streams of different environments cannot be combined")
 
 
 setattr(DataStream, "global", DataStream.global_)

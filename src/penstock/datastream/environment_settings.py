@@ -1,6 +1,6 @@
-"""The settings half of the environment: parallelism, checkpoints, state, restarts, dependencies, and all by key.
+"""The settings of the environment: parallelism, checkpoints, state, restarts, dependencies, and configuration keys.
 
-It imports one module for each kind of setting.
+This module imports one module for each kind of setting.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from penstock.graph.transformation import Transformation
 
 
 class EnvironmentSettings:
-    """Everything that can be set for all jobs of an environment."""
+    """Settings for all jobs of an environment."""
 
-    _default_local_parallelism: int | None = None  # on the class: set_default_local_parallelism is for the process
+    _default_local_parallelism: int | None = None  # of the class: set_default_local_parallelism is process-wide
 
     def __init__(self) -> None:
         self._closed = False
@@ -59,7 +59,7 @@ class EnvironmentSettings:
     def check_open(self) -> None:
         if self._closed:
             raise EnvironmentStoppedError(
-                "the environment was closed: make a new one by StreamExecutionEnvironment.get_execution_environment()"
+                "the environment is closed: create one with StreamExecutionEnvironment.get_execution_environment()"
             )
 
     # Parallelism and mode
@@ -68,12 +68,12 @@ class EnvironmentSettings:
         return self._config
 
     def get_parallelism(self) -> int:
-        """The parallelism of operators that set none: as set here or configured, else the number of CPU cores."""
+        """Return the parallelism of operators that set none. By default it is the number of CPU cores."""
         parallelism = self._config.get_parallelism()
         return parallelism if parallelism > 0 else self.get_default_local_parallelism()
 
     def set_parallelism(self, parallelism: int) -> Self:
-        """The parallelism of operators that are defined from now on and set none; -1 for the default."""
+        """Set the parallelism of operators that you define from now on and that set none; -1 restores the default."""
         self.check_open()
         before = self.get_parallelism()
         default = parallelism == ExecutionConfig.PARALLELISM_DEFAULT
@@ -85,12 +85,12 @@ class EnvironmentSettings:
         return self
 
     def note_default_parallelism(self, transformation: Transformation) -> None:
-        """Let an operator that sets no parallelism keep the present one when the environment's changes."""
+        """Fix the current parallelism for an operator that sets none, in case the environment's changes later."""
         if transformation.parallelism is None:
             self._at_default_parallelism.add(transformation)
 
     def get_max_parallelism(self) -> int:
-        """The number of key groups, -1 if it follows from the parallelism."""
+        """Return the number of key groups, or -1 if it is derived from the parallelism."""
         return self._config.get_max_parallelism()
 
     def set_max_parallelism(self, max_parallelism: int) -> Self:
@@ -103,11 +103,11 @@ class EnvironmentSettings:
         return default if default is not None else usable_cpus()
 
     def set_default_local_parallelism(self, parallelism: int) -> None:
-        """The parallelism of all environments of this process that set none."""
+        """Set the parallelism of all environments in this process that set none."""
         EnvironmentSettings._default_local_parallelism = check_parallelism(parallelism)
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> Self:
-        """STREAMING (the default), BATCH, or AUTOMATIC: BATCH if all sources are bounded."""
+        """Set the mode: STREAMING (the default), BATCH, or AUTOMATIC: BATCH if all sources are bounded."""
         self.check_open()
         if not isinstance(execution_mode, RuntimeExecutionMode):
             raise InvalidProgramError(f"expected a RuntimeExecutionMode, got {execution_mode!r}")
@@ -118,10 +118,9 @@ class EnvironmentSettings:
         return self._runtime_mode
 
     def set_spark_execution_mode(self, mode: SparkExecutionMode | str) -> Self:
-        """Set how streaming jobs run on Spark: `micro-batch` (the default), or `continuous` for milliseconds of
-        latency.
+        """Set how streaming jobs run on Spark: `micro-batch` (the default) or `continuous` (latency in milliseconds).
 
-        The same as the setting `penstock.execution.mode`.
+        This is the setting `penstock.execution.mode`.
         """
         self.check_open()
         mode = mode if isinstance(mode, SparkExecutionMode) else SparkExecutionMode.parse(mode)
@@ -154,7 +153,9 @@ class EnvironmentSettings:
         self.check_open()
         known = self._slot_sharing_groups.setdefault(slot_sharing_group.get_name(), slot_sharing_group)
         if known != slot_sharing_group:
-            raise InvalidProgramError(f"slot sharing group '{known.get_name()}' was registered with other resources")
+            raise InvalidProgramError(
+                f"slot sharing group '{known.get_name()}' is already registered with other resources"
+            )
         return self
 
     # Checkpoints, state, failures
@@ -163,7 +164,7 @@ class EnvironmentSettings:
         return self._checkpoint_config
 
     def enable_checkpointing(self, interval: int = 500, mode: CheckpointingMode | None = None) -> Self:
-        """Checkpoints at this interval in ms. (State is durable after every micro-batch in any case.)"""
+        """Write checkpoints at this interval in ms. State is durable after each micro-batch in any case."""
         self.check_open()
         self._checkpoint_config.set_checkpoint_interval(interval)
         if mode is not None:
@@ -185,7 +186,7 @@ class EnvironmentSettings:
         return self._checkpoint_config.is_force_unaligned_checkpoints()
 
     def set_state_backend(self, state_backend: StateBackend) -> Self:
-        """Set how state is kept in memory while a job runs."""
+        """Set how a running job keeps state in memory."""
         self.check_open()
         if not isinstance(state_backend, StateBackend):
             raise InvalidProgramError(f"expected a StateBackend, got {state_backend!r}")
@@ -196,13 +197,13 @@ class EnvironmentSettings:
         return self._state_backend
 
     def enable_changelog_state_backend(self, enabled: bool) -> Self:
-        """Whether a checkpoint writes only what has changed since the last one; it does, unless this says no."""
+        """Set whether a checkpoint writes only what changed since the last one. The default is True."""
         self.check_open()
         self._changelog = enabled
         return self
 
     def _state_store(self) -> dict[str, int | bool]:
-        """Return the settings of the store between batches: those of the backend, and whether it writes a changelog."""
+        """Return the settings of the state store: those of the backend, and whether it writes a changelog."""
         wanted = {} if self._state_backend is None else self._state_backend.store_settings()
         return wanted if self._changelog is None else {**wanted, "changelog": self._changelog}
 
@@ -235,7 +236,7 @@ class EnvironmentSettings:
         self._retained_checkpoints = number
 
     def set_savepoint(self, *, path: str | None = None, ignore: bool | None = None) -> None:
-        """The savepoint that jobs continue from, and whether they may leave some of its state behind."""
+        """Set the savepoint that jobs start from, and whether they may ignore state in it that no operator claims."""
         if path is not None:
             self._savepoint_path = path.strip() or None
         if ignore is not None:
@@ -247,36 +248,36 @@ class EnvironmentSettings:
     # Dependencies
 
     def add_python_file(self, file_path: str) -> None:
-        """A module, package directory or wheel that functions import; ``PYTHONPATH`` of the workers has it."""
+        """Add a module, package directory or wheel to the ``PYTHONPATH`` of the workers."""
         self.check_open()
         self._python_files.append(require_name(file_path, "the path of a Python file"))
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """An archive that is unpacked in the working directory of the workers."""
+        """Add an archive that is unpacked in the working directory of the workers."""
         self.check_open()
         self._python_archives.append((require_name(archive_path, "the path of an archive"), target_dir))
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
-        """A requirements file whose packages the workers install."""
+        """Set the requirements file whose packages the workers install."""
         self.check_open()
         path = require_name(requirements_file_path, "the path of a requirements file")
         self._python_requirements = (path, requirements_cache_dir)
 
     def set_python_executable(self, python_exec: str) -> None:
-        """The Python interpreter of the workers: of the version that runs this program, with the same packages.
+        """Set the Python interpreter of the workers. It needs the version and the packages of the driver's.
 
-        Set it before the first job: it counts when Spark starts, and Spark starts once a process.
+        Set it before the first job: Spark reads it at startup, and starts only once per process.
         """
         self.check_open()
         self._python_executable = require_name(python_exec, "the path of the Python interpreter")
 
     def add_jars(self, *jars_path: str) -> None:
-        """Jars for Spark."""
+        """Add JAR files to Spark."""
         self.check_open()
         self._append_to_list("spark.jars", jars_path)
 
     def add_classpaths(self, *classpaths: str) -> None:
-        """Entries of the classpath of Spark's driver."""
+        """Add entries to the classpath of Spark's driver."""
         self.check_open()
         self._append_to_list("spark.driver.extraClassPath", classpaths, separator=":")
 
@@ -286,21 +287,21 @@ class EnvironmentSettings:
         self._configuration.set_string(key, separator.join([*parts, *paths]))
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
-        """A file that functions find by ``get_runtime_context().get_distributed_cache().get_file(name)``."""
+        """Register a file that functions find with ``get_runtime_context().get_distributed_cache().get_file(name)``."""
         self.check_open()
         self._cached_files[require_name(name, "the name of a cached file")] = require_name(file_path, "a path")
 
-    # By key
+    # Configuration keys
 
     def configure(self, configuration: Configuration) -> Self:
-        """Apply all settings of a configuration; other settings keep their values."""
+        """Apply all keys of a configuration. Other settings keep their values."""
         self.check_open()
         self._configuration.add_all(configuration)
         apply_configuration(self, configuration)
         return self
 
     def get_configuration(self) -> Configuration:
-        """All settings that were given by key."""
+        """Return all settings that were given as configuration keys."""
         return Configuration(self._configuration)
 
     def _state_memory_budget(self) -> int | None:

@@ -1,6 +1,6 @@
-"""The sources half of the environment: where streams begin.
+"""The sources of the environment: where streams begin.
 
-It imports one module per kind of source.
+This module imports one module for each kind of source.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class EnvironmentSources(EnvironmentSettings):
-    """Makes streams."""
+    """Creates streams from sources."""
 
     def from_source(
         self,
@@ -41,9 +41,9 @@ class EnvironmentSources(EnvironmentSettings):
         source_name: str | None = None,
         type_info: TypeInformation | None = None,
     ) -> DataStream[T]:
-        """The records of a source, with timestamps and watermarks by the strategy; without watermarks if there is none.
+        """Create a stream from a source, with the timestamps and watermarks of the strategy.
 
-        The source is named after its class if it gets no name.
+        Without a name, the source has the name of its class.
         """
         if watermark_strategy is None:
             watermark_strategy = WatermarkStrategy.no_watermarks()
@@ -57,7 +57,7 @@ class EnvironmentSources(EnvironmentSettings):
         return self._source(source, source_name or type(source).__name__, type_info, watermark_strategy)
 
     def from_collection(self, collection: Iterable[T], type_info: TypeInformation[Any] | None = None) -> DataStream[T]:
-        """The elements of a collection, read by one task, in order."""
+        """Create a stream of the elements of a collection. One task reads them in order."""
         if isinstance(collection, (str, bytes)) or not isinstance(collection, Iterable):
             raise InvalidProgramError(f"from_collection() takes a list of elements, got {shorten(collection)}")
         elements = list(collection)
@@ -75,29 +75,29 @@ class EnvironmentSources(EnvironmentSettings):
         return self._source(CollectionSource(elements), "Collection Source", type_info, parallel=False)
 
     def from_elements(self, *elements: T, type_info: TypeInformation[Any] | None = None) -> DataStream[T]:
-        """The given elements."""
+        """Create a stream of the given elements."""
         return self.from_collection(elements, type_info)
 
     from_data = from_elements
 
     def from_sequence(self, from_: int, to: int) -> DataStream[int]:
-        """The numbers from ``from_`` to ``to``, both included, read in parallel."""
+        """Create a stream of the numbers from ``from_`` to ``to``, both inclusive, read in parallel."""
         return self._source(NumberSequenceSource(from_, to), "Sequence Source", Types.LONG())
 
     def from_parallel_collection(
         self, collection: Iterable[T], type_info: TypeInformation[Any] | None = None
     ) -> DataStream[T]:
-        """The elements of a collection, dealt out to all subtasks of the next operator."""
+        """Create a stream of the elements of a collection, distributed to all subtasks of the next operator."""
         return self.from_collection(collection, type_info).rebalance()
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream[str]:
-        """The lines of a file, or of all files below a directory."""
+        """Create a stream of the lines of a file, or of all files below a directory."""
         return self._source(TextFileSource(file_path, encoding=charset_name), "Text File Source", Types.STRING())
 
     def socket_text_stream(
         self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0
     ) -> DataStream[str]:
-        """Lines from a socket, read by one task."""
+        """Create a stream of the lines from a socket. One task reads them."""
         from penstock.connectors.socket import SocketTextSource
 
         source = SocketTextSource(hostname, port, delimiter, max_retry)
@@ -109,7 +109,7 @@ class EnvironmentSources(EnvironmentSettings):
         source_name: str = "Custom Source",
         type_info: TypeInformation | None = None,
     ) -> DataStream[Any]:
-        """The records of a SourceFunction."""
+        """Create a stream from a SourceFunction."""
         if isinstance(source_func, Source):
             strategy = getattr(source_func, "watermark_strategy", None)
             return self._source(source_func, source_name, type_info, strategy)
@@ -121,7 +121,7 @@ class EnvironmentSources(EnvironmentSettings):
         return self._source(SourceFunctionSource(source_func, source_name), source_name, type_info, parallel=parallel)
 
     def create_input(self, input_format: InputFormat, type_info: TypeInformation | None = None) -> DataStream[Any]:
-        """The records of an input format that is a source here, such as AvroInputFormat."""
+        """Create a stream from an input format that is also a source, such as AvroInputFormat."""
         as_source = getattr(input_format, "as_source", None)
         if as_source is not None:
             return self._source(as_source(), "Input", type_info)
@@ -135,9 +135,9 @@ class EnvironmentSources(EnvironmentSettings):
         type_info: TypeInformation | None = None,
         to_records: Callable[[Any], list[Any]] | None = None,
     ) -> DataStream[Any]:
-        """The rows of a Spark DataFrame, batch or streaming: any reader of Spark becomes a source.
+        """Create a stream of the rows of a batch or streaming Spark DataFrame: any reader of Spark becomes a source.
 
-        Records are Rows with the DataFrame's field names. ``to_records`` makes something else of them: it gets a
+        Records are Rows with the DataFrame's field names. ``to_records`` converts them to something else: it takes a
         ``pyarrow.RecordBatch`` and returns a list.
         """
         self.check_open()

@@ -1,4 +1,4 @@
-"""Event time in a word: ``stream.with_event_time("at", max_delay="5 s")``."""
+"""The short form for event time: ``stream.with_event_time("at", max_delay="5 s")``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Length = Time | Duration | timedelta | int | str
 
 
 class FieldTime(TimestampAssigner):
-    """The time that a record has in a field: ms since the epoch, a datetime or an Instant.
+    """Extracts the timestamp from a field: ms since the epoch, a datetime or an Instant.
 
     >>> FieldTime("at").extract_timestamp({"at": datetime(1970, 1, 1, 0, 0, 1)}, 0)
     1000
@@ -43,7 +43,7 @@ class FieldTime(TimestampAssigner):
 def event_time_strategy(
     field: str | int | Callable[[Any], Any], max_delay: Length, idle_after: Length | None
 ) -> WatermarkStrategy:
-    """Timestamps from a field; watermarks that trail the largest of them by the delay."""
+    """Return a strategy with timestamps from a field, and watermarks that trail the largest one by the delay."""
     if to_millis(max_delay):
         strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(to_millis(max_delay)))
     else:

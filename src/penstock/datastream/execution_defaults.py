@@ -1,4 +1,4 @@
-"""Defaults for every new environment of this process: set by the runner of a program, not by the program itself."""
+"""Defaults for each new environment of this process. The runner of a program sets them, not the program itself."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["ExecutionDefaults", "current_defaults", "execution_defaults", "follo
 
 @dataclass(slots=True)
 class ExecutionDefaults:
-    """Defaults of settings (the program's own have precedence), the listener for jobs, and the executor.
+    """Defaults of settings, job listeners, and the executor. The program's own settings take precedence.
 
-    Submission listeners get the name of a job before it starts (Spark may have to start first), job listeners its
-    client when it runs.
+    Submission listeners get the name of a job before it starts, because Spark may have to start first. Job listeners
+    get its client once it runs.
 
-    An executor given here is used instead of any other: a command that only looks at a program runs nothing.
+    An executor given here replaces any other: a command that only inspects a program runs nothing.
 
-    Environments count the sinks that wait for execute(): those of a program that has ended wait forever.
+    Environments count the sinks that wait for execute(). When a program ends, the remaining ones never run.
     """
 
     configuration: Configuration = field(default_factory=Configuration)
@@ -33,27 +33,27 @@ class ExecutionDefaults:
     executor: Any = None
     waiting_sinks: int = 0
     by_command: bool = True
-    """False for a program that no command of ours runs: `python job.py`."""
+    """False for a program that runs without a penstock command: `python job.py`."""
 
 
 _current = ExecutionDefaults(by_command=False)
 
 
 def follow_plain_program(client: JobClient, job_name: str) -> None:
-    """List a job that no command has started, unless ``PENSTOCK_LISTED`` is ``false``."""
+    """List a job that no command started, unless ``PENSTOCK_LISTED`` is ``false``."""
     if os.environ.get("PENSTOCK_LISTED", "true").lower() != "false":
-        # By name: the commands are built on this package.
+        # Imported by name, because the commands depend on this package.
         importlib.import_module("penstock.cli.plain_program").follow(client, job_name)
 
 
 def current_defaults() -> ExecutionDefaults:
-    """Those in force."""
+    """Return the current defaults."""
     return _current
 
 
 @contextmanager
 def execution_defaults(defaults: ExecutionDefaults) -> Iterator[None]:
-    """Have these in force within the block.
+    """Apply these defaults within the block.
 
     >>> from penstock.datastream import StreamExecutionEnvironment
     >>> four = ExecutionDefaults(Configuration().set_integer("parallelism.default", 4))

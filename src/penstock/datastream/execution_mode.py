@@ -13,4 +13,4 @@ class RuntimeExecutionMode(Enum):
     STREAMING = 0
     BATCH = 1
     AUTOMATIC = 2
-    """BATCH if all sources are bounded, else STREAMING."""
+    """BATCH if all sources are bounded, otherwise STREAMING."""

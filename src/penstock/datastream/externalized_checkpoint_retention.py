@@ -1,4 +1,4 @@
-"""The fate of the last checkpoint of a cancelled job."""
+"""The retention of the last checkpoint of a cancelled job."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["ExternalizedCheckpointCleanup", "ExternalizedCheckpointRetention"]
 
 
 class ExternalizedCheckpointRetention(Enum):
-    """Whether the checkpoint directory remains."""
+    """Whether to keep the checkpoint directory when a job is cancelled."""
 
     DELETE_ON_CANCELLATION = 0
     RETAIN_ON_CANCELLATION = 1
@@ -16,4 +16,4 @@ class ExternalizedCheckpointRetention(Enum):
 
 
 ExternalizedCheckpointCleanup = ExternalizedCheckpointRetention
-"""The name in Flink 1."""
+"""Flink 1's name of this enum."""

@@ -16,10 +16,10 @@ _RESULTS = {"filter": "whether to keep the record", "reduce": "the value of both
 
 
 def checked_function(func: Any, kind: type, method: str) -> Any:
-    """The user's function, if the method can take it: an object of the right kind or a plain callable."""
+    """Return the user's function if the method accepts it: an object of the right class or a plain callable."""
     if inspect.iscoroutinefunction(getattr(func, method, func)):
         raise InvalidProgramError(
-            f"{method}() calls its function and takes what that returns, but {shorten(func)} is asynchronous: use "
+            f"{method}() uses the return value of its function, but {shorten(func)} is asynchronous: use "
             "AsyncDataStream with an AsyncFunction"
         )
     if method in _RESULTS:
@@ -33,7 +33,7 @@ def checked_function(func: Any, kind: type, method: str) -> Any:
     wanted = f"a {kind.__name__}" + (" or a function" if takes_callables else "")
     hint = ""
     if is_function_class:
-        hint = " (make an object of the class)"
+        hint = " (pass an instance of the class)"
     elif kind is ProcessFunction and inspect.isroutine(func):
         hint = "; call key_by() first for a function of (record, state), or use map() or flat_map()"
     raise InvalidProgramError(f"{method}() takes {wanted}, got {shorten(func)}{hint}")

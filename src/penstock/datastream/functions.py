@@ -1,4 +1,4 @@
-"""The functions users write, under PyFlink's name."""
+"""The base classes of user functions, under PyFlink's name."""
 
 from typing import TYPE_CHECKING, TypeVar
 

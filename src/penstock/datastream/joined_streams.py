@@ -1,4 +1,4 @@
-"""Joins of two streams: in windows (join, co_group) and by distance in time (interval join) (rule 6.7)."""
+"""Joins of two streams: in windows (join, co_group) and by time difference (interval join) (rule 6.7)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ R = TypeVar("R")
 
 
 class _WithWindow(WindowParts, Generic[T, U]):
-    """Keys and windows are set; the function is next."""
+    """Two streams with keys and windows. Next, call :meth:`apply`."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class _WithWindow(WindowParts, Generic[T, U]):
         function: Callable[[T, U], R] | JoinFunction[T, U, R] | FlatJoinFunction[T, U, R] | CoGroupFunction[T, U, R],
         output_type: TypeInformation[Any] | None = None,
     ) -> DataStream[R]:
-        """Calls the function for every pair of a key and window (join), or once for both sides (co_group)."""
+        """Call the function for each pair with the same key and window (join), or once for both sides (co_group)."""
         operator = build_window_join_operator(
             self._assigner,
             first_key_selector=self._first.get_key_selector(),
@@ -66,7 +66,7 @@ class _WithWindow(WindowParts, Generic[T, U]):
 
 
 class _EqualTo(Generic[T, U]):
-    """Both keys are known."""
+    """Two streams with keys. Next, call :meth:`window`."""
 
     def __init__(self, first: KeyedStream[Any, T], second: KeyedStream[Any, U], *, co_group: bool) -> None:
         self._first = first
@@ -74,12 +74,12 @@ class _EqualTo(Generic[T, U]):
         self._co_group = co_group
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> _WithWindow[T, U]:
-        """The windows in which records meet."""
+        """Set the windows in which records meet."""
         return _WithWindow(self._first, self._second, window_assigner, co_group=self._co_group)
 
 
 class _Where(Generic[T, U]):
-    """The key of the first stream is known."""
+    """Two streams with the key of the first one. Next, call :meth:`equal_to`."""
 
     def __init__(self, first: KeyedStream[Any, T], second: DataStream[U], *, co_group: bool) -> None:
         self._first = first
@@ -87,7 +87,7 @@ class _Where(Generic[T, U]):
         self._co_group = co_group
 
     def equal_to(self, key_selector: Any, key_type: TypeInformation[Any] | None = None) -> _EqualTo[T, U]:
-        """The key of the second stream."""
+        """Set the key of the second stream."""
         return _EqualTo(self._first, self._second.key_by(key_selector, key_type=key_type), co_group=self._co_group)
 
 
@@ -104,40 +104,40 @@ class JoinedStreams(Generic[T, U]):
         self._stream2 = stream2
 
     def where(self, key_selector: Any, key_type: TypeInformation[Any] | None = None) -> _Where[T, U]:
-        """The key of the first stream."""
+        """Set the key of the first stream."""
         return _Where(self._stream1.key_by(key_selector, key_type=key_type), self._stream2, co_group=self._co_group)
 
 
 class CoGroupedStreams(JoinedStreams[T, U]):
-    """Both sides of a key and window in one call: outer joins, for instance."""
+    """Both sides of a key and window in one call; for example, to write outer joins."""
 
     _co_group = True
 
 
 class IntervalJoin(Generic[T, U]):
-    """Two keyed streams; the interval is next."""
+    """Two keyed streams. Next, call :meth:`between`."""
 
     def __init__(self, stream_one: KeyedStream[Any, T], stream_two: KeyedStream[Any, U]) -> None:
         self._one = stream_one
         self._two = stream_two
 
     def in_event_time(self) -> Self:
-        """The default, and the only way."""
+        """Use event time: the default, and the only possibility."""
         return self
 
     def in_processing_time(self) -> Self:
-        """Not possible: interval joins compare timestamps."""
+        """Not supported: interval joins compare timestamps."""
         raise UnsupportedFeatureError("interval joins work in event time only: assign timestamps and watermarks")
 
     def between(
         self, lower_bound: Time | Duration | timedelta | int, upper_bound: Time | Duration | timedelta | int
     ) -> IntervalJoined[T, U]:
-        """Set how much later than the left record the right one may be; bounds may be negative and are inclusive."""
+        """Set how much later than the left record the right one may be. Bounds are inclusive and may be negative."""
         return IntervalJoined(self._one, self._two, to_millis(lower_bound), to_millis(upper_bound))
 
 
 class IntervalJoined(Generic[T, U]):
-    """Two keyed streams and an interval; the function is next."""
+    """Two keyed streams and an interval. Next, call :meth:`process`."""
 
     def __init__(
         self, left: KeyedStream[Any, T], right: KeyedStream[Any, U], lower_bound: int, upper_bound: int
@@ -164,19 +164,19 @@ class IntervalJoined(Generic[T, U]):
         return self
 
     def side_output_left_late_data(self, output_tag: OutputTag) -> Self:
-        """Left records that come too late go here."""
+        """Send left records that arrive too late to this side output."""
         self._left_late = _checked_tag(output_tag)
         return self
 
     def side_output_right_late_data(self, output_tag: OutputTag) -> Self:
-        """Right records that come too late go here."""
+        """Send right records that arrive too late to this side output."""
         self._right_late = _checked_tag(output_tag)
         return self
 
     def process(
         self, process_join_function: ProcessJoinFunction[T, U, R], output_type: TypeInformation[Any] | None = None
     ) -> DataStream[R]:
-        """Calls the function for every pair."""
+        """Call the function for each pair."""
         operator = IntervalJoinOperator(
             process_join_function,
             self._left.get_key_selector(),
@@ -193,5 +193,5 @@ class IntervalJoined(Generic[T, U]):
 
 def _checked_tag(tag: OutputTag) -> OutputTag:
     if not isinstance(tag, OutputTag):
-        raise InvalidProgramError(f"late data goes to an OutputTag, got {shorten(tag)}")
+        raise InvalidProgramError(f"late data needs an OutputTag, got {shorten(tag)}")
     return tag

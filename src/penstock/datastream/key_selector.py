@@ -1,4 +1,4 @@
-"""From whatever a user may give as a key to a plain function of the record (rule 5.8)."""
+"""Converts a user's key to a plain function of the record (rule 5.8)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ KeyFunction = Callable[[Any], Any]
 
 
 class FieldKey:
-    """A field by name or path, on whatever kind of record comes.
+    """Reads a field by name or path from any kind of record.
 
-    The getter is tried first; the slower way also knows dicts, and names like ``f0`` on records without names.
+    It tries the getter first. The slower path also supports dicts, and names like ``f0`` on records without names.
 
     >>> key = FieldKey("id")
     >>> from types import SimpleNamespace
@@ -37,7 +37,7 @@ class FieldKey:
         self._getter = getter or attrgetter(name)
 
     def __call__(self, value: Any) -> Any:
-        """The key of a record."""
+        """Return the key of a record."""
         try:
             return self._getter(value)
         except (AttributeError, KeyError, IndexError, TypeError):
@@ -45,7 +45,7 @@ class FieldKey:
 
 
 class PathKey:
-    """A field that only its path can find: positional names and wildcards."""
+    """Reads a field that only a path can find: positional names and wildcards."""
 
     __slots__ = ("_path",)
 
@@ -53,12 +53,12 @@ class PathKey:
         self._path = path
 
     def __call__(self, value: Any) -> Any:
-        """The key of a record."""
+        """Return the key of a record."""
         return self._path.get(value)
 
 
 class CompositeKey:
-    """Several keys as one tuple."""
+    """Combines several keys into one tuple."""
 
     __slots__ = ("_parts",)
 
@@ -66,7 +66,7 @@ class CompositeKey:
         self._parts = tuple(parts)
 
     def __call__(self, value: Any) -> Any:
-        """The key of a record."""
+        """Return the key of a record."""
         return tuple([part(value) for part in self._parts])
 
 
@@ -79,12 +79,12 @@ class SelectorKey:
         self.selector = selector
 
     def __call__(self, value: Any) -> Any:
-        """The key of a record."""
+        """Return the key of a record."""
         return self.selector.get_key(value)
 
 
 def key_function(*keys: Any, record_type: TypeInformation | None = None) -> KeyFunction:
-    """The plain function behind a key: a callable, a KeySelector, a position, a name, or several of these.
+    """Return the plain function for a key: a callable, a KeySelector, a position, a name, or several of these.
 
     >>> key_function(lambda reading: reading.id)  # doctest: +ELLIPSIS
     <function <lambda> at ...>
@@ -121,7 +121,7 @@ def _single(key: Any, record_type: TypeInformation | None) -> KeyFunction:
         function: KeyFunction = key
         return function
     raise InvalidProgramError(
-        f"a key is given by a function, a KeySelector, a field position or a field name, got {shorten(key)}"
+        f"a key must be a function, a KeySelector, a field position or a field name, got {shorten(key)}"
     )
 
 
@@ -142,6 +142,6 @@ def _by_name(name: str, record_type: TypeInformation | None) -> KeyFunction:
 
 
 def _only_by_path(step: str) -> bool:
-    """Wildcards, positional names, and names that are methods of a record class: ``items`` may be a key of a dict."""
+    """Whether a step is a wildcard, a positional name or a method name of records (a dict may have a key ``items``)."""
     is_method = any(hasattr(kind, step) for kind in (dict, tuple, list, Row))
     return step in ("*", "_") or is_method or positional(step) is not None

@@ -1,6 +1,6 @@
 """Streams partitioned by key: keyed state, timers, rolling aggregates, windows (rule 5.3).
 
-It imports the operators of all its methods.
+This module imports the operators of all its methods.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ W = TypeVar("W", bound="Window")
 
 
 class KeyedStream(AggregatesByKey[K, T], DataStream[T], Generic[K, T]):
-    """A stream of which all records of a key come to the same subtask."""
+    """A stream partitioned by key: all records with the same key go to the same subtask."""
 
     class AccumulateType(Enum):
         """The rolling aggregates."""
@@ -93,19 +93,19 @@ class KeyedStream(AggregatesByKey[K, T], DataStream[T], Generic[K, T]):
         self._key_type = key_type
 
     def get_key_selector(self) -> KeySelect:
-        """The key as a plain function of the record."""
+        """Return the key as a plain function of the record."""
         return self._key_selector
 
     def get_key_type(self) -> TypeInformation | None:
-        """The declared type of the keys."""
+        """Return the declared type of the keys."""
         return self._key_type
 
-    # One record after the other, with keyed state for function objects (a plain function cannot ask for any)
+    # One record at a time. Function objects may use keyed state (a plain function has no way to get it)
 
     def map(
         self, func: Callable[[T], R] | MapFunction[T, R], output_type: TypeInformation[Any] | None = None
     ) -> DataStream[R]:
-        """One record out for every record in; a MapFunction may use keyed state."""
+        """Apply a function to each record; emit its result. A MapFunction may use keyed state."""
         if not isinstance(func, Function):
             return super().map(func, output_type)
         operator = KeyedMapOperator(checked_function(func, MapFunction, "map"), self._key_selector)
@@ -116,14 +116,14 @@ class KeyedStream(AggregatesByKey[K, T], DataStream[T], Generic[K, T]):
         func: Callable[[T], Iterable[R] | None] | FlatMapFunction[T, R],
         output_type: TypeInformation[Any] | None = None,
     ) -> DataStream[R]:
-        """Any number of records out for every record in; a FlatMapFunction may use keyed state."""
+        """Apply a function that returns an iterable, or yields. A FlatMapFunction may use keyed state."""
         if not isinstance(func, Function):
             return super().flat_map(func, output_type)
         operator = KeyedFlatMapOperator(checked_function(func, FlatMapFunction, "flat_map"), self._key_selector)
         return self.apply_operator("Flat Map", operator, output_type)
 
     def filter(self, func: Callable[[T], Any] | FilterFunction[T]) -> DataStream[T]:
-        """Keeps the records for which the function is true; a FilterFunction may use keyed state."""
+        """Keep the records for which the function is true; a FilterFunction may use keyed state."""
         if not isinstance(func, Function):
             return super().filter(func)
         operator = KeyedFilterOperator(checked_function(func, FilterFunction, "filter"), self._key_selector)
@@ -164,11 +164,12 @@ class KeyedStream(AggregatesByKey[K, T], DataStream[T], Generic[K, T]):
         on_timer: Callable[[Any, Timers], Any] | None = None,
         ttl: Ttl = None,
     ) -> DataStream[Any]:
-        """A function with keyed state, timers, clocks and side outputs.
+        """Apply a function with keyed state, timers, clocks and side outputs.
 
-        A plain function takes the record and the state of its key, which is changed in place; as third parameter it can
-        take :class:`Timers`. The class of the state is the annotation of the second parameter, or ``state``.
-        ``on_timer(state, timers)`` is called when a timer fires. State that was not written for ``ttl`` expires.
+        A plain function takes the record and the state of its key, and changes the state in place. It may take
+        :class:`Timers` as the third parameter. The class of the state is ``state`` or the annotation of the second
+        parameter. ``on_timer(state, timers)`` is called when a timer fires. State that is not written for ``ttl``
+        expires.
         """
         if isinstance(func, ProcessFunction):
             return self.apply_operator("Process", ProcessOperator(func), output_type)
@@ -186,30 +187,30 @@ class KeyedStream(AggregatesByKey[K, T], DataStream[T], Generic[K, T]):
         declare_output_type(operator, output_type)
         return self.transform("KeyedProcess", operator, output_type)
 
-    # Rolling aggregates: one update for every record; their state is never cleaned
+    # Rolling aggregates: one update for each record; their state never expires
 
     def reduce(self, func: Callable[[T, T], T] | ReduceFunction[T]) -> DataStream[T]:
-        """``reduce(current, new)`` for every record; the first of a key is emitted as it is."""
+        """Emit ``reduce(current, new)`` for each record. The first record of a key is emitted unchanged."""
         return self._reduce("Keyed Reduce", checked_function(func, ReduceFunction, "reduce"))
 
     def sum(self, position_to_sum: int | str = 0) -> DataStream[T]:
-        """The sum of a field so far, in the first record of the key."""
+        """Emit the sum of a field so far, in the first record of the key."""
         return self._aggregate(RollingSum(position_to_sum))
 
     def min(self, position_to_min: int | str = 0) -> DataStream[T]:
-        """The smallest value of a field so far, in the first record of the key."""
+        """Emit the smallest value of a field so far, in the first record of the key."""
         return self._aggregate(RollingMin(position_to_min))
 
     def max(self, position_to_max: int | str = 0) -> DataStream[T]:
-        """The largest value of a field so far, in the first record of the key."""
+        """Emit the largest value of a field so far, in the first record of the key."""
         return self._aggregate(RollingMax(position_to_max))
 
     def min_by(self, position_to_min_by: int | str = 0, first: bool = True) -> DataStream[T]:
-        """The record with the smallest field so far; of equal ones the first, or the last."""
+        """Emit the record with the smallest field so far; of equal records the first one, or the last one."""
         return self._aggregate(RollingMinBy(position_to_min_by, first=first))
 
     def max_by(self, position_to_max_by: int | str = 0, first: bool = True) -> DataStream[T]:
-        """The record with the largest field so far; of equal ones the first, or the last."""
+        """Emit the record with the largest field so far; of equal records the first one, or the last one."""
         return self._aggregate(RollingMaxBy(position_to_max_by, first=first))
 
     def _aggregated(self, function: AggregateFunction[Any, Any, Any], names: tuple[str, ...] | None) -> DataStream[Any]:
@@ -224,7 +225,7 @@ class KeyedStream(AggregatesByKey[K, T], DataStream[T], Generic[K, T]):
         return self._keeping_type(name, operator)
 
     def as_queryable_state(self, queryable_state_name: str) -> DataStreamSink:
-        """Keep the latest record of each key for other processes to ask; see ``QueryableStateClient``."""
+        """Keep the latest record of each key so that other processes can query it; see ``QueryableStateClient``."""
         from penstock.connectors.sinks import DiscardingSink
         from penstock.datastream.queryable_state import LatestValue
 
@@ -234,19 +235,19 @@ class KeyedStream(AggregatesByKey[K, T], DataStream[T], Generic[K, T]):
     # Windows and joins
 
     def window(self, window_assigner: WindowAssigner[Any, W]) -> WindowedStream[K, T, W]:
-        """Windows for each key."""
+        """Group the records of each key into windows."""
         from penstock.datastream.windowed_stream import WindowedStream
 
         return WindowedStream(self, window_assigner)
 
     def count_window(self, size: int, slide: int = 0) -> WindowedStream[K, T, GlobalWindow]:
-        """Windows of a number of records for each key."""
+        """Group the records of each key into windows of ``size`` records."""
         from penstock.datastream.windowed_stream import count_window
 
         return count_window(self, size, slide)
 
     def interval_join(self, other: KeyedStream[K, U]) -> IntervalJoin[T, U]:
-        """Pairs of records of the same key that are not too far apart: ``.between(..).process(..)``."""
+        """Join records with the same key whose timestamps are close: ``.between(..).process(..)``."""
         from penstock.datastream.joined_streams import IntervalJoin
 
         self._check_same_environment(other)
@@ -254,7 +255,7 @@ class KeyedStream(AggregatesByKey[K, T], DataStream[T], Generic[K, T]):
             raise InvalidProgramError("interval_join() needs a keyed stream on both sides: call key_by() on the other")
         return IntervalJoin(self, other)
 
-    # What makes no sense between key_by() and the next operator
+    # Methods that make no sense between key_by() and the next operator
 
     def _refuse(self, method: str) -> NoReturn:
         raise InvalidProgramError(

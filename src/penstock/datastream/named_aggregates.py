@@ -1,7 +1,7 @@
 """``count()``, ``mean()``, ``quantile()``, ``top()`` and ``agg()`` of keyed and windowed streams.
 
-All of them become ``aggregate()`` of windows, or a process function with an aggregating state on a keyed stream.
-``sum``, ``min`` and ``max`` are PyFlink's: they give whole records. ``agg(total=Sum("amount"))`` gives the bare sum.
+On windows, they call ``aggregate()``; on a keyed stream, a process function with an aggregating state. ``sum``, ``min``
+and ``max`` are PyFlink's and emit whole records. ``agg(total=Sum("amount"))`` emits the bare sum.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ T = TypeVar("T")
 
 
 class AggregatesByKey(Generic[K, T]):
-    """Aggregates with one result per key: a keyed stream, or its windows."""
+    """Aggregates with one result per key: keyed streams and their windows."""
 
     @abstractmethod
     def _aggregated(self, function: AggregateFunction[Any, Any, Any], names: tuple[str, ...] | None) -> DataStream[Any]:
-        """Pairs of key and result; with names rows of them."""
+        """Return pairs of key and result, or rows if there are names."""
 
     def count(self) -> DataStream[tuple[K, int]]:
-        """How many records there are: ``(key, number)``."""
+        """Count the records: ``(key, number)``."""
         return self._aggregated(Count(), None)
 
     def mean(self, field: Field = None) -> DataStream[tuple[K, float]]:
-        """The arithmetic mean of a field: ``(key, mean)``."""
+        """Compute the arithmetic mean of a field: ``(key, mean)``."""
         return self._aggregated(Mean(field), None)
 
     def quantile(self, q: float, field: Field = None, *, accuracy: float = 0.01) -> DataStream[tuple[K, float]]:
-        """The value that a share ``q`` of the values does not exceed: ``(key, value)``; see :class:`Quantile`."""
+        """Compute the ``q`` quantile of a field: ``(key, value)``; see :class:`Quantile`."""
         return self._aggregated(Quantile(q, field, accuracy=accuracy), None)
 
     def top(self, n: int, by: Field = None, *, smallest: bool = False) -> DataStream[tuple[K, list[T]]]:
-        """The ``n`` records with the largest ``by``, largest first: ``(key, records)``."""
+        """Keep the ``n`` records with the largest ``by``, largest first: ``(key, records)``."""
         return self._aggregated(Top(n, by, smallest=smallest), None)
 
     def agg(self, *unnamed: Never, **aggregates: AggregateFunction[T, Any, Any]) -> DataStream[Row]:
-        """Several aggregates by name: ``agg(total=Sum("amount"), n=Count())`` gives ``Row(key=..., total=..., n=...)``.
+        """Compute named aggregates: ``agg(total=Sum("amount"), n=Count())`` emits ``Row(key=..., total=..., n=...)``.
 
         Rows of time windows also have ``window_start`` and ``window_end``, in ms.
         """
@@ -66,30 +66,30 @@ class AggregatesByKey(Generic[K, T]):
 
 
 class AggregatesOfAll(Generic[T]):
-    """Aggregates over all records of a window."""
+    """Aggregates with one result for all records of a window."""
 
     @abstractmethod
     def _aggregated(self, function: AggregateFunction[Any, Any, Any], names: tuple[str, ...] | None) -> DataStream[Any]:
-        """Results; with names rows of them."""
+        """Return results, or rows if there are names."""
 
     def count(self) -> DataStream[int]:
-        """How many records there are."""
+        """Count the records."""
         return self._aggregated(Count(), None)
 
     def mean(self, field: Field = None) -> DataStream[float]:
-        """The arithmetic mean of a field."""
+        """Compute the arithmetic mean of a field."""
         return self._aggregated(Mean(field), None)
 
     def quantile(self, q: float, field: Field = None, *, accuracy: float = 0.01) -> DataStream[float]:
-        """The value that a share ``q`` of the values does not exceed; see :class:`Quantile`."""
+        """Compute the ``q`` quantile of a field; see :class:`Quantile`."""
         return self._aggregated(Quantile(q, field, accuracy=accuracy), None)
 
     def top(self, n: int, by: Field = None, *, smallest: bool = False) -> DataStream[list[T]]:
-        """The ``n`` records with the largest ``by``, largest first."""
+        """Keep the ``n`` records with the largest ``by``, largest first."""
         return self._aggregated(Top(n, by, smallest=smallest), None)
 
     def agg(self, *unnamed: Never, **aggregates: AggregateFunction[T, Any, Any]) -> DataStream[Row]:
-        """Several aggregates by name: ``Row(window_start=..., window_end=..., total=..., n=...)``."""
+        """Compute named aggregates: ``Row(window_start=..., window_end=..., total=..., n=...)``."""
         _reject_unnamed(unnamed)
         together = Together(aggregates)
         return self._aggregated(together, together.names)
@@ -101,14 +101,14 @@ def _reject_unnamed(aggregates: tuple[object, ...]) -> None:
 
 
 class WithKey(ProcessWindowFunction[Any, Any, Any, Any]):
-    """Results of windows with their key."""
+    """Emits the result of a window with its key."""
 
     def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
         return [(key, element) for element in elements]
 
 
 class WithWindow(ProcessWindowFunction[Any, Any, Any, Any]):
-    """Results of windows as rows, with key and window."""
+    """Emits the results of a window as a row, with key and window."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self._names = names
@@ -119,7 +119,7 @@ class WithWindow(ProcessWindowFunction[Any, Any, Any, Any]):
 
 
 class WindowAndResults(ProcessAllWindowFunction[Any, Any, Any]):
-    """Results of windows over all records as rows, with the window."""
+    """Emits the results of a window over all records as a row, with the window."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self._names = names
@@ -130,12 +130,12 @@ class WindowAndResults(ProcessAllWindowFunction[Any, Any, Any]):
 
 
 def bounds(window: Any) -> dict[str, int]:
-    """The fields of a row that say which window it is of."""
+    """Return the fields of a row that describe its window."""
     return {"window_start": window.start, "window_end": window.end} if isinstance(window, TimeWindow) else {}
 
 
 class RollingAggregate(KeyedProcessFunction[Any, Any, Any]):
-    """The aggregate of all records of a key so far, for every record."""
+    """Emits, for each record, the aggregate of all records of its key so far."""
 
     def __init__(self, function: AggregateFunction[Any, Any, Any], names: tuple[str, ...] | None) -> None:
         self._function = function

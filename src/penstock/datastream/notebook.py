@@ -20,7 +20,7 @@ __all__ = ["environment_html", "stream_html"]
 
 
 def stream_html(stream: DataStream[Any]) -> str:
-    """The stream, its type and the operators that make it."""
+    """Show a stream, its type and the operators that compute it."""
     end = SinkTransformation(
         name="(no sink yet)", input=stream.get_transformation(), operator=SinkOperator(DiscardingSink())
     )
@@ -30,7 +30,7 @@ def stream_html(stream: DataStream[Any]) -> str:
 
 
 def environment_html(env: StreamExecutionEnvironment) -> str:
-    """The job that ``execute()`` would run."""
+    """Show the job that ``execute()`` would run."""
     if not env.sinks:
         return _titled("StreamExecutionEnvironment", "<p>no sinks yet</p>")
     return _titled("StreamExecutionEnvironment", _picture(env, list(env.sinks)))
@@ -43,5 +43,5 @@ def _titled(title: str, body: str) -> str:
 def _picture(env: StreamExecutionEnvironment, sinks: list[Transformation]) -> str:
     try:
         return svg(translate(sinks, env.job_settings(None)))
-    except PenstockError as error:  # a program in the making may not be one yet
+    except PenstockError as error:  # an unfinished program may not be valid yet
         return f"<p>{escape(str(error))}</p>"

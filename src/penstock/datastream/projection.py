@@ -1,4 +1,4 @@
-"""Some fields of a record."""
+"""The projection of a record to some of its fields."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.common.types import Row
 
 
 class Projection:
-    """A function from a tuple, list or row to one with the chosen fields.
+    """Maps a tuple, list or row to one with the chosen fields.
 
     >>> Projection([2, 0])(("a", "b", "c"))
     ('c', 'a')
@@ -24,7 +24,7 @@ class Projection:
         self._positions = tuple(positions)
 
     def __call__(self, value: Any) -> Any:
-        """The projected record, of the same kind."""
+        """Return the projected record, of the same kind."""
         fields = [value[position] for position in self._positions]
         if not isinstance(value, Row):
             return fields if isinstance(value, list) else tuple(fields)
@@ -35,13 +35,13 @@ class Projection:
         return row
 
     def type_of(self, record_type: TypeInformation | None) -> TypeInformation | None:
-        """The type of the projected records."""
+        """Return the type of the projected records."""
         if not isinstance(record_type, (TupleTypeInfo, RowTypeInfo)):
             return None
         types = record_type.get_field_types()
         if max(self._positions) >= len(types):
             raise InvalidProgramError(
-                f"the stream's records have {len(types)} fields, so there is none at position {max(self._positions)}"
+                f"the stream's records have {len(types)} fields: no field has the position {max(self._positions)}"
             )
         kept = [types[position] for position in self._positions]
         if isinstance(record_type, TupleTypeInfo):

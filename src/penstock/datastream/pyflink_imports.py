@@ -1,7 +1,7 @@
-"""Names that a module of PyFlink has because it imports them from another one, and that programs take from there.
+"""Names that programs import from a PyFlink module which itself only imports them.
 
-``from pyflink.datastream.functions import ValueStateDescriptor`` works in PyFlink. A module here whose counterpart is
-used like that has ``__getattr__ = imported_names(__name__)``; the names are loaded when they are used.
+For example, ``from pyflink.datastream.functions import ValueStateDescriptor`` works in PyFlink. If programs use the
+counterpart of a module this way, the module has ``__getattr__ = imported_names(__name__)``. Names load on first use.
 """
 
 from __future__ import annotations
@@ -88,11 +88,11 @@ IMPORTED: dict[str, dict[str, str]] = {
         "penstock.datastream.functions": "SinkFunction SourceFunction",
     },
 }
-"""Of each module, the names it has from other modules, by the module they are from."""
+"""For each module, the names it takes from other modules, by origin."""
 
 
 def imported_names(module: str) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a module: names from other modules, and advice for names that are missing."""
+    """Return the ``__getattr__`` of a module: names from other modules, and advice for missing names."""
     home = {name: origin for origin, names in IMPORTED[module].items() for name in names.split()}
     refuse = refuse_missing_names(module)
 

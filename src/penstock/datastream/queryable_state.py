@@ -1,4 +1,4 @@
-"""Queryable state from the asking side: the state of one key of a job that runs in another process."""
+"""The client of queryable state: it reads the state of one key of a job that runs in another process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["LatestValue", "QueryableStateClient"]
 
 
 class LatestValue(KeyedProcessFunction):
-    """Keeps the latest record of each key, for others to ask."""
+    """Keeps the latest record of each key for queries."""
 
     def __init__(self, queryable_state_name: str) -> None:
         self._name = queryable_state_name
@@ -34,29 +34,29 @@ class LatestValue(KeyedProcessFunction):
 
 
 class _FoundCell:
-    """A value that came as an answer: it can be read."""
+    """A value from the server; read-only."""
 
     def __init__(self, value: Any) -> None:
         self._value = value
 
     def get(self) -> Any:
-        """The value."""
+        """Return the value."""
         return self._value
 
     def put(self, value: Any) -> NoReturn:
-        """Queryable state is read-only."""
+        """Reject the write: queryable state is read-only."""
         raise StateAccessError("queryable state can only be read: the job itself writes it")
 
     def touch(self) -> NoReturn:
-        """Queryable state is read-only."""
+        """Reject the write: queryable state is read-only."""
         self.put(None)
 
 
 class QueryableStateClient:
-    """Asks a running job for the state of a key.
+    """Queries a running job for the state of a key.
 
-    The job must have been started with ``queryable-state.enable: true``. Answers come from its last completed
-    checkpoint. On the same machine the client finds the server's secret by itself.
+    Start the job with ``queryable-state.enable: true``. Answers come from its last completed checkpoint. On the same
+    machine, the client finds the server's secret itself.
     """
 
     def __init__(self, remote_hostname: str, remote_port: int, secret: bytes | None = None) -> None:
@@ -75,17 +75,17 @@ class QueryableStateClient:
         *,
         uid: str | None = None,
     ) -> CompletableFuture[State]:
-        """A read-only state object with what the key has.
+        """Return a read-only state object with the state of the key.
 
-        The name is that of ``set_queryable`` or ``as_queryable_state``. With ``uid``, the operator's, it is the name of
-        any keyed state of that operator. The descriptor says which kind of state it is; its name does not matter.
+        The name is that of ``set_queryable`` or ``as_queryable_state``. If you give the operator's ``uid``, it is the
+        name of any keyed state of that operator. The descriptor determines the kind of state; its name is ignored.
         """
         if not isinstance(state_descriptor, StateDescriptor):
-            raise StateAccessError("get_kv_state() needs the descriptor of the state, to know its kind")
+            raise StateAccessError("get_kv_state() needs a state descriptor, which tells the kind of state")
         try:
             asked = self._worker.submit(self._ask, str(job_id), queryable_state_name, key, uid, state_descriptor)
         except RuntimeError:
-            raise StateAccessError("this client was shut down: make another one") from None
+            raise StateAccessError("this client is shut down: create a new one") from None
         return CompletableFuture(asked)
 
     def _ask(self, job_id: str, name: str, key: Any, uid: str | None, descriptor: StateDescriptor) -> State:
@@ -95,7 +95,7 @@ class QueryableStateClient:
             found, answer = connection.recv()
         except (EOFError, OSError) as error:
             self._connection = None
-            raise StateAccessError(f"the queryable state server does not answer any more ({error})") from None
+            raise StateAccessError(f"the queryable state server stopped responding ({error})") from None
         if not found:
             raise StateAccessError(answer)
         kind, value = answer
@@ -133,6 +133,6 @@ def _local_secret(port: int) -> bytes:
         return secret_file(port).read_bytes()
     except OSError:
         raise StateAccessError(
-            f"no queryable state server of this user runs on port {port} of this machine; for another machine, give "
+            f"no queryable state server of this user runs on port {port} of this machine. For another machine, pass "
             "the secret"
         ) from None

@@ -14,7 +14,7 @@ _WIDEST = 40
 
 
 def fields_of(record: Any) -> dict[str, Any] | None:
-    """The named fields of a record; None if it has none.
+    """Return the named fields of a record, or None if it has none.
 
     >>> fields_of(Row(a=1)), fields_of({"a": 1}), fields_of(("a", 1))
     ({'a': 1}, {'a': 1}, None)
@@ -33,7 +33,7 @@ def fields_of(record: Any) -> dict[str, Any] | None:
 
 
 def text_table(records: Sequence[Any]) -> str:
-    """A table with a column for each field; one record per line if they have no names for fields.
+    """Format a table with a column for each field, or one record per line if the fields have no names.
 
     >>> print(text_table([{"user": "ann", "n": 12}, {"user": "bobby", "n": 3}]))
     user    n

@@ -14,14 +14,14 @@ __all__ = ["DataStreamSink"]
 
 
 class DataStreamSink(StreamSettings):
-    """A sink of the job, to be named and configured."""
+    """A sink of the job. Set its name, uid and parallelism on it."""
 
     def __init__(self, env: StreamExecutionEnvironment, transformation: SinkTransformation) -> None:
         self._env = env
         self._transformation = transformation
 
     def get_transformation(self) -> SinkTransformation:
-        """The node of the graph."""
+        """Return the node of the graph."""
         assert isinstance(self._transformation, SinkTransformation)
         return self._transformation
 

@@ -23,7 +23,7 @@ class MemorySize:
 
     def __init__(self, bytes_size: int) -> None:
         if not is_int(bytes_size) or bytes_size < 0:
-            raise InvalidProgramError(f"a memory size is a number of bytes, got {bytes_size!r}")
+            raise InvalidProgramError(f"a memory size must be a number of bytes, got {bytes_size!r}")
         self._bytes = bytes_size
 
     @staticmethod
@@ -61,7 +61,7 @@ class MemorySize:
 
 
 class SlotSharingGroup:
-    """A named group; operators of different groups are never chained. Its resources are hints.
+    """A named group of operators. Operators of different groups are never chained. Its resources are hints.
 
     >>> group = SlotSharingGroup.builder("heavy").set_cpu_cores(2.0).set_task_heap_memory_mb(100).build()
     >>> group.get_name(), group.get_cpu_cores(), group.get_task_heap_memory()
@@ -159,7 +159,7 @@ class SlotSharingGroup:
             return self
 
         def build(self) -> SlotSharingGroup:
-            """The group. If it has any resource, it needs CPU cores and task heap memory."""
+            """Build the group. If it has any resource, it needs CPU cores and task heap memory."""
             heap = self._memory.get("task_heap_memory")
             if self._cpu_cores is not None and heap is not None and heap.get_bytes() > 0:
                 none = MemorySize(0)
@@ -167,7 +167,7 @@ class SlotSharingGroup:
                 return SlotSharingGroup(self._name, self._cpu_cores, external_resources=self._external, **memory)
             if self._cpu_cores is not None or self._memory or self._external:
                 raise InvalidProgramError(
-                    f"the slot sharing group {self._name!r} names resources: it needs CPU cores and task heap memory, "
-                    "both more than nothing"
+                    f"the slot sharing group {self._name!r} sets resources, so it needs positive CPU cores "
+                    "and task heap memory"
                 )
             return SlotSharingGroup(self._name)

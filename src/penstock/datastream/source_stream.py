@@ -1,4 +1,4 @@
-"""The stream of a source with a watermark strategy: two operators that the user sees as one."""
+"""The stream of a source with a watermark strategy: two operators that look like one to the user."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class SourceStream(DataStream[Any]):
-    """Settings apply to the source and to the operator that makes its watermarks."""
+    """Applies settings both to the source and to the operator that generates its watermarks."""
 
     def __init__(self, env: StreamExecutionEnvironment, source: Transformation, last: Transformation) -> None:
         super().__init__(env, last)
@@ -32,25 +32,25 @@ class SourceStream(DataStream[Any]):
         return self._source.name.removeprefix("Source: ")
 
     def name(self, name: str) -> Self:
-        """The source's name."""
+        """Set the source's name."""
         self._operators("name")
         self._source.name = f"Source: {require_name(name, 'the name of a source')}"
         return self
 
     def uid(self, uid: str) -> Self:
-        """The source's uid."""
+        """Set the source's uid."""
         for transformation in self._operators("uid"):
             suffix = "" if transformation is self._source else "-watermarks"
             transformation.uid = require_name(uid, "the uid of a source") + suffix
         return self
 
     def set_uid_hash(self, uid_hash: str) -> Self:
-        """The source's id."""
+        """Set the source's id."""
         DataStream(self._env, self._source).set_uid_hash(uid_hash)
         return self
 
     def start_new_chain(self) -> Self:
-        """A source starts a chain anyway."""
+        """Do nothing: a source always starts a chain."""
         self._operators("start_new_chain")
         return self
 
@@ -58,7 +58,7 @@ class SourceStream(DataStream[Any]):
 def source_stream(
     env: StreamExecutionEnvironment, source: Transformation, strategy: WatermarkStrategy | None
 ) -> SourceStream:
-    """The stream of a source, with timestamps and watermarks unless the strategy has neither."""
+    """Return the stream of a source, with timestamps and watermarks if the strategy has them."""
     if strategy is None or not _does_something(strategy):
         return SourceStream(env, source, source)
     stamping = TimestampsAndWatermarksOperator(strategy, env.get_config().get_auto_watermark_interval())

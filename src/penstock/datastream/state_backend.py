@@ -1,7 +1,7 @@
 """State backends: how a running job keeps its state.
 
-State always lives in Python dicts while a batch runs and in pages of Spark's state store between batches. A backend
-here says how many decoded pages may stay in memory: all of them (hash map), or only those in use (RocksDB).
+While a batch runs, state lives in Python dicts; between batches, in pages of Spark's state store. The backend decides
+how many decoded pages stay in memory: all of them (hash map), or only those in use (RocksDB).
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ __all__ = [
 
 
 class StateBackend:
-    """Base of all state backends."""
+    """Base class of state backends."""
 
-    #: What ``state.backend.type`` calls it.
+    #: The name in ``state.backend.type``.
     type_name = "hashmap"
-    #: Whether decoded state leaves memory when it takes more than the budget.
+    #: Whether to evict decoded state from memory when it exceeds the budget.
     spills = False
-    #: Bytes of encoded state that may stay decoded in memory, for each operator in each subtask.
+    #: The memory budget for each operator in each subtask, in bytes of encoded state.
     DEFAULT_MEMORY = 64 * 1024 * 1024
 
     def store_settings(self) -> dict[str, int | bool]:
-        """Return the settings of the store between batches."""
+        """Return the settings of the state store."""
         return {}
 
 
 class HashMapStateBackend(StateBackend):
-    """All state a task has touched stays decoded in its worker's memory; the fastest, as long as it fits.
+    """Keeps all state that a task touches decoded in its worker's memory. The fastest backend, if the state fits.
 
-    What changed is written to the store with every batch, so nothing but speed depends on this memory.
+    Each batch writes its changes to the store, so this memory affects only speed.
     """
 
     def __repr__(self) -> str:
@@ -49,7 +49,7 @@ class HashMapStateBackend(StateBackend):
 
 
 class PredefinedOptions(Enum):
-    """Settings of RocksDB for a kind of disk; those that Spark's state store has as well are used."""
+    """Settings of RocksDB for a kind of disk. Those that Spark's state store also has take effect."""
 
     DEFAULT = 0
     SPINNING_DISK_OPTIMIZED = 1
@@ -58,7 +58,7 @@ class PredefinedOptions(Enum):
 
     @property
     def store_settings(self) -> dict[str, int | bool]:
-        """Flink's values for what Spark's state store can be told."""
+        """Return Flink's values for the options that Spark's state store has."""
         return dict(_PREDEFINED[self])
 
 
@@ -77,11 +77,11 @@ _PREDEFINED: dict[PredefinedOptions, dict[str, int | bool]] = {
 
 
 class EmbeddedRocksDBStateBackend(StateBackend):
-    """State may be larger than memory: only a budget of it stays decoded, the rest is read when a key needs it.
+    """Allows state larger than memory: only a budget of it stays decoded; the rest is read when a key needs it.
 
-    The budget is for each operator in each subtask, in bytes as stored (decoded, Python objects take about three to
-    six times that): ``state.backend.rocksdb.memory.fixed-per-slot``, 64 MB if nothing is set. Pages used longest ago
-    leave memory after a batch, and within a batch that touches more than twice the budget.
+    The budget is per operator and subtask, in bytes as stored. Decoded Python objects take about three to six times
+    that. Set it with ``state.backend.rocksdb.memory.fixed-per-slot``; the default is 64 MB. The least recently used
+    pages leave memory after a batch, and during a batch that touches more than twice the budget.
 
     >>> EmbeddedRocksDBStateBackend(enable_incremental_checkpointing=True).is_incremental_checkpoints_enabled()
     True
@@ -98,7 +98,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._transfer_threads = 4
 
     def is_incremental_checkpoints_enabled(self) -> bool:
-        """Whether a checkpoint writes only changes. True unless you disable it."""
+        """Whether a checkpoint writes only changes. The default is True."""
         return self._incremental is not False
 
     def store_settings(self) -> dict[str, int | bool]:
@@ -106,7 +106,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return wanted if self._incremental is None else {**wanted, "changelog": self._incremental}
 
     def set_db_storage_paths(self, *paths: str) -> None:
-        """Accepted without effect. Of an address, the path counts, even if it names a machine by mistake."""
+        """Accepted without effect. Of a URI, only the path is used, even if it names a host by mistake."""
         self._db_storage_paths = [_path_in(path) for path in paths] or None
 
     def get_db_storage_paths(self) -> list[str] | None:
@@ -135,7 +135,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
 
 
 class CustomStateBackend(StateBackend):
-    """A wrapper of a Java object in PyFlink."""
+    """Wraps a Java object in PyFlink; not supported."""
 
     def __init__(self, j_custom_state_backend: object) -> None:
         raise UnsupportedFeatureError(

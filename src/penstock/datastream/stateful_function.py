@@ -1,6 +1,6 @@
 """Plain functions with state: ``keyed.process(fn)``, where ``fn(record, state)`` yields results.
 
-Such a function becomes a KeyedProcessFunction with one value state of the name "state".
+Such a function becomes a KeyedProcessFunction with one value state named "state".
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _IMMUTABLE = (bool, int, float, str, bytes, tuple, frozenset, type(None))
 
 
 class Timers:
-    """The third parameter of a plain function with state: the clocks, the key, and timers for it."""
+    """The third parameter of a plain function with state: the key, the clocks, and the timers of the key."""
 
     def __init__(self) -> None:
         self._ctx: Any = None
@@ -38,19 +38,19 @@ class Timers:
 
     @property
     def timestamp(self) -> int | None:
-        """The timestamp of the record in ms, None if it has none; in ``on_timer`` the time of the timer."""
+        """The timestamp of the record in ms, or None. In ``on_timer``, the time of the timer."""
         timestamp: int | None = self._ctx.timestamp()
         return timestamp
 
     @property
     def watermark(self) -> int:
-        """How far event time has advanced, in ms."""
+        """The current watermark (event time) in ms."""
         watermark: int = self._ctx.timer_service().current_watermark()
         return watermark
 
     @property
     def now(self) -> int:
-        """Processing time in ms."""
+        """The current processing time in ms."""
         now: int = self._ctx.timer_service().current_processing_time()
         return now
 
@@ -61,10 +61,10 @@ class Timers:
         after: Time | Duration | timedelta | int | str | None = None,
         processing_time: bool = False,
     ) -> int:
-        """Have ``on_timer`` called ``at`` a time in ms, or some time ``after`` the record; returns that time.
+        """Call ``on_timer`` ``at`` a time in ms, or some time ``after`` the record. Return that time.
 
-        Timers follow event time unless ``processing_time`` is set; then ``after`` counts from now. Setting the same
-        time twice sets one timer.
+        Timers use event time unless ``processing_time`` is True; then ``after`` counts from now. Setting the same time
+        twice sets one timer.
         """
         if (at is None) is (after is None):
             raise InvalidProgramError("set() needs a time: timers.set(at) or timers.set(after='5 min')")
@@ -72,7 +72,7 @@ class Timers:
             base = self.now if processing_time else self.timestamp
             if base is None:
                 raise InvalidProgramError(
-                    "set(after=...) counts from the timestamp of the record, which has none: assign timestamps to the "
+                    "set(after=...) counts from the timestamp of the record, but it has none: assign timestamps to the "
                     "stream before key_by(), or use processing_time=True"
                 )
             at = base + to_millis(after)
@@ -87,7 +87,7 @@ class Timers:
         return at
 
     def cancel(self, at: int | None, *, processing_time: bool = False) -> None:
-        """Delete the timer of that time. There may be none, and ``at`` may be None."""
+        """Delete the timer for that time, if there is one. ``at`` may be None."""
         if at is None:
             return
         service = self._ctx.timer_service()
@@ -97,23 +97,23 @@ class Timers:
             service.delete_event_time_timer(at)
 
     def forget(self) -> None:
-        """Remove the state of the key when the function returns. Its timers stay."""
+        """Clear the state of the key when the function returns. Its timers remain."""
         self._forgotten = True
 
     def bind(self, ctx: Any, *, has_on_timer: bool = True) -> None:
-        """Called by the runtime: the context of the record or timer at hand."""
+        """Set the context of the current record or timer. The runtime calls this."""
         self._ctx = ctx
         self._forgotten = False
         self._has_on_timer = has_on_timer
 
     @property
     def forgotten(self) -> bool:
-        """Whether :meth:`forget` was called for the record or timer at hand."""
+        """Whether :meth:`forget` was called for the current record or timer."""
         return self._forgotten
 
 
 class StatefulFunction(KeyedProcessFunction[Any, Any, Any]):
-    """Calls a plain function with the record, the state of its key and perhaps timers."""
+    """Calls a plain function with the record, the state of its key and optionally timers."""
 
     def __init__(
         self,
@@ -167,7 +167,7 @@ class StatefulFunction(KeyedProcessFunction[Any, Any, Any]):
 
 
 def stateful_function(func: Any, *, state: Any, on_timer: Any, ttl: Ttl) -> StatefulFunction:
-    """The function object for a plain function; its state class is an argument or the annotation of a parameter."""
+    """Return the function object for a plain function, whose state class is an argument or an annotation."""
     name = getattr(func, "__name__", repr(func))
     if isinstance(func, type) or not callable(func):
         raise InvalidProgramError(
@@ -183,22 +183,22 @@ def stateful_function(func: Any, *, state: Any, on_timer: Any, ttl: Ttl) -> Stat
     if on_timer is not None:
         timer_name = getattr(on_timer, "__name__", repr(on_timer))
         if not callable(on_timer) or len(_positional(on_timer, timer_name)) != 2:
-            raise InvalidProgramError(f"on_timer is a function of (state, timers), got {shorten(on_timer)}")
+            raise InvalidProgramError(f"on_timer must be a function of (state, timers), got {shorten(on_timer)}")
     new_state = state if state is not None else _annotated_class(func, parameters[1], name)
     if not callable(new_state):
         raise InvalidProgramError(
-            f"state is a class, such as a dataclass, or a function without parameters, got {shorten(state)}"
+            f"state must be a class, such as a dataclass, or a function without parameters, got {shorten(state)}"
         )
     _check_new(new_state, name)
     return StatefulFunction(func, new_state, on_timer, takes_timers=len(parameters) == 3, ttl=ttl)
 
 
 def _positional(func: Callable[..., Any], name: str) -> list[str]:
-    """The parameters without a default, which are the ones to be filled."""
+    """Return the names of the parameters without a default."""
     try:
         parameters = inspect.signature(func).parameters.values()
     except (TypeError, ValueError):
-        raise InvalidProgramError(f"{name} has no signature to read: wrap it into a function") from None
+        raise InvalidProgramError(f"{name} has no readable signature: wrap it in a function") from None
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return [each.name for each in parameters if each.kind in kinds and each.default is each.empty]
 
@@ -225,11 +225,11 @@ def _check_new(new_state: Callable[[], Any], name: str) -> None:
         created = new_state()
     except Exception as error:
         raise InvalidProgramError(
-            f"for every new key, the state of {name}() is created as {getattr(new_state, '__name__', new_state)}(), "
+            f"for every new key, the state of {name}() is created by {getattr(new_state, '__name__', new_state)}(), "
             f"which fails: {error}. Give its fields defaults"
         ) from None
     if isinstance(created, _IMMUTABLE):
         raise InvalidProgramError(
-            f"{name}() changes its state in place, which a value of type {type(created).__name__} does not allow: "
+            f"{name}() changes its state in place, but a value of type {type(created).__name__} is immutable: "
             "use a dataclass with a field for it"
         )

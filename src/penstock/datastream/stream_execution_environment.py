@@ -1,6 +1,6 @@
-"""The environment: where a program begins and where it is executed.
+"""The environment: it creates streams and executes jobs.
 
-It imports what an execution takes: settings, graph and job clients.
+This module imports what an execution needs: settings, graph and job clients.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ class Executor(Protocol):
     """Runs jobs: Spark, or the in-process executor of ``penstock.testing``."""
 
     def submit(self, sinks: list[Transformation], settings: JobSettings) -> JobClient:
-        """Start the job that consists of all the sinks need; returns while it runs."""
+        """Start the job of these sinks and return while it runs."""
 
 
 class StreamExecutionEnvironment(EnvironmentSources):
-    """Makes streams, keeps settings, runs jobs.
+    """Creates streams, holds settings and runs jobs.
 
     >>> env = StreamExecutionEnvironment.get_execution_environment()
     >>> env.set_parallelism(2).get_parallelism()
     2
 
-    Jobs run on an embedded local Spark, or on the session given as ``spark``.
+    Jobs run on an embedded local Spark, or on the session passed as ``spark``.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class StreamExecutionEnvironment(EnvironmentSources):
     ) -> None:
         super().__init__()
         if executor is not None and spark is not None:
-            raise InvalidProgramError("give either an executor or a Spark session, not both")
+            raise InvalidProgramError("pass either an executor or a Spark session, not both")
         defaults = self._defaults = current_defaults()
         self._executor = executor if defaults.executor is None else defaults.executor
         self._spark = spark
@@ -75,21 +75,21 @@ class StreamExecutionEnvironment(EnvironmentSources):
     def get_execution_environment(
         configuration: Configuration | None = None, spark: Any = None
     ) -> StreamExecutionEnvironment:
-        """A new environment."""
+        """Create an environment."""
         return StreamExecutionEnvironment(configuration, spark=spark)
 
     @staticmethod
     def create_local_environment(
         parallelism: int | None = None, configuration: Configuration | None = None
     ) -> StreamExecutionEnvironment:
-        """A new environment that runs on this machine."""
+        """Create an environment that runs on this machine."""
         env = StreamExecutionEnvironment(configuration)
         return env if parallelism is None else env.set_parallelism(parallelism)
 
     # Execution
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
-        """Runs the job and waits for its end. Ctrl-C cancels it; pressed again, it does not wait for that."""
+        """Run the job and wait until it ends. Ctrl-C cancels it; a second Ctrl-C does not wait for the cancellation."""
         client = self.execute_async(job_name)
         try:
             return client.get_job_execution_result().result()
@@ -98,11 +98,11 @@ class StreamExecutionEnvironment(EnvironmentSources):
                 client.cancel().result()
             raise interrupt.with_traceback(None) from None
         except PenstockError as error:
-            # What the engine's threads did on the way is of no use to the reader: the message has the user's frames.
+            # The engine's own frames do not help the reader; the message has the frames of the user's code.
             raise error.with_traceback(None) from None
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
-        """Starts the job: everything that leads to the sinks added since the last execution."""
+        """Start a job of all sinks added since the last execution, and return while it runs."""
         self.check_open()
         if not self.sinks:
             raise InvalidProgramError(
@@ -127,7 +127,7 @@ class StreamExecutionEnvironment(EnvironmentSources):
         return client
 
     def get_execution_plan(self) -> str:
-        """The job graph as JSON, as it would be executed now."""
+        """Return the job graph that would run now, as JSON."""
         from penstock.graph.plan import execution_plan_json
 
         self.check_open()
@@ -136,18 +136,18 @@ class StreamExecutionEnvironment(EnvironmentSources):
         return execution_plan_json(list(self.sinks), self.job_settings(None))
 
     def _repr_html_(self) -> str:
-        """In a notebook: a picture of the job that execute() would run."""
+        """Return a picture of the job that execute() would run, for notebooks."""
         from penstock.datastream.notebook import environment_html
 
         return environment_html(self)
 
     def register_job_listener(self, job_listener: Callable[[JobClient], None]) -> None:
-        """Call a function with the client of every job that is submitted."""
+        """Call a function with the client of each submitted job."""
         self.check_open()
         self._job_listeners.append(job_listener)
 
     def close(self) -> None:
-        """Ends the use of this environment; calls after this one raise."""
+        """Close the environment. Later calls raise an error."""
         if not self._closed:
             self._closed = True
             self.take_sinks()
@@ -163,7 +163,7 @@ class StreamExecutionEnvironment(EnvironmentSources):
     ) -> None:
         self.close()
 
-    # Inside
+    # Internals
 
     def _get_executor(self) -> Executor:
         if self._executor is None:
@@ -174,7 +174,7 @@ class StreamExecutionEnvironment(EnvironmentSources):
         return self._executor
 
     def spark_session(self, settings: JobSettings) -> Any:
-        """The user's Spark session, or the embedded one."""
+        """Return the user's Spark session, or the embedded one."""
         from penstock.spark.executor import embedded_session
 
         return self._spark if self._spark is not None else embedded_session(settings)

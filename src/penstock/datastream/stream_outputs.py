@@ -1,6 +1,6 @@
-"""Where the records of a stream end: sinks, the caller, DataFrames, caches.
+"""Outputs of a stream: sinks, the caller, DataFrames, caches.
 
-It imports one module per way out of a stream.
+This module imports one module for each output.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ T = TypeVar("T")
 
 
 class StreamOutputs(StreamSettings, Generic[T]):
-    """The methods of a stream after which its records leave the job."""
+    """The methods of a stream that take its records out of the job."""
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Prints the records on the driver: ``n> value``, without the ``n> `` at parallelism 1."""
+        """Print the records on the driver as ``n> value``; at parallelism 1, without ``n> ``."""
         sink = PrintSink(sink_identifier, type_info=self._transformation.output_type)
         return self.sink_to(sink).name("Print to Std. Out")
 
     def print_to_err(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Like print, to the error output."""
+        """Print the records to standard error on the driver."""
         sink = PrintSink(sink_identifier, to_std_err=True, type_info=self._transformation.output_type)
         return self.sink_to(sink).name("Print to Std. Err")
 
     def sink_to(self, sink: Sink) -> DataStreamSink:
-        """Writes the records to a sink."""
+        """Write the records to a sink."""
         if not isinstance(sink, Sink):
             raise InvalidProgramError(f"sink_to() takes a Sink, got {shorten(sink)}; for a SinkFunction use add_sink()")
         return self._write_to(sink)
@@ -59,11 +59,11 @@ class StreamOutputs(StreamSettings, Generic[T]):
         return stream.attach_sink(type(sink).__name__, SinkOperator(sink, as_function=as_function))
 
     def add_sink(self, sink_func: SinkFunction | Sink | Callable[[Any], Any]) -> DataStreamSink:
-        """Calls a SinkFunction, or a plain function, for every record.
+        """Call a SinkFunction or a plain function for each record.
 
-        A TwoPhaseCommitSinkFunction or a GenericWriteAheadSink delivers with the checkpoints.
+        A TwoPhaseCommitSinkFunction or a GenericWriteAheadSink commits with the checkpoints.
         """
-        if isinstance(sink_func, Sink):  # StreamingFileSink and JdbcSink are sinks of either kind in PyFlink
+        if isinstance(sink_func, Sink):  # StreamingFileSink and JdbcSink are used with both methods in PyFlink
             return self._write_to(sink_func, as_function=True)
         transactional = transactional_sink(sink_func)
         if transactional is not None:
@@ -87,32 +87,32 @@ class StreamOutputs(StreamSettings, Generic[T]):
     def execute_and_collect(
         self, job_execution_name: str | None = None, limit: int | None = None
     ) -> CloseableIterator[T] | list[T]:
-        """Runs the job and iterates over the records of this stream; with a limit, a list of at most so many."""
+        """Run the job and iterate over the records of this stream. With a limit, return a list of the first ones."""
         from penstock.datastream.collect import execute_and_collect
 
         return execute_and_collect(cast("DataStream[T]", self), job_execution_name, limit)
 
     def collect(self) -> CloseableIterator[T]:
-        """Runs the job and iterates over the records of this stream, with ``for`` or ``async for``, as they come.
+        """Run the job and iterate over the records of this stream as they arrive, with ``for`` or ``async for``.
 
-        Use it in a ``with`` block if you may stop before the end: leaving the block cancels the job.
+        If you may stop early, use it in a ``with`` block: leaving the block cancels the job.
         """
         return self.execute_and_collect()
 
     def show(self, n: int = 10) -> None:
-        """Runs the job until there are ``n`` records of this stream and prints them as a table."""
+        """Run the job until this stream has ``n`` records, and print them as a table."""
         from penstock.datastream.show import text_table
 
         print(text_table(self.execute_and_collect(limit=n)))  # noqa: T201 - it is what the method is for
 
     def collect_async(self) -> Iterator[T]:
-        """The records of this stream once the job is executed: iterate after ``env.execute_async()``."""
+        """Return the records of this stream for the next execution. Iterate after ``env.execute_async()``."""
         from penstock.datastream.collect import collect_async
 
         return collect_async(cast("DataStream[T]", self))
 
     def to_dataframe(self, schema: Any = None) -> Any:
-        """The records as a Spark DataFrame, streaming unless the job runs in BATCH mode."""
+        """Return the records as a Spark DataFrame; a streaming one unless the job runs in BATCH mode."""
         from penstock.spark.interop import stream_to_dataframe
 
         self._env.check_open()
@@ -120,13 +120,13 @@ class StreamOutputs(StreamSettings, Generic[T]):
         return stream_to_dataframe(self._env.spark_session(settings), self._transformation, settings, schema)
 
     def _repr_html_(self) -> str:
-        """In a notebook: a picture of the operators that make the stream."""
+        """Return a picture of the operators that compute the stream, for notebooks."""
         from penstock.datastream.notebook import stream_html
 
         return stream_html(cast("DataStream[T]", self))
 
     def cache(self) -> CachedDataStream[T]:
-        """Keeps the records of this stream for later jobs; see CachedDataStream."""
+        """Cache the records of this stream for later jobs; see CachedDataStream."""
         from penstock.datastream.cached import CachedDataStream
 
         self._operators("cache")

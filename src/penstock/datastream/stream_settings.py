@@ -24,13 +24,13 @@ _VIRTUAL = (PartitionTransformation, UnionTransformation, SideOutputTransformati
 
 
 class StreamSettings:
-    """Setters of streams and sinks; all change the operator after and return the same object."""
+    """Setters of streams and sinks. Each one changes the operator and returns the same object."""
 
     _env: StreamExecutionEnvironment
     _transformation: Transformation
 
     def _operators(self, method: str) -> list[Transformation]:
-        """The transformations a setting applies to; rejects streams that are not the output of an operator."""
+        """Return the transformations that a setting applies to. Reject streams that no operator emits."""
         self._env.check_open()
         if isinstance(self._transformation, _VIRTUAL):
             kind = type(self).__name__ if type(self).__name__ != "DataStream" else self._transformation.name
@@ -40,7 +40,7 @@ class StreamSettings:
         return [self._transformation]
 
     def name(self, name: str) -> Self:
-        """The name shown in plans, metrics and errors."""
+        """Set the name shown in plans, metrics and errors."""
         for transformation in self._operators("name"):
             transformation.name = self._shown_name(require_name(name, "the name of an operator"))
         return self
@@ -49,31 +49,31 @@ class StreamSettings:
         return name
 
     def uid(self, uid: str) -> Self:
-        """The id by which an operator finds its state in a checkpoint or savepoint; set it on stateful operators."""
+        """Set the id of the operator's state in checkpoints and savepoints. Set it on each stateful operator."""
         for transformation in self._operators("uid"):
             transformation.uid = require_name(uid, "the uid of an operator")
         return self
 
     def set_uid_hash(self, uid_hash: str) -> Self:
-        """The id itself, 32 hexadecimal digits, as found in a log."""
+        """Set the id itself, 32 hexadecimal digits, as found in a log."""
         try:
             valid = len(uid_hash) == 32 and int(uid_hash, 16) >= 0
         except (TypeError, ValueError):
             valid = False
         if not valid:
-            raise InvalidProgramError(f"a uid hash has 32 hexadecimal digits, got {uid_hash!r}")
+            raise InvalidProgramError(f"a uid hash must have 32 hexadecimal digits, got {uid_hash!r}")
         for transformation in self._operators("set_uid_hash"):
             transformation.uid_hash = uid_hash.lower()
         return self
 
     def set_description(self, description: str) -> Self:
-        """A longer text than the name, for plans."""
+        """Set the description shown in plans, which may be longer than the name."""
         for transformation in self._operators("set_description"):
             transformation.description = description
         return self
 
     def set_parallelism(self, parallelism: int) -> Self:
-        """The number of parallel subtasks of this operator; if not set, or -1, the environment's."""
+        """Set the number of parallel subtasks of this operator. The default, also for -1, is the environment's."""
         chosen = None if parallelism == ExecutionConfig.PARALLELISM_DEFAULT else check_parallelism(parallelism)
         for transformation in self._operators("set_parallelism"):
             if transformation.force_non_parallel and parallelism != 1:
@@ -83,14 +83,14 @@ class StreamSettings:
         return self
 
     def set_max_parallelism(self, max_parallelism: int) -> Self:
-        """The number of key groups of this operator: how far it can ever be scaled."""
+        """Set the number of key groups of this operator, which is the upper limit of its parallelism."""
         check_max_parallelism(max_parallelism)
         for transformation in self._operators("set_max_parallelism"):
             transformation.max_parallelism = max_parallelism
         return self
 
     def force_non_parallel(self) -> Self:
-        """Fix the parallelism at 1."""
+        """Fix the parallelism to 1."""
         for transformation in self._operators("force_non_parallel"):
             transformation.parallelism = 1
             transformation.max_parallelism = 1
@@ -110,7 +110,7 @@ class StreamSettings:
         return self
 
     def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Self:
-        """Operators of different groups are not chained."""
+        """Set the slot sharing group. Operators of different groups are not chained."""
         if isinstance(slot_sharing_group, str):
             group = require_name(slot_sharing_group, "the name of a slot sharing group")
         else:
@@ -129,7 +129,7 @@ class StreamSettings:
 
 
 def check_parallelism(parallelism: int) -> int:
-    """The value, if it can be a parallelism."""
+    """Return the value if it is a valid parallelism."""
     if not is_int(parallelism) or not 1 <= parallelism <= UPPER_BOUND_MAX_PARALLELISM:
         raise InvalidProgramError(
             f"the parallelism must be an int from 1 to {UPPER_BOUND_MAX_PARALLELISM}, got {parallelism!r}"
@@ -138,7 +138,7 @@ def check_parallelism(parallelism: int) -> int:
 
 
 def check_max_parallelism(max_parallelism: int) -> int:
-    """The value, if it can be a max parallelism."""
+    """Return the value if it is a valid max parallelism."""
     if not is_int(max_parallelism) or not 1 <= max_parallelism <= UPPER_BOUND_MAX_PARALLELISM:
         raise InvalidProgramError(
             f"max parallelism must be an int from 1 to {UPPER_BOUND_MAX_PARALLELISM}, got {max_parallelism!r}"

@@ -11,11 +11,11 @@ __all__ = ["ResultTypeQueryable"]
 
 
 class ResultTypeQueryable(ABC):
-    """For functions and sources that know the type of their results."""
+    """Implemented by functions and sources that know the type of their results."""
 
     @abstractmethod
     def get_produced_type(self) -> TypeInformation | None:
-        """The type of the records; None if it is not known."""
+        """Return the type of the records, or None if it is unknown."""
 
 
 __getattr__ = refuse_missing_names(__name__)

@@ -1,4 +1,4 @@
-"""Windows over a stream, by key or as a whole (rules 6.4, 6.5)."""
+"""Windows of keyed and non-keyed streams (rules 6.4, 6.5)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ W = TypeVar("W", bound=Window)
 
 
 class WindowParts:
-    """The parts of windows before the function: trigger, evictor, lateness."""
+    """The settings of windows: trigger, evictor, lateness."""
 
     def __init__(self, window_assigner: WindowAssigner[Any, Any]) -> None:
         if not isinstance(window_assigner, WindowAssigner):
@@ -67,21 +67,21 @@ class WindowParts:
         self._late_tag: OutputTag | None = None
 
     def trigger(self, trigger: Trigger[Any, Any]) -> Self:
-        """When windows fire, in place of the assigner's own trigger."""
+        """Set when windows fire, in place of the assigner's default trigger."""
         if not isinstance(trigger, Trigger):
             raise InvalidProgramError(f"trigger() takes a Trigger, got {shorten(trigger)}")
         self._trigger = trigger
         return self
 
     def evictor(self, evictor: Evictor[Any, Any]) -> Self:
-        """Which elements leave a window before or after it fires. All elements of a window are kept then."""
+        """Set which elements leave a window before or after it fires. Windows then keep all their elements."""
         if not isinstance(evictor, Evictor):
             raise InvalidProgramError(f"evictor() takes an Evictor, got {shorten(evictor)}")
         self._evictor = evictor
         return self
 
     def allowed_lateness(self, time_ms: int | Time | Duration | timedelta) -> Self:
-        """Set how long, in event time, a window accepts late elements after its end; each makes it fire again."""
+        """Set how long, in event time, a window accepts late elements after its end. Each one makes it fire again."""
         lateness = to_millis(time_ms)
         if lateness < 0:
             raise InvalidProgramError(f"the allowed lateness must not be negative, got {lateness} ms")
@@ -89,7 +89,7 @@ class WindowParts:
         return self
 
     def side_output_late_data(self, output_tag: OutputTag[Any]) -> Self:
-        """Elements that come too late for their window go to this side output instead of being dropped."""
+        """Send elements that arrive too late for their window to this side output instead of dropping them."""
         if not isinstance(output_tag, OutputTag):
             raise InvalidProgramError(f"side_output_late_data() takes an OutputTag, got {shorten(output_tag)}")
         self._late_tag = output_tag
@@ -114,29 +114,29 @@ class _Windowed(WindowParts, Generic[T]):
     # Aggregates
 
     def sum(self, position_to_sum: int | str = 0) -> DataStream[T]:
-        """The sum of a field over each window, in the window's first record."""
+        """Emit the sum of a field over each window, in the window's first record."""
         return self._roll(RollingSum(position_to_sum))
 
     def min(self, position_to_min: int | str = 0) -> DataStream[T]:
-        """The smallest value of a field in each window, in the window's first record."""
+        """Emit the smallest value of a field in each window, in the window's first record."""
         return self._roll(RollingMin(position_to_min))
 
     def max(self, position_to_max: int | str = 0) -> DataStream[T]:
-        """The largest value of a field in each window, in the window's first record."""
+        """Emit the largest value of a field in each window, in the window's first record."""
         return self._roll(RollingMax(position_to_max))
 
     def min_by(self, position_to_min_by: int | str = 0, first: bool = True) -> DataStream[T]:
-        """The record with the smallest field of each window; of equal ones the first, or the last."""
+        """Emit the record with the smallest field of each window; of equal records the first one, or the last one."""
         return self._roll(RollingMinBy(position_to_min_by, first=first))
 
     def max_by(self, position_to_max_by: int | str = 0, first: bool = True) -> DataStream[T]:
-        """The record with the largest field of each window; of equal ones the first, or the last."""
+        """Emit the record with the largest field of each window; of equal records the first one, or the last one."""
         return self._roll(RollingMaxBy(position_to_max_by, first=first))
 
     def _roll(self, aggregation: RollingAggregation) -> DataStream[T]:
         return self._window(aggregation.name, reduce_function=aggregation, keeps_type=True)
 
-    # Inside
+    # Internals
 
     def _window(
         self,
@@ -212,7 +212,7 @@ class WindowedStream(AggregatesByKey[K, T], _Windowed[T], Generic[K, T, W]):
         window_function: WindowFunction[T, Any, K, W] | ProcessWindowFunction[T, Any, K, W] | None = None,
         output_type: TypeInformation[Any] | None = None,
     ) -> DataStream[Any]:
-        """The elements of a window combined one by one as they come; the window function gets the result."""
+        """Combine the elements of a window as they arrive. The window function gets the result."""
         return self._window(
             "Reduce",
             reduce_function=reduce_function,
@@ -244,7 +244,7 @@ class WindowedStream(AggregatesByKey[K, T], _Windowed[T], Generic[K, T, W]):
         accumulator_type: TypeInformation[Any] | None = None,
         output_type: TypeInformation[Any] | None = None,
     ) -> DataStream[Any]:
-        """The elements of a window aggregated as they come; the window function gets the result."""
+        """Aggregate the elements of a window as they arrive. The window function gets the result."""
         return self._window(
             "Aggregate",
             aggregate_function=aggregate_function,
@@ -261,7 +261,7 @@ class WindowedStream(AggregatesByKey[K, T], _Windowed[T], Generic[K, T, W]):
         window_function: WindowFunction[T, R, K, W],
         output_type: TypeInformation[Any] | None = None,
     ) -> DataStream[R]:
-        """A function of key, window and all elements."""
+        """Apply a function to key, window and all elements."""
         return self._window("Apply", window_function=window_function, output_type=output_type)
 
     def process(
@@ -269,7 +269,7 @@ class WindowedStream(AggregatesByKey[K, T], _Windowed[T], Generic[K, T, W]):
         process_window_function: ProcessWindowFunction[T, R, K, W],
         output_type: TypeInformation[Any] | None = None,
     ) -> DataStream[R]:
-        """A function of key, context and all elements; the context has window, clocks and state."""
+        """Apply a function to key, context and all elements. The context has the window, the clocks and state."""
         return self._window("Process", window_function=process_window_function, output_type=output_type)
 
 
@@ -304,7 +304,7 @@ class AllWindowedStream(AggregatesOfAll[T], _Windowed[T], Generic[T, W]):
         window_function: AllWindowFunction[T, Any, W] | ProcessAllWindowFunction[T, Any, W] | None = None,
         output_type: TypeInformation[Any] | None = None,
     ) -> DataStream[Any]:
-        """The elements of a window combined one by one as they come; the window function gets the result."""
+        """Combine the elements of a window as they arrive. The window function gets the result."""
         return self._window(
             "Reduce",
             reduce_function=reduce_function,
@@ -336,7 +336,7 @@ class AllWindowedStream(AggregatesOfAll[T], _Windowed[T], Generic[T, W]):
         accumulator_type: TypeInformation[Any] | None = None,
         output_type: TypeInformation[Any] | None = None,
     ) -> DataStream[Any]:
-        """The elements of a window aggregated as they come; the window function gets the result."""
+        """Aggregate the elements of a window as they arrive. The window function gets the result."""
         return self._window(
             "Aggregate",
             aggregate_function=aggregate_function,
@@ -353,7 +353,7 @@ class AllWindowedStream(AggregatesOfAll[T], _Windowed[T], Generic[T, W]):
         window_function: AllWindowFunction[T, R, W],
         output_type: TypeInformation[Any] | None = None,
     ) -> DataStream[R]:
-        """A function of window and all elements."""
+        """Apply a function to window and all elements."""
         return self._window("Apply", window_function=window_function, output_type=output_type)
 
     def process(
@@ -361,19 +361,19 @@ class AllWindowedStream(AggregatesOfAll[T], _Windowed[T], Generic[T, W]):
         process_window_function: ProcessAllWindowFunction[T, R, W],
         output_type: TypeInformation[Any] | None = None,
     ) -> DataStream[R]:
-        """A function of context and all elements; the context has window and state."""
+        """Apply a function to context and all elements. The context has the window and state."""
         return self._window("Process", window_function=process_window_function, output_type=output_type)
 
 
 def count_window(stream: KeyedStream[K, T], size: int, slide: int) -> WindowedStream[K, T, GlobalWindow]:
-    """Windows of `size` elements for each key; with a slide, the last `size` after every `slide`."""
+    """Return windows of `size` elements for each key; with a slide, the last `size` after every `slide`."""
     assigner, trigger, evictor = count_window_parts(size, slide)
     windowed = WindowedStream(stream, assigner).trigger(trigger)
     return windowed if evictor is None else windowed.evictor(evictor)
 
 
 def count_window_all(stream: DataStream[T], size: int, slide: int) -> AllWindowedStream[T, GlobalWindow]:
-    """Windows of `size` elements; with a slide, the last `size` after every `slide`."""
+    """Return windows of `size` elements; with a slide, the last `size` after every `slide`."""
     assigner, trigger, evictor = count_window_parts(size, slide)
     windowed = AllWindowedStream(stream, assigner).trigger(trigger)
     return windowed if evictor is None else windowed.evictor(evictor)

@@ -71,7 +71,9 @@ def test_the_backends_differ_in_what_stays_decoded():
     env = StreamExecutionEnvironment(Configuration.from_dict(options), executor=MiniCluster())
     assert env.job_settings(None).state_memory_budget == 3 * 1024 * 1024
     options["state.backend.rocksdb.memory.fixed-per-slot"] = "much"
-    with pytest.raises(InvalidProgramError, match="a memory size is a number with a unit such as 64mb, not 'much'"):
+    with pytest.raises(
+        InvalidProgramError, match="a memory size must be a number with a unit such as 64mb, not 'much'"
+    ):
         StreamExecutionEnvironment(Configuration.from_dict(options))
 
 

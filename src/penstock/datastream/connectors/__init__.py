@@ -1,4 +1,4 @@
-"""Sources and sinks. Those that are in modules of their own are loaded when they are used."""
+"""Sources and sinks. Modules load on first use."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ __all__ = [
     "TextFileSource",
 ]
 
-# What PyFlink exports from here, too.
+# PyFlink exports these names from here, too.
 _MODULES = {
     "dynamic_kafka": """
         DynamicKafkaSource DynamicKafkaSourceBuilder KafkaMetadataService KafkaRecordDeserializationSchema

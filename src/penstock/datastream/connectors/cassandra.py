@@ -46,10 +46,10 @@ _DEFAULT_PORT = 9042
 
 
 class CassandraSink(DataStreamSink):
-    """A sink of a program that writes to Cassandra, to be named and configured.
+    """A sink that writes to Cassandra. Set its name, uid and parallelism on it.
 
-    Tuples and rows are written by a query, with a field for each question mark; dataclasses with ``@table`` need none.
-    :meth:`sink` takes keywords, :meth:`add_sink` gives PyFlink's builder.
+    Tuples and rows need a query with a question mark for each field. Dataclasses with ``@table`` need no query.
+    :meth:`sink` takes keywords; :meth:`add_sink` returns PyFlink's builder.
 
     >>> from penstock.datastream import StreamExecutionEnvironment
     >>> stream = StreamExecutionEnvironment.get_execution_environment().from_collection([("sensor_1", 20.5)])
@@ -75,19 +75,19 @@ class CassandraSink(DataStreamSink):
         max_retries: int = ExecutorSettings.max_retries,
         write_ahead_log: bool | CheckpointCommitter = False,
     ) -> Sink:
-        """A sink for ``stream.sink_to(...)``.
+        """Return a sink for ``stream.sink_to(...)``.
 
-        :param query: is executed for every tuple or row; none for mapped dataclasses
-        :param host: where Cassandra is, or a ``cluster_builder`` for more than one host, credentials and policies
-        :param type_info: the type of the rows, if their fields are to be found by name
-        :param mapper_options: how mapped dataclasses are written
-        :param default_keyspace: of mapped dataclasses whose ``@table`` names none
+        :param query: the CQL statement for each tuple or row; none for mapped dataclasses
+        :param host: the host of Cassandra; for several hosts, credentials or policies, give a ``cluster_builder``
+        :param type_info: the type of the rows, to find their fields by name
+        :param mapper_options: how to write mapped dataclasses
+        :param default_keyspace: the keyspace of mapped dataclasses whose ``@table`` names none
         :param ignore_null_fields: keep the value of a column if its field is None, instead of deleting it
         :param failure_handler: handles failed writes; without one, the job fails
-        :param max_concurrent_requests: of one subtask
-        :param max_concurrent_requests_timeout: fail the job if one more request could not be made for so long
-        :param max_retries: how often writes are tried again while Cassandra is away or busy
-        :param write_ahead_log: write when the checkpoint is complete; True, or a committer of your own
+        :param max_concurrent_requests: the limit for each subtask
+        :param max_concurrent_requests_timeout: how long to wait for a free request before the job fails
+        :param max_retries: how often to retry a write while Cassandra is unavailable or overloaded
+        :param write_ahead_log: write when the checkpoint completes; True, or your own committer
         """
         builder = _cluster_builder(host, port, cluster_builder)
         statements: Statements
@@ -113,11 +113,11 @@ class CassandraSink(DataStreamSink):
 
     @staticmethod
     def add_sink(input: DataStream) -> CassandraSink.CassandraSinkBuilder:  # noqa: A002 - PyFlink's name
-        """A builder for a sink after a stream of tuples, rows or mapped dataclasses."""
+        """Return a builder of a sink for a stream of tuples, rows or mapped dataclasses."""
         return CassandraSink.CassandraSinkBuilder(input)
 
     class CassandraSinkBuilder:
-        """Collects the settings."""
+        """Collects the settings of a Cassandra sink."""
 
         def __init__(self, stream: DataStream) -> None:
             self._stream = stream
@@ -125,35 +125,35 @@ class CassandraSink(DataStreamSink):
             self._settings: dict[str, Any] = {}
 
         def set_query(self, query: str) -> Self:
-            """The CQL statement for every tuple or row, such as ``INSERT INTO example.t (a, b) VALUES (?, ?)``."""
+            """Set the CQL statement for each tuple or row, such as ``INSERT INTO example.t (a, b) VALUES (?, ?)``."""
             self._settings["query"] = query
             return self
 
         def set_host(self, host: str, port: int = _DEFAULT_PORT) -> Self:
-            """Where Cassandra is."""
+            """Set the host and port of Cassandra."""
             self._settings.update(host=host, port=port)
             return self
 
         def set_cluster_builder(self, builder: ClusterBuilder) -> Self:
-            """Set how to connect: hosts, credentials, policies."""
+            """Set the builder of the connection: hosts, credentials, policies."""
             self._settings["cluster_builder"] = builder
             return self
 
         def set_default_keyspace(self, keyspace: str) -> Self:
-            """The keyspace of mapped dataclasses whose ``@table`` names none."""
+            """Set the keyspace of mapped dataclasses whose ``@table`` names none."""
             self._settings["default_keyspace"] = keyspace
             return self
 
         def enable_write_ahead_log(self, committer: CheckpointCommitter | None = None) -> Self:
-            """Write when the checkpoint is complete: exactly once also for programs that are not deterministic.
+            """Write when the checkpoint completes. This is exactly-once even if the program is not deterministic.
 
-            :param committer: records what was written; a :class:`CassandraCommitter` by default
+            :param committer: the committer that records what is written; a :class:`CassandraCommitter` by default
             """
             self._settings["write_ahead_log"] = True if committer is None else committer
             return self
 
         def set_mapper_options(self, options: MapperOptions) -> Self:
-            """Set the options of mapped dataclasses. Tuples and rows have their query."""
+            """Set the options of mapped dataclasses. For tuples and rows, use the query."""
             self._settings["mapper_options"] = options
             return self
 
@@ -163,13 +163,13 @@ class CassandraSink(DataStreamSink):
             return self
 
         def set_max_concurrent_requests(self, max_concurrent_requests: int, duration: Duration | None = None) -> Self:
-            """The number of writes that a subtask has under way, and how long to wait for one to end."""
+            """Limit the concurrent writes of a subtask, and set how long to wait for one of them to finish."""
             self._settings["max_concurrent_requests"] = max_concurrent_requests
             self._settings["max_concurrent_requests_timeout"] = duration
             return self
 
         def set_max_retries(self, max_retries: int) -> Self:
-            """Set how often writes are repeated while Cassandra is away or busy."""
+            """Set how often to retry a write while Cassandra is unavailable or overloaded."""
             self._settings["max_retries"] = max_retries
             return self
 
@@ -179,7 +179,7 @@ class CassandraSink(DataStreamSink):
             return self
 
         def build(self) -> CassandraSink:
-            """Adds the sink to the program."""
+            """Add the sink to the program."""
             if self._type is not None and "query" not in self._settings:
                 raise InvalidProgramError("tuples and rows need set_query()")
             sink = CassandraSink.sink(type_info=self._type, **self._settings)
@@ -190,7 +190,7 @@ class CassandraSink(DataStreamSink):
 
 
 def _record_type(stream: DataStream) -> TypeInformation | None:
-    """The type of the tuples or rows; None if none was declared."""
+    """Return the type of the tuples or rows, or None if it is not declared."""
     declared = stream.get_type()
     if isinstance(declared, (RowTypeInfo, TupleTypeInfo)):
         return declared
@@ -201,7 +201,7 @@ def _record_type(stream: DataStream) -> TypeInformation | None:
 
 def _cluster_builder(host: str | None, port: int, builder: ClusterBuilder | None) -> ClusterBuilder:
     if (host is None) == (builder is None):
-        raise InvalidProgramError("where is Cassandra? Set either the host or a ClusterBuilder")
+        raise InvalidProgramError("a Cassandra sink needs either a host or a ClusterBuilder")
     if builder is None:
         return ClusterBuilder(contact_points=[host], port=port)
     if not isinstance(builder, ClusterBuilder):
