@@ -42,7 +42,7 @@ class Plan:
     limit: float
     warm_up_seconds: float
     latency_seconds: float
-    rate: int
+    rate: int | None  # records per second of latency jobs, instead of their own rate
     idle_cores: float
     patience: float
 
@@ -137,7 +137,7 @@ def _measure_latency(system: System, job: Job, plan: Plan) -> dict[str, object]:
         feeder = subprocess.Popen(
             [
                 *(sys.executable, "-m", "benchmarks.harness.feed", "--port-file", str(port_file)),
-                *("--rate", str(plan.rate), "--seconds", str(seconds), "--keys", str(job.keys)),
+                *("--rate", str(plan.rate or job.rate), "--seconds", str(seconds), "--keys", str(job.keys)),
             ],
             cwd=ROOT,
         )
@@ -164,7 +164,7 @@ def _measure_kafka_latency(system: System, job: Job, plan: Plan) -> dict[str, ob
             kafka.measure_latency(
                 load,
                 Path(scratch),
-                rate=plan.rate,
+                rate=plan.rate or job.rate,
                 seconds=plan.warm_up_seconds + plan.latency_seconds,
                 keys=job.keys,
                 partitions=plan.parallelism,

@@ -194,9 +194,9 @@ class Results:
             return [*first, cell.error or "n/a", "", "", "", ""]
         return [
             *first,
-            f"{cell.median('p50_ms'):,.0f}",
-            f"{cell.median('p99_ms'):,.0f}",
-            ", ".join(f"{value:,.0f}" for value in cell.values("p50_ms")),
+            _milliseconds(cell.median("p50_ms")),
+            _milliseconds(cell.median("p99_ms")),
+            ", ".join(map(_milliseconds, cell.values("p50_ms"))),
             f"{cell.median('machine_cores'):.1f}",
             _speed(cell),
         ]
@@ -249,14 +249,23 @@ def _text(cell: Cell) -> str:
     if not cell.repeats:
         return cell.error or ""
     if JOBS[cell.job].measures_latency:
-        return f"{cell.median('p50_ms'):,.0f} / {cell.median('p99_ms'):,.0f}"
+        return f"{_milliseconds(cell.median('p50_ms'))} / {_milliseconds(cell.median('p99_ms'))}"
     return f"{cell.figure:,.0f}"
+
+
+def _milliseconds(value: float) -> str:
+    """Whole milliseconds, with one decimal where a tenth says something.
+
+    >>> _milliseconds(1.26), _milliseconds(68.4)
+    ('1.3', '68')
+    """
+    return f"{value:.1f}" if value < 10 else f"{value:,.0f}"
 
 
 def times(ratio: float) -> str:
     """A ratio with three digits that mean something.
 
-    >>> times(2318.4), times(21.65), times(0.0344)
+    >>> times(2318.4), times(21.66), times(0.0344)
     ('2,318', '21.7', '0.0344')
     """
     return f"{ratio:,.0f}" if ratio >= 1_000 else f"{ratio:.3g}"

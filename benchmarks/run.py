@@ -176,7 +176,7 @@ def _parse() -> argparse.Namespace:
     add("--limit", type=float, default=300, help="seconds after which a measurement is ended; a latency one later")
     add("--warm-up", type=float, help="latency: seconds at full rate before the first record counts (90, quick: 15)")
     add("--latency-seconds", type=float, help="latency: seconds that count (30, quick: 5)")
-    add("--rate", type=int, default=1_000, help="latency: records per second")
+    add("--rate", type=int, help="latency: records per second (default: what the job says)")
     add("--idle-cores", type=float, default=0.3, help="start when the rest of the machine uses at most so many cores")
     add("--patience", type=float, default=0, help="wait so many seconds for that; 0 starts at once")
     add("--out", default=str(CACHE / "results"), help="directory for results.json, results.md and results.png")

@@ -25,6 +25,7 @@ class Job:
     comparable: bool = True  # whether the results depend on the input alone
     group: str = "Records, keys and state"  # its panel in the picture
     stretch: int = 1  # how much longer than others it is measured
+    rate: int = 1_000  # records per second, where latency is measured
 
     @property
     def commits(self) -> bool:
@@ -36,8 +37,8 @@ def _nexmark(name: str, title: str, *, comparable: bool = True) -> Job:
     return Job(name, title, "queries", f"build_{name}", directory="nexmark", comparable=comparable, group="Nexmark")
 
 
-def _latency(name: str, title: str, builder: str, keys: int = 1_000) -> Job:
-    return Job(name, title, "latency", builder, keys=keys, measures_latency=True, group="Latency")
+def _latency(name: str, title: str, builder: str = "build", *, keys: int = 1_000, rate: int = 1_000) -> Job:
+    return Job(name, title, "latency", builder, keys=keys, measures_latency=True, group="Latency", rate=rate)
 
 
 JOBS = {
@@ -72,7 +73,18 @@ JOBS = {
             group="Latency",
             uses_kafka=True,
         ),
-        Job("l", "socket, state, sink: latency at 1,000 records/s", "latency", measures_latency=True, group="Latency"),
+        Job(
+            "m1",
+            "Kafka to Kafka, at least once: latency at 1,000 records/s",
+            "kafka_count",
+            "build_at_least_once",
+            measures_latency=True,
+            group="Latency",
+            uses_kafka=True,
+        ),
+        _latency("l", "socket, state, sink: latency at 1,000 records/s"),
+        _latency("l10k", "as (l), at 10,000 records/s", rate=10_000),
+        _latency("l50k", "as (l), at 50,000 records/s", rate=50_000),
         _latency("l2", "as (l), with two exchanges", "build_two"),
         _latency("lm", "as (l), with a million keys in state", "build_million", keys=1_000_000),
         _latency("lw", "socket, tumbling windows, sink: latency at 1,000 records/s", "build_window"),

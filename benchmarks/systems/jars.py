@@ -15,7 +15,7 @@ PARQUET_JARS = "BENCH_FLINK_PARQUET_JARS"
 _JARS = {
     # One jar with everything in it.
     KAFKA_JARS: (
-        {"k", "m"},
+        {"k", "m", "m1"},
         "flink-kafka",
         "4.0.1-2.0",
         [("org.apache.flink", "flink-sql-connector-kafka", "4.0.1-2.0")],
