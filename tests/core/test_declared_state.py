@@ -173,7 +173,7 @@ def test_a_declaration_is_of_the_kind_it_declares():
 
 def test_a_declaration_has_no_value():
     with pytest.raises(
-        StateAccessError, match=r"CountDeclared\.count = ValueState.* declares a state: it has values only"
+        StateAccessError, match=r"CountDeclared\.count = ValueState.* is a state declaration: it has a value"
     ):
         CountDeclared().count.value()
 
@@ -196,9 +196,9 @@ def test_a_stream_without_keys_has_no_declared_state():
 @pytest.mark.parametrize(
     ("declare", "message"),
     [
-        (lambda: ValueState(int, default="0"), "the default of a ValueState of int is '0', which is of another type"),
+        (lambda: ValueState(int, default="0"), "the default of a ValueState of int is '0', which has another type"),
         (lambda: ReducingState(int), r"a ReducingState needs a function of two values: ReducingState\(int, lambda"),
-        (lambda: ValueState(int).descriptor(), "a ValueState was declared outside of a class"),
+        (lambda: ValueState(int).descriptor(), "a ValueState is declared outside of a class"),
     ],
 )
 def test_declarations_that_make_no_sense_are_refused(declare, message):
@@ -225,7 +225,7 @@ class Adding(KeyedProcessFunction):
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (Assigning(), r"Assigning has assigned 3 to self.count, which is a ValueState: use self.count.update"),
+        (Assigning(), r"Assigning assigns 3 to self.count, which is a ValueState: use self.count.update"),
         (Adding(), r"read a ValueState with value\(\) and write it with update\(\)"),
     ],
 )
@@ -240,4 +240,4 @@ def test_a_declaration_belongs_to_one_attribute():
     with pytest.raises((InvalidProgramError, RuntimeError)) as caught:
         type("Twice", (KeyedProcessFunction,), {"a": shared, "b": shared})
     found = caught.value if isinstance(caught.value, InvalidProgramError) else caught.value.__cause__
-    assert "the state 'a' of Twice is also 'b' of Twice: declare a state for each" in str(found)
+    assert "the state 'a' of Twice is also 'b' of Twice: declare a separate state for each attribute" in str(found)

@@ -132,7 +132,9 @@ def test_ttl_is_any_length_of_time(ttl):
 
 @pytest.mark.parametrize("config", [None, StateTtlConfig.new_builder(Time.hours(1))], ids=["none", "not built"])
 def test_ttl_that_is_none_is_refused_at_once(config):
-    with pytest.raises(InvalidProgramError, match=r"the time to live of state 'v' is what .*build\(\) gives, got"):
+    with pytest.raises(
+        InvalidProgramError, match=r"the time to live of state 'v' must be the result of .*build\(\), got"
+    ):
         ValueStateDescriptor("v").enable_time_to_live(config)
 
 

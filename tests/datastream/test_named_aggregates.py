@@ -81,7 +81,7 @@ def test_words_are_window_assigners(word, assigner):
 
 @pytest.mark.parametrize("make", [tumbling, lambda: tumbling("1 s", seconds=1), sessions, lambda: sliding(every="1 s")])
 def test_windows_need_one_length(make):
-    with pytest.raises(InvalidProgramError, match="windows need one length, by keywords or as an argument: "):
+    with pytest.raises(InvalidProgramError, match="windows need one length, as keywords or as an argument: "):
         make()
 
 

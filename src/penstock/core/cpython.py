@@ -1,4 +1,4 @@
-"""Everything that depends on how CPython works inside, in one place.
+"""All code that depends on CPython's internals.
 
 - :data:`UNSHARED` and its siblings: ``sys.getrefcount``. The counts are measured at import, since versions differ.
 - :func:`returned_values`: ``dis`` shows a return as ``RETURN_CONST``, or as ``RETURN_VALUE`` after ``LOAD_CONST``.
@@ -6,7 +6,7 @@
 - :func:`local_variable`: ``f_locals`` of a frame that a traceback holds.
 - ``PICKLE_...``: protocol 5 writes a class as module, name, ``MEMOIZE``, ``STACK_GLOBAL``, ``MEMOIZE``.
 
-``tests/core/test_cpython.py`` fails on a version of Python for which one of these no longer holds.
+``tests/core/test_cpython.py`` fails on a Python version for which one of these no longer holds.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ __all__ = [
 
 # -- references -----------------------------------------------------------------------------------------------------
 
-_ENOUGH_CALLS = 100  # for the interpreter to have specialised a call by then
+_ENOUGH_CALLS = 100  # after which the interpreter has specialised a call
 
 
 def _references_when_passed_on() -> int:
-    """To an object that only its receiver holds: in the receiver's variable and in a parameter of ours.
+    """Count the references to an object that only its receiver holds: in the receiver's variable and our parameter.
 
-    How many of them are counted depends on the version of Python: some only lend references. The fewest ever seen are
-    taken, so that at worst an object is copied that need not be.
+    The count depends on the version of Python, because some references are only borrowed. This function returns the
+    lowest count it sees, so at worst an object is copied unnecessarily.
     """
 
     def count(value: object) -> int:
@@ -56,7 +56,7 @@ def _references_when_passed_on() -> int:
 
 
 def _references_in_a_tuple() -> int:
-    """To a part of an otherwise unshared tuple: one in the tuple and one in a variable."""
+    """Count the references to a part of an otherwise unshared tuple: in the tuple and in a variable."""
     parts = tuple(object() for _ in range(_ENOUGH_CALLS))
     return min(getrefcount(part) for part in parts)
 
@@ -117,4 +117,4 @@ def local_variable(frame: FrameType, name: str) -> Any:
 
 PICKLE_MEMOIZE, PICKLE_STACK_GLOBAL, PICKLE_SHORT_STRING = b"\x94", b"\x93", b"\x8c"
 PICKLE_CLASS = PICKLE_MEMOIZE + PICKLE_STACK_GLOBAL + PICKLE_MEMOIZE
-"""Behind the name of a class or function, once in each pickle."""
+"""Follows the name of a class or function, once in each pickle."""

@@ -1,8 +1,9 @@
-"""State where it is used: ``n = ValueState(int, default=0)`` in the body of a function's class.
+"""State declared where it is used: ``n = ValueState(int, default=0)`` in the body of a function's class.
 
-A declaration makes the descriptor that ``open`` would make. The runtime binds it before ``open``: the state becomes an
-attribute of the function object, which hides the declaration, so using it costs nothing more. The name of the state is
-the name of the attribute. A Python class as type is for readers and type checkers; a ``TypeInformation`` is stored too.
+A declaration creates the descriptor that ``open`` would create. The runtime binds it before ``open``: the state becomes
+an attribute of the function object and hides the declaration, so access costs nothing extra. The name of the attribute
+is the name of the state. A Python class given as the type is for readers and type checkers; only a ``TypeInformation``
+is also stored.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ Ttl = StateTtlConfig | Length | None
 
 
 def _type_info(declared: Any) -> TypeInformation[Any] | None:
-    """The type to store with the state. For Python classes it is what the state is seen to hold."""
+    """Return the type to store with the state. For a Python class, the type is inferred from the state's values."""
     return declared if isinstance(declared, TypeInformation) else None
 
 
 class _Declaration(StateDeclaration):
-    """What the declarations of all kinds of state share."""
+    """The base class of the declarations of all kinds of state."""
 
     _name: str | None = None
     _attribute: str | None = None
@@ -53,27 +54,27 @@ class _Declaration(StateDeclaration):
 
     @abstractmethod
     def _descriptor(self, name: str) -> StateDescriptor:
-        """The descriptor of a state of that name."""
+        """Return the descriptor of a state with that name."""
 
     @abstractmethod
     def _create(self, descriptor: Any, runtime_context: RuntimeContext) -> State:
-        """Registers the state."""
+        """Register the state."""
 
     def __set_name__(self, owner: type, attribute: str) -> None:
         if self._attribute not in (None, attribute):
             raise InvalidProgramError(
                 f"the state '{self._attribute}' of {self._owner} is also '{attribute}' of {owner.__name__}: "
-                "declare a state for each"
+                "declare a separate state for each attribute"
             )
         self._attribute = attribute
         self._owner = owner.__name__
 
     def descriptor(self) -> StateDescriptor:
-        """The descriptor that the declaration stands for."""
+        """Return the descriptor of the declared state."""
         name = self._name or self._attribute
         if name is None:
             raise InvalidProgramError(
-                f"a {self._kind()} was declared outside of a class: declare it in the body of a function's class"
+                f"a {self._kind()} is declared outside of a class: declare it in the body of a function's class"
             )
         descriptor = self._descriptor(name)
         if self._ttl is not None:
@@ -93,7 +94,7 @@ class _Declaration(StateDeclaration):
             name = f"self.{self._attribute}"
             instead = f"{name}.update({shorten(value)})" if isinstance(self, ValueState) else f"the methods of {name}"
             raise InvalidProgramError(
-                f"{type(function).__name__} has assigned {shorten(value)} to {name}, which is a {self._kind()}: use "
+                f"{type(function).__name__} assigns {shorten(value)} to {name}, which is a {self._kind()}: use "
                 f"{instead} instead"
             )
 
@@ -116,7 +117,7 @@ class DeclaredValueState(_Declaration, ValueState[Any]):
         self._default = default
         if isinstance(value_type, type) and default is not None and not _fits(default, value_type):
             raise InvalidProgramError(
-                f"the default of a ValueState of {value_type.__name__} is {shorten(default)}, which is of another type"
+                f"the default of a ValueState of {value_type.__name__} is {shorten(default)}, which has another type"
             )
 
     def _descriptor(self, name: str) -> StateDescriptor:
@@ -200,4 +201,4 @@ DECLARATIONS: dict[type, type] = {
     ReducingState: DeclaredReducingState,
     AggregatingState: DeclaredAggregatingState,
 }
-"""What a call of a kind of state makes."""
+"""The declaration that a call of each state class creates."""

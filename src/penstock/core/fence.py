@@ -1,4 +1,4 @@
-"""The check before each step that only one driver of a job may take."""
+"""The fence: the check before each step that only one driver of a job may take."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ class Fence:
     """
 
     epoch: int = 0
-    """Higher than that of every driver before; 0 if there can be no other."""
+    """The driver's epoch, higher than that of every earlier driver; 0 if there cannot be another driver."""
 
     def check(self) -> None:
         """Raise a :class:`~penstock.common.errors.FencedError` if another driver has taken over."""
         return
 
     def raise_if_lost(self) -> None:
-        """The same, but without looking at the storage."""
+        """Raise the same error, but without accessing the storage."""
         return
 
     def release(self, *, remove: Callable[[], None] | None = None) -> None:
-        """The job is over: the next driver need not wait.
+        """Release the lease when the job ends, so that the next driver need not wait.
 
-        :param remove: removes the directory; called if it is still this driver's
+        :param remove: removes the directory; called if this driver still owns it
         """
         if remove is not None:
             remove()

@@ -1,4 +1,4 @@
-"""Names of side outputs."""
+"""Tags of side outputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class OutputTag(Generic[T]):
-    """The name of a side output, with the type of its records. Tags with the same id are the same output.
+    """The name of a side output, with the type of its records. Tags with the same id denote the same output.
 
     >>> late = OutputTag("late-data")
     >>> late == OutputTag("late-data")

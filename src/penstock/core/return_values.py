@@ -1,8 +1,8 @@
-"""Checks of what user code returns, against mistakes that Python takes for an answer without a word.
+"""Checks the return values of user code for mistakes that Python silently accepts.
 
-A forgotten ``return`` gives ``None``, a forgotten pair of parentheses gives a method, and a stray ``yield`` gives a
-generator. The first is false and the others are true, for every record. Functions are checked once, where the job is
-defined; results are checked once a batch or on a branch that is seldom taken.
+A forgotten ``return`` gives ``None``, missing parentheses give a method, and a stray ``yield`` gives a generator. The
+first is false and the others are true, for each record. Functions are checked once, where the job is defined. Results
+are checked once per batch or on a branch that is rarely taken.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _RESUMABLE = (CoroutineType, GeneratorType)
 def can_return_something(method: Callable[..., Any]) -> bool:
     """Whether a Python function has a return statement with a value.
 
-    PyFlink makes every AggregateFunction define `merge`, and many define it as ``pass`` or raise: such a function
-    must not be asked to merge.
+    PyFlink requires a `merge` of every AggregateFunction, and many define it as ``pass`` or raise: do not call such a
+    `merge`.
 
     >>> can_return_something(lambda a, b: a + b), can_return_something(lambda a, b: None)
     (True, False)
     """
     code = getattr(method, "__code__", None)
-    return True if code is None else any(returned_values(code))  # written in C: nothing to look at
+    return True if code is None else any(returned_values(code))  # written in C: no code to inspect
 
 
 def check_returns(function: Any, method: str, expected: str) -> None:
-    """Reject a function that returns ``None`` or a generator, whatever it is called with.
+    """Reject a function that returns ``None`` or a generator for all arguments.
 
     >>> def is_large(value):
     ...     value > 100
@@ -57,7 +57,7 @@ def check_returns(function: Any, method: str, expected: str) -> None:
 
 
 def check_verdict(verdict: Any, function: Any, method: str, *, operator_name: str, record: Any = None) -> None:
-    """Reject an answer to a yes-or-no question that is always true by mistake: a method, a coroutine, a generator."""
+    """Reject a result of a yes-or-no function that is always true by mistake: a method, a coroutine, a generator."""
     if isinstance(verdict, (*_CALLABLES, *_RESUMABLE)):
         raise TypeMismatchError(
             f"{describe(function, method)} returned {shorten(verdict)}, which is true for every record: "
@@ -78,7 +78,7 @@ def forgotten_call(value: Any) -> bool:
 
 
 def milliseconds(value: Any, function: Any, method: str, *, positive: bool) -> int:
-    """A length of time that user code returned, if it is one."""
+    """Return a duration in ms that user code returned, if it is valid."""
     if not is_int(value):
         is_whole = not isinstance(value, bool) and hasattr(value, "__index__")  # numpy's integers
         value = int(value) if is_whole or (isinstance(value, float) and value.is_integer()) else value
@@ -92,7 +92,7 @@ def milliseconds(value: Any, function: Any, method: str, *, positive: bool) -> i
 
 
 def describe(function: Any, method: str) -> str:
-    """A user's function as a message names it: ``MyFilter.filter()``, ``is_large()``, ``the lambda``."""
+    """Return the name of a user's function for messages: ``MyFilter.filter()``, ``is_large()``, ``the lambda``."""
     if isinstance(function, MethodType):
         return f"{function.__qualname__}()"
     if isinstance(function, _CALLABLES):

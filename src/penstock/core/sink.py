@@ -1,16 +1,16 @@
 """The contract of sinks, with an optional two-phase commit.
 
-Each task makes a :class:`SinkWriter`. In every micro-batch it calls :meth:`SinkWriter.begin`, hands it its records,
-calls :meth:`SinkWriter.flush`, then :meth:`SinkWriter.prepare_commit`. What that returns (*committables*: names of
-files, ids of transactions) goes to the driver. Once the batch is durable, the :class:`Committer` makes all of it
-visible. A batch that fails is written again; its first committables are then never committed, so a sink with a
-committer delivers exactly once, one without at least once.
+Each task creates a :class:`SinkWriter`. In every micro-batch, the task calls :meth:`SinkWriter.begin`, passes the
+records to the writer, then calls :meth:`SinkWriter.flush` and :meth:`SinkWriter.prepare_commit`. The result
+(*committables*: names of files, ids of transactions) goes to the driver. Once the batch is durable, the
+:class:`Committer` makes all of it visible. A batch that fails is written again, and the committables of the failed
+attempt are never committed. A sink with a committer is therefore exactly-once, one without at-least-once.
 
-There are two moments for the commit. Usually it is part of the batch: the engine completes the checkpoint when
-:meth:`Committer.commit` has returned, and after a crash in between the batch runs again and is committed again under
-the same checkpoint id. With :attr:`Committer.after_checkpoint` it follows the checkpoint, as in Flink: committables
-wait in a durable log until the checkpoint is complete, and leave it when ``commit`` has returned. Choose this one if
-what a second run of the batch prepares cannot take the place of what the first one committed.
+The commit happens at one of two times. Usually it is part of the batch: the engine completes the checkpoint when
+:meth:`Committer.commit` returns. After a crash in between, the batch runs again and commits again under the same
+checkpoint id. With :attr:`Committer.after_checkpoint`, the commit follows the checkpoint, as in Flink: committables
+wait in a durable log until the checkpoint is complete, and leave it when ``commit`` returns. Choose this if the results
+of a second run of the batch cannot replace what the first run committed.
 
 >>> class Lines(Sink):
 ...     '''Collects lines; they become visible with the commit.'''
@@ -70,7 +70,7 @@ __all__ = [
 
 
 class DeliveryGuarantee(Enum):
-    """The number of times that a record may reach the outer system after a failure."""
+    """How often a record may reach the external system after a failure."""
 
     EXACTLY_ONCE = 0
     AT_LEAST_ONCE = 1
@@ -81,13 +81,13 @@ class DeliveryGuarantee(Enum):
 class WriterInitContext:
     """The context in which a writer is created.
 
-    ``sink_id`` names the sink within the job, the same on every run. ``job_id`` is that of the run that began the
-    checkpoint directory, also after a restart. ``(job_id, sink_id, checkpoint_id, subtask_id)`` is unique, and the same
-    when a batch is written again: use it to name files and transactions.
+    ``sink_id`` identifies the sink within the job and is the same on each run. ``job_id`` is that of the run that
+    created the checkpoint directory, also after a restart. ``(job_id, sink_id, checkpoint_id, subtask_id)`` is unique,
+    and unchanged when a batch is written again: use it to name files and transactions.
 
-    ``epoch`` is that of the job's driver. A driver that takes over the checkpoint directory has a higher one than all
-    before it; tasks of the old one may still be running. A store that can compare keeps them out by it. 0 if the job
-    has no checkpoint directory.
+    ``epoch`` is that of the job's driver. A driver that takes over the checkpoint directory has a higher epoch than all
+    earlier drivers, whose tasks may still be running. A store that can compare epochs uses it to reject those tasks. It
+    is 0 if the job has no checkpoint directory.
     """
 
     subtask_id: int
@@ -104,7 +104,7 @@ class WriterInitContext:
 
 
 class SinkWriterContext:
-    """The context of the current record. One object, changed from record to record."""
+    """The context of the current record. One object, updated for each record."""
 
     __slots__ = ("_watermark", "timestamp_ms")
 
@@ -113,35 +113,35 @@ class SinkWriterContext:
         self._watermark = watermark
 
     def timestamp(self) -> int | None:
-        """The timestamp of the record, ``None`` if it has none."""
+        """Return the timestamp of the record, or ``None`` if it has none."""
         return self.timestamp_ms
 
     def current_watermark(self) -> int:
-        """The sink's event-time clock."""
+        """Return the sink's current watermark."""
         return self._watermark
 
 
 class SinkWriter(ABC):
-    """Writes the records of one task, micro-batch after micro-batch.
+    """Writes the records of one task, one micro-batch at a time.
 
     Override :meth:`write`, or :meth:`write_batch` for speed.
     """
 
-    #: Set by the runtime before each call of :meth:`write_batch`.
+    #: The runtime sets it before each call of :meth:`write_batch`.
     current_watermark: int = MIN_WATERMARK
-    #: Set by the runtime before :meth:`begin`, :meth:`write_batch` and :meth:`flush`; the same throughout a batch.
+    #: The runtime sets it before :meth:`begin`, :meth:`write_batch` and :meth:`flush`. Constant during a batch.
     current_processing_time: int = 0
 
     def begin(self, checkpoint_id: int) -> None:
-        """Called before the first record of every micro-batch but the one the writer was made in."""
+        """Called before the first record of each micro-batch, except the one in which the writer was created."""
         return
 
     def write(self, value: Any, context: SinkWriterContext) -> None:
-        """Writes one record."""
+        """Write one record."""
         raise NotImplementedError(f"{type(self).__name__} must define write() or write_batch()")
 
     def write_batch(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
-        """Writes several records; ``timestamps`` is ``None`` if none of them has one."""
+        """Write several records; ``timestamps`` is ``None`` if none of them has one."""
         context = SinkWriterContext(None, self.current_watermark)
         write = self.write
         if timestamps is None:
@@ -152,30 +152,30 @@ class SinkWriter(ABC):
                 write(value, context)
 
     def next_wakeup(self) -> int | None:
-        """The processing time at which :meth:`flush` must be called though no record may come."""
+        """Return the processing time at which to call :meth:`flush` even if no record arrives."""
         return None
 
     def flush(self, end_of_input: bool) -> None:
-        """Called after the last record of a micro-batch: nothing may stay in memory only."""
+        """Write all records that are still in memory. Called after the last record of a micro-batch."""
         return
 
     def prepare_commit(self) -> list[Any]:
-        """Return what the committer makes visible; picklable. Called after :meth:`flush`."""
+        """Return picklable committables for the committer. Called after :meth:`flush`."""
         return []
 
     def snapshot_state(self, checkpoint_id: int) -> list[Any]:
-        """What a writer that takes over must know; picklable. Called after :meth:`prepare_commit`, and only for
-        sinks that say :attr:`Sink.stateful`.
+        """Return picklable state for a writer that takes over. Called after :meth:`prepare_commit`, and only for sinks
+        with :attr:`Sink.stateful`.
         """
         return []
 
     def close(self) -> None:
-        """Called once at the end, also after a failure; not committed work is dropped here."""
+        """Called once at the end, also after a failure. Drop uncommitted work here."""
         return
 
 
 class HandOverWriter(SinkWriter):
-    """Hands the records themselves to the committer."""
+    """Passes the records themselves to the committer."""
 
     def __init__(self) -> None:
         self._values: list[Any] = []
@@ -191,47 +191,47 @@ class HandOverWriter(SinkWriter):
 class Committer(ABC):
     """Makes written data visible. Runs on the driver.
 
-    An error fails the job, which then does what its restart strategy says. If trying again may help, raise a
-    :class:`~penstock.common.errors.RetryCommitError`: ``commit`` is then called again with the same arguments.
+    An error fails the job, which then follows its restart strategy. If a retry may help, raise a
+    :class:`~penstock.common.errors.RetryCommitError`; ``commit`` is then called again with the same arguments.
     """
 
     after_checkpoint: bool = False
-    """Whether to commit when the checkpoint is complete, from the log, instead of just before."""
+    """Whether to commit from the log after the checkpoint completes, instead of just before."""
     may_commit_early: bool = False
-    """For those that commit after the checkpoint: whether they can also do it before, where there is no place for a
-    log, because a second run of the batch takes the place of the first.
+    """For committers that commit after the checkpoint: whether they can also do it before, in places without a log,
+    because a second run of the batch replaces the first one.
     """
     max_retries: int = 10
-    """How often a commit that asks for it is tried again before the job fails. One that follows the checkpoint is tried
-    again with the next batches instead, as often as there are any, and so often at the end of the job.
+    """The maximum number of commit retries before the job fails. A commit that follows the checkpoint is retried with
+    each of the next batches instead, without a limit, and this many times at the end of the job.
     """
     retry_backoff_ms: int = 50
-    """The wait before the first retry; doubled for each one after it, up to 100 times as long."""
+    """The delay before the first retry. It doubles with each retry, up to 100 times the first delay."""
 
     fence: Fence = Fence()
-    """Set before :meth:`open`. The driver checks it before it calls :meth:`commit`; a commit of several steps may check
-    it again, and one to a system that can compare epochs takes the driver's along.
+    """Set before :meth:`open`. The driver checks it before it calls :meth:`commit`. A commit of several steps may check
+    it again, and a commit to a system that can compare epochs sends the driver's epoch along.
     """
 
     def open(self, job_id: str, sink_id: str) -> None:
-        """Called before the first commit, also after a restart; the ids are those the writers get."""
+        """Called before the first commit, also after a restart, with the same ids as the writers."""
         return
 
     def checkpoint_complete(self, *, final: bool) -> None:
-        """What was committed so far belongs to complete checkpoints and will not be committed again. Called often,
-        also when nothing happened; ``final`` when the job is done.
+        """Called when all commits so far belong to complete checkpoints and will not be repeated. Called often, also
+        when nothing happened; ``final`` is True at the end of the job.
         """
         return
 
     @abstractmethod
     def commit(self, committables: list[Any], checkpoint_id: int) -> None:
-        """Commits what all tasks prepared in a micro-batch. Must be idempotent: after a failure it is called again
+        """Commit what all tasks prepared in a micro-batch. It must be idempotent: after a failure it is called again
         with the same arguments, even if everything was committed.
         """
 
     def recommit(self, committables: list[Any], checkpoint_id: int) -> None:
-        """:meth:`commit` of what a job that starts again finds in the log: it may have been committed before the
-        crash. Only for those that commit after the checkpoint.
+        """Commit what a restarted job finds in the log. It may have been committed before the crash. Only called on
+        committers that commit after the checkpoint.
         """
         self.commit(committables, checkpoint_id)
 
@@ -246,25 +246,25 @@ class Sink(ABC):
     stateful: bool = False
     """Whether writers have state: see :meth:`SinkWriter.snapshot_state` and :meth:`restore_writer`."""
     publishes_at_once: bool = False
-    """Whether the committer need not wait for a checkpoint in the continuous mode. After a failure it may get records
-    again. The numbers it is called with then count calls instead of checkpoints.
+    """Whether the committer can commit in continuous mode without waiting for a checkpoint. After a failure, it may get
+    records again. Checkpoint ids are then the numbers of its calls.
     """
     needs_equal_batches: bool = False
-    """Whether writers take a second batch with the same checkpoint id for a repetition of the first. In the continuous
-    mode, where a checkpoint that is repeated may have other records, the records then wait on the driver until their
-    checkpoint is complete, and the writers run there.
+    """Whether writers treat a second batch with the same checkpoint id as a repetition of the first. In continuous
+    mode, a repeated checkpoint may have different records. The records then wait on the driver until their checkpoint
+    completes, and the writers run there.
     """
 
     @abstractmethod
     def create_writer(self, context: WriterInitContext) -> SinkWriter:
-        """A writer, for one task."""
+        """Create a writer for one task."""
 
     def restore_writer(self, context: WriterInitContext, state: list[Any]) -> SinkWriter:
-        """A writer that continues from the state another one left with the last checkpoint."""
+        """Create a writer from the state of the previous one at the last checkpoint."""
         return self.create_writer(context)
 
     def create_committer(self) -> Committer | None:
-        """The committer; ``None`` if writers need no second step."""
+        """Create the committer, or return ``None`` if writers need no second step."""
         return None
 
     get_java_function = no_java_object

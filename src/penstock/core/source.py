@@ -1,11 +1,11 @@
 """The contract of sources.
 
-A source is a set of *splits* (files, partitions of a log, ranges of numbers), each read from offset to offset. The
-driver asks the :class:`SplitEnumerator` in every micro-batch up to where each split can be read; tasks read exactly
-these ranges with a :class:`SourceReader`. A range that was handed out once must give the same records when it is read
-again: this is what makes replays exact.
+A source is a set of *splits* (files, partitions of a log, ranges of numbers), each read from offset to offset. In each
+micro-batch, the driver asks the :class:`SplitEnumerator` for the offset up to which each split can be read. Tasks read
+exactly these ranges with a :class:`SourceReader`. A range must give the same records each time it is read: this makes
+replays exact.
 
-Offsets are anything JSON can hold; only the source that made them looks into them.
+An offset is any JSON value. Only the source that creates it interprets it.
 
 >>> class Countdown(Source):
 ...     '''Counts down from n to 1: one split whose offset is the number of records read.'''
@@ -67,7 +67,7 @@ T = TypeVar("T")
 
 
 class Boundedness(Enum):
-    """Whether a source comes to an end."""
+    """Whether a source is bounded."""
 
     BOUNDED = 0
     CONTINUOUS_UNBOUNDED = 1
@@ -75,122 +75,122 @@ class Boundedness(Enum):
 
 @dataclass(frozen=True)
 class SourceSplit:
-    """A part of a source that is read independently. Subclasses add what their reader needs; all are pickled."""
+    """A part of a source that is read independently. Subclasses add what their reader needs. Splits are pickled."""
 
     split_id: str
 
     def part(self, index: int, count: int, start_offset: Any) -> SourceSplit:
-        """Return the part of a range from ``start_offset`` that task ``index`` of ``count`` reads, under its own name.
+        """Return the part of a range from ``start_offset`` for task ``index`` of ``count``, as a split with its own id.
 
-        Only for sources that say ``spreads``.
+        Only for sources with ``spreads``.
         """
         raise NotImplementedError(f"{type(self).__name__} cannot be read by several tasks at once")
 
 
 class SplitEnumerator(ABC):
-    """Knows the splits of a source and how far each can be read. Runs on the driver."""
+    """Lists the splits of a source and how far each can be read. Runs on the driver."""
 
     @property
     def reads_in_order(self) -> bool:
-        """Whether a task reads one split to its end before it takes the next, in the order of the list, as files are
-        read. Otherwise all splits are read side by side, as partitions of a log are.
+        """Whether a task reads one split to its end before the next, in the order of the list, as for files. Otherwise
+        it reads all splits in parallel, as for partitions of a log.
         """
         return False
 
     def use_steps(self, wake: Callable[[], None]) -> None:
-        """Called before :meth:`start` in the continuous mode: many offsets are asked for from one checkpoint to the
-        next. After a failure the job resumes from the checkpoint, not from the last offset.
+        """Called before :meth:`start` in continuous mode, where many offsets are requested between two checkpoints.
+        After a failure the job resumes from the checkpoint, not from the last offset.
 
-        :param wake: to be called, from any thread, when something has arrived; without it an idle job looks for
-            records every 50 ms
+        :param wake: call it, from any thread, when new data arrives; otherwise an idle job polls for records every
+          50 ms
         """
         return
 
     def start(self) -> None:
-        """Called once before anything else; connections are opened here."""
+        """Called once before all other methods. Open connections here."""
         return
 
     @abstractmethod
     def discover_splits(self) -> Sequence[SourceSplit]:
-        """All splits known so far, always in the same order, new ones last. Called every micro-batch: be cheap."""
+        """Return all known splits in a stable order, new ones last. Called in every micro-batch: be cheap."""
 
     def starting_offset(self, split: SourceSplit, *, fresh: bool) -> Any | None:
-        """Where to read a split from that the job has no position for; ``None`` leaves it to the source's
-        ``initial_offset``. ``fresh`` is false if the job has read from this source before: the split is new since then.
+        """Return the start offset of a split for which the job has no position, or ``None`` for the source's
+        ``initial_offset``. ``fresh`` is False if the job has read from this source before, so the split is new.
 
-        The answer is kept in the checkpoint, so it need not be the same when asked again ("the end of the log now").
+        The checkpoint stores the result, so it may differ between calls (for example, the current end of the log).
         """
         return None
 
     @abstractmethod
     def latest_offset(self, split: SourceSplit, start_offset: Any, max_records: int) -> Any | None:
-        """The offset up to which to read now, about ``max_records`` at most; ``start_offset`` (or ``None``) if
-        there is nothing new. Must be cheap.
+        """Return the offset up to which to read now, for at most about ``max_records`` records; ``start_offset`` (or
+        ``None``) if there are no new ones. Must be cheap.
         """
 
     def record_count(self, split: SourceSplit, start_offset: Any, end_offset: Any) -> int | None:
-        """About how many records a range has, for rate limits. ``None`` if offsets that are numbers (or lists that
-        begin with one) count records, or if the number is unknown.
+        """Estimate the number of records in a range, for rate limits. Return ``None`` if numeric offsets (or lists that
+        begin with a number) count records, or if the number is unknown.
         """
         return None
 
     def pending_records(self, split_id: str, offset: Any) -> int | None:
-        """How many records the split has behind an offset, as far as is known without asking; None if it is unknown."""
+        """Return the number of records after an offset if it is known without a request, otherwise None."""
         return None
 
     @abstractmethod
     def is_finished(self, split: SourceSplit, offset: Any) -> bool:
-        """Whether nothing can follow after ``offset``: the split is bounded and read to its end."""
+        """Whether the split is bounded and ``offset`` is its end."""
 
     def subtask_for(self, split_id: str, parallelism: int) -> int | None:
-        """The subtask that is to read a split; ``None`` for the one that has the fewest."""
+        """Return the subtask that reads a split, or ``None`` for the one with the fewest splits."""
         return None
 
     def restore_split(self, split_id: str) -> SourceSplit:
-        """The split of that name, for a batch that is read again after a restart: it may not be listed any more."""
-        raise KeyError(f"split {split_id!r} of the checkpoint is gone from the source")
+        """Return the split with this id, for a batch that is replayed. The split may no longer be listed."""
+        raise KeyError(f"split {split_id!r} of the checkpoint no longer exists in the source")
 
     def restore(self, finished: Mapping[str, bool]) -> None:
-        """Called before the first :meth:`discover_splits` of a job that continues: the splits in its checkpoint by
-        their ids, and whether each was read to its end.
+        """Called before the first :meth:`discover_splits` of a restored job, with the ids of the splits in its
+        checkpoint, and whether each was read to its end.
         """
         return
 
     def has_more_splits(self) -> bool:
-        """Whether splits will follow that :meth:`discover_splits` does not list yet. A bounded source that hands out
-        its splits a few at a time says so until the last one is listed.
+        """Whether there are splits that :meth:`discover_splits` does not list yet. A bounded source that lists its
+        splits a few at a time returns True until the last one is listed.
         """
         return False
 
     def forget(self, split_ids: Sequence[str]) -> bool:
-        """Whether these finished splits may leave the checkpoint, so that it does not grow with everything ever read.
+        """Whether to remove these finished splits from the checkpoint, so that it does not grow forever.
 
-        A source that says yes never lists them again, also after a restart: it keeps a durable note of its own.
+        If True, the source never lists them again, also after a restart. It keeps its own durable record.
         """
         return False
 
     def remembered(self) -> Sequence[str]:
-        """The splits that were forgotten: a savepoint takes them along, for :meth:`restore` of another job."""
+        """Return the forgotten splits, which a savepoint stores for :meth:`restore` of another job."""
         return ()
 
     def prepare(self, split: SourceSplit, start_offset: Any, end_offset: Any) -> SourceSplit:
-        """Return the split that the reader gets for a range; a source that keeps its data on the driver attaches it
+        """Return the split that the reader gets for a range. A source whose data is on the driver attaches the data
         here.
         """
         return split
 
     def use_clock(self, clock: Callable[[], int]) -> None:
-        """Called before :meth:`start`: the job's clock, in milliseconds. Only what is asked while a batch is planned
-        may depend on it; a batch that is read again is read as it was planned.
+        """Called before :meth:`start` with the job's clock, in milliseconds. Only the planning of a batch may depend on
+        it; a replayed batch is read as it was planned.
         """
         return
 
     def use_directory(self, directory: str) -> None:
-        """Called before :meth:`start`: a directory for what must survive a restart of the driver."""
+        """Called before :meth:`start` with a directory for data that must survive a restart of the driver."""
         return
 
     def commit(self, offsets: Mapping[str, Any]) -> None:
-        """Everything before these offsets (by split id) is processed durably. May be called again with the same."""
+        """Called when all data before these offsets (by split id) is processed durably. Calls may repeat."""
         return
 
     def close(self) -> None:
@@ -199,7 +199,7 @@ class SplitEnumerator(ABC):
 
 
 class SourceReader(ABC):
-    """Reads ranges of splits. Runs in the tasks; created anew there, so it need not be picklable."""
+    """Reads ranges of splits. Created and run in the tasks, so it need not be picklable."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Called once before the first read."""
@@ -209,12 +209,12 @@ class SourceReader(ABC):
     def read(
         self, split: SourceSplit, start_offset: Any, end_offset: Any
     ) -> Iterator[tuple[list[Any], list[int] | None] | int]:
-        """Yields batches ``(values, timestamps)`` of the records from ``start_offset`` up to ``end_offset``.
+        """Yield batches ``(values, timestamps)`` of the records from ``start_offset`` up to ``end_offset``.
 
-        Between batches it may yield an ``int``, a watermark, or ``True`` when the split is idle from here on.
+        Between batches it may yield an ``int``, which is a watermark, or ``True`` to mark the split as idle.
 
-        ``timestamps`` has one entry per value, or is ``None`` if the source knows no timestamps. The same range
-        must give the same records in the same order, whenever it is read.
+        ``timestamps`` has one entry per value, or is ``None`` if the source has no timestamps. The same range must
+        always give the same records in the same order.
         """
 
     def close(self) -> None:
@@ -226,38 +226,38 @@ class Source(ABC, Generic[T]):
     """A source of records, as passed to `from_source`. Must be picklable."""
 
     makes_watermarks: bool = False
-    """Whether readers yield watermarks of their own: functions that look at the clock then keep it across batches."""
+    """Whether readers yield their own watermarks. Functions that read the clock then keep it across batches."""
 
     spreads: bool = False
-    """Whether several tasks may read one range of a split, each a part (:meth:`SourceSplit.part`). Where a source with
-    one task feeds operators with more, these then read for themselves: the records need not be sent to them.
+    """Whether several tasks may each read a part of one range of a split (:meth:`SourceSplit.part`). If a source with
+    one task feeds operators with more, these then read the data themselves, so it need not be sent to them.
     """
 
     def get_boundedness(self) -> Boundedness:
-        """Whether the source comes to an end; bounded unless overridden."""
+        """Return whether the source is bounded. It is unless overridden."""
         return Boundedness.BOUNDED
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the source comes to an end."""
+        """Whether the source is bounded."""
         return self.get_boundedness() is Boundedness.BOUNDED
 
     @property
     def may_end(self) -> bool:
-        """Whether the source can come to an end: bounded ones always, others if they say so."""
+        """Whether the source can end: always for bounded sources, for others if they override this."""
         return self.is_bounded
 
     @abstractmethod
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
-        """The enumerator, for a job that reads with ``parallelism`` tasks."""
+        """Create the enumerator for a job that reads with ``parallelism`` tasks."""
 
     @abstractmethod
     def create_reader(self) -> SourceReader:
-        """A reader, for one task."""
+        """Create a reader for one task."""
 
     @abstractmethod
     def initial_offset(self, split: SourceSplit) -> Any:
-        """Where a split is read from if the job has no checkpoint; JSON-able."""
+        """Return the start offset of a split if the job has no checkpoint, as a JSON value."""
 
     get_java_function = no_java_object
 
@@ -271,7 +271,7 @@ def planned_records(
 
 
 def records_between(start: Any, end: Any, allowed: int) -> int:
-    """At most how many records a range has that was planned for ``allowed``: offsets that are not numbers say nothing.
+    """Return the maximum number of records in a range planned for ``allowed``, using offsets if they are numbers.
 
     >>> records_between(10, 13, 100), records_between([10, 50], [13, 50], 100), records_between("a", "b", 100)
     (3, 3, 100)

@@ -1,4 +1,4 @@
-"""State: the interfaces user functions work with, and the descriptors that ask for it."""
+"""State: the interfaces for user functions, and the descriptors."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ OUT = TypeVar("OUT")
 
 def _unbound(state: object) -> StateAccessError:
     return StateAccessError(
-        f"{state!r} declares a state: it has values only while its function runs, for the key of the current record"
+        f"{state!r} is a state declaration: it has a value, for the current key, only while its function runs"
     )
 
 
 class State(ABC):
     """State of the current key (or of the operator, for operator state).
 
-    In the body of a function's class, a kind of state declares one: ``n = ValueState(int, default=0)``.
+    In the body of a function's class, call a state class to declare state: ``n = ValueState(int, default=0)``.
     """
 
     __slots__ = ()
@@ -60,13 +60,13 @@ class State(ABC):
     if not TYPE_CHECKING:
 
         def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-            """A call of a kind of state itself gives a declaration."""
+            """Return a declaration if the class itself is called."""
             from penstock.core.declared_state import DECLARATIONS
 
             return object.__new__(DECLARATIONS.get(cls, cls))
 
     def clear(self) -> None:
-        """Removes the value, for the current key only."""
+        """Clear the value of the current key."""
         raise _unbound(self)
 
 
@@ -107,11 +107,11 @@ class ValueState(State, Generic[T]):
         def __new__(cls, *args: Any, **kwargs: Any) -> Any: ...
 
     def value(self) -> T | None:
-        """The value, or the descriptor's default (``None`` if it has none)."""
+        """Return the value, or the descriptor's default (``None`` if it has none)."""
         raise _unbound(self)
 
     def update(self, value: T) -> None:
-        """Sets the value; ``None`` clears it."""
+        """Set the value; ``None`` clears it."""
         raise _unbound(self)
 
 
@@ -126,7 +126,7 @@ class ValueStateWithDefault(ValueState[T]):
 
 
 class AppendingState(State, Generic[IN, OUT]):
-    """State that takes elements and gives a result."""
+    """State to which you add elements and that returns a result."""
 
     __slots__ = ()
 
@@ -135,18 +135,18 @@ class AppendingState(State, Generic[IN, OUT]):
         raise _unbound(self)
 
     def add(self, value: IN) -> None:
-        """Takes an element."""
+        """Add an element."""
         raise _unbound(self)
 
 
 class MergingState(AppendingState[IN, OUT]):
-    """Appending state of which two can become one, as merging windows need it."""
+    """Appending state that can be merged, as merging windows require."""
 
     __slots__ = ()
 
 
 class ReducingState(MergingState[T, T | None]):
-    """One value per key, reduced with every element that is added; ``None`` while empty."""
+    """One value per key, combined with each added element; ``None`` while empty."""
 
     __slots__ = ()
 
@@ -163,7 +163,7 @@ class ReducingState(MergingState[T, T | None]):
 
 
 class AggregatingState(MergingState[IN, OUT]):
-    """One accumulator per key, to which every element is added; ``None`` while empty."""
+    """One accumulator per key, to which each element is added; ``None`` while empty."""
 
     __slots__ = ()
 
@@ -179,7 +179,7 @@ class AggregatingState(MergingState[IN, OUT]):
 
 
 class ListState(MergingState[T, Iterable[T]]):
-    """A list of elements per key; empty, never ``None``, while nothing was added."""
+    """A list of elements per key. Without elements it is empty, never ``None``."""
 
     __slots__ = ()
 
@@ -194,11 +194,11 @@ class ListState(MergingState[T, Iterable[T]]):
         ) -> Self: ...
 
     def update(self, values: list[T]) -> None:
-        """Replaces all elements."""
+        """Replace all elements."""
         raise _unbound(self)
 
     def add_all(self, values: list[T]) -> None:
-        """Adds several elements."""
+        """Add several elements."""
         raise _unbound(self)
 
     def __iter__(self) -> Iterator[T]:
@@ -206,32 +206,32 @@ class ListState(MergingState[T, Iterable[T]]):
 
 
 class _ReadableMap(State, Generic[K, V]):
-    """The reading methods of states that are maps."""
+    """The methods that read map state."""
 
     __slots__ = ()
 
     def get(self, key: K) -> V | None:
-        """The value of ``key``, or ``None``."""
+        """Return the value of ``key``, or ``None``."""
         raise _unbound(self)
 
     def contains(self, key: K) -> bool:
-        """Whether there is an entry for ``key``."""
+        """Whether ``key`` has an entry."""
         raise _unbound(self)
 
     def items(self) -> Iterable[tuple[K, V]]:
-        """All entries."""
+        """Return all entries."""
         raise _unbound(self)
 
     def keys(self) -> Iterable[K]:
-        """The keys of all entries."""
+        """Return the keys of all entries."""
         raise _unbound(self)
 
     def values(self) -> Iterable[V]:
-        """The values of all entries."""
+        """Return the values of all entries."""
         raise _unbound(self)
 
     def is_empty(self) -> bool:
-        """Whether there is no entry."""
+        """Whether there are no entries."""
         raise _unbound(self)
 
     def __getitem__(self, key: K) -> V | None:
@@ -245,20 +245,20 @@ class _ReadableMap(State, Generic[K, V]):
 
 
 class _WritableMap(_ReadableMap[K, V]):
-    """The writing methods of states that are maps."""
+    """The methods that write map state."""
 
     __slots__ = ()
 
     def put(self, key: K, value: V) -> None:
-        """Sets an entry."""
+        """Set an entry."""
         raise _unbound(self)
 
     def put_all(self, dict_value: Mapping[K, V]) -> None:
-        """Sets several entries."""
+        """Set several entries."""
         raise _unbound(self)
 
     def remove(self, key: K) -> None:
-        """Removes an entry; no effect if it is missing."""
+        """Remove an entry, if it exists."""
         raise _unbound(self)
 
     def __setitem__(self, key: K, value: V) -> None:
@@ -269,7 +269,7 @@ class _WritableMap(_ReadableMap[K, V]):
 
 
 class MapState(_WritableMap[K, V]):
-    """A map per key; entries are read and written one by one."""
+    """A map per key. Entries are read and written individually."""
 
     __slots__ = ()
 
@@ -286,31 +286,31 @@ class MapState(_WritableMap[K, V]):
 
 
 class ReadOnlyBroadcastState(_ReadableMap[K, V]):
-    """Broadcast state as the side that is not broadcast sees it."""
+    """Broadcast state for the non-broadcast side."""
 
     __slots__ = ()
 
 
 class BroadcastState(_WritableMap[K, V], ReadOnlyBroadcastState[K, V]):
-    """A map that is the same in every parallel task, since each sees the same broadcast elements."""
+    """A map that is the same in every parallel task, since each one gets the same broadcast elements."""
 
     __slots__ = ()
 
 
 class OperatorStateStore(ABC):
-    """State that belongs to a parallel task and not to a key."""
+    """Creates state that belongs to a parallel task, not to a key."""
 
     @abstractmethod
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor[K, V]) -> BroadcastState[K, V]:
-        """A map that every parallel task holds in full."""
+        """Return a map that every parallel task holds in full."""
 
     @abstractmethod
     def get_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
-        """A list whose elements are dealt out evenly when the parallelism changes."""
+        """Return a list whose elements are redistributed evenly when the parallelism changes."""
 
     @abstractmethod
     def get_union_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
-        """A list of which every task gets all elements of all tasks when the job is restored."""
+        """Return a list. When the job is restored, each task gets the elements of all tasks."""
 
 
 class StateDescriptor:
@@ -326,14 +326,14 @@ class StateDescriptor:
 
     @property
     def ttl_config(self) -> StateTtlConfig | None:
-        """The time to live, if one was enabled."""
+        """The time to live, if enabled."""
         return self._ttl_config
 
     def get_name(self) -> str:
         return self.name
 
     def set_queryable(self, queryable_state_name: str) -> None:
-        """Lets other processes read the state of a key under this name while the job runs."""
+        """Let other processes query the state under this name while the job runs."""
         self._queryable_name = require_name(queryable_state_name, "the queryable name of a state")
 
     def is_queryable(self) -> bool:
@@ -343,11 +343,10 @@ class StateDescriptor:
         return self._queryable_name
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
-        """Lets values expire; see :class:`StateTtlConfig`."""
+        """Let values expire; see :class:`StateTtlConfig`."""
         if not isinstance(ttl_config, StateTtlConfig):
             raise InvalidProgramError(
-                f"the time to live of state {self.name!r} is what StateTtlConfig.new_builder(...).build() gives, got "
-                f"{shorten(ttl_config)}"
+                f"the time to live of state {self.name!r} must be the result of StateTtlConfig.new_builder(...).build(), got {shorten(ttl_config)}"
             )
         self._ttl_config = ttl_config if ttl_config.is_enabled() else None
 
@@ -362,7 +361,7 @@ class StateDescriptor:
 
 
 class ValueStateDescriptor(StateDescriptor, Generic[T]):
-    """Asks for a :class:`ValueState`.
+    """Describes a :class:`ValueState`.
 
     >>> ValueStateDescriptor("count", default_value=0)
     ValueStateDescriptor('count')
@@ -382,7 +381,7 @@ class ValueStateDescriptor(StateDescriptor, Generic[T]):
 
 
 class ListStateDescriptor(StateDescriptor, Generic[T]):
-    """Asks for a :class:`ListState`."""
+    """Describes a :class:`ListState`."""
 
     @overload
     def __init__(self, name: str, elem_type_info: TypeInformation[T]) -> None: ...
@@ -394,7 +393,7 @@ class ListStateDescriptor(StateDescriptor, Generic[T]):
 
 
 class MapStateDescriptor(StateDescriptor, Generic[K, V]):
-    """Asks for a :class:`MapState`, or names a broadcast state."""
+    """Describes a :class:`MapState` or a broadcast state."""
 
     @overload
     def __init__(self, name: str, key_type_info: TypeInformation[K], value_type_info: TypeInformation[V]) -> None: ...
@@ -418,7 +417,7 @@ class MapStateDescriptor(StateDescriptor, Generic[K, V]):
 
 
 class ReducingStateDescriptor(StateDescriptor, Generic[T]):
-    """Asks for a :class:`ReducingState`; takes a :class:`ReduceFunction` or a plain function of two values.
+    """Describes a :class:`ReducingState`; takes a :class:`ReduceFunction` or a plain function of two values.
 
     >>> ReducingStateDescriptor("sum", lambda a, b: a + b).get_reduce_function().reduce(1, 2)
     3
@@ -442,7 +441,7 @@ class ReducingStateDescriptor(StateDescriptor, Generic[T]):
 
 
 class AggregatingStateDescriptor(StateDescriptor, Generic[IN, OUT]):
-    """Asks for an :class:`AggregatingState`; the type is that of the accumulator."""
+    """Describes an :class:`AggregatingState`. The type is that of the accumulator."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Time to live of state: when values expire, and who may still see them."""
+"""Time to live of state: when values expire, and whether expired values can be read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Length = Time | Duration | timedelta | int | str
 
 
 class _UpdateType(Enum):
-    """Which accesses give a value a new life."""
+    """Which accesses extend the life of a value."""
 
     Disabled = 0
     OnCreateAndWrite = 1
@@ -29,7 +29,7 @@ class _StateVisibility(Enum):
 
 
 class _TtlTimeCharacteristic(Enum):
-    """The clock values expire by."""
+    """The clock by which values expire."""
 
     ProcessingTime = 0
 
@@ -43,7 +43,7 @@ class _Strategies(Enum):
 
 
 class _CleanupStrategy:
-    """The way in which expired values are removed."""
+    """The base class of cleanup strategies."""
 
 
 class _EmptyCleanupStrategy(_CleanupStrategy):
@@ -51,7 +51,7 @@ class _EmptyCleanupStrategy(_CleanupStrategy):
 
 
 class _IncrementalCleanupStrategy(_CleanupStrategy):
-    """Looks at some entries with every access."""
+    """Checks some entries with each access."""
 
     def __init__(self, cleanup_size: int, run_cleanup_for_every_record: bool) -> None:
         if cleanup_size <= 0:
@@ -81,7 +81,7 @@ class _RocksdbCompactFilterCleanupStrategy(_CleanupStrategy):
 
 
 class _CleanupStrategies:
-    """The configured cleanups."""
+    """The configured cleanup strategies."""
 
     Strategies = _Strategies
     CleanupStrategy = _CleanupStrategy
@@ -105,7 +105,7 @@ class _CleanupStrategies:
         strategy = self._strategies.get(_Strategies.INCREMENTAL_CLEANUP)
         if isinstance(strategy, _IncrementalCleanupStrategy):
             return strategy
-        # In the background, a cleanup is on unless it was switched off: Flink's default looks at 5 entries.
+        # The background cleanup is on by default. Like Flink, it checks 5 entries.
         return _IncrementalCleanupStrategy(5, False) if self._is_cleanup_in_background else None
 
     def get_rocksdb_compact_filter_cleanup_strategy(self) -> _RocksdbCompactFilterCleanupStrategy | None:

@@ -1,4 +1,4 @@
-"""After a match: which other partial matches are dropped."""
+"""Skip strategies: which other partial matches to drop after a match."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = [
 ]
 
 Taken = Sequence[tuple[str, int]]
-"""What a match has taken: pattern name and number of the event, in order. Numbers ascend in processing order."""
+"""The events of a match as pattern name and event number, in order. Numbers ascend in processing order."""
 
 
 class AfterMatchSkipStrategy(ABC):
-    """Decides, when a match is emitted, which partial matches of the same key are dropped.
+    """Decides which partial matches of the same key to drop when a match is emitted.
 
     >>> AfterMatchSkipStrategy.skip_to_first("a")
     skip to first 'a'
@@ -32,7 +32,7 @@ class AfterMatchSkipStrategy(ABC):
 
     @staticmethod
     def no_skip() -> NoSkipStrategy:
-        """Every possible match is emitted."""
+        """Emit every possible match."""
         return NoSkipStrategy()
 
     @staticmethod
@@ -56,11 +56,11 @@ class AfterMatchSkipStrategy(ABC):
         return SkipToLastStrategy(pattern_name)
 
     def is_skip_strategy(self) -> bool:
-        """Whether anything is ever dropped."""
+        """Whether the strategy can drop partial matches."""
         return True
 
     def get_pattern_name(self) -> str | None:
-        """The pattern to skip to, if the strategy has one."""
+        """Return the pattern to skip to, if the strategy has one."""
         return None
 
     def __eq__(self, other: object) -> bool:
@@ -71,18 +71,18 @@ class AfterMatchSkipStrategy(ABC):
 
     @abstractmethod
     def prune_before(self, taken: Taken) -> int | None:
-        """The event number before which a partial match must have started to be dropped; None drops nothing."""
+        """Return the event number before which partial matches must have started to be dropped; None drops nothing."""
 
 
 class NoSkipStrategy(AfterMatchSkipStrategy):
     """Drops nothing."""
 
     def is_skip_strategy(self) -> bool:
-        """Nothing is ever dropped."""
+        """Return False: this strategy drops nothing."""
         return False
 
     def prune_before(self, taken: Taken) -> int | None:
-        """Nothing."""
+        """Drop nothing."""
         return None
 
     def __repr__(self) -> str:
@@ -90,10 +90,10 @@ class NoSkipStrategy(AfterMatchSkipStrategy):
 
 
 class SkipToNextStrategy(AfterMatchSkipStrategy):
-    """Drops what started with the first event of the match."""
+    """Drops partial matches that started with the first event of the match."""
 
     def prune_before(self, taken: Taken) -> int | None:
-        """Up to and including the first event."""
+        """Drop up to and including the first event."""
         return taken[0][1] + 1
 
     def __repr__(self) -> str:
@@ -101,10 +101,10 @@ class SkipToNextStrategy(AfterMatchSkipStrategy):
 
 
 class SkipPastLastStrategy(AfterMatchSkipStrategy):
-    """Drops what started within the match."""
+    """Drops partial matches that started within the match."""
 
     def prune_before(self, taken: Taken) -> int | None:
-        """Up to and including the last event."""
+        """Drop up to and including the last event."""
         return taken[-1][1] + 1
 
     def __repr__(self) -> str:
@@ -112,7 +112,7 @@ class SkipPastLastStrategy(AfterMatchSkipStrategy):
 
 
 class SkipToElementStrategy(AfterMatchSkipStrategy):
-    """Drops what started before an event of a given pattern."""
+    """Drops partial matches that started before an event of a given pattern."""
 
     _position: ClassVar[int]
     _which: ClassVar[str]
@@ -122,15 +122,15 @@ class SkipToElementStrategy(AfterMatchSkipStrategy):
         self._throws_on_miss = throws_on_miss
 
     def get_pattern_name(self) -> str | None:
-        """The pattern to skip to."""
+        """Return the pattern to skip to."""
         return self._pattern_name
 
     def throw_exception_on_miss(self) -> SkipToElementStrategy:
-        """The same strategy, which fails the job if the match has no event to skip to, or only its first one."""
+        """Return a strategy that fails the job if the match has no event to skip to, or only its first one."""
         return type(self)(self._pattern_name, throws_on_miss=True)
 
     def prune_before(self, taken: Taken) -> int | None:
-        """Up to, not including, the event of the pattern."""
+        """Drop up to, but not including, the event of the pattern."""
         events = [number for name, number in taken if name == self._pattern_name]
         if self._throws_on_miss:
             if not events:
@@ -140,8 +140,8 @@ class SkipToElementStrategy(AfterMatchSkipStrategy):
                 )
             if events[self._position] == taken[0][1]:
                 raise JobExecutionError(
-                    f"cannot {self!r}: it is the first event of a match, so the same match would begin again. Skip to "
-                    "a later pattern, or leave out throw_exception_on_miss()"
+                    f"cannot {self!r}: this is the first event of the match, so the same match would start again. Skip "
+                    "to a later pattern, or remove throw_exception_on_miss()"
                 )
         return events[self._position] if events else None
 
@@ -150,14 +150,14 @@ class SkipToElementStrategy(AfterMatchSkipStrategy):
 
 
 class SkipToFirstStrategy(SkipToElementStrategy):
-    """Drops what started before the first event of a pattern."""
+    """Drops partial matches that started before the first event of a pattern."""
 
     _position = 0
     _which = "first"
 
 
 class SkipToLastStrategy(SkipToElementStrategy):
-    """Drops what started before the last event of a pattern."""
+    """Drops partial matches that started before the last event of a pattern."""
 
     _position = -1
     _which = "last"

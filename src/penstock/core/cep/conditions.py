@@ -1,4 +1,4 @@
-"""Conditions: whether a pattern accepts an event, from the event alone or from what the match has taken so far."""
+"""Conditions: they accept or reject an event, based on the event alone or on the earlier events of the match."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class IterativeCondition(Function, Generic[T]):
-    """Accepts or rejects an event, and may ask what the partial match has taken before it.
+    """Accepts or rejects an event. It may look at the earlier events of the partial match.
 
     Implement ``filter(self, value, ctx)``. A condition is called several times for one event, in no particular order.
     Keep it free of side effects.
@@ -41,27 +41,27 @@ class IterativeCondition(Function, Generic[T]):
 
         @abstractmethod
         def get_events_for_pattern(self, name: str) -> list[Any]:
-            """The events that this partial match has taken for a pattern, in order; without the current event."""
+            """Return the events that this partial match took for a pattern, in order, without the current event."""
 
         @abstractmethod
         def timestamp(self) -> int:
-            """The timestamp of the current event; in processing time, when it was processed."""
+            """Return the timestamp of the current event; in processing time, the time of its processing."""
 
         @abstractmethod
         def current_processing_time(self) -> int:
-            """The clock in ms."""
+            """Return the processing time in ms."""
 
     @abstractmethod
     def filter(self, *args: Any, **kwargs: Any) -> bool:
-        """Whether to accept the event: ``filter(self, value, ctx)``; of a simple condition, ``filter(self, value)``."""
+        """Whether to accept the event: ``filter(self, value, ctx)``; simple conditions have no ``ctx``."""
 
 
 class RichIterativeCondition(IterativeCondition[T]):
-    """Flink's name for a condition with ``open`` and ``close``. Every condition has them here."""
+    """Flink's name for a condition with ``open`` and ``close``. Here, every condition has them."""
 
 
 class SimpleCondition(IterativeCondition[T]):
-    """A condition on the event alone: cheaper, because its answer is the same for all partial matches.
+    """A condition on the event alone. It is cheaper because its result is the same for all partial matches.
 
     >>> SimpleCondition.of(lambda price: price > 10).filter(11)
     True
@@ -69,11 +69,11 @@ class SimpleCondition(IterativeCondition[T]):
 
     @abstractmethod
     def filter(self, value: T) -> bool:
-        """Whether the event is accepted."""
+        """Whether to accept the event."""
 
     @staticmethod
     def of(function: Callable[[Any], Any]) -> SimpleCondition[Any]:
-        """A condition from a function of the event."""
+        """Create a condition from a function of the event."""
         if not callable(function):
             raise InvalidProgramError(f"SimpleCondition.of() takes a function of the event, got {shorten(function)}")
         return FunctionCondition(function)
@@ -86,7 +86,7 @@ class FunctionCondition(SimpleCondition[Any]):
         self.function = function
 
     def filter(self, value: Any) -> bool:
-        """The function's answer."""
+        """Return the function's result."""
         return bool(self.function(value))
 
 
@@ -97,7 +97,7 @@ class IterativeFunctionCondition(IterativeCondition[Any]):
         self.function = function
 
     def filter(self, value: Any, ctx: IterativeCondition.Context) -> bool:
-        """The function's answer."""
+        """Return the function's result."""
         return bool(self.function(value, ctx))
 
 
@@ -132,51 +132,51 @@ class BooleanConditions:
 
 
 class RichAndCondition(IterativeCondition[Any]):
-    """Both conditions; the second is asked only if the first holds."""
+    """Both conditions. The second one is evaluated only if the first one holds."""
 
     def __init__(self, left: IterativeCondition[Any], right: IterativeCondition[Any]) -> None:
         self.left = left
         self.right = right
 
     def filter(self, value: Any, ctx: IterativeCondition.Context) -> bool:
-        """Whether both hold."""
+        """Whether both conditions hold."""
         return ask(self.left, value, ctx) and ask(self.right, value, ctx)
 
 
 class RichOrCondition(IterativeCondition[Any]):
-    """One of two conditions; the second is asked only if the first does not hold."""
+    """Either condition. The second one is evaluated only if the first one does not hold."""
 
     def __init__(self, left: IterativeCondition[Any], right: IterativeCondition[Any]) -> None:
         self.left = left
         self.right = right
 
     def filter(self, value: Any, ctx: IterativeCondition.Context) -> bool:
-        """Whether one of them holds."""
+        """Whether either condition holds."""
         return ask(self.left, value, ctx) or ask(self.right, value, ctx)
 
 
 class RichNotCondition(IterativeCondition[Any]):
-    """The opposite of a condition."""
+    """The negation of a condition."""
 
     def __init__(self, original: IterativeCondition[Any]) -> None:
         self.original = original
 
     def filter(self, value: Any, ctx: IterativeCondition.Context) -> bool:
-        """Whether it does not hold."""
+        """Whether the condition does not hold."""
         return not ask(self.original, value, ctx)
 
 
 def ask(condition: IterativeCondition[Any], value: Any, ctx: IterativeCondition.Context) -> bool:
-    """Call a condition of either kind."""
+    """Evaluate a simple or iterative condition."""
     if isinstance(condition, SimpleCondition):
         return bool(condition.filter(value))
     return bool(condition.filter(value, ctx))
 
 
 def as_condition(condition: Any, where: str) -> IterativeCondition[Any]:
-    """A condition object for what a user passed in.
+    """Return a condition object for the user's argument.
 
-    A function with a second parameter, one without a default value, is iterative: it gets event and context.
+    A function with a second parameter (without a default value) is iterative: it gets event and context.
 
     >>> type(as_condition(lambda event: True, "x")).__name__, type(as_condition(lambda event, ctx: True, "x")).__name__
     ('FunctionCondition', 'IterativeFunctionCondition')
@@ -185,10 +185,10 @@ def as_condition(condition: Any, where: str) -> IterativeCondition[Any]:
         return condition
     is_condition_class = isinstance(condition, type) and issubclass(condition, IterativeCondition)
     if is_condition_class or not callable(condition):
-        hint = " (make an object of the class)" if is_condition_class else ""
+        hint = " (pass an instance of the class)" if is_condition_class else ""
         raise InvalidProgramError(f"{where} takes a condition or a function, got {shorten(condition)}{hint}")
     if inspect.iscoroutinefunction(condition):
-        raise InvalidProgramError(f"{where} takes a function that returns true or false, not an asynchronous one")
+        raise InvalidProgramError(f"{where} takes a function that returns true or false, but this one is asynchronous")
     if _takes_context(condition):
         return IterativeFunctionCondition(condition)
     return FunctionCondition(condition)
@@ -197,7 +197,7 @@ def as_condition(condition: Any, where: str) -> IterativeCondition[Any]:
 def _takes_context(function: Callable[..., Any]) -> bool:
     try:
         parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # builtins tell nothing about themselves
+    except (TypeError, ValueError):  # some builtins have no signature
         return False
     positional = [one for one in parameters if one.kind in {one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD}]
     if len(positional) < 2:

@@ -1,4 +1,4 @@
-"""Functions that receive matches, and partial matches whose time limit has passed."""
+"""Functions that receive matches and timed-out partial matches."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ OUT = TypeVar("OUT")
 
 
 class PatternProcessFunction(Function, Generic[IN, OUT]):
-    """Called for every match. Add :class:`TimedOutPartialMatchHandler` to receive timed-out partial matches, too."""
+    """Called for each match. Add :class:`TimedOutPartialMatchHandler` to also receive timed-out partial matches."""
 
     class Context(ABC):
-        """Time and side outputs."""
+        """The context of a match: time and side outputs."""
 
         __slots__ = ()
 
         @abstractmethod
         def timestamp(self) -> int:
-            """The timestamp of the match: that of its last event, or of the moment at which it became one."""
+            """Return the timestamp of the match: that of its last event, or the time at which it completed."""
 
         @abstractmethod
         def current_processing_time(self) -> int:
-            """The clock in ms."""
+            """Return the processing time in ms."""
 
         @abstractmethod
         def output(self, tag: OutputTag, value: Any) -> None:
@@ -51,7 +51,7 @@ class PatternProcessFunction(Function, Generic[IN, OUT]):
 
 
 class TimedOutPartialMatchHandler(ABC, Generic[IN]):
-    """Mixin of a :class:`PatternProcessFunction` that wants partial matches whose time limit has passed."""
+    """A mixin for a :class:`PatternProcessFunction` that receives partial matches whose time limit has passed."""
 
     @abstractmethod
     def process_timed_out_match(self, match: Match[IN], ctx: PatternProcessFunction.Context) -> Any:
@@ -59,15 +59,15 @@ class TimedOutPartialMatchHandler(ABC, Generic[IN]):
 
 
 class PatternSelectFunction(Function, Generic[IN, OUT]):
-    """One result for every match."""
+    """Returns one result for each match."""
 
     @abstractmethod
     def select(self, match: Match[IN]) -> OUT:
-        """The result."""
+        """Return the result."""
 
 
 class PatternFlatSelectFunction(Function, Generic[IN, OUT]):
-    """Any number of results for every match."""
+    """Yields any number of results for each match."""
 
     @abstractmethod
     def flat_select(self, match: Match[IN]) -> Iterable[OUT] | None:
@@ -75,19 +75,19 @@ class PatternFlatSelectFunction(Function, Generic[IN, OUT]):
 
 
 class PatternTimeoutFunction(Function, Generic[IN, OUT]):
-    """One result for every partial match that has timed out."""
+    """Returns one result for each timed-out partial match."""
 
     @abstractmethod
     def timeout(self, match: Match[IN], timeout_timestamp: int) -> OUT:
-        """The result; the timestamp is the moment at which the limit passed."""
+        """Return the result; the timestamp is the time at which the limit passed."""
 
 
 class PatternFlatTimeoutFunction(Function, Generic[IN, OUT]):
-    """Any number of results for every partial match that has timed out."""
+    """Yields any number of results for each timed-out partial match."""
 
     @abstractmethod
     def timeout(self, match: Match[IN], timeout_timestamp: int) -> Iterable[OUT] | None:
-        """Yield the results; the timestamp is the moment at which the limit passed."""
+        """Yield the results; the timestamp is the time at which the limit passed."""
 
 
 # Every function has open(), close() and a runtime context here: Flink's "rich" names are other names of the same.

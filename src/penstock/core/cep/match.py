@@ -1,4 +1,4 @@
-"""A match: the events of a sequence by pattern name, and how they came to be in it."""
+"""A match: the events of a sequence by pattern name, and the transitions that took them."""
 
 from __future__ import annotations
 
@@ -42,16 +42,15 @@ class Match(dict[str, list[E]]):
 
     @property
     def steps(self) -> list[Step]:
-        """Every event with the transition that took it, in order."""
-        if callable(self._steps):  # most matches are never explained, so their steps are put together on demand
+        """The events with the transitions that took them, in order."""
+        if callable(self._steps):  # computed on demand: most matches are never explained
             self._steps = self._steps()
         return list(self._steps)
 
     def explain(self) -> str:
-        """Which event took which transition, one line each: for debugging a pattern.
+        """Return the transition of each event, one per line, to debug a pattern.
 
-        Names with a number after a colon are the states of loops and optional patterns, as ``pattern.to_svg()``
-        draws them.
+        Names with a number after a colon are the states of loops and optional patterns, as in ``pattern.to_svg()``.
         """
         rows: list[tuple[str, str, str, str]] = []
         previous: int | None = None

@@ -1,4 +1,4 @@
-"""The functions users write, and the contexts these are called with."""
+"""The base classes of user functions, and their contexts."""
 
 from penstock.core.functions.async_io import (
     AsyncFunction,

@@ -1,4 +1,4 @@
-"""Asynchronous functions: many slow requests to outer systems under way at once."""
+"""Asynchronous functions: many concurrent requests to slow external systems."""
 
 from __future__ import annotations
 
@@ -36,60 +36,60 @@ ExceptionTest = Callable[[Exception], bool]
 
 
 class ResultFuture(ABC, Generic[OUT]):
-    """Where the result of one asynchronous call goes, for functions written with callbacks.
+    """Receives the result of one asynchronous call, for functions with callbacks.
 
-    May be completed by any thread, such as one of a client library.
+    Any thread may complete it, for example one of a client library.
     """
 
     @abstractmethod
     def complete(self, result: list[OUT]) -> None:
-        """Hands the results over; later calls are ignored."""
+        """Complete the call with its results. Later calls are ignored."""
 
     @abstractmethod
     def complete_exceptionally(self, error: Exception) -> None:
-        """Says that the call failed; later calls are ignored."""
+        """Complete the call with an error. Later calls are ignored."""
 
 
 class AsyncFunction(Function, Generic[IN, OUT]):
-    """Makes a request for each record and gives the results when they come.
+    """Makes a request for each record and emits the results when they arrive.
 
     >>> class Lookup(AsyncFunction):
     ...     async def async_invoke(self, value):
     ...         return [value * 2]
 
-    With a client that calls back, ``async_invoke`` is a plain method with a second parameter:
+    For a client with callbacks, ``async_invoke`` is a plain method with a second parameter:
 
     >>> class CallingBack(AsyncFunction):
     ...     def async_invoke(self, value, result_future):
     ...         self.client.get(value, on_success=lambda found: result_future.complete([found]))
 
-    It is called from one thread only and must not block: run a blocking client in separate threads, for
-    instance by ``await asyncio.to_thread(...)``.
+    One thread makes all calls, so ``async_invoke`` must not block: run a blocking client in separate threads, for
+    example with ``await asyncio.to_thread(...)``.
     """
 
     @abstractmethod
     async def async_invoke(self, value: IN) -> list[OUT]:
-        """The results for ``value``."""
+        """Return the results for ``value``."""
 
     def timeout(self, value: IN) -> list[OUT]:
-        """The results for a ``value`` whose call took too long; by default the job fails."""
-        raise TimeoutError("the asynchronous call timed out; override timeout() to give a result instead")
+        """Return the results for a ``value`` whose call timed out. The default fails the job."""
+        raise TimeoutError("the asynchronous call timed out; override timeout() to return a result instead")
 
 
 class AsyncRetryPredicate(ABC, Generic[OUT]):
-    """Which outcomes are to be tried again."""
+    """Selects the outcomes to retry."""
 
     @abstractmethod
     def result_predicate(self) -> Callable[[list[OUT]], bool] | None:
-        """True for results to be tried again; ``None`` if none is."""
+        """Return a function that is true for results to retry, or ``None`` to retry none."""
 
     @abstractmethod
     def exception_predicate(self) -> Callable[[Exception], bool] | None:
-        """True for errors to be tried again; ``None`` if none is."""
+        """Return a function that is true for errors to retry, or ``None`` to retry none."""
 
 
 class RetryPredicate(AsyncRetryPredicate[Any]):
-    """A predicate made of two plain functions."""
+    """A predicate built from two plain functions."""
 
     def __init__(self, result_predicate: ResultTest | None, exception_predicate: ExceptionTest | None) -> None:
         for predicate in (result_predicate, exception_predicate):
@@ -105,11 +105,11 @@ class RetryPredicate(AsyncRetryPredicate[Any]):
 
 
 class AsyncRetryStrategy(ABC, Generic[OUT]):
-    """Whether and when a call is tried again. ``current_attempts`` counts the calls made so far, from 1."""
+    """Decides whether and when to retry a call. ``current_attempts`` counts the calls so far, from 1."""
 
     @abstractmethod
     def can_retry(self, current_attempts: int) -> bool:
-        """Whether another attempt may be made."""
+        """Whether to allow another attempt."""
 
     @abstractmethod
     def get_backoff_time_millis(self, current_attempts: int) -> int:
@@ -117,11 +117,11 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
 
     @abstractmethod
     def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
-        """Which outcomes are to be tried again."""
+        """Return the predicate that selects the outcomes to retry."""
 
     @staticmethod
     def no_restart() -> AsyncRetryStrategy[Any]:
-        """Never again."""
+        """Never retry."""
         return NoRetryStrategy()
 
     @staticmethod
@@ -131,7 +131,7 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
         result_predicate: ResultTest | None = None,
         exception_predicate: ExceptionTest | None = None,
     ) -> AsyncRetryStrategy[Any]:
-        """A fixed wait between attempts."""
+        """Retry after a fixed delay."""
         return FixedDelayRetryStrategy(max_attempts, backoff_time_millis, result_predicate, exception_predicate)
 
     @staticmethod
@@ -143,7 +143,7 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
         result_predicate: ResultTest | None = None,
         exception_predicate: ExceptionTest | None = None,
     ) -> AsyncRetryStrategy[Any]:
-        """A wait that grows with every attempt, up to a limit.
+        """Retry after a delay that grows with each attempt, up to a limit.
 
         >>> strategy = AsyncRetryStrategy.exponential_backoff(6, 100, 1000, 2.0)
         >>> [strategy.get_backoff_time_millis(attempt) for attempt in range(1, 6)]
@@ -155,7 +155,7 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
 
 
 class NoRetryStrategy(AsyncRetryStrategy[Any]):
-    """Never tries again."""
+    """Never retries."""
 
     def can_retry(self, current_attempts: int) -> bool:
         return False
@@ -168,7 +168,7 @@ class NoRetryStrategy(AsyncRetryStrategy[Any]):
 
 
 class FixedDelayRetryStrategy(AsyncRetryStrategy[Any]):
-    """Tries again after a fixed wait, at most ``max_attempts`` times after the first call."""
+    """Retries after a fixed delay, at most ``max_attempts`` times after the first call."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class FixedDelayRetryStrategy(AsyncRetryStrategy[Any]):
     ) -> None:
         if max_attempts <= 0 or backoff_time_millis <= 0:
             raise InvalidProgramError(
-                f"retries need at least one attempt and a wait of at least 1 ms, "
+                f"retries need at least one attempt and a delay of at least 1 ms, "
                 f"got {max_attempts} attempts and {backoff_time_millis} ms"
             )
         self._max_attempts = max_attempts
@@ -197,7 +197,7 @@ class FixedDelayRetryStrategy(AsyncRetryStrategy[Any]):
 
 
 class ExponentialBackoffDelayRetryStrategy(FixedDelayRetryStrategy):
-    """Tries again after waits that grow. Holds no counter, so one object serves all records."""
+    """Retries after growing delays. It has no counter, so one object serves all records."""
 
     def __init__(
         self,
@@ -211,8 +211,8 @@ class ExponentialBackoffDelayRetryStrategy(FixedDelayRetryStrategy):
         super().__init__(max_attempts, initial_delay, result_predicate, exception_predicate)
         if max_retry_delay < initial_delay or multiplier < 1.0:
             raise InvalidProgramError(
-                f"the largest wait ({max_retry_delay} ms) must not be below the first ({initial_delay} ms), "
-                f"and the multiplier ({multiplier}) not below 1"
+                f"the maximum delay ({max_retry_delay} ms) must not be below the initial delay ({initial_delay} ms), "
+                f"and the multiplier ({multiplier}) must not be below 1"
             )
         self._max_retry_delay = max_retry_delay
         self._multiplier = multiplier
@@ -236,7 +236,7 @@ def empty_result_predicate(result: list[Any]) -> bool:
 
 
 def has_exception_predicate(exception: Exception) -> bool:
-    """Retry whatever the error is."""
+    """Retry all errors."""
     return True
 
 
@@ -265,7 +265,7 @@ class _OutputMode(Enum):
 
 
 class AsyncFunctionDescriptor:
-    """An asynchronous function with all its settings."""
+    """An asynchronous function with its settings."""
 
     OutputMode = _OutputMode
 

@@ -1,4 +1,4 @@
-"""Functions of operators, and the context of the task in which they run."""
+"""The functions of operators, and the context of the task in which they run."""
 
 from __future__ import annotations
 
@@ -53,33 +53,33 @@ OUT = TypeVar("OUT")
 
 
 class KeyedStateStore(ABC):
-    """Gives access to the state of the current key."""
+    """Creates state of the current key."""
 
     __slots__ = ()
 
     @abstractmethod
     def get_state(self, state_descriptor: ValueStateDescriptor[T]) -> ValueState[T]:
-        """One value per key."""
+        """Return a state with one value per key."""
 
     @abstractmethod
     def get_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
-        """A list per key."""
+        """Return a state with a list per key."""
 
     @abstractmethod
     def get_map_state(self, state_descriptor: MapStateDescriptor[K, V]) -> MapState[K, V]:
-        """A map per key."""
+        """Return a state with a map per key."""
 
     @abstractmethod
     def get_reducing_state(self, state_descriptor: ReducingStateDescriptor[T]) -> ReducingState[T]:
-        """A reduced value per key."""
+        """Return a state with a reduced value per key."""
 
     @abstractmethod
     def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor[IN, OUT]) -> AggregatingState[IN, OUT]:
-        """An aggregated value per key."""
+        """Return a state with an aggregated value per key."""
 
 
 class DistributedCache:
-    """The files registered with ``env.register_cached_file``, as they lie on the worker.
+    """The files registered with ``env.register_cached_file``, as local files of the worker.
 
     >>> DistributedCache({"cities": "/tmp/cities.csv"}).get_file("cities")
     '/tmp/cities.csv'
@@ -89,7 +89,7 @@ class DistributedCache:
         self._files = dict(files or {})
 
     def get_file(self, name: str) -> str:
-        """The local path of a registered file."""
+        """Return the local path of a registered file."""
         if name not in self._files:
             known = ", ".join(sorted(self._files)) or "none"
             raise InvalidProgramError(f"no file {name!r} was registered with register_cached_file (known: {known})")
@@ -101,19 +101,19 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_task_name(self) -> str:
-        """The operator's name."""
+        """Return the operator's name."""
 
     @abstractmethod
     def get_number_of_parallel_subtasks(self) -> int:
-        """The operator's parallelism."""
+        """Return the operator's parallelism."""
 
     @abstractmethod
     def get_max_number_of_parallel_subtasks(self) -> int:
-        """The operator's max parallelism, which is its number of key groups."""
+        """Return the operator's max parallelism, which is its number of key groups."""
 
     @abstractmethod
     def get_index_of_this_subtask(self) -> int:
-        """This task's number, from 0."""
+        """Return the index of this subtask, from 0."""
 
     @abstractmethod
     def get_attempt_number(self) -> int:
@@ -121,23 +121,23 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_job_parameter(self, key: str, default_value: str) -> str:
-        """A global job parameter, as set on the execution config."""
+        """Return a global job parameter of the execution config, or the default."""
 
     @abstractmethod
     def get_metrics_group(self) -> MetricGroup:
-        """Where the function's own metrics are registered."""
+        """Return the group in which the function registers its own metrics."""
 
     def get_metric_group(self) -> MetricGroup:
         """Java's name of :meth:`get_metrics_group`."""
         return self.get_metrics_group()
 
     def get_task_name_with_subtasks(self) -> str:
-        """The name with this task's number, from 1: ``map (1/4)``."""
+        """Return the name with the number of this subtask, from 1: ``map (1/4)``."""
         number = self.get_index_of_this_subtask() + 1
         return f"{self.get_task_name()} ({number}/{self.get_number_of_parallel_subtasks()})"
 
     def get_distributed_cache(self) -> DistributedCache:
-        """The files registered with ``env.register_cached_file``."""
+        """Return the files registered with ``env.register_cached_file``."""
         return DistributedCache()
 
 
@@ -148,53 +148,53 @@ class StateDeclaration(ABC):
 
     @abstractmethod
     def bind(self, function: Function, runtime_context: RuntimeContext) -> None:
-        """Registers the state and makes it the attribute of the function."""
+        """Register the state and set it as the attribute of the function."""
 
     @abstractmethod
     def check(self, function: Function) -> None:
-        """Reject a function that has assigned to the attribute, which would lose the state."""
+        """Reject a function that assigned something else to the attribute, which would lose the state."""
 
 
 class Function(ABC):
-    """Base of all user functions.
+    """Base class of all user functions.
 
-    A function object is pickled and sent to every parallel task; each task calls :meth:`open` on its own copy before
-    the first record and :meth:`close` after the last. Things that cannot be pickled belong in :meth:`open`.
+    A function object is pickled and sent to each parallel task. Each task calls :meth:`open` on its copy before the
+    first record and :meth:`close` after the last one. Create things that cannot be pickled in :meth:`open`.
     """
 
-    # Set by the runtime before open(). On the class, so that subclasses need not call super().__init__().
+    # The runtime sets it before open(). A class attribute, so that subclasses need not call super().__init__().
     _runtime_context: RuntimeContext | None = None
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Called once per parallel task before the first record; state is registered here."""
+        """Called once per parallel task before the first record. Register state here."""
 
     def close(self) -> None:
-        """Called once per parallel task after the last record, also after a failure."""
+        """Called once per parallel task after the last record, and after a failure."""
 
     def get_runtime_context(self) -> RuntimeContext:
-        """The context that :meth:`open` was called with."""
+        """Return the context that was passed to :meth:`open`."""
         if self._runtime_context is None:
             raise InvalidProgramError(
-                f"{type(self).__name__} has no runtime context yet: get_runtime_context() works from open() on, "
+                f"{type(self).__name__} has no runtime context yet: call get_runtime_context() in open() or later, "
                 "not in __init__() and not on the driver"
             )
         return self._runtime_context
 
     def set_runtime_context(self, runtime_context: RuntimeContext | None) -> None:
-        """Called by the runtime, before :meth:`open`; registers the states that the class declares."""
+        """Set the context and register the declared states. The runtime calls this before :meth:`open`."""
         self._runtime_context = runtime_context
         if runtime_context is not None:
             for declaration in declared_states(type(self)):
                 declaration.bind(self, runtime_context)
 
     def check_declared_states(self) -> None:
-        """Called by the runtime before a snapshot: every state that the class declares is still there."""
+        """Check that each declared state is still an attribute. The runtime calls this before a snapshot."""
         for declaration in declared_states(type(self)):
             declaration.check(self)
 
 
 def declared_states(function_class: type[Function]) -> list[StateDeclaration]:
-    """The states that a class and its bases declare, those of the bases first."""
+    """Return the states that a class and its bases declare, those of the bases first."""
     attributes: dict[str, Any] = {}
     for cls in reversed(function_class.__mro__):
         attributes.update(vars(cls))
@@ -202,7 +202,7 @@ def declared_states(function_class: type[Function]) -> list[StateDeclaration]:
 
 
 class MapFunction(Function, Generic[IN, OUT]):
-    """One output for each input.
+    """Returns one output for each input.
 
     >>> class Double(MapFunction):
     ...     def map(self, value):
@@ -211,15 +211,15 @@ class MapFunction(Function, Generic[IN, OUT]):
 
     @abstractmethod
     def map(self, value: IN) -> OUT:
-        """The output for ``value``."""
+        """Return the output for ``value``."""
 
 
 class FlatMapFunction(Function, Generic[IN, OUT]):
-    """Any number of outputs for each input."""
+    """Returns any number of outputs for each input."""
 
     @abstractmethod
     def flat_map(self, value: IN) -> Iterable[OUT] | None:
-        """Yields or returns the outputs for ``value``."""
+        """Yield or return the outputs for ``value``."""
 
 
 class FilterFunction(Function, Generic[T]):
@@ -227,7 +227,7 @@ class FilterFunction(Function, Generic[T]):
 
     @abstractmethod
     def filter(self, value: T) -> bool:
-        """Whether ``value`` is kept."""
+        """Whether to keep ``value``."""
 
 
 class ReduceFunction(Function, Generic[T]):
@@ -235,7 +235,7 @@ class ReduceFunction(Function, Generic[T]):
 
     @abstractmethod
     def reduce(self, value1: T, value2: T) -> T:
-        """Combines the reduced value so far (``value1``) with a new value."""
+        """Combine the reduced value so far (``value1``) with a new value."""
 
 
 class AggregateFunction(Function, Generic[IN, ACC, OUT]):
@@ -257,55 +257,55 @@ class AggregateFunction(Function, Generic[IN, ACC, OUT]):
 
     @abstractmethod
     def create_accumulator(self) -> ACC:
-        """A new, empty accumulator."""
+        """Return a new, empty accumulator."""
 
     @abstractmethod
     def add(self, value: IN, accumulator: ACC) -> ACC:
-        """The accumulator with ``value`` added; may be the same object."""
+        """Return the accumulator with ``value`` added; it may be the same object."""
 
     @abstractmethod
     def get_result(self, accumulator: ACC) -> OUT:
-        """The result of an accumulator."""
+        """Return the result of an accumulator."""
 
     @abstractmethod
     def merge(self, acc_a: ACC, acc_b: ACC) -> ACC:
-        """One accumulator for both; merging windows need it."""
+        """Merge two accumulators into one. Merging windows need this."""
 
 
 class CoMapFunction(Function, Generic[IN1, IN2, OUT]):
-    """A map over two connected streams."""
+    """A map function for two connected streams."""
 
     @abstractmethod
     def map1(self, value: IN1) -> OUT:
-        """The output for a record of the first stream."""
+        """Return the output for a record of the first stream."""
 
     @abstractmethod
     def map2(self, value: IN2) -> OUT:
-        """The output for a record of the second stream."""
+        """Return the output for a record of the second stream."""
 
 
 class CoFlatMapFunction(Function, Generic[IN1, IN2, OUT]):
-    """A flat map over two connected streams."""
+    """A flat-map function for two connected streams."""
 
     @abstractmethod
     def flat_map1(self, value: IN1) -> Iterable[OUT] | None:
-        """The outputs for a record of the first stream."""
+        """Yield or return the outputs for a record of the first stream."""
 
     @abstractmethod
     def flat_map2(self, value: IN2) -> Iterable[OUT] | None:
-        """The outputs for a record of the second stream."""
+        """Yield or return the outputs for a record of the second stream."""
 
 
 class KeySelector(Function, Generic[IN, K]):
-    """Computes the key of a record; must give the same key for the same record, always."""
+    """Computes the key of a record. It must always return the same key for the same record."""
 
     @abstractmethod
     def get_key(self, value: IN) -> K:
-        """The key of ``value``."""
+        """Return the key of ``value``."""
 
 
 class NullByteKeySelector(KeySelector[Any, int]):
-    """Gives every record the same key: everything in one task."""
+    """Returns the same key for all records, so that one task processes them all."""
 
     def get_key(self, value: Any) -> int:
         return 0
@@ -316,4 +316,4 @@ class Partitioner(Function, Generic[K]):
 
     @abstractmethod
     def partition(self, key: K, num_partitions: int) -> int:
-        """The task for ``key``, from 0 to ``num_partitions - 1``."""
+        """Return the task for ``key``, from 0 to ``num_partitions - 1``."""

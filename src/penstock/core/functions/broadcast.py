@@ -1,4 +1,4 @@
-"""Process functions that see a broadcast stream beside their own."""
+"""Process functions for a stream that is connected to a broadcast stream."""
 
 from __future__ import annotations
 
@@ -31,35 +31,35 @@ class _BaseContext(SideOutputContext):
 
     @abstractmethod
     def timestamp(self) -> int | None:
-        """The timestamp of the current record, ``None`` if it has none."""
+        """Return the timestamp of the current record, or ``None`` if it has none."""
 
     @abstractmethod
     def current_processing_time(self) -> int:
-        """The machine's clock."""
+        """Return the processing time in ms."""
 
     @abstractmethod
     def current_watermark(self) -> int:
-        """The operator's event-time clock."""
+        """Return the operator's current watermark."""
 
 
 class _BroadcastContext(_BaseContext):
-    """For broadcast elements: the broadcast state can be written."""
+    """The context for broadcast elements; broadcast state is writable."""
 
     __slots__ = ()
 
     @abstractmethod
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor[K, V]) -> BroadcastState[K, V]:
-        """The broadcast state of that name."""
+        """Return the broadcast state of the descriptor."""
 
 
 class _ReadOnlyContext(_BaseContext):
-    """For the other elements: the broadcast state can only be read, since tasks see different elements."""
+    """The context for the other elements. Broadcast state is read-only, since each task sees different elements."""
 
     __slots__ = ()
 
     @abstractmethod
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor[K, V]) -> ReadOnlyBroadcastState[K, V]:
-        """The broadcast state of that name."""
+        """Return the broadcast state of the descriptor."""
 
 
 class BaseBroadcastProcessFunction(Function):
@@ -85,11 +85,11 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, O
 
     @abstractmethod
     def process_element(self, value: IN1, ctx: BroadcastProcessFunction.ReadOnlyContext) -> Iterable[OUT] | None:
-        """Handles a record of the stream that is not broadcast."""
+        """Handle a record of the non-broadcast stream."""
 
     @abstractmethod
     def process_broadcast_element(self, value: IN2, ctx: BroadcastProcessFunction.Context) -> Iterable[OUT] | None:
-        """Handles a broadcast record; every parallel task is called with it and must do the same to the state."""
+        """Handle a broadcast record. It is called in every parallel task and must change the state in the same way."""
 
 
 class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, IN1, IN2, OUT]):
@@ -102,7 +102,7 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
 
         @abstractmethod
         def apply_to_keyed_state(self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], None]) -> None:
-            """Calls ``function(key, state)`` for every key of this task that has that state."""
+            """Call ``function(key, state)`` for each key of this task that has the state."""
 
     class ReadOnlyContext(_ReadOnlyContext):
         """The context of :meth:`KeyedBroadcastProcessFunction.process_element`."""
@@ -111,11 +111,11 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
 
         @abstractmethod
         def timer_service(self) -> TimerService:
-            """Sets timers for the current key."""
+            """Return the service that sets timers for the current key."""
 
         @abstractmethod
         def get_current_key(self) -> Any:
-            """The key of the current record or timer."""
+            """Return the key of the current record or timer."""
 
     class OnTimerContext(ReadOnlyContext):
         """The context of :meth:`KeyedBroadcastProcessFunction.on_timer`."""
@@ -124,16 +124,16 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
 
         @abstractmethod
         def time_domain(self) -> TimeDomain:
-            """The clock the timer followed."""
+            """Return the time domain of the timer."""
 
     @abstractmethod
     def process_element(self, value: IN1, ctx: KeyedBroadcastProcessFunction.ReadOnlyContext) -> Iterable[OUT] | None:
-        """Handles a record of the keyed stream."""
+        """Handle a record of the keyed stream."""
 
     @abstractmethod
     def process_broadcast_element(self, value: IN2, ctx: KeyedBroadcastProcessFunction.Context) -> Iterable[OUT] | None:
-        """Handles a broadcast record; every parallel task is called with it and must do the same to the state."""
+        """Handle a broadcast record. It is called in every parallel task and must change the state in the same way."""
 
     def on_timer(self, timestamp: int, ctx: KeyedBroadcastProcessFunction.OnTimerContext) -> Iterable[OUT] | None:
-        """Handles a timer that fired."""
+        """Handle a timer that fires."""
         return None

@@ -24,19 +24,19 @@ class FunctionInitializationContext(ABC):
 
     @abstractmethod
     def is_restored(self) -> bool:
-        """Whether the task continues from a checkpoint or savepoint."""
+        """Whether the task is restored from a checkpoint or savepoint."""
 
     @abstractmethod
     def get_restored_checkpoint_id(self) -> int | None:
-        """The checkpoint the task continues from, ``None`` if it starts new."""
+        """Return the checkpoint that the task is restored from, or ``None`` for a new task."""
 
     @abstractmethod
     def get_operator_state_store(self) -> OperatorStateStore:
-        """State of the task."""
+        """Return the store of operator state."""
 
     @abstractmethod
     def get_keyed_state_store(self) -> KeyedStateStore:
-        """State of keys; only for operators on keyed streams."""
+        """Return the store of keyed state; only for operators on keyed streams."""
 
 
 class FunctionSnapshotContext(ABC):
@@ -44,15 +44,15 @@ class FunctionSnapshotContext(ABC):
 
     @abstractmethod
     def get_checkpoint_id(self) -> int:
-        """The checkpoint's number; later ones are larger."""
+        """Return the checkpoint's id. Ids ascend."""
 
     @abstractmethod
     def get_checkpoint_timestamp(self) -> int:
-        """When the checkpoint was started, in milliseconds since the epoch."""
+        """Return the start time of the checkpoint, in ms since the epoch."""
 
 
 class CheckpointedFunction(ABC):
-    """For functions that keep values in plain fields and write them to operator state at checkpoints.
+    """Implemented by functions that keep values in plain fields and write them to operator state at checkpoints.
 
     >>> from penstock.core.functions import MapFunction
     >>> from penstock.core.state import ListStateDescriptor
@@ -79,10 +79,10 @@ class CheckpointedFunction(ABC):
 
 
 class ListCheckpointed(ABC):
-    """The simplest way to take part in checkpoints: plain fields, written as a list and given back as a list.
+    """The simplest way to take part in checkpoints: write plain fields as a list and get the list back.
 
-    When the parallelism changes, the elements of all tasks are redistributed: a task may get several, or none. So
-    write a value that can be divided in several elements.
+    When the parallelism changes, the elements of all tasks are redistributed: a task may get several elements or none.
+    Write a value that can be split as several elements.
 
     >>> from penstock.core.functions import MapFunction
     >>> class CountAll(MapFunction, ListCheckpointed):
@@ -99,20 +99,20 @@ class ListCheckpointed(ABC):
 
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int, timestamp: int) -> list[Any]:
-        """Return the elements to keep; the timestamp is the start of the checkpoint in epoch milliseconds."""
+        """Return the elements to store. The timestamp is the start of the checkpoint in ms since the epoch."""
 
     @abstractmethod
     def restore_state(self, state: list[Any]) -> None:
-        """Called before ``open`` with the restored elements; the list is empty at the first start."""
+        """Called before ``open`` with the restored elements, or with an empty list at the first start."""
 
 
 class CheckpointListener(ABC):
-    """For functions that want to know when a checkpoint is complete."""
+    """Implemented by functions that need to know when a checkpoint completes."""
 
     @abstractmethod
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """The checkpoint is durable. May come late or, after a failure, not at all."""
+        """Called when the checkpoint is durable. It may be late or, after a failure, not happen at all."""
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """The checkpoint will not complete; the next one covers everything."""
+        """Called when the checkpoint is aborted. The next one includes its data."""
         return

@@ -1,4 +1,4 @@
-"""Sources and sinks written as one simple function. For offsets and transactions see the source and sink contracts."""
+"""Sources and sinks as one simple function. For offsets and transactions, see the source and sink contracts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["ParallelSourceFunction", "SinkFunction", "SourceFunction"]
 class SinkFunction(Function):
     """Writes records one by one.
 
-    After a failure records can be written again: make :meth:`invoke` idempotent, or write a ``Sink``.
+    After a failure, records may be written again: make :meth:`invoke` idempotent, or implement a ``Sink``.
     """
 
     class Context(ABC):
@@ -26,25 +26,25 @@ class SinkFunction(Function):
 
         @abstractmethod
         def current_processing_time(self) -> int:
-            """The machine's clock."""
+            """Return the processing time in ms."""
 
         @abstractmethod
         def current_watermark(self) -> int:
-            """The sink's event-time clock."""
+            """Return the sink's current watermark."""
 
         @abstractmethod
         def timestamp(self) -> int | None:
-            """The timestamp of the record, ``None`` if it has none."""
+            """Return the timestamp of the record, or ``None`` if it has none."""
 
     @abstractmethod
     def invoke(self, value: Any, context: SinkFunction.Context) -> None:
-        """Writes one record."""
+        """Write one record."""
 
     get_java_function = no_java_object
 
 
 class SourceFunction(Function):
-    """Produces records in a loop until it is done or cancelled. Runs as one task.
+    """Produces records in a loop until it finishes or is cancelled. It runs as one task.
 
     >>> class Numbers(SourceFunction):
     ...     def __init__(self):
@@ -61,38 +61,38 @@ class SourceFunction(Function):
     """
 
     class SourceContext(ABC):
-        """Where :meth:`SourceFunction.run` puts its records."""
+        """The context to which :meth:`SourceFunction.run` emits its records."""
 
         @abstractmethod
         def collect(self, element: Any) -> None:
-            """Emits a record without a timestamp."""
+            """Emit a record without a timestamp."""
 
         @abstractmethod
         def collect_with_timestamp(self, element: Any, timestamp: int) -> None:
-            """Emits a record with a timestamp."""
+            """Emit a record with a timestamp."""
 
         @abstractmethod
         def emit_watermark(self, watermark: Watermark) -> None:
-            """Emits a watermark."""
+            """Emit a watermark."""
 
         @abstractmethod
         def mark_as_temporarily_idle(self) -> None:
-            """Says that downstream operators should not wait for watermarks until the next record."""
+            """Mark the source idle: downstream operators do not wait for its watermarks until the next record."""
 
         @abstractmethod
         def get_checkpoint_lock(self) -> AbstractContextManager[Any]:
-            """Hold it (``with ...``) to emit records and change state as one step with regard to checkpoints."""
+            """Return the lock that makes emitting and updating state atomic with respect to checkpoints."""
 
     @abstractmethod
     def run(self, ctx: SourceFunction.SourceContext) -> None:
-        """Emits records until done; must return soon after :meth:`cancel`."""
+        """Emit records until the end. It must return soon after :meth:`cancel`."""
 
     @abstractmethod
     def cancel(self) -> None:
-        """Asks :meth:`run`, which runs in another thread, to return."""
+        """Ask :meth:`run`, which runs in another thread, to return."""
 
     get_java_function = no_java_object
 
 
 class ParallelSourceFunction(SourceFunction):
-    """A :class:`SourceFunction` that runs in every parallel task; tell them apart by the subtask's index."""
+    """A :class:`SourceFunction` that runs in every parallel task; use the subtask's index to divide the work."""

@@ -17,23 +17,23 @@ OUT = TypeVar("OUT")
 
 
 class JoinFunction(Function, Generic[IN1, IN2, OUT]):
-    """Called for every pair of a window join; gives one result."""
+    """Returns one result for each pair of a window join."""
 
     @abstractmethod
     def join(self, first: IN1, second: IN2) -> OUT:
-        """The result for a pair."""
+        """Return the result for a pair."""
 
 
 class FlatJoinFunction(Function, Generic[IN1, IN2, OUT]):
-    """Called for every pair of a window join; gives any number of results."""
+    """Yields any number of results for each pair of a window join."""
 
     @abstractmethod
     def join(self, first: IN1, second: IN2) -> Iterable[OUT] | None:
-        """Yields the results for a pair."""
+        """Yield the results for a pair."""
 
 
 class CoGroupFunction(Function, Generic[IN1, IN2, OUT]):
-    """Called once per key and window with the elements of both sides; either side may be empty.
+    """Called once per key and window with the elements of both sides. Either side may be empty.
 
     >>> class LeftOuter(CoGroupFunction):
     ...     def co_group(self, first, second):
@@ -45,7 +45,7 @@ class CoGroupFunction(Function, Generic[IN1, IN2, OUT]):
 
     @abstractmethod
     def co_group(self, first: Iterable[IN1], second: Iterable[IN2]) -> Iterable[OUT] | None:
-        """Yields the results for a key and window."""
+        """Yield the results for a key and window."""
 
 
 class ProcessJoinFunction(Function, Generic[IN1, IN2, OUT]):
@@ -58,16 +58,16 @@ class ProcessJoinFunction(Function, Generic[IN1, IN2, OUT]):
 
         @abstractmethod
         def get_left_timestamp(self) -> int:
-            """The timestamp of the left record."""
+            """Return the timestamp of the left record."""
 
         @abstractmethod
         def get_right_timestamp(self) -> int:
-            """The timestamp of the right record."""
+            """Return the timestamp of the right record."""
 
         @abstractmethod
         def get_timestamp(self) -> int:
-            """The timestamp of the pair: the larger of the two."""
+            """Return the timestamp of the pair: the larger of the two."""
 
     @abstractmethod
     def process_element(self, left: IN1, right: IN2, ctx: ProcessJoinFunction.Context) -> Iterable[OUT] | None:
-        """Yields the results for a pair."""
+        """Yield the results for a pair."""

@@ -1,7 +1,7 @@
-"""Process functions: records, keys, clocks, timers and side outputs in one place.
+"""Process functions, with access to records, keys, clocks, timers and side outputs.
 
-Results are yielded (or returned as an iterable). A side output is written by ``ctx.output(tag, value)`` or, as in
-PyFlink, by ``yield tag, value``.
+Yield the results, or return an iterable. Write to a side output with ``ctx.output(tag, value)`` or, as in PyFlink, with
+``yield tag, value``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SideOutputContext(ABC):
 
     @abstractmethod
     def output(self, tag: OutputTag[T], value: T) -> None:
-        """Emits ``value`` to a side output."""
+        """Emit ``value`` to a side output."""
 
 
 class _ProcessContext(SideOutputContext):
@@ -40,11 +40,11 @@ class _ProcessContext(SideOutputContext):
 
     @abstractmethod
     def timer_service(self) -> TimerService:
-        """Reads the clocks; sets timers, on keyed streams."""
+        """Return the service that reads the clocks and, on keyed streams, sets timers."""
 
     @abstractmethod
     def timestamp(self) -> int | None:
-        """The timestamp of the current record, ``None`` if it has none; of the timer, in ``on_timer``."""
+        """Return the timestamp of the record (``None`` if it has none); in ``on_timer``, that of the timer."""
 
 
 class _KeyedProcessContext(_ProcessContext):
@@ -52,7 +52,7 @@ class _KeyedProcessContext(_ProcessContext):
 
     @abstractmethod
     def get_current_key(self) -> Any:
-        """The key of the current record or timer."""
+        """Return the key of the current record or timer."""
 
 
 class ProcessFunction(Function, Generic[IN, OUT]):
@@ -65,7 +65,7 @@ class ProcessFunction(Function, Generic[IN, OUT]):
 
     @abstractmethod
     def process_element(self, value: IN, ctx: ProcessFunction.Context) -> Iterable[OUT] | None:
-        """Handles one record."""
+        """Handle one record."""
 
 
 class KeyedProcessFunction(Function, Generic[KEY, IN, OUT]):
@@ -92,14 +92,14 @@ class KeyedProcessFunction(Function, Generic[KEY, IN, OUT]):
 
         @abstractmethod
         def time_domain(self) -> TimeDomain:
-            """The clock the timer followed."""
+            """Return the time domain of the timer."""
 
     @abstractmethod
     def process_element(self, value: IN, ctx: KeyedProcessFunction.Context) -> Iterable[OUT] | None:
-        """Handles one record."""
+        """Handle one record."""
 
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterable[OUT] | None:
-        """Handles a timer that fired."""
+        """Handle a timer that fires."""
         return None
 
 
@@ -113,11 +113,11 @@ class CoProcessFunction(Function, Generic[IN1, IN2, OUT]):
 
     @abstractmethod
     def process_element1(self, value: IN1, ctx: CoProcessFunction.Context) -> Iterable[OUT] | None:
-        """Handles a record of the first stream."""
+        """Handle a record of the first stream."""
 
     @abstractmethod
     def process_element2(self, value: IN2, ctx: CoProcessFunction.Context) -> Iterable[OUT] | None:
-        """Handles a record of the second stream."""
+        """Handle a record of the second stream."""
 
 
 class KeyedCoProcessFunction(Function, Generic[KEY, IN1, IN2, OUT]):
@@ -135,16 +135,16 @@ class KeyedCoProcessFunction(Function, Generic[KEY, IN1, IN2, OUT]):
 
         @abstractmethod
         def time_domain(self) -> TimeDomain:
-            """The clock the timer followed."""
+            """Return the time domain of the timer."""
 
     @abstractmethod
     def process_element1(self, value: IN1, ctx: KeyedCoProcessFunction.Context) -> Iterable[OUT] | None:
-        """Handles a record of the first stream."""
+        """Handle a record of the first stream."""
 
     @abstractmethod
     def process_element2(self, value: IN2, ctx: KeyedCoProcessFunction.Context) -> Iterable[OUT] | None:
-        """Handles a record of the second stream."""
+        """Handle a record of the second stream."""
 
     def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Iterable[OUT] | None:
-        """Handles a timer that fired."""
+        """Handle a timer that fires."""
         return None

@@ -1,6 +1,6 @@
-"""Transactional sinks written as one class, in Flink's older style: two-phase commit and write-ahead log.
+"""Transactional sinks as one class, in Flink's older style: two-phase commit and write-ahead log.
 
-Both deliver when a checkpoint is complete, and again after a crash until they have succeeded.
+Both commit when a checkpoint completes. After a crash, they retry until the commit succeeds.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ TXN = TypeVar("TXN")
 
 
 class TwoPhaseCommitSinkFunction(SinkFunction, Generic[TXN]):
-    """One transaction of the outer system per subtask and checkpoint.
+    """One transaction of the external system per subtask and checkpoint.
 
-    ``begin_transaction``, ``invoke``, ``pre_commit`` and ``abort`` run in the tasks, ``commit`` on the driver, where
-    the function is opened, too. A transaction is what ``begin_transaction`` returns, such as a name: it is pickled,
-    and must be enough to commit or abort after everything else was lost.
+    ``begin_transaction``, ``invoke``, ``pre_commit`` and ``abort`` run in the tasks. ``commit`` runs on the driver,
+    where the function is opened, too. ``begin_transaction`` returns the transaction, for example a name. It is pickled
+    and must be sufficient to commit or abort after all else is lost.
 
     >>> class Lines(TwoPhaseCommitSinkFunction):
     ...     def begin_transaction(self):
@@ -47,30 +47,30 @@ class TwoPhaseCommitSinkFunction(SinkFunction, Generic[TXN]):
 
     @abstractmethod
     def begin_transaction(self) -> TXN:
-        """A new transaction: before the first record, and after every checkpoint."""
+        """Begin a transaction: before the first record, and after each checkpoint."""
 
     @abstractmethod
     def invoke(self, transaction: TXN, value: Any, context: SinkFunction.Context) -> None:  # type: ignore[override]
-        """Writes one record in the transaction."""
+        """Write one record in the transaction."""
 
     @abstractmethod
     def pre_commit(self, transaction: TXN) -> None:
-        """Flushes: nothing is written in this transaction any more, and it must survive a crash from now on."""
+        """Flush the transaction. No more records follow, and from now on it must survive a crash."""
 
     @abstractmethod
     def commit(self, transaction: TXN) -> None:
-        """Makes the transaction visible. Must be idempotent: after a failure it is called again."""
+        """Make the transaction visible. It must be idempotent: after a failure it is called again."""
 
     @abstractmethod
     def abort(self, transaction: TXN) -> None:
-        """Drops the transaction; may be called twice, also for one that wrote nothing."""
+        """Drop the transaction. It may be called twice, and for a transaction without records."""
 
     def recover_and_commit(self, transaction: TXN) -> None:
-        """:meth:`commit` for a transaction that may have been committed before a crash."""
+        """Commit a transaction that may have been committed before a crash."""
         self.commit(transaction)
 
     def recover_and_abort(self, transaction: TXN) -> None:
-        """:meth:`abort` for a transaction that was open when its task was lost."""
+        """Abort a transaction that was open when its task was lost."""
         self.abort(transaction)
 
     def finish_processing(self, transaction: TXN | None) -> None:
@@ -79,24 +79,24 @@ class TwoPhaseCommitSinkFunction(SinkFunction, Generic[TXN]):
 
 
 class CheckpointCommitter(ABC):
-    """Remembers, outside the job, which checkpoints of a write-ahead sink were delivered.
+    """Records, outside the job, which checkpoints of a write-ahead sink were delivered.
 
-    It must not be kept in the job's own state: a recovery resets that state, but not what was delivered.
+    Do not keep this in the job's state: a recovery resets that state, but not what was delivered.
     """
 
     job_id: str = ""
     operator_id: str = ""
 
     def set_job_id(self, job_id: str) -> None:
-        """Called before :meth:`open`: the id under which commits are found after a restart."""
+        """Set the id that identifies commits after a restart. Called before :meth:`open`."""
         self.job_id = job_id
 
     def set_operator_id(self, operator_id: str) -> None:
-        """Called before :meth:`open`: tells the sinks of one job apart."""
+        """Set the id that distinguishes the sinks of one job. Called before :meth:`open`."""
         self.operator_id = operator_id
 
     def create_resource(self) -> None:
-        """Makes the table, file or the like that the commits are kept in, if it is missing."""
+        """Create the table, file or other resource that stores the commits, if it is missing."""
         return
 
     def open(self) -> None:
@@ -109,15 +109,15 @@ class CheckpointCommitter(ABC):
 
     @abstractmethod
     def commit_checkpoint(self, subtask_idx: int, checkpoint_id: int) -> None:
-        """Remembers durably that a subtask's part of a checkpoint, and so all before it, was delivered."""
+        """Record durably that a subtask's part of a checkpoint, and all before it, was delivered."""
 
     @abstractmethod
     def is_checkpoint_committed(self, subtask_idx: int, checkpoint_id: int) -> bool:
-        """Whether it was."""
+        """Whether a subtask's part of a checkpoint was delivered."""
 
 
 class FileCheckpointCommitter(CheckpointCommitter):
-    """Remembers commits in a file of a directory.
+    """Records commits in a file of a directory.
 
     >>> import tempfile
     >>> committer = FileCheckpointCommitter(tempfile.mkdtemp())
@@ -159,14 +159,14 @@ class FileCheckpointCommitter(CheckpointCommitter):
 
 
 class GenericWriteAheadSink(Function):
-    """Keeps records in a log until their checkpoint is complete, then sends them: for systems without transactions.
+    """For systems without transactions: keeps records in a log until their checkpoint completes, then sends them.
 
-    Records wait on the driver, beside the checkpoint, and :meth:`send_values` runs there: this is for results, not
-    for floods. After a crash within :meth:`send_values`, or between it and the checkpoint committer, a segment is
-    sent again: the records of one segment arrive at least once, everything else exactly once.
+    Records wait on the driver, with the checkpoint, and :meth:`send_values` runs there: use this for results, not for
+    large volumes. A crash during :meth:`send_values`, or before the checkpoint committer is called, causes a segment to
+    be sent again. The records of that segment arrive at least once, all others exactly once.
 
     :param committer: records deliveries; without one, every segment that is still in the log is sent again
-    :param job_id: the name under which the committer finds its entries; the job's own lasting id if left out
+    :param job_id: the name of the committer's entries; the default is the job's own permanent id
 
     >>> class ToConsole(GenericWriteAheadSink):
     ...     def send_values(self, values, checkpoint_id, timestamp):
@@ -182,7 +182,7 @@ class GenericWriteAheadSink(Function):
 
     @abstractmethod
     def send_values(self, values: Sequence[Any], checkpoint_id: int, timestamp: int) -> bool:
-        """Writes the records one subtask received in a checkpoint; ``timestamp`` is the checkpoint's.
+        """Write the records that a subtask received in a checkpoint; ``timestamp`` is the checkpoint's.
 
-        Returns whether all are written; if not, the segment stays in the log and is sent again later.
+        Return whether all are written. If not, the segment stays in the log and is sent again later.
         """

@@ -25,27 +25,27 @@ class _WindowContext(SideOutputContext, Generic[W2]):
 
     @abstractmethod
     def window(self) -> W2:
-        """The window that fired."""
+        """Return the window that fires."""
 
     @abstractmethod
     def current_processing_time(self) -> int:
-        """The machine's clock."""
+        """Return the processing time in ms."""
 
     @abstractmethod
     def current_watermark(self) -> int:
-        """The operator's event-time clock."""
+        """Return the operator's current watermark."""
 
     @abstractmethod
     def window_state(self) -> KeyedStateStore:
-        """State of this key and this window; the function must clear it in ``clear``."""
+        """Return state of this key and this window. The function must clear it in ``clear``."""
 
     @abstractmethod
     def global_state(self) -> KeyedStateStore:
-        """State of this key, shared by all its windows."""
+        """Return state of this key, shared by all its windows."""
 
 
 class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
-    """Gets all elements of a window of a key at once (or the one aggregate, after ``reduce`` or ``aggregate``)."""
+    """Gets all elements of a window of a key at once (after ``reduce`` or ``aggregate``, the one aggregate)."""
 
     class Context(_WindowContext[W2], ABC):
         """The context of :meth:`ProcessWindowFunction.process` and :meth:`ProcessWindowFunction.clear`."""
@@ -54,14 +54,14 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
 
     @abstractmethod
     def process(self, key: KEY, context: ProcessWindowFunction.Context[W], elements: Iterable[IN]) -> Iterable[OUT]:
-        """Yields the results of a window that fires."""
+        """Yield the results of a window that fires."""
 
     def clear(self, context: ProcessWindowFunction.Context[W]) -> None:
-        """Removes the window's own state, when the window goes."""
+        """Clear the window's own state when the window is purged."""
 
 
 class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
-    """Gets all elements of a window of a stream without keys at once."""
+    """Gets all elements of a window of a non-keyed stream at once."""
 
     class Context(_WindowContext[W2], ABC):
         """The context of the methods of :class:`ProcessAllWindowFunction`."""
@@ -70,10 +70,10 @@ class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
 
     @abstractmethod
     def process(self, context: ProcessAllWindowFunction.Context[W], elements: Iterable[IN]) -> Iterable[OUT]:
-        """Yields the results of a window that fires."""
+        """Yield the results of a window that fires."""
 
     def clear(self, context: ProcessAllWindowFunction.Context[W]) -> None:
-        """Removes the window's own state, when the window goes."""
+        """Clear the window's own state when the window is purged."""
 
 
 class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
@@ -81,7 +81,7 @@ class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
 
     @abstractmethod
     def apply(self, key: KEY, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
-        """Yields the results of a window that fires."""
+        """Yield the results of a window that fires."""
 
 
 class AllWindowFunction(Function, Generic[IN, OUT, W]):
@@ -89,4 +89,4 @@ class AllWindowFunction(Function, Generic[IN, OUT, W]):
 
     @abstractmethod
     def apply(self, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
-        """Yields the results of a window that fires."""
+        """Yield the results of a window that fires."""

@@ -1,4 +1,4 @@
-"""Plain callables as functions, so that the runtime meets function objects only."""
+"""Wraps plain callables, so that the runtime deals with function objects only."""
 
 from __future__ import annotations
 

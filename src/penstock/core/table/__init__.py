@@ -1,1 +1,1 @@
-"""Contracts of tables that both the API and the runtime need: data types, user-defined functions."""
+"""Contracts of tables that the API and the runtime share: data types, user-defined functions."""

@@ -1,6 +1,6 @@
 """Conversion of SQL values between Arrow columns and Python.
 
-Timestamps and intervals are stored in microseconds whatever their precision: Python holds no more.
+Timestamps and intervals are stored in microseconds for all precisions: Python has no finer one.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _PLAIN: dict[type[DataType], pa.DataType] = {
 
 
 def arrow_type(data_type: DataType) -> pa.DataType:
-    """The type of the column for a SQL type.
+    """Return the Arrow type of a column for a SQL type.
 
     >>> from penstock.core.table.types import DataTypes
     >>> arrow_type(DataTypes.ARRAY(DataTypes.TIMESTAMP(3)))
@@ -83,7 +83,7 @@ def arrow_type(data_type: DataType) -> pa.DataType:
             return pa.map_(arrow_type(data_type.element_type), pa.int32())
         case RowType():
             return pa.struct([pa.field(one.name, arrow_type(one.data_type)) for one in data_type.fields])
-    raise TypeError(f"{data_type} has no column form")
+    raise TypeError(f"{data_type} has no Arrow type")
 
 
 Convert = Callable[[Any], Any]
@@ -126,14 +126,14 @@ def _same(value: Any) -> Any:
 
 
 def python_values(column: pa.Array, data_type: DataType) -> list[Any]:
-    """A column as Python values of its type."""
+    """Convert a column to Python values of its type."""
     values = column.to_pylist()
     convert = to_python(data_type)
     return values if convert is None else [convert(value) for value in values]
 
 
 def to_column(values: list[Any], data_type: DataType) -> pa.Array:
-    """Python values of a type as a column; raises TypeError or ValueError for a value that is none of it."""
+    """Convert Python values of a type to a column. Raise TypeError or ValueError for a value of another type."""
     prepare = _preparation(data_type)
     if prepare is not None:
         values = [None if value is None else prepare(value) for value in values]

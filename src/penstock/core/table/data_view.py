@@ -14,13 +14,13 @@ V = TypeVar("V")
 
 
 class DataView(ABC):
-    """A collection in an accumulator."""
+    """The base class of collections in an accumulator."""
 
     __slots__ = ()
 
     @abstractmethod
     def clear(self) -> None:
-        """Remove everything."""
+        """Remove all elements."""
 
 
 class ListView(DataView, Generic[T]):
@@ -39,7 +39,7 @@ class ListView(DataView, Generic[T]):
         self._items: list[T] = []
 
     def get(self) -> Iterable[T]:
-        """All values in order."""
+        """Return all values in order."""
         return iter(self._items)
 
     def add(self, value: T) -> None:
@@ -82,7 +82,7 @@ class MapView(DataView, Generic[K, V]):
         self._items: dict[K, V] = {}
 
     def get(self, key: K) -> V | None:
-        """The value of a key, or None."""
+        """Return the value of a key, or None."""
         return self._items.get(key)
 
     def put(self, key: K, value: V) -> None:
@@ -94,27 +94,27 @@ class MapView(DataView, Generic[K, V]):
         self._items.update(dict_value)
 
     def remove(self, key: K) -> None:
-        """Remove a key; it must be there."""
+        """Remove a key, which must exist."""
         del self._items[key]
 
     def contains(self, key: K) -> bool:
-        """Whether a key is there."""
+        """Whether a key exists."""
         return key in self._items
 
     def items(self) -> Iterable[tuple[K, V]]:
-        """Keys and values."""
+        """Return all keys and values."""
         return self._items.items()
 
     def keys(self) -> Iterable[K]:
-        """All keys."""
+        """Return all keys."""
         return self._items.keys()
 
     def values(self) -> Iterable[V]:
-        """All values."""
+        """Return all values."""
         return self._items.values()
 
     def is_empty(self) -> bool:
-        """Whether there is no key."""
+        """Whether there are no keys."""
         return not self._items
 
     def clear(self) -> None:

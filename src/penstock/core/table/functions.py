@@ -1,4 +1,4 @@
-"""User-defined functions: what user code implements (T100 to T105)."""
+"""The base classes of user-defined functions (T100 to T105)."""
 
 from __future__ import annotations
 
@@ -32,43 +32,43 @@ class FunctionContext:
         self._parameters = job_parameters or {}
 
     def get_metric_group(self) -> Any:
-        """Metrics of the operator."""
+        """Return the metric group of the operator."""
         return self._runtime_context.get_metrics_group()
 
     def get_job_parameter(self, key: str, default_value: str) -> str:
-        """A global job parameter."""
+        """Return a global job parameter."""
         known = self._parameters
         if self._runtime_context is not None and not known:
             known = self._runtime_context.get_job_parameters()
         return known.get(key, default_value)
 
     def get_task_name(self) -> str:
-        """The name of the task."""
+        """Return the name of the task."""
         return str(self._runtime_context.get_task_name())
 
     def get_task_name_with_subtasks(self) -> str:
-        """The name of the task with the number of the subtask."""
+        """Return the name of the task with the number of the subtask."""
         return str(self._runtime_context.get_task_name_with_subtasks())
 
     def get_number_of_parallel_subtasks(self) -> int:
-        """The parallelism of the task."""
+        """Return the parallelism of the task."""
         return int(self._runtime_context.get_number_of_parallel_subtasks())
 
     def get_max_number_of_parallel_subtasks(self) -> int:
-        """The maximum parallelism of the task."""
+        """Return the maximum parallelism of the task."""
         return int(self._runtime_context.get_max_number_of_parallel_subtasks())
 
     def get_index_of_this_subtask(self) -> int:
-        """The number of the subtask, from 0."""
+        """Return the index of the subtask, from 0."""
         return int(self._runtime_context.get_index_of_this_subtask())
 
     def get_attempt_number(self) -> int:
-        """How often the task was started before."""
+        """Return the number of earlier attempts of the task."""
         return int(self._runtime_context.get_attempt_number())
 
 
 class UserDefinedFunction(ABC):
-    """Base of all user-defined functions."""
+    """Base class of all user-defined functions."""
 
     def open(self, function_context: FunctionContext) -> None:
         """Called once before the first row."""
@@ -79,115 +79,115 @@ class UserDefinedFunction(ABC):
         return
 
     def is_deterministic(self) -> bool:
-        """Whether equal arguments always give equal results."""
+        """Whether the same arguments always give the same result."""
         return True
 
 
 class ScalarFunction(UserDefinedFunction):
-    """One value for each row."""
+    """Returns one value for each row."""
 
     @abstractmethod
     def eval(self, *args: Any) -> Any:
-        """The value."""
+        """Return the value."""
 
 
 class AsyncScalarFunction(UserDefinedFunction):
-    """One value for each row, computed by a coroutine."""
+    """Returns one value for each row, with a coroutine."""
 
     @abstractmethod
     async def eval(self, *args: Any) -> Any:
-        """The value."""
+        """Return the value."""
 
 
 class TableFunction(UserDefinedFunction):
-    """Any number of rows for each row."""
+    """Yields any number of rows for each row."""
 
     @abstractmethod
     def eval(self, *args: Any) -> Any:
-        """Yields rows."""
+        """Yield rows."""
 
 
 class ImperativeAggregateFunction(UserDefinedFunction, Generic[T, ACC]):
-    """Base of aggregate functions."""
+    """Base class of aggregate functions."""
 
     @abstractmethod
     def create_accumulator(self) -> ACC:
-        """An accumulator that has seen nothing."""
+        """Return an empty accumulator."""
 
     @abstractmethod
     def accumulate(self, accumulator: ACC, *args: Any) -> None:
         """Add a row."""
 
     def retract(self, accumulator: ACC, *args: Any) -> None:
-        """Take a row away: needed if the input is updated."""
-        raise NotImplementedError(f"{type(self).__name__} has no retract(): its input is updated, so it needs one")
+        """Remove a row. Required if the input has updates."""
+        raise NotImplementedError(f"{type(self).__name__} needs a retract() method, because its input has updates")
 
     def merge(self, accumulator: ACC, accumulators: Iterable[ACC]) -> None:
-        """Take other accumulators in: needed for session windows."""
-        raise NotImplementedError(f"{type(self).__name__} has no merge(): session windows need one")
+        """Merge other accumulators into this one. Required for session windows."""
+        raise NotImplementedError(f"{type(self).__name__} needs a merge() method for session windows")
 
     def get_result_type(self) -> DataType | str:
-        """The type of the result."""
-        raise NotImplementedError(f"{type(self).__name__} has no get_result_type(): give result_type to udaf()")
+        """Return the type of the result."""
+        raise NotImplementedError(f"{type(self).__name__} has no get_result_type(): pass result_type to udaf()")
 
     def get_accumulator_type(self) -> DataType | str:
-        """The type of the accumulator."""
+        """Return the type of the accumulator."""
         raise NotImplementedError(f"{type(self).__name__} has no get_accumulator_type()")
 
 
 class AggregateFunction(ImperativeAggregateFunction[T, ACC]):
-    """One value for a group of rows."""
+    """Returns one value for a group of rows."""
 
     @abstractmethod
     def get_value(self, accumulator: ACC) -> T:
-        """The value."""
+        """Return the value."""
 
 
 class TableAggregateFunction(ImperativeAggregateFunction[T, ACC]):
-    """Any number of rows for a group of rows."""
+    """Yields any number of rows for a group of rows."""
 
     @abstractmethod
     def emit_value(self, accumulator: ACC) -> Iterable[T]:
-        """Yields all rows of the group."""
+        """Yield all rows of the group."""
 
 
 class DelegatingScalarFunction(ScalarFunction):
-    """A plain function as a scalar function."""
+    """Wraps a plain function as a scalar function."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         if inspect.isgeneratorfunction(function):
-            raise TypeError("a scalar function returns one value: use udtf() for one that yields rows")
+            raise TypeError("a scalar function must return one value: use udtf() for a function that yields rows")
 
     def eval(self, *args: Any) -> Any:
-        """Call it."""
+        """Call the function."""
         return self.function(*args)
 
 
 class DelegatingAsyncScalarFunction(AsyncScalarFunction):
-    """A coroutine function as a scalar function."""
+    """Wraps a coroutine function as a scalar function."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
 
     async def eval(self, *args: Any) -> Any:
-        """Await it."""
+        """Await the function."""
         return await self.function(*args)
 
 
 class DelegatingTableFunction(TableFunction):
-    """A plain function as a table function."""
+    """Wraps a plain function as a table function."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
 
     def eval(self, *args: Any) -> Any:
-        """Call it."""
+        """Call the function."""
         return self.function(*args)
 
 
 class DelegatingPandasAggregateFunction(AggregateFunction[Any, Any]):
-    """A function of Series, or an aggregate function whose accumulator gets whole Series, as an aggregate function."""
+    """Wraps a function of Series, or an aggregate function whose accumulator gets whole Series."""
 
     def __init__(self, function: Any) -> None:
         self.function = function
@@ -203,7 +203,7 @@ class DelegatingPandasAggregateFunction(AggregateFunction[Any, Any]):
             self.function.close()
 
     def accumulate_series(self, *series: Any) -> Any:
-        """The result for a whole group."""
+        """Return the result for a whole group."""
         function = self.function
         if not isinstance(function, AggregateFunction):
             return function(*series)
@@ -212,11 +212,11 @@ class DelegatingPandasAggregateFunction(AggregateFunction[Any, Any]):
         return function.get_value(accumulator)
 
     def create_accumulator(self) -> Any:
-        """Groups are kept by the runtime."""
+        """Return None: the runtime keeps the groups."""
         return []
 
     def accumulate(self, accumulator: Any, *args: Any) -> None:
-        """Keep a row."""
+        """Do nothing: the runtime keeps the rows."""
         accumulator.append(args)
 
     def get_value(self, accumulator: Any) -> Any:

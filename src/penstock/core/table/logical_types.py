@@ -47,47 +47,47 @@ MAX_LENGTH = 2_147_483_647
 
 @dataclass(frozen=True, repr=False)
 class DataType:
-    """Base of all types. ``root`` is the name of the type without its parameters."""
+    """Base class of all types. ``root`` is the name of the type without its parameters."""
 
     root: ClassVar[str] = ""
     _nullable: bool = field(default=True, kw_only=True)
 
     def nullable(self) -> Self:
-        """The same type with NULL."""
+        """Return the same type, nullable."""
         return self if self._nullable else replace(self, _nullable=True)
 
     def not_null(self) -> Self:
-        """The same type without NULL."""
+        """Return the same type, not nullable."""
         return replace(self, _nullable=False) if self._nullable else self
 
     def with_nullability(self, nullable: bool) -> Self:
-        """The same type with or without NULL."""
+        """Return the same type, nullable or not."""
         return self.nullable() if nullable else self.not_null()
 
     @property
     def is_nullable(self) -> bool:
-        """Whether NULL is a value of the type."""
+        """Whether the type is nullable."""
         return self._nullable
 
     @classmethod
     def type_name(cls) -> str:
-        """PyFlink's name of the class of types, such as ``BIGINT``."""
+        """Return PyFlink's name of the type class, such as ``BIGINT``."""
         return cls.root
 
     def bridged_to(self, conversion_cls: str) -> Self:
-        """The same type: which Java class represents a value means nothing here."""
+        """Return the same type: the Java class of a value has no meaning here."""
         return self
 
     def same_type(self, other: DataType) -> bool:
-        """Whether the types are equal, whatever they say about NULL."""
+        """Whether the types are equal, ignoring nullability."""
         return self.nullable() == other.nullable()
 
     def summary(self) -> str:
-        """The type in SQL, without NOT NULL."""
+        """Return the type in SQL, without NOT NULL."""
         return self.root
 
     def as_summary_string(self) -> str:
-        """The type in SQL, as Flink writes it in messages and DESCRIBE."""
+        """Return the type in SQL, as Flink writes it in messages and DESCRIBE."""
         return self.summary() + ("" if self._nullable else " NOT NULL")
 
     def __repr__(self) -> str:
@@ -97,7 +97,7 @@ class DataType:
 
 
 class AtomicType(DataType):
-    """A type that is not made of others."""
+    """A type without element types."""
 
 
 class NullType(AtomicType):
@@ -243,7 +243,7 @@ class TimeType(AtomicType):
 
 @dataclass(frozen=True, repr=False)
 class TimestampType(AtomicType):
-    """A reading of calendar and clock, without time zone."""
+    """A date and time of day, without time zone."""
 
     root: ClassVar[str] = "TIMESTAMP"
     precision: int = 6
@@ -286,7 +286,7 @@ class DayTimeIntervalType(AtomicType):
     fractional_precision: int = 6
 
     def summary(self) -> str:
-        """As SQL writes it."""
+        """Return the type in SQL."""
         units = self.resolution.split(" TO ")
         first = f"DAY({self.day_precision})" if units[0] == "DAY" else units[0]
         if units[0] == "SECOND":
@@ -306,7 +306,7 @@ class YearMonthIntervalType(AtomicType):
     precision: int = 2
 
     def summary(self) -> str:
-        """As SQL writes it."""
+        """Return the type in SQL."""
         first, *rest = self.resolution.split(" TO ")
         named = f"YEAR({self.precision})" if first == "YEAR" else first
         return f"INTERVAL {' TO '.join([named, *rest])}"

@@ -1,4 +1,4 @@
-"""From SQL's data types to the types of streams: formats take both, as PyFlink's do."""
+"""Converts SQL data types to the types of streams: formats accept both, as in PyFlink."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BYTES = {"BINARY", "VARBINARY"}
 
 
 def as_type_information(declared: Any) -> Any:
-    """A data type as the type of a stream's values; anything else as it is.
+    """Convert a data type to the type of a stream's values. Return other values unchanged.
 
     >>> from penstock.core.table.types import DataTypes
     >>> as_type_information(DataTypes.ARRAY(DataTypes.TINYINT()))
@@ -55,11 +55,11 @@ def as_type_information(declared: Any) -> Any:
         names = [field.name for field in declared.fields]
         types: list[TypeInformation] = [as_type_information(field.data_type) for field in declared.fields]
         return Types.ROW_NAMED(names, types)
-    raise InvalidProgramError(f"{declared} has no counterpart among the types of streams: use one of Types instead")
+    raise InvalidProgramError(f"{declared} cannot be the type of a stream: use one of Types instead")
 
 
 def as_row_type(declared: Any) -> RowTypeInfo:
-    """The type of rows that was given as ``Types.ROW_NAMED(...)`` or ``DataTypes.ROW(...)``."""
+    """Return the row type given as ``Types.ROW_NAMED(...)`` or ``DataTypes.ROW(...)``."""
     row_type = as_type_information(declared)
     if not isinstance(row_type, RowTypeInfo):
         raise InvalidProgramError(f"expected Types.ROW_NAMED(...) or DataTypes.ROW(...), got {shorten(declared)}")

@@ -1,4 +1,4 @@
-"""Which types go together: common types, arithmetic, casts (T23, T30, T32, T123)."""
+"""The rules for combining types: common types, arithmetic, casts (T23, T30, T32, T123)."""
 
 from __future__ import annotations
 
@@ -40,54 +40,54 @@ _DIGITS = {TinyIntType: 3, SmallIntType: 5, IntType: 10, BigIntType: 19}
 
 
 def is_character(one: DataType) -> bool:
-    """CHAR, VARCHAR, STRING."""
+    """Whether a type is CHAR, VARCHAR or STRING."""
     return isinstance(one, (CharType, VarCharType))
 
 
 def is_binary(one: DataType) -> bool:
-    """BINARY, VARBINARY, BYTES."""
+    """Whether a type is BINARY, VARBINARY or BYTES."""
     return isinstance(one, (BinaryType, VarBinaryType))
 
 
 def is_numeric(one: DataType) -> bool:
-    """Numbers of all kinds."""
+    """Whether a type is numeric."""
     return isinstance(one, NumericType)
 
 
 def is_integer(one: DataType) -> bool:
-    """TINYINT to BIGINT."""
+    """Whether a type is one of TINYINT to BIGINT."""
     return isinstance(one, IntegralType)
 
 
 def is_approximate(one: DataType) -> bool:
-    """FLOAT, DOUBLE."""
+    """Whether a type is FLOAT or DOUBLE."""
     return isinstance(one, (FloatType, DoubleType))
 
 
 def is_timestamp(one: DataType) -> bool:
-    """TIMESTAMP, TIMESTAMP_LTZ."""
+    """Whether a type is TIMESTAMP or TIMESTAMP_LTZ."""
     return isinstance(one, (TimestampType, LocalZonedTimestampType))
 
 
 def is_temporal(one: DataType) -> bool:
-    """DATE, TIME and timestamps."""
+    """Whether a type is DATE, TIME or a timestamp."""
     return isinstance(one, (DateType, TimeType)) or is_timestamp(one)
 
 
 def is_interval(one: DataType) -> bool:
-    """Lengths of time."""
+    """Whether a type is an interval."""
     return isinstance(one, (DayTimeIntervalType, YearMonthIntervalType))
 
 
 def as_decimal(one: DataType) -> DecimalType:
-    """The decimal type that holds all values of an exact numeric type."""
+    """Return the decimal type that holds all values of an exact numeric type."""
     if isinstance(one, DecimalType):
         return one
     return DecimalType(_DIGITS[type(one)], 0, _nullable=one.is_nullable)  # type: ignore[index]
 
 
 def common_type(types: Sequence[DataType]) -> DataType | None:
-    """The least restrictive common type, or None.
+    """Return the least restrictive common type, or None.
 
     >>> from penstock.core.table.types import DataTypes
     >>> common_type([DataTypes.INT(nullable=False), DataTypes.DECIMAL(5, 2)])
@@ -172,7 +172,7 @@ def _common_collection(left: DataType, right: DataType) -> DataType | None:
 
 
 def bounded_decimal(precision: int, scale: int) -> DecimalType:
-    """A decimal type of at most 38 digits: digits after the decimal point are given up first, down to six."""
+    """Return a decimal type of at most 38 digits. Excess fractional digits are dropped first, down to six."""
     if precision <= MAX_PRECISION:
         return DecimalType(precision, scale)
     whole = precision - scale
@@ -180,7 +180,7 @@ def bounded_decimal(precision: int, scale: int) -> DecimalType:
 
 
 def arithmetic_type(operator: str, left: DataType, right: DataType) -> DataType | None:
-    """The type of a sum, difference, product, quotient or remainder of numbers; None if they are none.
+    """Return the type of a sum, difference, product, quotient or remainder; None if an operand is not a number.
 
     >>> from penstock.core.table.types import DataTypes
     >>> arithmetic_type("/", DataTypes.DECIMAL(8, 2), DataTypes.DECIMAL(4, 1))
@@ -217,7 +217,7 @@ def _decimal_arithmetic(operator: str, a: DecimalType, b: DecimalType) -> Decima
 
 
 def rounded_type(one: DecimalType, digits: int) -> DecimalType:
-    """The type of ROUND(decimal, digits): one digit more in front of the point, fewer after it."""
+    """Return the type of ROUND(decimal, digits): one more digit before the point, fewer after it."""
     if digits >= one.scale:
         return one
     whole = 1 + one.precision - one.scale
@@ -226,12 +226,12 @@ def rounded_type(one: DecimalType, digits: int) -> DecimalType:
 
 
 def sum_type(one: DataType) -> DataType:
-    """The type of SUM: that of its argument, for decimals with 38 digits (T30, T32)."""
+    """Return the type of SUM: that of its argument; decimals get 38 digits (T30, T32)."""
     return DecimalType(MAX_PRECISION, one.scale) if isinstance(one, DecimalType) else one.nullable()
 
 
 def average_type(one: DataType) -> DataType:
-    """The type of AVG."""
+    """Return the type of AVG."""
     return DecimalType(MAX_PRECISION, max(6, one.scale)) if isinstance(one, DecimalType) else one.nullable()
 
 
@@ -239,7 +239,7 @@ def average_type(one: DataType) -> DataType:
 
 
 def casts_implicitly(source: DataType, target: DataType) -> bool:
-    """Whether values may be stored in a column of another type without a CAST: nothing can be lost (T123)."""
+    """Whether a column of another type accepts the values without a CAST, because no data is lost (T123)."""
     if isinstance(source, NullType) or source.same_type(target):
         return True
     if is_character(source) and is_character(target):
@@ -280,7 +280,7 @@ def _collection_casts(source: DataType, target: DataType) -> bool:
 
 
 def casts_explicitly(source: DataType, target: DataType) -> bool:
-    """Whether CAST knows a way from one type to the other."""
+    """Whether CAST can convert one type to the other."""
     if casts_implicitly(source, target) or is_character(source) or is_character(target):
         return not (is_character(source) and is_interval(target))
     if is_numeric(source) and is_numeric(target):

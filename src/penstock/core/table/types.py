@@ -85,7 +85,7 @@ __all__ = [
 
 
 class DataTypes:
-    """Makes types: ``DataTypes.BIGINT()``, ``DataTypes.ARRAY(DataTypes.STRING())``."""
+    """Creates types: ``DataTypes.BIGINT()``, ``DataTypes.ARRAY(DataTypes.STRING())``."""
 
     @staticmethod
     def NULL() -> NullType:
@@ -154,12 +154,12 @@ class DataTypes:
 
     @staticmethod
     def FLOAT(nullable: bool = True) -> FloatType:
-        """32 bits, with a point."""
+        """32-bit floating point."""
         return FloatType(_nullable=nullable)
 
     @staticmethod
     def DOUBLE(nullable: bool = True) -> DoubleType:
-        """64 bits, with a point."""
+        """64-bit floating point."""
         return DoubleType(_nullable=nullable)
 
     @staticmethod
@@ -174,17 +174,17 @@ class DataTypes:
 
     @staticmethod
     def TIMESTAMP(precision: int = 6, nullable: bool = True) -> TimestampType:
-        """A reading of calendar and clock."""
+        """A date and time of day, without time zone."""
         return TimestampType(precision, _nullable=nullable)
 
     @staticmethod
     def TIMESTAMP_WITH_LOCAL_TIME_ZONE(precision: int = 6, nullable: bool = True) -> LocalZonedTimestampType:
-        """A point in time."""
+        """A point in time, shown in the session's time zone."""
         return LocalZonedTimestampType(precision, _nullable=nullable)
 
     @staticmethod
     def TIMESTAMP_LTZ(precision: int = 6, nullable: bool = True) -> LocalZonedTimestampType:
-        """A point in time."""
+        """A point in time, shown in the session's time zone."""
         return LocalZonedTimestampType(precision, _nullable=nullable)
 
     @staticmethod
@@ -214,7 +214,7 @@ class DataTypes:
 
     @staticmethod
     def ROW(row_fields: Sequence[RowField | DataType] = (), nullable: bool = True) -> RowType:
-        """Named fields; types alone get the names f0, f1, ..."""
+        """Named fields. Types without names get the names f0, f1, ..."""
         fields = [
             one if isinstance(one, RowField) else RowField(f"f{index}", one) for index, one in enumerate(row_fields)
         ]
@@ -227,32 +227,32 @@ class DataTypes:
 
     @staticmethod
     def SECOND(precision: int = 6) -> Resolution:
-        """Unit of an interval."""
+        """Seconds as the unit of an interval."""
         return Resolution("SECOND", precision)
 
     @staticmethod
     def MINUTE() -> Resolution:
-        """Unit of an interval."""
+        """Minutes as the unit of an interval."""
         return Resolution("MINUTE")
 
     @staticmethod
     def HOUR() -> Resolution:
-        """Unit of an interval."""
+        """Hours as the unit of an interval."""
         return Resolution("HOUR")
 
     @staticmethod
     def DAY(precision: int = 2) -> Resolution:
-        """Unit of an interval."""
+        """Days as the unit of an interval."""
         return Resolution("DAY", precision)
 
     @staticmethod
     def MONTH() -> Resolution:
-        """Unit of an interval."""
+        """Months as the unit of an interval."""
         return Resolution("MONTH")
 
     @staticmethod
     def YEAR(precision: int = 2) -> Resolution:
-        """Unit of an interval."""
+        """Years as the unit of an interval."""
         return Resolution("YEAR", precision)
 
     @staticmethod

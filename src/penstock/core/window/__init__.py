@@ -1,4 +1,4 @@
-"""Windows, and how a program says which ones it wants: assigners, triggers, evictors."""
+"""Windows, and the parts that define them: assigners, triggers, evictors."""
 
 from penstock.core.window.assigner import MergingWindowAssigner, SessionWindowTimeGapExtractor, WindowAssigner
 from penstock.core.window.evictor import CountEvictor, DeltaEvictor, Evictor, TimeEvictor, TimestampedValue

@@ -22,7 +22,7 @@ W2 = TypeVar("W2", bound=Window)
 
 
 class WindowAssigner(ABC, Generic[T, W]):
-    """Decides to which windows an element belongs, none, one or several.
+    """Decides to which windows an element belongs: none, one or several.
 
     >>> from penstock.core.window import EventTimeTrigger, TimeWindow, WindowAssigner
     >>> class ThirtySecondsWindows(WindowAssigner):
@@ -43,51 +43,51 @@ class WindowAssigner(ABC, Generic[T, W]):
     def assign_windows(
         self, element: T, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[W]:
-        """The windows of an element. ``timestamp`` is the smallest 64-bit number if the element has none."""
+        """Return the windows of an element. ``timestamp`` is the smallest 64-bit number if the element has none."""
 
     @abstractmethod
     def get_default_trigger(self, env: Any) -> Trigger[T, W]:
-        """The trigger when the program sets none."""
+        """Return the trigger to use if the program sets none."""
 
     def get_window_serializer(self) -> TypeSerializer[W]:
-        """The serializer of the windows. Penstock pickles windows, so an assigner of your own needs none."""
+        """Return the serializer of the windows. Penstock pickles windows, so your own assigner needs none."""
         from penstock.core.window.serializers import PickledWindowSerializer
 
         return PickledWindowSerializer()
 
     @abstractmethod
     def is_event_time(self) -> bool:
-        """Whether windows end by watermarks (true) or by processing time (false)."""
+        """Whether windows end in event time (True) or in processing time (False)."""
 
     class WindowAssignerContext(ABC):
         """The context of an assigner."""
 
         @abstractmethod
         def get_current_processing_time(self) -> int:
-            """The processing time in milliseconds."""
+            """Return the processing time in ms."""
 
         @abstractmethod
         def get_runtime_context(self) -> RuntimeContext:
-            """The runtime context of the window operator; its state is that of the element's key."""
+            """Return the runtime context of the window operator. Its state is that of the element's key."""
 
 
 class MergingWindowAssigner(WindowAssigner[T, W]):
-    """Assigns each element its own window and then merges windows, as sessions do."""
+    """Assigns each element its own window and then merges windows, as for sessions."""
 
     @abstractmethod
     def merge_windows(self, windows: Iterable[W], callback: MergingWindowAssigner.MergeCallback[W]) -> None:
-        """Report to the callback which of the windows become one."""
+        """Report to the callback which windows to merge."""
 
     class MergeCallback(ABC, Generic[W2]):
-        """Takes the groups of windows to be merged."""
+        """Receives the groups of windows to merge."""
 
         @abstractmethod
         def merge(self, to_be_merged: Iterable[W2], merge_result: W2) -> None:
-            """All windows of ``to_be_merged`` are replaced by ``merge_result``."""
+            """Replace all windows of ``to_be_merged`` with ``merge_result``."""
 
 
 class SessionWindowTimeGapExtractor(ABC):
-    """Gives the session gap of each element, in milliseconds.
+    """Returns the session gap of each element, in milliseconds.
 
     >>> class ByUser(SessionWindowTimeGapExtractor):
     ...     def extract(self, element):
@@ -100,7 +100,7 @@ class SessionWindowTimeGapExtractor(ABC):
 
 
 class CallableTimeGapExtractor(SessionWindowTimeGapExtractor):
-    """A plain function as gap extractor."""
+    """Wraps a plain function as a gap extractor."""
 
     def __init__(self, function: Callable[[Any], int]) -> None:
         self.function = function
@@ -110,7 +110,7 @@ class CallableTimeGapExtractor(SessionWindowTimeGapExtractor):
 
 
 def to_gap_extractor(extractor: SessionWindowTimeGapExtractor | Callable[[Any], int]) -> SessionWindowTimeGapExtractor:
-    """The extractor itself, or a function wrapped as one."""
+    """Return the extractor itself, or wrap a function as one."""
     if isinstance(extractor, SessionWindowTimeGapExtractor):
         return extractor
     if callable(extractor):

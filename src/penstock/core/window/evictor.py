@@ -1,4 +1,4 @@
-"""Evictors: elements taken out of a window before or after its function is called (rule 6.6)."""
+"""Evictors, which remove elements from a window before or after its function is called (rule 6.6)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TimestampedValue(Generic[T]):
     def get_timestamp(self) -> int:
         if self.timestamp is None:
             raise MissingTimestampError(
-                "the element of a window has no timestamp: ask has_timestamp() first, or assign timestamps",
+                "the element of a window has no timestamp: check has_timestamp() first, or assign timestamps",
                 record=self.value,
             )
         return self.timestamp
@@ -55,9 +55,9 @@ class TimestampedValue(Generic[T]):
 
 
 class Evictor(ABC, Generic[T, W]):
-    """Removes elements from a window that fires. ``elements`` is changed in place; what is removed stays removed.
+    """Removes elements from a window that fires. Change ``elements`` in place; what you remove stays removed.
 
-    With an evictor a window keeps every element, also under ``reduce`` and ``aggregate``.
+    With an evictor, a window keeps all its elements, also with ``reduce`` and ``aggregate``.
     """
 
     @abstractmethod
@@ -80,15 +80,15 @@ class Evictor(ABC, Generic[T, W]):
 
         @abstractmethod
         def get_current_processing_time(self) -> int:
-            """The processing time in milliseconds."""
+            """Return the processing time in ms."""
 
         @abstractmethod
         def get_metric_group(self) -> MetricGroup:
-            """Where an evictor registers metrics."""
+            """Return the group in which an evictor registers metrics."""
 
         @abstractmethod
         def get_current_watermark(self) -> int:
-            """The operator's event time in milliseconds."""
+            """Return the operator's current watermark in ms."""
 
 
 class _OneSidedEvictor(Evictor[Any, Any]):
@@ -126,7 +126,7 @@ class CountEvictor(_OneSidedEvictor):
     def __init__(self, max_count: int, do_evict_after: bool = False) -> None:
         super().__init__(do_evict_after)
         if not is_int(max_count) or max_count < 0:
-            raise InvalidProgramError(f"CountEvictor needs a whole number, 0 or above, got {max_count!r}")
+            raise InvalidProgramError(f"the size of a CountEvictor must be an int of at least 0, got {max_count!r}")
         self.max_count = max_count
 
     @staticmethod
@@ -143,15 +143,15 @@ class CountEvictor(_OneSidedEvictor):
 
 
 class TimeEvictor(_OneSidedEvictor):
-    """Keeps the elements not older than a length of time, seen from the newest element of the window.
+    """Keeps the elements that are at most ``window_size`` older than the newest element of the window.
 
-    Elements exactly that old go, too; elements without timestamps are left alone.
+    Elements that are exactly that old are removed, too. Elements without timestamps are kept.
     """
 
     def __init__(self, window_size: int, do_evict_after: bool = False) -> None:
         super().__init__(do_evict_after)
         if window_size < 0:
-            raise InvalidProgramError(f"TimeEvictor needs a length of time, 0 ms or above, got {window_size} ms")
+            raise InvalidProgramError(f"the size of a TimeEvictor must be at least 0 ms, got {window_size} ms")
         self.window_size = window_size
 
     @staticmethod

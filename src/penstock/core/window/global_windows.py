@@ -1,4 +1,4 @@
-"""One window for everything, and windows by the number of elements."""
+"""The global window, and count windows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["CountSlidingWindowAssigner", "CountTumblingWindowAssigner", "GlobalW
 
 
 class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
-    """All elements of a key in one window that never ends: give it a trigger, the default one never fires.
+    """All elements of a key in one window that never ends. Set a trigger, because the default one never fires.
 
     >>> GlobalWindows.create().assign_windows("a", 0, None)
     [GlobalWindow()]
@@ -28,12 +28,12 @@ class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
 
     @staticmethod
     def create() -> GlobalWindows:
-        """A global window whose default trigger never fires."""
+        """Create a global window whose default trigger never fires."""
         return GlobalWindows()
 
     @staticmethod
     def create_with_end_of_stream_trigger() -> GlobalWindows:
-        """A global window that is computed once, when the input has ended."""
+        """Create a global window that fires once, when the input ends."""
         return GlobalWindows(EndOfStreamTrigger())
 
     def assign_windows(
@@ -56,12 +56,12 @@ class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
 
 def _require_count(value: int, label: str) -> int:
     if not is_int(value) or value <= 0:
-        raise InvalidProgramError(f"the {label} of a count window must be a whole number above 0, got {value!r}")
+        raise InvalidProgramError(f"the {label} of a count window must be a positive int, got {value!r}")
     return value
 
 
 class _CountWindows(WindowAssigner[Any, CountWindow]):
-    """Windows numbered by how many elements of the key came before."""
+    """Windows numbered by the count of earlier elements of the key."""
 
     _counter_name: str
 
@@ -75,7 +75,7 @@ class _CountWindows(WindowAssigner[Any, CountWindow]):
         return position
 
     def get_default_trigger(self, env: Any = None) -> Trigger[Any, CountWindow]:
-        # A full window gets no more elements: purging it is what keeps state from growing forever.
+        # A full window gets no more elements. Purge it so that state does not grow forever.
         return PurgingTrigger.of(CountTrigger.of(self.window_size))
 
     def get_window_serializer(self) -> CountWindowSerializer:
@@ -86,13 +86,13 @@ class _CountWindows(WindowAssigner[Any, CountWindow]):
 
 
 class CountTumblingWindowAssigner(_CountWindows):
-    """Windows of n elements each, side by side."""
+    """Windows of n elements each, without overlap."""
 
     _counter_name = "tumbling-count-window-position"
 
     @staticmethod
     def of(window_size: int) -> CountTumblingWindowAssigner:
-        """Windows of this many elements."""
+        """Create windows of this many elements."""
         return CountTumblingWindowAssigner(window_size)
 
     def assign_windows(
@@ -105,9 +105,9 @@ class CountTumblingWindowAssigner(_CountWindows):
 
 
 class CountSlidingWindowAssigner(_CountWindows):
-    """Windows of n elements, one beginning every `slide` elements; only full windows are computed.
+    """Windows of n elements. One begins every `slide` elements. Only full windows fire.
 
-    ``count_window(size, slide)`` is something else, as in Flink: every `slide` elements, the last `size` of them.
+    ``count_window(size, slide)`` is different, as in Flink: every `slide` elements, the last `size` of them.
     """
 
     _counter_name = "sliding-count-window-position"
@@ -118,7 +118,7 @@ class CountSlidingWindowAssigner(_CountWindows):
 
     @staticmethod
     def of(window_size: int, window_slide: int) -> CountSlidingWindowAssigner:
-        """Windows of this many elements, one beginning every `window_slide` elements."""
+        """Create windows of this many elements, one beginning every `window_slide` elements."""
         return CountSlidingWindowAssigner(window_size, window_slide)
 
     def assign_windows(

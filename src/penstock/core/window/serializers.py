@@ -1,4 +1,4 @@
-"""Serializers of windows. State holds windows pickled; these are for programs that write windows themselves."""
+"""Serializers of windows for programs that write windows themselves. State holds pickled windows."""
 
 from __future__ import annotations
 

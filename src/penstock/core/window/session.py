@@ -1,7 +1,7 @@
-"""Session windows: activity that ends with a gap (rule 6.4).
+"""Session windows: periods of activity separated by gaps (rule 6.4).
 
-Every element starts as its own window, [t, t + gap); windows that overlap or touch are merged. A late element
-can so bridge two sessions into one.
+Each element starts as its own window, [t, t + gap). Windows that overlap or touch are merged, so a late element can
+merge two sessions into one.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ Extractor = SessionWindowTimeGapExtractor | Callable[[Any], int]
 
 
 class SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
-    """Base of all session windows. A subclass knows the gap of an element and which clock counts."""
+    """Base class of all session windows. A subclass defines the gap of an element and the clock."""
 
     def gap_of(self, element: Any) -> int:
-        """The gap after this element in milliseconds."""
+        """Return the gap after this element in ms."""
         raise NotImplementedError
 
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> list[TimeWindow]:
-        """The element's own window; merging comes afterwards."""
+        """Return the element's own window, which is merged later."""
         start = timestamp if self.is_event_time() else context.get_current_processing_time()
         return [TimeWindow(start, start + self.gap_of(element))]
 
     def merge_windows(
         self, windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]
     ) -> None:
-        """Windows that overlap or touch become one."""
+        """Merge windows that overlap or touch."""
         TimeWindow.merge_windows(windows, callback)
 
     def get_default_trigger(self, env: Any = None) -> Trigger[Any, TimeWindow]:
@@ -64,7 +64,7 @@ class SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
 class _FixedGap(SessionWindows):
     def __init__(self, session_gap: int) -> None:
         if session_gap <= 0:
-            raise InvalidProgramError(f"{type(self).__name__}: the gap must be longer than 0 ms, got {session_gap} ms")
+            raise InvalidProgramError(f"{type(self).__name__}: the gap must be at least 1 ms, got {session_gap} ms")
         self.session_gap = session_gap
 
     def gap_of(self, element: Any) -> int:
@@ -89,7 +89,7 @@ class _DynamicGap(SessionWindows):
 
 
 class EventTimeSessionWindows(_FixedGap):
-    """Sessions in event time with one gap for all.
+    """Sessions in event time with a fixed gap.
 
     >>> sessions = EventTimeSessionWindows.with_gap(10)
     >>> sessions.assign_windows("a", 5, None)
@@ -98,12 +98,12 @@ class EventTimeSessionWindows(_FixedGap):
 
     @staticmethod
     def with_gap(size: Length) -> EventTimeSessionWindows:
-        """A session ends when nothing came for this long."""
+        """End a session when no element arrives for this long."""
         return EventTimeSessionWindows(to_millis(size))
 
     @staticmethod
     def with_dynamic_gap(extractor: Extractor) -> DynamicEventTimeSessionWindows:
-        """A gap that each element brings along."""
+        """Use the gap that the extractor returns for each element."""
         return DynamicEventTimeSessionWindows(extractor)
 
     def is_event_time(self) -> bool:
@@ -111,16 +111,16 @@ class EventTimeSessionWindows(_FixedGap):
 
 
 class ProcessingTimeSessionWindows(_FixedGap):
-    """Sessions in processing time with one gap for all."""
+    """Sessions in processing time with a fixed gap."""
 
     @staticmethod
     def with_gap(size: Length) -> ProcessingTimeSessionWindows:
-        """A session ends when nothing came for this long."""
+        """End a session when no element arrives for this long."""
         return ProcessingTimeSessionWindows(to_millis(size))
 
     @staticmethod
     def with_dynamic_gap(extractor: Extractor) -> DynamicProcessingTimeSessionWindows:
-        """A gap that each element brings along."""
+        """Use the gap that the extractor returns for each element."""
         return DynamicProcessingTimeSessionWindows(extractor)
 
     def is_event_time(self) -> bool:
@@ -128,11 +128,11 @@ class ProcessingTimeSessionWindows(_FixedGap):
 
 
 class DynamicEventTimeSessionWindows(_DynamicGap):
-    """Sessions in event time; each element brings its own gap."""
+    """Sessions in event time, with a gap for each element."""
 
     @staticmethod
     def with_dynamic_gap(extractor: Extractor) -> DynamicEventTimeSessionWindows:
-        """A gap that each element brings along."""
+        """Use the gap that the extractor returns for each element."""
         return DynamicEventTimeSessionWindows(extractor)
 
     def is_event_time(self) -> bool:
@@ -140,11 +140,11 @@ class DynamicEventTimeSessionWindows(_DynamicGap):
 
 
 class DynamicProcessingTimeSessionWindows(_DynamicGap):
-    """Sessions in processing time; each element brings its own gap."""
+    """Sessions in processing time, with a gap for each element."""
 
     @staticmethod
     def with_dynamic_gap(extractor: Extractor) -> DynamicProcessingTimeSessionWindows:
-        """A gap that each element brings along."""
+        """Use the gap that the extractor returns for each element."""
         return DynamicProcessingTimeSessionWindows(extractor)
 
     def is_event_time(self) -> bool:

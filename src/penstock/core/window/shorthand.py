@@ -1,7 +1,7 @@
-"""Windows in a word: ``tumbling(minutes=1)``, ``sliding(minutes=10, every="1 min")``, ``sessions(gap="5 min")``.
+"""Short forms of windows: ``tumbling(minutes=1)``, ``sliding(minutes=10, every="1 min")``, ``sessions(gap="5 min")``.
 
-A length is given by keywords, or as a ``timedelta``, a ``Duration``, a ``Time``, a text or a number of milliseconds.
-Windows are windows of event time unless ``processing_time`` is set.
+A length is keywords, a ``timedelta``, a ``Duration``, a ``Time``, a text or a number of milliseconds. Windows use event
+time unless ``processing_time`` is set.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def tumbling(
     offset: Length = 0,
     processing_time: bool = False,
 ) -> WindowAssigner[Any, TimeWindow]:
-    """Windows of a fixed length, side by side. They are aligned to the epoch, plus the offset.
+    """Windows of a fixed length, without overlap or gaps. They are aligned to the epoch, plus the offset.
 
     >>> tumbling(minutes=1), tumbling("1 min", offset="15 s", processing_time=True)
     (TumblingEventTimeWindows(60000), TumblingProcessingTimeWindows(60000))
@@ -59,7 +59,7 @@ def sliding(
     offset: Length = 0,
     processing_time: bool = False,
 ) -> WindowAssigner[Any, TimeWindow]:
-    """Windows of a fixed length, of which one begins ``every`` so often.
+    """Windows of a fixed length. A new one begins ``every`` so often.
 
     >>> sliding(minutes=10, every="1 min")
     SlidingEventTimeWindows(600000, 60000)
@@ -79,7 +79,7 @@ def sessions(
     milliseconds: float = 0,
     processing_time: bool = False,
 ) -> WindowAssigner[Any, TimeWindow]:
-    """Windows that end when nothing has come for the length of the gap.
+    """Windows that end when no record of the key arrives for the length of the gap.
 
     >>> sessions(gap="5 min"), sessions(minutes=5)
     (EventTimeSessionWindows(300000), EventTimeSessionWindows(300000))
@@ -92,5 +92,5 @@ def sessions(
 def _length(example: str, length: Length | None, *parts: float) -> int:
     given = timedelta(days=parts[0], hours=parts[1], minutes=parts[2], seconds=parts[3], milliseconds=parts[4])
     if (length is None) is not bool(given):
-        raise InvalidProgramError(f"windows need one length, by keywords or as an argument: {example}")
+        raise InvalidProgramError(f"windows need one length, as keywords or as an argument: {example}")
     return to_millis(given if length is None else length)

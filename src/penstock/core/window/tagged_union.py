@@ -8,7 +8,7 @@ __all__ = ["TaggedUnion"]
 
 
 class TaggedUnion(NamedTuple):
-    """An element of the first or of the second stream of a join; triggers and evictors of joins see these.
+    """An element of the first or second stream of a join. Triggers and evictors of joins receive these.
 
     >>> element = TaggedUnion.two("b")
     >>> element.is_one(), element.get_two()
@@ -20,12 +20,12 @@ class TaggedUnion(NamedTuple):
 
     @staticmethod
     def one(value: Any) -> TaggedUnion:
-        """An element of the first stream."""
+        """Wrap an element of the first stream."""
         return TaggedUnion(1, value)
 
     @staticmethod
     def two(value: Any) -> TaggedUnion:
-        """An element of the second stream."""
+        """Wrap an element of the second stream."""
         return TaggedUnion(2, value)
 
     def is_one(self) -> bool:

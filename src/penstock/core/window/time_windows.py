@@ -22,14 +22,14 @@ __all__ = [
 ]
 
 Length = Time | Duration | timedelta | int
-"""How a program may give a length of time; a plain int is milliseconds."""
+"""A length of time in a program; a plain int is milliseconds."""
 
 
 _MAX_WINDOWS = 10_000_000
 
 
 def require_timestamp(element: Any, timestamp: int, assigner: WindowAssigner[Any, Any]) -> None:
-    """Event-time windows cannot place an element without a timestamp."""
+    """Reject an element without a timestamp, which event-time windows cannot assign."""
     if timestamp <= MIN_WATERMARK:
         raise MissingTimestampError(
             f"{assigner!r} got a record without a timestamp: "
@@ -40,12 +40,12 @@ def require_timestamp(element: Any, timestamp: int, assigner: WindowAssigner[Any
 
 
 class _FixedWindows(WindowAssigner[Any, TimeWindow]):
-    """Windows of one size, one beginning every `slide` milliseconds."""
+    """Windows of a fixed size. One begins every `slide` milliseconds."""
 
     def __init__(self, size: int, slide: int, offset: int) -> None:
         name = type(self).__name__
         if size <= 0 or slide <= 0:
-            raise InvalidProgramError(f"{name}: size and slide must be longer than 0 ms, got {size} and {slide}")
+            raise InvalidProgramError(f"{name}: size and slide must be at least 1 ms, got {size} and {slide}")
         if abs(offset) >= slide:
             raise InvalidProgramError(
                 f"{name}: the offset must be shorter than the {'size' if size == slide else 'slide'} ({slide} ms), "
@@ -73,7 +73,7 @@ class _EventTime(_FixedWindows):
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> list[TimeWindow]:
-        """The windows around the element's timestamp, latest first."""
+        """Return the windows that contain the element's timestamp, latest first."""
         require_timestamp(element, timestamp, self)
         return self._windows_of(timestamp)
 
@@ -88,7 +88,7 @@ class _ProcessingTime(_FixedWindows):
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> list[TimeWindow]:
-        """The windows around the current processing time, latest first."""
+        """Return the windows that contain the current processing time, latest first."""
         return self._windows_of(context.get_current_processing_time())
 
     def get_default_trigger(self, env: Any = None) -> Trigger[Any, TimeWindow]:
@@ -115,10 +115,10 @@ class _Sliding(_FixedWindows):
 
 
 class TumblingEventTimeWindows(_Tumbling, _EventTime):
-    """Windows of a fixed size, side by side, in event time.
+    """Windows of a fixed size, without overlap or gaps, in event time.
 
-    They are aligned to the epoch and not to the first element; the offset shifts them: windows of one hour with an
-    offset of 15 minutes begin at a quarter past.
+    They are aligned to the epoch, not to the first element. The offset shifts them: windows of one hour with an offset
+    of 15 minutes begin at a quarter past.
 
     >>> TumblingEventTimeWindows.of(Time.seconds(5)).assign_windows("a", 4999, None)
     [TimeWindow(start=0, end=5000)]
@@ -126,23 +126,23 @@ class TumblingEventTimeWindows(_Tumbling, _EventTime):
 
     @staticmethod
     def of(size: Length, offset: Length | None = None) -> TumblingEventTimeWindows:
-        """Windows of this size, shifted by the offset."""
+        """Create windows of this size, shifted by the offset."""
         return TumblingEventTimeWindows(to_millis(size), 0 if offset is None else to_millis(offset))
 
 
 class TumblingProcessingTimeWindows(_Tumbling, _ProcessingTime):
-    """Windows of a fixed size, side by side, in processing time."""
+    """Windows of a fixed size, without overlap or gaps, in processing time."""
 
     @staticmethod
     def of(size: Length, offset: Length | None = None) -> TumblingProcessingTimeWindows:
-        """Windows of this size, shifted by the offset."""
+        """Create windows of this size, shifted by the offset."""
         return TumblingProcessingTimeWindows(to_millis(size), 0 if offset is None else to_millis(offset))
 
 
 class SlidingEventTimeWindows(_Sliding, _EventTime):
-    """Windows of a fixed size that begin every ``slide``, in event time: an element is in size / slide windows.
+    """Windows of a fixed size that begin every ``slide``, in event time. An element is in size / slide windows.
 
-    If the slide is longer than the size, elements in the gaps are in no window.
+    If the slide is longer than the size, elements in the gaps belong to no window.
 
     >>> SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(5)).assign_windows("a", 7000, None)
     [TimeWindow(start=5000, end=15000), TimeWindow(start=0, end=10000)]
@@ -150,7 +150,7 @@ class SlidingEventTimeWindows(_Sliding, _EventTime):
 
     @staticmethod
     def of(size: Length, slide: Length, offset: Length | None = None) -> SlidingEventTimeWindows:
-        """Windows of this size, one beginning every slide, shifted by the offset."""
+        """Create windows of this size that begin every slide, shifted by the offset."""
         return SlidingEventTimeWindows(to_millis(size), to_millis(slide), 0 if offset is None else to_millis(offset))
 
 
@@ -159,7 +159,7 @@ class SlidingProcessingTimeWindows(_Sliding, _ProcessingTime):
 
     @staticmethod
     def of(size: Length, slide: Length, offset: Length | None = None) -> SlidingProcessingTimeWindows:
-        """Windows of this size, one beginning every slide, shifted by the offset."""
+        """Create windows of this size that begin every slide, shifted by the offset."""
         return SlidingProcessingTimeWindows(
             to_millis(size), to_millis(slide), 0 if offset is None else to_millis(offset)
         )

@@ -33,7 +33,7 @@ def _add(a: int, b: int) -> int:
 
 
 class _QuietTrigger(Trigger[Any, Any]):
-    """Does nothing: for events that a built-in trigger ignores."""
+    """Ignores all events. Built-in triggers override what they need."""
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
         return TriggerResult.CONTINUE
@@ -45,18 +45,18 @@ class _QuietTrigger(Trigger[Any, Any]):
         return TriggerResult.CONTINUE
 
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Nothing is held."""
+        """Do nothing: there is no state."""
 
 
 class NeverTrigger(_QuietTrigger):
     """Never fires; the default of :class:`GlobalWindows`."""
 
     def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
-        """Nothing to merge."""
+        """Do nothing: there is no state to merge."""
 
 
 class EndOfStreamTrigger(_QuietTrigger):
-    """Fires once, when the input has ended (at the final watermark)."""
+    """Fires once, when the input ends (at the final watermark)."""
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
         ctx.register_event_time_timer(MAX_WATERMARK)
@@ -70,11 +70,11 @@ class EndOfStreamTrigger(_QuietTrigger):
 
 
 class EventTimeTrigger(_QuietTrigger):
-    """Fires when the watermark passes the end of the window; after that, once for every late element."""
+    """Fires when the watermark passes the end of the window; after that, once for each late element."""
 
     @staticmethod
     def create() -> EventTimeTrigger:
-        """The default trigger of event-time windows."""
+        """Create the default trigger of event-time windows."""
         return EventTimeTrigger()
 
     def on_element(self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -91,7 +91,7 @@ class EventTimeTrigger(_QuietTrigger):
         return True
 
     def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
-        # A merged window that is already complete fires with the element that merged it, not by a timer.
+        # A merged window that is already complete fires with the element that merged it, not with a timer.
         if window.max_timestamp() > ctx.get_current_watermark():
             ctx.register_event_time_timer(window.max_timestamp())
 
@@ -104,7 +104,7 @@ class ProcessingTimeTrigger(_QuietTrigger):
 
     @staticmethod
     def create() -> ProcessingTimeTrigger:
-        """The default trigger of processing-time windows."""
+        """Create the default trigger of processing-time windows."""
         return ProcessingTimeTrigger()
 
     def on_element(self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -126,16 +126,16 @@ class ProcessingTimeTrigger(_QuietTrigger):
 
 
 class CountTrigger(_QuietTrigger):
-    """Fires whenever this many elements came since it fired last.
+    """Fires each time this many elements have arrived since it last fired.
 
-    On a time window it replaces the default trigger: the window does not fire at its end then.
+    On a time window it replaces the default trigger, so the window does not fire at its end.
     """
 
     _count = ReducingStateDescriptor("count-trigger", _add)
 
     def __init__(self, window_size: int) -> None:
         if not is_int(window_size) or window_size <= 0:
-            raise InvalidProgramError(f"CountTrigger needs a whole number above 0, got {window_size!r}")
+            raise InvalidProgramError(f"the size of a CountTrigger must be a positive int, got {window_size!r}")
         self.window_size = window_size
 
     @staticmethod
@@ -165,7 +165,7 @@ class CountTrigger(_QuietTrigger):
 
 
 class PurgingTrigger(Trigger[Any, Any]):
-    """Throws the window's contents away whenever the nested trigger fires."""
+    """Purges the window whenever the nested trigger fires."""
 
     def __init__(self, nested_trigger: Trigger[Any, Any]) -> None:
         if not isinstance(nested_trigger, Trigger):
@@ -204,13 +204,13 @@ def _purging(result: TriggerResult) -> TriggerResult:
 
 
 class _ContinuousTrigger(_QuietTrigger):
-    """Fires at every full interval. The time of the next firing is trigger state; of merged windows the earliest."""
+    """Fires at each full interval. The time of the next firing is trigger state; merged windows keep the earliest."""
 
     _next_fire: ReducingStateDescriptor[int] = ReducingStateDescriptor("continuous-trigger", min)
 
     def __init__(self, interval: int) -> None:
         if interval <= 0:
-            raise InvalidProgramError(f"{type(self).__name__} needs an interval longer than 0 ms, got {interval}")
+            raise InvalidProgramError(f"{type(self).__name__} needs an interval of at least 1 ms, got {interval}")
         self.interval = interval
 
     @abstractmethod
@@ -222,19 +222,19 @@ class _ContinuousTrigger(_QuietTrigger):
     def register_next_fire_timestamp(
         self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext, fire_timestamp_state: ReducingState[int]
     ) -> None:
-        """Set the timer one interval after `time`, at the end of the window at the latest."""
+        """Set the timer one interval after `time`, but not after the end of the window."""
         next_fire = min(time + self.interval, window.max_timestamp())
         fire_timestamp_state.add(next_fire)
         self._set_timer(next_fire, ctx)
 
     def _begin(self, now: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
-        """The first element of a window sets the timer, for the end of the interval that has begun."""
+        """Set the timer for the end of the current interval. Called with the first element of a window."""
         fire_timestamp_state = ctx.get_partitioned_state(self._next_fire)
         if fire_timestamp_state.get() is None:
             self.register_next_fire_timestamp(now - now % self.interval, window, ctx, fire_timestamp_state)
 
     def _at(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """A timer: the one at the end of the window is the last."""
+        """Fire, and set the next timer unless this is the end of the window."""
         if time == window.max_timestamp():
             return TriggerResult.FIRE
         fire_timestamp_state = ctx.get_partitioned_state(self._next_fire)
@@ -265,7 +265,7 @@ class _ContinuousTrigger(_QuietTrigger):
 
 
 class ContinuousEventTimeTrigger(_ContinuousTrigger):
-    """Fires at every full interval of the watermark, and when the watermark passes the end of the window."""
+    """Fires at each full interval of the watermark, and when the watermark passes the end of the window."""
 
     @staticmethod
     def of(interval: Time | Duration | timedelta | int) -> ContinuousEventTimeTrigger:
@@ -293,9 +293,9 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
 
 
 class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
-    """Fires at every full interval of processing time, the last time when this clock passes the end of the window.
+    """Fires at each full interval of processing time, and last when this clock passes the end of the window.
 
-    An event-time window that lies in the past of this clock fires once, when its first element has come.
+    If an event-time window is in the past of this clock, it fires once, with its first element.
     """
 
     @staticmethod
@@ -320,7 +320,7 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
 
 
 class DeltaTrigger(_QuietTrigger):
-    """Fires when an element differs from the one that fired last by more than a threshold.
+    """Fires when an element differs by more than a threshold from the one with which it last fired.
 
     >>> DeltaTrigger.of(50.0, lambda last, current: abs(current - last))
     DeltaTrigger(50.0)
@@ -341,7 +341,7 @@ class DeltaTrigger(_QuietTrigger):
         last = ctx.get_partitioned_state(self._last)
         previous = last.value()
         if previous is None:
-            last.update((element,))  # in a tuple: an element may be None, and state may not
+            last.update((element,))  # in a tuple, because an element may be None but state may not
             return TriggerResult.CONTINUE
         if self.delta_function(previous[0], element) > self.threshold:
             last.update((element,))
@@ -356,9 +356,9 @@ class DeltaTrigger(_QuietTrigger):
 
 
 def to_delta(function: Any) -> Callable[[Any, Any], float]:
-    """A function of two elements, or an object with `get_delta`, as a function."""
+    """Return a function of two elements, from a function or an object with `get_delta`."""
     delta = getattr(function, "get_delta", function)
     if not callable(delta):
-        raise InvalidProgramError(f"a delta function takes two elements and gives a number, got {function!r}")
+        raise InvalidProgramError(f"a delta function must take two elements and return a number, got {function!r}")
     result: Callable[[Any, Any], float] = delta
     return result

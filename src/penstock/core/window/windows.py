@@ -1,4 +1,4 @@
-"""Windows: the finite parts of a stream that get computed on (rules 6.4, 6.6)."""
+"""Windows: the finite parts of a stream on which functions run (rules 6.4, 6.6)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MASK64 = (1 << 64) - 1
 
 
 class Window(ABC):
-    """A part of a stream. Windows that are equal are the same window, so a window is a value: never change one.
+    """A part of a stream. Equal windows are the same window, so never change one.
 
     Two windows are equal if they are of the same class and have the same attributes; a subclass may define another
     ``__eq__``, together with ``__hash__``. Windows are kept in state: they must be picklable.
@@ -27,7 +27,7 @@ class Window(ABC):
 
     @abstractmethod
     def max_timestamp(self) -> int:
-        """The largest timestamp that still belongs to the window; also the timestamp of the window's results."""
+        """Return the largest timestamp in the window, which is also the timestamp of its results."""
 
     def _attributes(self) -> tuple[tuple[str, Any], ...]:
         return tuple(sorted(getattr(self, "__dict__", {}).items()))
@@ -49,7 +49,7 @@ class _Bounds(NamedTuple):
 class TimeWindow(_Bounds, Window):
     """The interval from ``start`` (inclusive) to ``end`` (exclusive), in milliseconds since the epoch.
 
-    A named tuple under the surface: hashing and comparing, which state does all the time, cost next to nothing.
+    It is a named tuple, so that hashing and comparing, which state does all the time, are cheap.
 
     >>> window = TimeWindow(0, 5000)
     >>> window.start, window.end, window.max_timestamp()
@@ -63,20 +63,20 @@ class TimeWindow(_Bounds, Window):
     __slots__ = ()
 
     def max_timestamp(self) -> int:
-        """The last millisecond that belongs to the window."""
+        """Return the last millisecond of the window."""
         return self.end - 1
 
     def intersects(self, other: TimeWindow) -> bool:
-        """Whether the windows overlap or touch: at a distance of exactly the gap it is the same session."""
+        """Whether the windows overlap or touch. Elements exactly one gap apart are in the same session."""
         return self.start <= other.end and self.end >= other.start
 
     def cover(self, other: TimeWindow) -> TimeWindow:
-        """The smallest window that contains both."""
+        """Return the smallest window that contains both."""
         return TimeWindow(min(self.start, other.start), max(self.end, other.end))
 
     @staticmethod
     def get_window_start_with_offset(timestamp: int, offset: int, window_size: int) -> int:
-        """Where the window with this timestamp starts: windows are aligned to the epoch, shifted by the offset.
+        """Return the start of the window with this timestamp. Windows are aligned to the epoch plus the offset.
 
         >>> TimeWindow.get_window_start_with_offset(-1, 0, 1000)
         -1000
@@ -85,7 +85,7 @@ class TimeWindow(_Bounds, Window):
 
     @staticmethod
     def merge_windows(windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]) -> None:
-        """Report every group of windows that overlap or touch, with the window that covers them.
+        """Report each group of windows that overlap or touch, with the window that covers them.
 
         >>> from penstock.core.window import MergingWindowAssigner
         >>> class Show(MergingWindowAssigner.MergeCallback):
@@ -123,11 +123,11 @@ class GlobalWindow(_Endless, Window):
 
     @staticmethod
     def get() -> GlobalWindow:
-        """The global window."""
+        """Return the global window."""
         return _GLOBAL_WINDOW
 
     def max_timestamp(self) -> int:
-        """The end of time."""
+        """Return the largest possible timestamp."""
         return MAX_WATERMARK
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -145,17 +145,17 @@ class _Numbered(NamedTuple):
 
 
 class CountWindow(_Numbered, Window):
-    """The n-th window of a key where windows are cut by the number of elements."""
+    """The n-th count window of a key."""
 
     __slots__ = ()
 
     def max_timestamp(self) -> int:
-        """The end of time: such a window is complete by count, never by time."""
+        """Return the largest possible timestamp: the window ends by count, never by time."""
         return MAX_WATERMARK
 
 
 def long_to_int_with_bit_mixing(x: int) -> int:
-    """A well spread 32-bit hash of a 64-bit number.
+    """Return a well-distributed 32-bit hash of a 64-bit number.
 
     >>> 0 <= long_to_int_with_bit_mixing(42) < 2**32
     True
@@ -167,7 +167,7 @@ def long_to_int_with_bit_mixing(x: int) -> int:
 
 
 def mod_inverse(x: int) -> int:
-    """The inverse of an odd number modulo 2**64.
+    """Return the inverse of an odd number modulo 2**64.
 
     >>> 7 * mod_inverse(7) % 2**64
     1
