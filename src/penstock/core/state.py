@@ -346,7 +346,8 @@ class StateDescriptor:
         """Let values expire; see :class:`StateTtlConfig`."""
         if not isinstance(ttl_config, StateTtlConfig):
             raise InvalidProgramError(
-                f"the time to live of state {self.name!r} must be the result of StateTtlConfig.new_builder(...).build(), got {shorten(ttl_config)}"
+                f"the time to live of state {self.name!r} must be the result of "
+                f"StateTtlConfig.new_builder(...).build(), got {shorten(ttl_config)}"
             )
         self._ttl_config = ttl_config if ttl_config.is_enabled() else None
 
