@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it ru
 from benchmarks.harness.cpu import processes_of_session
 from benchmarks.nexmark.event_files import write
 from benchmarks.nexmark.sql import QUERIES
+from benchmarks.results_table import describe_machine
 from benchmarks.systems.catalogue import System
 from benchmarks.systems.drive_sql import MARK
 from benchmarks.systems.environment import CACHE, HOME, PYFLINK, ROOT
@@ -29,6 +30,7 @@ from benchmarks.systems.jars import PARQUET_JARS, ensure_maven, provide
 
 SYSTEMS = {
     "penstock": System("penstock", "penstock", "default", ()),
+    "penstock-continuous": System("penstock-continuous", "penstock", "continuous", ()),
     "flink": System("flink", "pyflink", "default", (), environment=PYFLINK),
 }
 
@@ -46,18 +48,21 @@ def main() -> int:
     events = HOME / "nexmark-sql"
     short, long = (write(events, events / "blocks", records, files=2) for records in (args.short, args.long))
     out = Path(args.out)
-    results: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {}
+    found: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {"about": {}, "queries": {}}
+    found["about"] |= describe_machine()
+    results = found["queries"]
     for name in args.systems.split(","):
         measured = _measure(SYSTEMS[name], args, str(short), str(long))
         for query, result in measured.items():
             result["at"] = datetime.now(UTC).isoformat(timespec="seconds")
+            result["records"] = [args.short, args.long]
             if "error" not in result:
                 result["records_per_cpu_second"] = (args.long - args.short) / (
                     result["long"]["cpu"] - result["short"]["cpu"]
                 )
             results.setdefault(query, {})[name] = result
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(json.dumps(results, indent=1))
+        out.write_text(json.dumps(found, indent=1) + "\n")
     print(_table(results))
     return 0
 
@@ -73,6 +78,8 @@ def _measure(system: System, args: argparse.Namespace, short: str, long: str) ->
         ensure_maven()
         provide({"n"})
         command += ["--set", f"pipeline.jars={os.environ[PARQUET_JARS]}"]
+    if system.variant == "continuous":
+        command += ["--set", "penstock.execution.mode=continuous"]
     measured: dict[str, dict[str, Any]] = {}
     process = subprocess.Popen(
         command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, text=True, start_new_session=True
@@ -92,12 +99,14 @@ def _measure(system: System, args: argparse.Namespace, short: str, long: str) ->
 
 
 def _table(results: dict[str, Any]) -> str:
-    lines = [f"| query | {' | '.join(SYSTEMS)} | ratio |", "|---" * (len(SYSTEMS) + 2) + "|"]
+    *ours, flink = SYSTEMS
+    lines = [f"| query | {' | '.join((*ours, flink, *(f'{name} / {flink}' for name in ours)))} |"]
+    lines.append("|---" * (2 * len(SYSTEMS)) + "|")
     for query in QUERIES:
-        rates = [results.get(query, {}).get(name, {}).get("records_per_cpu_second") for name in SYSTEMS]
-        shown = ["" if rate is None else f"{rate:,.0f}" for rate in rates]
-        ratio = f"{rates[0] / rates[1]:.2f}" if all(rates) else ""
-        lines.append(f"| {query} | {' | '.join(shown)} | {ratio} |")
+        rates = {name: results.get(query, {}).get(name, {}).get("records_per_cpu_second") for name in SYSTEMS}
+        shown = ["" if rate is None else f"{rate:,.0f}" for rate in rates.values()]
+        shown += [f"{rates[name] / rates[flink]:.2f}" if rates[name] and rates[flink] else "" for name in ours]
+        lines.append(f"| {query} | {' | '.join(shown)} |")
     return "\n".join(lines)
 
 
