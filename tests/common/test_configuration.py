@@ -168,7 +168,7 @@ def test_execution_config_refuses_nonsense(setter, value):
 
 @pytest.mark.parametrize("wrong", [{"parallelism.default": 2}, None, "parallelism.default: 2"])
 def test_what_is_no_configuration_is_refused(wrong):
-    with pytest.raises(InvalidProgramError, match=r"expected a Configuration, got .*: Configuration\.from_dict\(\)"):
+    with pytest.raises(InvalidProgramError, match=r"expected a Configuration, got .*with Configuration\.from_dict\(\)"):
         Configuration().add_all(wrong)
 
 

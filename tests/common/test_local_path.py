@@ -37,5 +37,5 @@ def test_blanks_are_decoded_where_addresses_are_those_of_a_browser():
 
 
 def test_a_machine_in_an_address_is_refused_with_the_address_to_use():
-    with pytest.raises(InvalidProgramError, match=r"names a machine 'data': use file:///data/\.\.\."):
+    with pytest.raises(InvalidProgramError, match=r"names a host 'data': use file:///data/\.\.\."):
         local_path("file://data/in")

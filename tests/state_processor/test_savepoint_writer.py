@@ -242,7 +242,7 @@ def test_what_is_no_bootstrap_is_refused_at_once():
         OperatorTransformation.bootstrap_with(5)
     with pytest.raises(InvalidProgramError, match=r"operator 'x' is what OperatorTransformation\..* makes, got"):
         writer.with_operator("x", Fill())
-    with pytest.raises(InvalidProgramError, match="the uid of an operator must be a string that is not empty"):
+    with pytest.raises(InvalidProgramError, match="the uid of an operator must be a non-empty string"):
         writer.with_operator("", OperatorTransformation.bootstrap_with([1]).transform(Refuses()))
     with pytest.raises(SavepointError, match="an int from 1 to 32768, got '4'"):
         SavepointWriter.new_savepoint("4")

@@ -1,4 +1,4 @@
-"""Complex event processing: finding sequences of events, as Flink's Java CEP library does.
+"""Complex event processing: finds sequences of events, like Flink's Java CEP library.
 
 >>> from penstock.cep import Pattern
 >>> print(Pattern.begin("login").one_or_more().followed_by("transfer").within(60_000))

@@ -1,4 +1,4 @@
-"""A pattern on one line, for plans and error messages."""
+"""Describes a pattern on one line, for plans and error messages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000))
 
 
 def describe(pattern: Pattern[Any]) -> str:
-    """The sequence that ends with a pattern.
+    """Describe the sequence that ends with a pattern.
 
     >>> sequence = Pattern.begin("a").followed_by("b").one_or_more().next("c").optional().within(10_000)
     >>> describe(sequence)
@@ -39,7 +39,7 @@ def describe(pattern: Pattern[Any]) -> str:
 
 
 def links(pattern: Pattern[Any]) -> dict[str, str]:
-    """The link in front of every pattern by name, in order; the first one of a group has that of the group."""
+    """Return the link before each pattern by name, in order. The first pattern of a group has the link of the group."""
     found: dict[str, str] = {}
     for one in chain_of(pattern):
         link = one.get_quantifier().consuming_strategy.value

@@ -1,7 +1,7 @@
-"""From a pattern to its automaton.
+"""Compiles a pattern to an automaton.
 
-The chain is walked from its end to its beginning: every pattern is turned into states in front of the state that comes
-next, its *sink*. States are numbered and named in the order in which they are made. Flink's limits between neighbouring
+The compiler walks the chain from its end to its beginning. It turns each pattern into states in front of the next
+state, the *sink*. States are numbered and named in the order of their creation. Flink's limits between neighbouring
 events depend on those names, so the order is part of the semantics.
 """
 
@@ -45,7 +45,7 @@ class NFACompiler:
         self._stop_states: dict[str, int] = {}
         self._window_time: int | None = None
         self._window_times: dict[int, int] = {}
-        # Where the walk is.
+        # The current position of the walk.
         self._pattern = pattern
         self._following: Pattern[Any] | None = None
         self._group: GroupPattern[Any] | None = None
@@ -55,7 +55,7 @@ class NFACompiler:
 
     @staticmethod
     def compile(pattern: Pattern[Any]) -> Automaton:
-        """The automaton of a pattern; a pattern that contradicts itself is rejected."""
+        """Compile a pattern. Reject a pattern that contradicts itself."""
         check_names(pattern)
         check_skip_strategy(pattern)
         check_repeated_groups(pattern)
@@ -94,14 +94,14 @@ class NFACompiler:
             named = next((n for n, state in enumerate(self._states) if state.name == last.get_name()), None)
             if not (self._window_times.get(named, 0) if named is not None else 0) and not limit:
                 raise MalformedPatternError(
-                    f"not_followed_by('{last.get_name()}') at the end of a sequence has no time limit: nothing "
-                    "would ever tell that the event did not come. Call within() on it, or add a pattern after it"
+                    f"not_followed_by('{last.get_name()}') at the end of a sequence has no time limit, so "
+                    "it could never complete. Call within() on it, or add a pattern after it"
                 )
 
     # -- the chain ----------------------------------------------------------------------------------------------
 
     def _convert_chain(self, sink: int) -> int:
-        """All patterns of the current chain but its first."""
+        """Convert all patterns of the current chain except the first."""
         while (previous := self._pattern.get_previous()) is not None:
             strategy = self._pattern.get_quantifier().consuming_strategy
             if strategy is ConsumingStrategy.NOT_FOLLOW:
@@ -117,7 +117,7 @@ class NFACompiler:
         return sink
 
     def _convert_not_follow(self, sink: int) -> int:
-        """At the end of a limited sequence, a state to wait in; elsewhere, an edge from others to the stop state."""
+        """Add a waiting state at the end of a limited sequence; elsewhere, an edge to the stop state."""
         limited = self._pattern.get_window_size(WithinType.PREVIOUS_AND_CURRENT) is not None or self._window_time
         if not limited or self._states[sink].type is not StateType.FINAL:
             return sink
@@ -131,7 +131,7 @@ class NFACompiler:
         state = self._make_pattern_state(StateType.NORMAL)
         forbidden = self._take_condition(self._pattern)
         stop = self._stop_state(self._pattern)
-        # At the end of the sequence the event that shows that the forbidden one did not come completes the match.
+        # At the end of the sequence, the event that proves the absence of the forbidden one completes the match.
         action = _IGNORE if self._states[sink].type is StateType.FINAL else _PROCEED
         self._connect(state, action, sink, RichNotCondition(forbidden))
         self._connect(state, _PROCEED, stop, forbidden)
@@ -164,7 +164,7 @@ class NFACompiler:
     def _make_singleton(
         self, sink: int, proceed: int, take: Condition, ignore: Condition | None, *, optional: bool
     ) -> int:
-        """A state that takes one event. An optional one leaves its way out behind when it passes over an event."""
+        """Add a state that takes one event. An optional one loses its way out when it skips an event."""
         if isinstance(self._pattern, GroupPattern):
             return self._make_group(self._pattern, sink, proceed, optional=optional)
         state = self._make_pattern_state(StateType.NORMAL)
@@ -192,7 +192,7 @@ class NFACompiler:
         self._connect(state, _PROCEED, proceed, RichAndCondition(always, RichNotCondition(until)))
 
     def _make_times(self, sink: int, proceed: int, times: Times) -> int:
-        """A chain of states that take one event each; the last ones are optional if there is a range."""
+        """Add a chain of states that take one event each. For a range, the last ones are optional."""
         self._set_first_round(value=False)
         until = self._until_condition()
         inner_ignore = _unless(until, self._inner_ignore_condition(self._pattern), is_take=False)
@@ -215,7 +215,7 @@ class NFACompiler:
         )
 
     def _make_loop(self, sink: int) -> int:
-        """A state that takes any number of events, and one like it without a way out for after it passed over one."""
+        """Add a state that takes any number of events, and a copy without a way out, used after it skips an event."""
         if isinstance(self._pattern, GroupPattern):
             return self._make_group_loop(self._pattern, sink)
         until = self._until_condition()
@@ -253,7 +253,7 @@ class NFACompiler:
         return head
 
     def _make_group_loop(self, group: GroupPattern[Any], sink: int) -> int:
-        """The group's states, whose end leads back to their beginning."""
+        """Add the group's states, with an edge from their end back to their beginning."""
         always = self._unless_group_ends(_ALWAYS, is_take=True) or _ALWAYS
         end = self._make_pattern_state(StateType.NORMAL)
         head = self._convert_group(group, end)
@@ -262,7 +262,7 @@ class NFACompiler:
         return head
 
     def _convert_group(self, group: GroupPattern[Any], sink: int) -> int:
-        """The inner chain. The pattern that follows the group counts as the one that follows its last pattern."""
+        """Convert the inner chain. The pattern after the group is the successor of the group's last pattern."""
         outside = self._pattern, self._following, self._group
         self._pattern, self._group = group.get_raw_pattern(), group
         head = self._convert_pattern(self._convert_chain(sink))
@@ -291,7 +291,7 @@ class NFACompiler:
     # -- not_followed_by ----------------------------------------------------------------------------------------
 
     def _guards(self) -> list[Pattern[Any]]:
-        """The NOT patterns that count while waiting for the current one: those before it, and before optional ones."""
+        """Return the NOT patterns that apply to the current one: those before it, and before optional ones."""
         guards = []
         before = self._pattern.get_previous()
         while before is not None:
@@ -307,7 +307,7 @@ class NFACompiler:
             self._connect(state, _PROCEED, self._stop_state(guard), self._take_condition(guard))
 
     def _guard_loop(self, state: int) -> None:
-        """A loop before a NOT pattern ends with the forbidden event, too."""
+        """End a loop before a NOT pattern with the forbidden event, too."""
         following = self._following
         if following is not None and following.get_quantifier().consuming_strategy is ConsumingStrategy.NOT_FOLLOW:
             self._connect(state, _PROCEED, self._stop_state(following), self._take_condition(following))
@@ -320,7 +320,7 @@ class NFACompiler:
         return self._stop_states[name]
 
     def _copy_without_guards(self, sink: int) -> int:
-        """The way after an optional pattern that has taken its event: NOT patterns before it no longer count."""
+        """Copy the path after an optional pattern that took its event, where earlier NOT patterns no longer apply."""
         guards = {guard.get_name() for guard in self._guards()}
         if not guards or not self._has(QuantifierProperty.OPTIONAL):
             return sink
@@ -341,7 +341,7 @@ class NFACompiler:
     # -- greedy -------------------------------------------------------------------------------------------------
 
     def _ban(self, state: int, take: Condition) -> None:
-        """No edge after a greedy loop holds for an event that the loop would take."""
+        """Restrict the edges after a greedy loop to events that the loop does not take."""
         for edge in self._states[state].transitions:
             edge.condition = RichAndCondition(edge.condition, RichNotCondition(take))
 
@@ -360,7 +360,7 @@ class NFACompiler:
         return condition
 
     def _ignore_condition(self, pattern: Pattern[Any]) -> Condition | None:
-        """Which events are passed over before the first one of a pattern."""
+        """Return the condition for events to skip before the first one of a pattern."""
         strategy = pattern.get_quantifier().consuming_strategy
         if self._group is not None and self._heads_group(pattern):
             quantifier = self._group.get_quantifier()
@@ -369,7 +369,7 @@ class NFACompiler:
         return self._ignored_by(strategy, pattern)
 
     def _inner_ignore_condition(self, pattern: Pattern[Any]) -> Condition | None:
-        """Which events are passed over between two events of a loop."""
+        """Return the condition for events to skip between two events of a loop."""
         quantifier = pattern.get_quantifier()
         if self._group is not None and self._heads_group(pattern):
             quantifier = self._group.get_quantifier()
@@ -398,9 +398,9 @@ class NFACompiler:
         return self._has(QuantifierProperty.OPTIONAL)
 
     def _make_pattern_state(self, state_type: StateType) -> int:
-        """A state of the current pattern, with its limit since the event before.
+        """Add a state of the current pattern, with its time limit since the previous event.
 
-        As in Flink, the first state of a loop, which has the plain name, gets no limit.
+        As in Flink, the first state of a loop, which has the plain name, has no limit.
         """
         state = self._make_state(self._pattern.get_name(), state_type)
         times = self._pattern.get_times()
@@ -438,7 +438,7 @@ def _until_of(pattern: Pattern[Any]) -> Condition | None:
 
 
 def _unless(until: Condition | None, condition: Condition | None, *, is_take: bool) -> Condition | None:
-    """The condition, if `until` does not hold. Where there is nothing to ignore, there is nothing to stop, either."""
+    """Return the condition, valid only while `until` does not hold. Without anything to ignore, nothing can stop."""
     if until is None:
         return condition
     if condition is not None:

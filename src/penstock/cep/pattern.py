@@ -1,4 +1,4 @@
-"""The pattern API: a chain of patterns, each with a condition, a quantifier and its distance to the one before."""
+"""The pattern API: a chain of patterns, each with a condition, a quantifier and a link to the previous one."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _DURATIONS = (Duration, Time, timedelta)
 
 
 class Pattern(Generic[T]):
-    """One pattern of a sequence, linked to the one before it.
+    """One pattern of a sequence, linked to the previous one.
 
-    Quantifiers, conditions and limits change the pattern and return it. ``next``, ``followed_by`` and their relatives
+    Quantifiers, conditions and limits change the pattern and return it. ``next``, ``followed_by`` and similar methods
     return a new pattern after this one.
 
     >>> pattern = Pattern.begin("small").where(lambda e: e < 1).followed_by("large").where(lambda e: e > 500)
@@ -69,31 +69,31 @@ class Pattern(Generic[T]):
     def begin(
         name_or_group: str | Pattern[Any], after_match_skip_strategy: AfterMatchSkipStrategy | None = None
     ) -> Pattern[Any]:
-        """The first pattern of a sequence, or a whole sequence as a group."""
+        """Start a sequence with a pattern, or with a whole sequence as a group."""
         strategy = after_match_skip_strategy or AfterMatchSkipStrategy.no_skip()
         if not isinstance(strategy, AfterMatchSkipStrategy):
             raise InvalidProgramError(f"begin() takes an AfterMatchSkipStrategy, got {shorten(strategy)}")
         return _link("begin", name_or_group, None, ConsumingStrategy.STRICT, strategy)
 
     def next(self, name_or_group: str | Pattern[Any]) -> Pattern[Any]:
-        """The very next event must satisfy the new pattern."""
+        """Add a pattern that the very next event must satisfy."""
         return self._follow("next", name_or_group, ConsumingStrategy.STRICT)
 
     def followed_by(self, name_or_group: str | Pattern[Any]) -> Pattern[Any]:
-        """The next event that satisfies the new pattern is taken; others before it are passed over."""
+        """Add a pattern that takes the next event that satisfies it. Events before that are skipped."""
         return self._follow("followed_by", name_or_group, ConsumingStrategy.SKIP_TILL_NEXT)
 
     def followed_by_any(self, name_or_group: str | Pattern[Any]) -> Pattern[Any]:
-        """Takes every later event that satisfies the new pattern, each in a separate match."""
+        """Add a pattern that takes each later event that satisfies it, in separate matches."""
         return self._follow("followed_by_any", name_or_group, ConsumingStrategy.SKIP_TILL_ANY)
 
     def not_next(self, name: str) -> Pattern[Any]:
-        """The very next event must not satisfy the new pattern."""
+        """Add a pattern that the very next event must not satisfy."""
         self._refuse_optional_before_not("not_next", name)
         return self._follow("not_next", require_name(name, "the name of a pattern"), ConsumingStrategy.NOT_NEXT)
 
     def not_followed_by(self, name: str) -> Pattern[Any]:
-        """No event may satisfy the new pattern until the following one is found, or until the time limit passes."""
+        """Add a pattern that no event may satisfy before the following one is found, or before the time limit."""
         self._refuse_optional_before_not("not_followed_by", name)
         return self._follow(
             "not_followed_by", require_name(name, "the name of a pattern"), ConsumingStrategy.NOT_FOLLOW
@@ -105,13 +105,13 @@ class Pattern(Generic[T]):
     # -- conditions ---------------------------------------------------------------------------------------------
 
     def where(self, condition: Condition) -> Self:
-        """Accept only events that satisfy the condition; several conditions must hold together."""
+        """Accept only events that satisfy the condition. With several calls, all conditions must hold."""
         added = as_condition(condition, f"where() of pattern '{self._name}'")
         self._condition = added if self._condition is None else RichAndCondition(self._condition, added)
         return self
 
     def or_(self, condition: Condition) -> Self:
-        """Also accept events that satisfy this condition, in addition to those accepted so far."""
+        """Also accept events that satisfy this condition."""
         added = as_condition(condition, f"or_() of pattern '{self._name}'")
         self._condition = added if self._condition is None else RichOrCondition(self._condition, added)
         return self
@@ -125,10 +125,10 @@ class Pattern(Generic[T]):
         return cast("Pattern[S]", self.where(SubtypeCondition(subtype_class)))
 
     def until(self, until_condition: Condition) -> Self:
-        """Stop a loop at the first event that satisfies the condition; that event is not taken."""
+        """Stop a loop at the first event that satisfies the condition. The loop does not take that event."""
         condition = as_condition(until_condition, f"until() of pattern '{self._name}'")
         if self._until_condition is not None:
-            raise self._malformed("has an until() condition already", "combine the two into one")
+            raise self._malformed("already has an until() condition", "combine the two into one")
         if not self.has_property(QuantifierProperty.LOOPING):
             raise self._malformed(
                 "has an until() condition but no loop without end", "call one_or_more() or times_or_more() before it"
@@ -139,15 +139,15 @@ class Pattern(Generic[T]):
     # -- quantifiers --------------------------------------------------------------------------------------------
 
     def one_or_more(self, window: Length | None = None) -> Self:
-        """Take one event or any number of them."""
+        """Take one or more events."""
         return self._repeat("one_or_more", QuantifierProperty.LOOPING, 1, 1, window)
 
     def times_or_more(self, times: int, window: Length | None = None) -> Self:
-        """Take a number of events or more."""
+        """Take at least this number of events."""
         return self._repeat("times_or_more", QuantifierProperty.LOOPING, times, times, window)
 
     def times(self, from_: int, to: int | Length | None = None, window: Length | None = None) -> Self:
-        """Take exactly so many events, or between two numbers of them."""
+        """Take exactly this number of events, or from ``from_`` to ``to`` events."""
         if isinstance(to, _DURATIONS):
             if window is not None:
                 raise InvalidProgramError(f"times() of pattern '{self._name}' got two windows: {to!r} and {window!r}")
@@ -162,12 +162,12 @@ class Pattern(Generic[T]):
     def _repeat(self, method: str, kind: QuantifierProperty, from_: Any, to: Any, window: Length | None) -> Self:
         self._refuse_on_not_pattern(method)
         if not self.has_property(QuantifierProperty.SINGLE):
-            raise self._malformed("has a quantifier already", f"remove it, or {method}()")
+            raise self._malformed("already has a quantifier", f"remove it, or {method}()")
         if not (is_int(from_) and is_int(to)) or from_ < 1 or to < from_:
             given = f"{from_!r}" if from_ == to else f"{from_!r}, {to!r}"
             raise InvalidProgramError(
-                f"{method}({given}) of pattern '{self._name}' cannot be: numbers begin with 1, the upper one is not "
-                "below the lower one. For a pattern that may be left out call optional()"
+                f"{method}({given}) of pattern '{self._name}' is not valid: numbers start at 1, and the upper one must "
+                "not be below the lower one. To make the pattern optional, call optional()"
             )
         times = Times(from_, to, None if window is None else self._duration(window, method))
         self._quantifier = Quantifier(kind, self._strategy)
@@ -175,20 +175,20 @@ class Pattern(Generic[T]):
         return self
 
     def optional(self) -> Self:
-        """The pattern may be left out."""
+        """Make the pattern optional."""
         if self._previous is not None and self._previous.has_property(QuantifierProperty.GREEDY):
             raise self._malformed(
                 f"is optional after the greedy pattern '{self._previous.get_name()}'", "remove greedy() or optional()"
             )
         if self.has_property(QuantifierProperty.OPTIONAL):
-            raise self._malformed("is optional already", "call optional() once")
+            raise self._malformed("is already optional", "call optional() once")
         if self._strategy.negated:
             raise self._malformed("is a NOT pattern and cannot be optional", "remove optional()")
         self._quantifier.properties.add(QuantifierProperty.OPTIONAL)
         return self
 
     def greedy(self) -> Self:
-        """A loop takes what it can before the next pattern gets a chance."""
+        """Let a loop take as many events as it can before the next pattern."""
         self._refuse_on_not_pattern("greedy")
         if isinstance(self, GroupPattern):
             raise self._malformed("is a group and cannot be greedy", "remove greedy()")
@@ -200,25 +200,25 @@ class Pattern(Generic[T]):
         return self
 
     def consecutive(self) -> Self:
-        """Events of the loop follow each other directly."""
+        """Require that the events of the loop follow each other directly."""
         return self._set_inner("consecutive", ConsumingStrategy.STRICT)
 
     def allow_combinations(self) -> Self:
-        """The loop may pass over events that it could take."""
+        """Let the loop skip events that it could take."""
         return self._set_inner("allow_combinations", ConsumingStrategy.SKIP_TILL_ANY)
 
     def _set_inner(self, method: str, strategy: ConsumingStrategy) -> Self:
         if self.has_property(QuantifierProperty.SINGLE):
             raise self._malformed(
-                f"is not a loop, so {method}() says nothing", f"call one_or_more() or times() before {method}()"
+                f"is not a loop, so {method}() has no meaning", f"call one_or_more() or times() before {method}()"
             )
         if self._quantifier.inner_consuming_strategy is not ConsumingStrategy.SKIP_TILL_NEXT:
-            raise self._malformed("is consecutive or allows combinations already", "call one of the two, once")
+            raise self._malformed("is already consecutive or allows combinations", "call one of the two, once")
         self._quantifier.inner_consuming_strategy = strategy
         return self
 
     def within(self, duration: Length | None, within_type: WithinType = WithinType.FIRST_AND_LAST) -> Self:
-        """Limit the time between the first and the last event of a match, or between this event and the one before."""
+        """Limit the time between the first and last event of a match, or between this event and the previous one."""
         if not isinstance(within_type, WithinType):
             raise InvalidProgramError(f"within() of pattern '{self._name}' takes a WithinType, got {within_type!r}")
         if duration is not None:
@@ -228,10 +228,10 @@ class Pattern(Generic[T]):
     def _duration(self, length: Length, method: str) -> Duration:
         milliseconds = to_millis(length)
         if milliseconds < 0:
-            raise InvalidProgramError(f"{method}() of pattern '{self._name}' takes no negative time, got {length!r}")
+            raise InvalidProgramError(f"{method}() of pattern '{self._name}' must not be negative, got {length!r}")
         return length if isinstance(length, Duration) else Duration.of_millis(milliseconds)
 
-    # -- what was said ------------------------------------------------------------------------------------------
+    # -- getters -----------------------------------------------------------------------------------------------
 
     def get_name(self) -> str:
         return self._name
@@ -258,7 +258,7 @@ class Pattern(Generic[T]):
         return self._after_match_skip_strategy
 
     def to_svg(self) -> str:
-        """A picture of the states that the sequence up to here is compiled to."""
+        """Draw the states that the sequence up to here compiles to."""
         from penstock.cep.nfa_compiler import NFACompiler
         from penstock.graph.pattern_picture import draw
 
@@ -286,18 +286,18 @@ class Pattern(Generic[T]):
 
     def _refuse_on_not_pattern(self, method: str) -> None:
         if self._strategy.negated:
-            raise self._malformed(f"is a NOT pattern and takes no {method}()", f"remove {method}()")
+            raise self._malformed(f"is a NOT pattern, which does not support {method}()", f"remove {method}()")
 
     def _refuse_optional_before_not(self, method: str, name: str) -> None:
         if self.has_property(QuantifierProperty.OPTIONAL):
             raise UnsupportedFeatureError(
-                f"pattern '{self._name}' is optional, and {method}({name!r}) cannot stand after an optional pattern: "
+                f"pattern '{self._name}' is optional, and {method}({name!r}) cannot follow an optional pattern: "
                 "write two patterns, one with and one without the optional part"
             )
 
 
 class GroupPattern(Pattern[T]):
-    """A sequence that stands in the place of a single pattern, and may repeat as a whole."""
+    """A sequence in place of a single pattern, which may repeat as a whole."""
 
     def __init__(
         self,
@@ -310,25 +310,25 @@ class GroupPattern(Pattern[T]):
         self._group = group
 
     def get_raw_pattern(self) -> Pattern[Any]:
-        """The last pattern of the group's own sequence."""
+        """Return the last pattern of the group's own sequence."""
         return self._group
 
     def where(self, condition: Condition) -> NoReturn:
-        """Not possible."""
+        """Not supported: set conditions on the patterns in the group."""
         self._refuse("where")
 
     def or_(self, condition: Condition) -> NoReturn:
-        """Not possible."""
+        """Not supported: set conditions on the patterns in the group."""
         self._refuse("or_")
 
     def subtype(self, subtype_class: type[Any]) -> NoReturn:
-        """Not possible."""
+        """Not supported: set the class on the patterns in the group."""
         self._refuse("subtype")
 
     def _refuse(self, method: str) -> NoReturn:
         raise UnsupportedFeatureError(
-            f"the group that ends with pattern '{self._group.get_name()}' takes no {method}(): set conditions on the "
-            "patterns in the group"
+            f"the group that ends with pattern '{self._group.get_name()}' does not support {method}(): set conditions "
+            "on the patterns in the group"
         )
 
 

@@ -1,4 +1,4 @@
-"""Checks of a whole pattern, made when it is applied to a stream."""
+"""Checks of a whole pattern when it is applied to a stream."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["chain_of", "check_names", "check_not_patterns", "check_repeated_grou
 
 
 def chain_of(pattern: Pattern[Any]) -> list[Pattern[Any]]:
-    """The patterns of a sequence from first to last, given its last one; groups are one pattern each."""
+    """Return the patterns of a sequence in order, given its last one. A group is one pattern."""
     chain = [pattern]
     while (previous := chain[-1].get_previous()) is not None:
         chain.append(previous)
@@ -30,35 +30,35 @@ def _all_patterns(pattern: Pattern[Any]) -> Iterator[Pattern[Any]]:
 
 
 def check_names(pattern: Pattern[Any]) -> None:
-    """Every pattern of a sequence, including groups, has a unique name."""
+    """Check that each pattern of a sequence, including groups, has a unique name."""
     seen = {ENDING_STATE_NAME}
     for one in _all_patterns(pattern):
         name = one.get_name()
         if name in seen:
             reason = "is reserved" if name == ENDING_STATE_NAME else "is used twice in the sequence"
-            raise MalformedPatternError(f"the pattern name '{name}' {reason}: give every pattern a name of its own")
+            raise MalformedPatternError(f"the pattern name '{name}' {reason}: give each pattern a unique name")
         seen.add(name)
 
 
 def check_skip_strategy(pattern: Pattern[Any]) -> None:
-    """The pattern to skip to is on the outermost chain."""
+    """Check that the pattern to skip to is on the outermost chain."""
     strategy = pattern.get_after_match_skip_strategy()
     wanted = strategy.get_pattern_name()
     names = [one.get_name() for one in chain_of(pattern)]
     if wanted is not None and wanted not in names:
         known = ", ".join(f"'{name}'" for name in names)
         raise MalformedPatternError(
-            f"cannot {strategy!r}: there is no such pattern in the sequence. Skip to one of {known}; patterns inside "
-            "groups cannot be skipped to"
+            f"cannot {strategy!r}: the sequence has no such pattern. Skip to one of {known}. Patterns inside "
+            "groups are not possible"
         )
 
 
 def check_not_patterns(pattern: Pattern[Any]) -> None:
-    """A NOT pattern follows a pattern that takes an event."""
+    """Check that a NOT pattern follows a pattern that takes an event."""
     for one in chain_of(pattern):
         if one.get_quantifier().consuming_strategy.negated:
             raise UnsupportedFeatureError(
-                f"everything before pattern '{one.get_name()}' is optional, and a NOT pattern cannot stand after an "
+                f"everything before pattern '{one.get_name()}' is optional, and a NOT pattern cannot follow an "
                 "optional one: write two patterns, one with and one without the optional part"
             )
         if not _skippable(one):
@@ -66,14 +66,14 @@ def check_not_patterns(pattern: Pattern[Any]) -> None:
 
 
 def check_repeated_groups(pattern: Pattern[Any]) -> None:
-    """A group that repeats without end takes at least one event in every round."""
+    """Check that a group that repeats without limit takes at least one event in each round."""
     for one in chain_of(pattern):
         if not isinstance(one, GroupPattern):
             continue
         inner = one.get_raw_pattern()
         if one.get_quantifier().has_property(QuantifierProperty.LOOPING) and all(map(_skippable, chain_of(inner))):
             raise MalformedPatternError(
-                f"the group that ends with pattern '{inner.get_name()}' repeats without end, and everything in it is "
+                f"the group that ends with pattern '{inner.get_name()}' repeats without limit, and everything in it is "
                 "optional: make one of its patterns mandatory, or limit it with times()"
             )
         check_repeated_groups(inner)

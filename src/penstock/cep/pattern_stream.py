@@ -1,4 +1,4 @@
-"""A pattern applied to a stream, and the processing of its matches."""
+"""Applies a pattern to a stream and processes its matches."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from penstock.runtime.operators.type_check import declare_output_type
 __all__ = ["CEP", "EventComparator", "PatternStream"]
 
 EventComparator = Callable[[Any, Any], int]
-"""Compares two events of the same moment: negative if the first comes first, positive if the second does."""
+"""Compares two events with the same timestamp: negative if the first comes first, positive if the second does."""
 
 
 class CEP:
-    """The entry: ``CEP.pattern(stream, pattern)``."""
+    """The entry point: ``CEP.pattern(stream, pattern)``."""
 
     @staticmethod
     def pattern(
         stream: DataStream, pattern: Pattern[Any], comparator: EventComparator | Any | None = None
     ) -> PatternStream:
-        """Look for a pattern in a stream: by key if it is a keyed one, else in all its records, in one task.
+        """Apply a pattern to a stream: per key for a keyed stream, otherwise to all records, in one task.
 
-        :param comparator: orders events of the same timestamp: a function of two events, or an object with ``compare``
+        :param comparator: orders events with the same timestamp: a function of two events, or a ``compare`` method
         """
         if not isinstance(stream, DataStream):
             raise InvalidProgramError(f"CEP.pattern() takes a stream, got {shorten(stream)}")
@@ -48,12 +48,14 @@ class CEP:
             raise InvalidProgramError(f"CEP.pattern() takes a Pattern, got {shorten(pattern)}")
         compare = getattr(comparator, "compare", comparator)
         if compare is not None and not callable(compare):
-            raise InvalidProgramError(f"the comparator of CEP.pattern() compares two events, got {shorten(comparator)}")
+            raise InvalidProgramError(
+                f"the comparator of CEP.pattern() must be a function of two events, got {shorten(comparator)}"
+            )
         return PatternStream(stream, pattern, compare)
 
 
 class PatternStream:
-    """A stream and a pattern; the methods return a new one, or the stream of results."""
+    """A stream and a pattern. Methods return a new PatternStream, or the stream of results."""
 
     def __init__(
         self,
@@ -71,15 +73,15 @@ class PatternStream:
         self._late_tag = late_tag
 
     def in_event_time(self) -> PatternStream:
-        """Events in the order of their timestamps, as far as the watermark has come. This is the default."""
+        """Process events in the order of their timestamps, up to the watermark. This is the default."""
         return self._with(event_time=True)
 
     def in_processing_time(self) -> PatternStream:
-        """Events in the order of their arrival."""
+        """Process events in the order of their arrival."""
         return self._with(event_time=False)
 
     def side_output_late_data(self, late_data_output_tag: OutputTag) -> PatternStream:
-        """Late events go to a side output instead of being dropped."""
+        """Send late events to a side output instead of dropping them."""
         if not isinstance(late_data_output_tag, OutputTag):
             raise InvalidProgramError(
                 f"side_output_late_data() takes an OutputTag, got {shorten(late_data_output_tag)}"
@@ -91,24 +93,24 @@ class PatternStream:
         function: PatternProcessFunction[Any, Any] | Callable[..., Any],
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Any number of results for a match, with timestamps and side outputs.
+        """Apply a function with any number of results for each match, with timestamps and side outputs.
 
-        A function that is a :class:`TimedOutPartialMatchHandler`, too, receives partial matches whose limit has passed.
+        If it is also a :class:`TimedOutPartialMatchHandler`, it receives timed-out partial matches.
         """
         return self._build(ProcessHandler(function), output_type)
 
     def select(self, *functions: Any, output_type: TypeInformation | None = None) -> DataStream:
-        """One result for a match: ``select(f)``, or ``select(tag, timeout_function, f)`` for timeouts, too.
+        """Emit one result for each match: ``select(f)``, or ``select(tag, timeout_function, f)`` to handle timeouts.
 
-        Results of the timeout function go to the side output.
+        The results of the timeout function go to the side output.
         """
         return self._select("select", SelectHandler, functions, output_type)
 
     def flat_select(self, *functions: Any, output_type: TypeInformation | None = None) -> DataStream:
-        """Any number of results for a match: ``flat_select(f)``, or ``flat_select(tag, timeout_function, f)``."""
+        """Emit any number of results: ``flat_select(f)`` or ``flat_select(tag, timeout_function, f)``."""
         return self._select("flat_select", FlatSelectHandler, functions, output_type)
 
-    # -- inside -------------------------------------------------------------------------------------------------
+    # -- internals ----------------------------------------------------------------------------------------------
 
     def _with(self, *, event_time: bool | None = None, late_tag: OutputTag | None = None) -> PatternStream:
         return PatternStream(

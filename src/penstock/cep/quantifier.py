@@ -1,4 +1,4 @@
-"""Quantifiers: how often a pattern takes an event, and what may lie between two of them."""
+"""Quantifiers: how many events a pattern takes, and which events may lie between them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ConsumingStrategy(enum.Enum):
 
     @property
     def negated(self) -> bool:
-        """Whether the pattern says what must not come."""
+        """Whether the pattern forbids an event."""
         return self in {ConsumingStrategy.NOT_FOLLOW, ConsumingStrategy.NOT_NEXT}
 
 
@@ -37,7 +37,7 @@ class QuantifierProperty(enum.Enum):
 
 
 class WithinType(enum.Enum):
-    """Between which events a time limit counts."""
+    """The events between which a time limit applies."""
 
     FIRST_AND_LAST = "first and last"
     PREVIOUS_AND_CURRENT = "previous and current"

@@ -1,4 +1,4 @@
-"""Names that all layers share, as in ``pyflink.common``."""
+"""The names that all layers share, as in ``pyflink.common``."""
 
 from penstock.common.completable_future import CompletableFuture
 from penstock.common.config_options import ConfigOption, ConfigOptions

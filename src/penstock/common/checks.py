@@ -1,4 +1,4 @@
-"""Checks of what users pass in, for contracts that type hints alone do not enforce."""
+"""Checks of user arguments that type hints alone do not enforce."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def is_int(value: object) -> bool:
 
 
 def require_name(value: object, label: str) -> str:
-    """The value, if it is a string that is not empty.
+    """Return the value if it is a non-empty string.
 
     >>> require_name("late-data", "the id of an OutputTag")
     'late-data'
     """
     if isinstance(value, str) and value:
         return value
-    raise InvalidProgramError(f"{label} must be a string that is not empty, got {value!r}")
+    raise InvalidProgramError(f"{label} must be a non-empty string, got {value!r}")

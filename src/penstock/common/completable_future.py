@@ -1,4 +1,4 @@
-"""Futures as the job client gives them."""
+"""The futures that a job client returns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class CompletableFuture(Generic[T]):
-    """A result that may come later; a thin layer over :class:`concurrent.futures.Future`.
+    """A result that may arrive later; a thin layer over :class:`concurrent.futures.Future`.
 
     >>> future = CompletableFuture()
     >>> future.done()
@@ -30,50 +30,50 @@ class CompletableFuture(Generic[T]):
 
     @staticmethod
     def computing() -> CompletableFuture[Any]:
-        """A future with several waiters. None of them can cancel it for the others."""
+        """Return a future with several waiters. No waiter can cancel it for the others."""
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()
         return CompletableFuture(future)
 
     @staticmethod
     def completed(value: Any) -> CompletableFuture[Any]:
-        """A future that has its result already."""
+        """Return a future that already has its result."""
         future: CompletableFuture[Any] = CompletableFuture()
         future.complete(value)
         return future
 
     @staticmethod
     def failed(error: BaseException) -> CompletableFuture[Any]:
-        """A future that has failed already."""
+        """Return a future that has already failed."""
         future: CompletableFuture[Any] = CompletableFuture()
         future.complete_exceptionally(error)
         return future
 
     def cancel(self) -> bool:
-        """Gives up on the result; false if it is there already or being computed."""
+        """Cancel the future. Return False if the result exists or is being computed."""
         return self._future.cancel()
 
     def cancelled(self) -> bool:
         return self._future.cancelled()
 
     def done(self) -> bool:
-        """Whether there is a result, an error or a cancellation."""
+        """Whether the future has a result or an error, or is cancelled."""
         return self._future.done()
 
     def result(self, timeout: float | None = None) -> T:
-        """Waits for the result (at most ``timeout`` seconds) and returns it, or raises the error."""
+        """Wait for the result (at most ``timeout`` seconds) and return it, or raise the error."""
         return self._future.result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Waits for the outcome and returns the error, or ``None`` if there is a result."""
+        """Wait for the outcome and return the error, or ``None`` if there is a result."""
         return self._future.exception(timeout)
 
     def complete(self, value: T) -> bool:
-        """Sets the result; false if the future is done already."""
+        """Set the result. Return False if the future is already done."""
         return self._set(self._future.set_result, value)
 
     def complete_exceptionally(self, error: BaseException) -> bool:
-        """Sets the error; false if the future is done already."""
+        """Set the error. Return False if the future is already done."""
         return self._set(self._future.set_exception, error)
 
     def _set(self, how: Callable[[Any], None], outcome: Any) -> bool:
@@ -84,7 +84,7 @@ class CompletableFuture(Generic[T]):
         return True
 
     def add_done_callback(self, callback: Callable[[CompletableFuture[T]], object]) -> None:
-        """Calls ``callback(self)`` when done; at once if it is."""
+        """Call ``callback(self)`` when the future is done, or immediately if it already is."""
         self._future.add_done_callback(lambda _: callback(self))
 
     def __repr__(self) -> str:

@@ -23,7 +23,7 @@ class ConfigOption(Generic[T]):
 
 
 class _TypedConfigOptionBuilder(Generic[T]):
-    """Ends the definition of an option with its default."""
+    """The last step of the builder: the default."""
 
     def __init__(self, key: str, value_type: type[T]) -> None:
         self._key = key
@@ -37,7 +37,7 @@ class _TypedConfigOptionBuilder(Generic[T]):
 
 
 class _OptionBuilder:
-    """Next step of the builder: the type of the value."""
+    """The second step of the builder: the type of the value."""
 
     def __init__(self, key: str) -> None:
         self._key = key

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Configuration:
-    """Settings by key. A value can be read as its text, as configuration files write it, and as any type it fits.
+    """Settings by key. You can read a value as text, as in configuration files, or as any type that fits.
 
     >>> configuration = Configuration().set_integer("parallelism.default", 4).set_boolean("debug", True)
     >>> configuration.get_integer("parallelism.default", 1)
@@ -46,7 +46,7 @@ class Configuration:
         return configuration
 
     def get(self, option: ConfigOption[T]) -> T | None:
-        """The value of a typed option, or its default."""
+        """Return the value of a typed option, or its default."""
         text = self._text(option.key)
         if text is None:
             return option.default_value
@@ -59,7 +59,7 @@ class Configuration:
         return result
 
     def set(self, option: ConfigOption[T], value: T) -> Configuration:
-        """Sets the value of a typed option."""
+        """Set the value of a typed option."""
         return self._put(option.key, value)
 
     def get_string(self, key: str, default_value: str | None = None) -> Any:
@@ -97,7 +97,7 @@ class Configuration:
         try:
             return bytearray(base64.b64decode(text, validate=True))
         except binascii.Error:
-            raise InvalidProgramError(f"configuration {key!r} does not hold bytes (base64), but {text!r}") from None
+            raise InvalidProgramError(f"configuration {key!r} must be bytes in base64, not {text!r}") from None
 
     def set_bytearray(self, key: str, value: bytearray) -> Configuration:
         return self._put(key, value)
@@ -109,29 +109,29 @@ class Configuration:
         return key in self._values
 
     def remove_config(self, key: str) -> bool:
-        """Removes a setting; false if there was none."""
+        """Remove a setting. Return False if there is none."""
         return self._values.pop(key, None) is not None
 
     def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
-        """Takes over all settings of another configuration, with a prefix before their keys if given."""
+        """Add all settings of another configuration, optionally with a prefix before their keys."""
         if not isinstance(other, Configuration):
             raise InvalidProgramError(
-                f"expected a Configuration, got {shorten(other)}: Configuration.from_dict() makes one of a dict"
+                f"expected a Configuration, got {shorten(other)}: create one from a dict with Configuration.from_dict()"
             )
         self._values.update({f"{prefix or ''}{key}": value for key, value in other._values.items()})
         return self
 
     def add_all_to_dict(self, target_dict: dict[str, Any]) -> None:
-        """Add all settings to a dict, as they were set: a number is a number."""
+        """Add all settings to a dict with their original types: a number stays a number."""
         target_dict.update(self._values)
 
     def to_dict(self) -> dict[str, str]:
-        """All settings as texts."""
+        """Return all settings as text."""
         return {key: _text_of(value) for key, value in self._values.items()}
 
     @staticmethod
     def parse_list_value(value: str | None) -> list[str]:
-        r"""The elements of a list, written ``a;b`` or as YAML writes lists: in brackets, or each behind a dash.
+        r"""Return the elements of a list, written as ``a;b`` or as in YAML: in brackets, or each after a dash.
 
         >>> Configuration.parse_list_value("a;b"), Configuration.parse_list_value("['a', b]")
         (['a', 'b'], ['a', 'b'])
@@ -175,7 +175,7 @@ class Configuration:
 
 
 def _text_of(value: str | float | bytearray) -> str:
-    """A value as configuration files write it."""
+    """Return a value as configuration files write it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return base64.b64encode(value).decode("ascii") if isinstance(value, bytearray) else str(value)

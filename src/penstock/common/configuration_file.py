@@ -1,7 +1,7 @@
-"""Settings in a file: `config.yaml` in the directory that `PENSTOCK_CONF_DIR` (or `FLINK_CONF_DIR`) names.
+"""Settings in a file: `config.yaml` in the directory named by `PENSTOCK_CONF_DIR` (or `FLINK_CONF_DIR`).
 
-The file has Flink's form: maps of maps, flat keys, or both. Every value is text, so `on`, `0x10` and `1:30` stay what
-they are. Lists are written in one line, `[a, b]`, or as text with separators.
+The file has Flink's format: nested maps, flat keys, or both. All values are text, so `on`, `0x10` and `1:30` stay as
+they are. Write lists on one line, `[a, b]`, or as text with separators.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LINE = re.compile(r"(?P<indent> *)(?P<key>\"[^\"]+\"|'[^']+'|[^\s:#\"'\[{-][^:#
 
 
 def settings_of_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The settings of the directory that the environment names; none without one."""
+    """Return the settings of the directory that the environment names, if it names one."""
     directory = next((Path(environment[name]) for name in _DIRECTORIES if environment.get(name)), None)
     if directory is None:
         return {}
@@ -33,13 +33,13 @@ def settings_of_environment(environment: Mapping[str, str] = os.environ) -> dict
 
 
 def parse_settings(text: str, origin: str = _FILE) -> dict[str, str]:
-    r"""The settings by their full keys.
+    r"""Return the settings by their full keys.
 
     >>> parse_settings("parallelism:\n  default: 4  # of all jobs\nmetrics.reporters: [prom, log]\n")
     {'parallelism.default': '4', 'metrics.reporters': 'prom,log'}
     """
     found: dict[str, str] = {}
-    above: list[tuple[int, str]] = []  # the maps that the line is in: how far they are indented, and their keys
+    above: list[tuple[int, str]] = []  # the enclosing maps of the line: their indentation and keys
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#") or line.strip() == "---":
             continue
@@ -66,7 +66,7 @@ def _without_comment(value: str) -> str:
 
 
 def _plain(value: str) -> str:
-    """Text as such; a list in one line as Flink writes it, with commas."""
+    """Return text unchanged, and a list on one line as Flink writes it, with commas."""
     if value.startswith("[") and value.endswith("]"):
         return ",".join(part.strip().strip("\"'") for part in value[1:-1].split(","))
     if len(value) >= 2 and value[0] == value[-1] and value[0] in {'"', "'"}:

@@ -1,4 +1,4 @@
-"""The range of whole numbers of 64 bits, and the tag of main outputs, under PyFlink's names."""
+"""The range of 64-bit integers, and the tag of main outputs, under PyFlink's names."""
 
 __all__ = ["DEFAULT_OUTPUT_TAG", "MAX_LONG_VALUE", "MIN_LONG_VALUE"]
 

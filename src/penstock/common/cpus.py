@@ -1,4 +1,4 @@
-"""The number of CPU cores that this process may use, on every system."""
+"""The number of CPU cores that this process may use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["usable_cpus"]
 
 
 def usable_cpus() -> int:
-    """The cores this process may run on; on systems that do not restrict processes, all of them.
+    """Return the number of cores this process may run on. Systems without such a limit report all cores.
 
     >>> usable_cpus() >= 1
     True

@@ -1,4 +1,4 @@
-"""Exact decimals as SQL has them: rounding half up, NULL for what does not fit."""
+"""SQL's exact decimals: they round half up, and values that do not fit become NULL."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 __all__ = ["EXACT", "fit"]
 
 EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
-"""Enough digits for any intermediate result of two decimals of 38 digits."""
+"""Enough digits for all intermediate results of two decimals with 38 digits."""
 
 
 def fit(value: Decimal, precision: int, scale: int | None = None) -> Decimal | None:
-    """A value in DECIMAL(precision, scale), None if it has too many digits in front of the point (T33).
+    """Return a value as DECIMAL(precision, scale), or None if it has too many digits before the point (T33).
 
     >>> fit(Decimal("2.345"), 4, 2), fit(Decimal("123.4"), 4, 2)
     (Decimal('2.35'), None)

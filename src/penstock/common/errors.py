@@ -1,7 +1,7 @@
-"""The exceptions a Penstock program can raise, all below :class:`PenstockError`.
+"""The exceptions of Penstock, all derived from :class:`PenstockError`.
 
-Errors cross process borders (a task fails in a worker, the driver reports it), so every class here survives
-a pickle round trip with all its fields.
+Errors cross process boundaries (a task fails in a worker, the driver reports the error), so each class here survives a
+pickle round trip with all its fields.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ class _BoundedRepr(reprlib.Repr):
 
 
 def shorten(value: object, limit: int = 200) -> str:
-    """``repr(value)`` cut to ``limit`` characters; never raises, whatever the value's ``__repr__`` does.
+    """``repr(value)`` cut to ``limit`` characters; never raises, even if the value's ``__repr__`` does.
 
     >>> shorten(("sensor_1", 20.5))
     "('sensor_1', 20.5)"
     >>> shorten("x" * 1000, limit=12)
     "'xxx...xxxx'"
     """
-    if type(value) is int and -_SHORT < value < _SHORT:  # offsets of sources, in every batch
+    if type(value) is int and -_SHORT < value < _SHORT:  # the fast path for offsets of sources, in every batch
         return str(value)
     try:
         text = _BoundedRepr(limit).repr(value)
@@ -90,10 +90,10 @@ def _restore(cls: type[PenstockError], args: tuple[Any, ...], fields: dict[str, 
 
 
 class PenstockError(Exception):
-    """Base class of everything Penstock raises on purpose."""
+    """Base class of all errors that Penstock raises."""
 
     def _render_traceback_(self) -> list[str]:
-        """Return the lines that IPython and Jupyter show: see :mod:`penstock.common.interactive`."""
+        """Return the lines that IPython and Jupyter show; see :mod:`penstock.common.interactive`."""
         from penstock.common.interactive import one_message
 
         return one_message(self)
@@ -104,7 +104,7 @@ class PenstockError(Exception):
 
 
 class UserFunctionError(PenstockError):
-    """A user's function raised an exception. Shows where, without frames of the engine.
+    """Raised when a user function fails. The message shows where, without frames of the engine.
 
     ``record`` is the record's repr, shortened by the caller (:func:`shorten`).
 
@@ -145,15 +145,15 @@ class UserFunctionError(PenstockError):
 
 
 class InvalidProgramError(PenstockError, ValueError):
-    """The job is defined wrongly; raised where it is defined, before anything runs."""
+    """Raised when the definition of a job is wrong, before the job runs."""
 
 
 class MalformedPatternError(InvalidProgramError):
-    """A CEP pattern contradicts itself, or lacks something it needs."""
+    """Raised when a CEP pattern contradicts itself or is incomplete."""
 
 
 class _OperatorError(PenstockError):
-    """An error at one operator, perhaps for one record."""
+    """Base class of errors in one operator, optionally for one record."""
 
     def __init__(self, message: str, *, operator_name: str | None = None, record: object = None) -> None:
         self.operator_name = operator_name
@@ -166,23 +166,23 @@ class _OperatorError(PenstockError):
 
 
 class StateAccessError(_OperatorError):
-    """Keyed state or timers used where no key is in scope (``open``, ``close``, a stream without ``key_by``)."""
+    """Raised when keyed state or timers are used without a current key (``open``, ``close``, no ``key_by``)."""
 
 
 class MissingTimestampError(_OperatorError):
-    """A record has no timestamp where event time needs one: assign timestamps before the operator."""
+    """Raised when event time needs a timestamp that a record lacks: assign timestamps before the operator."""
 
 
 class TypeMismatchError(_OperatorError, TypeError):
-    """A value does not fit the type that was declared for its stream or state."""
+    """Raised when a value does not fit the declared type of its stream or state."""
 
 
 class KeySelectorError(_OperatorError):
-    """A key selector failed, or gave a key that cannot be used (``None``, unhashable, unstable)."""
+    """Raised when a key selector fails, or returns an invalid key (``None``, unhashable, unstable)."""
 
 
 class SerializationError(PenstockError):
-    """A function or value cannot be pickled. Names the operator and the member that is to blame."""
+    """Raised when a function or value cannot be pickled. The message names the operator and the member at fault."""
 
     def __init__(self, message: str, *, operator_name: str | None = None, member: str | None = None) -> None:
         self.operator_name = operator_name
@@ -195,27 +195,27 @@ class SerializationError(PenstockError):
 
 
 class SavepointError(PenstockError):
-    """A savepoint cannot be written, is damaged, or does not fit the job that shall continue from it."""
+    """Raised when a savepoint cannot be written, is damaged, or does not fit the job to restore from it."""
 
 
 class CheckpointError(PenstockError):
-    """A file of a checkpoint is damaged or missing. Starting again does not help: the job ends at once."""
+    """Raised when a checkpoint file is damaged or missing. A restart does not help, so the job ends at once."""
 
 
 class CheckpointInUseError(PenstockError):
-    """Another driver runs a job in the checkpoint directory. The message says which, and how to take over."""
+    """Raised when another driver runs a job in the checkpoint directory. The message says how to take over."""
 
 
 class FencedError(PenstockError):
-    """Another driver has taken over the job's checkpoint directory: this one ends at once, and commits nothing."""
+    """Raised when another driver takes over the job's checkpoint directory. This driver stops and commits nothing."""
 
 
 class EnvironmentStoppedError(PenstockError):
-    """The execution environment was stopped; make a new one."""
+    """Raised when the execution environment is closed; create a new one."""
 
 
 class JobExecutionError(PenstockError):
-    """A job failed for a reason other than a user's function."""
+    """Raised when a job fails for a reason other than a user function."""
 
     def __init__(self, message: str, *, job_id: str | None = None) -> None:
         self.job_id = job_id
@@ -223,19 +223,19 @@ class JobExecutionError(PenstockError):
 
 
 class StorageError(JobExecutionError):
-    """A directory cannot be written: it is full, gone, read-only, or no directory. The message says what to do."""
+    """Raised when a directory cannot be written: the disk is full, or the directory is missing or read-only."""
 
 
 class JobCancelledError(JobExecutionError):
-    """A job has no result because it was cancelled: by its client, by Ctrl-C, by ``penstock cancel``."""
+    """Raised when a job is cancelled by its client, by Ctrl-C or by ``penstock cancel``."""
 
 
 class RetryCommitError(PenstockError):
-    """Raised by a committer: nothing is lost, call ``commit`` again in a moment with the same arguments."""
+    """Raised by a committer to request a retry: ``commit`` is called again later with the same arguments."""
 
 
 class RecordFormatError(PenstockError, ValueError):
-    """A message cannot be turned into a record, or a record into a message. Carries the message."""
+    """Raised when a message cannot be decoded to a record, or a record not encoded. Contains the message."""
 
     def __init__(self, reason: str, *, message: object = None) -> None:
         self.reason = reason
@@ -244,4 +244,4 @@ class RecordFormatError(PenstockError, ValueError):
 
 
 class UnsupportedFeatureError(PenstockError, NotImplementedError):
-    """The name exists in Flink, but has no meaning or no implementation here."""
+    """Raised when a name of Flink has no meaning or no implementation here."""

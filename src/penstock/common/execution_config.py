@@ -18,7 +18,7 @@ MAX_PARALLELISM = 1 << 15
 class ExecutionConfig:
     """Parallelism, watermark interval, restarts, job parameters.
 
-    Switches that steer Java serializers in Flink are kept so that programs run, and have no effect.
+    Switches for Flink's Java serializers are accepted so that programs run. They have no effect.
 
     >>> config = ExecutionConfig().set_parallelism(4).set_auto_watermark_interval(50)
     >>> config.get_parallelism(), config.get_auto_watermark_interval()
@@ -47,7 +47,7 @@ class ExecutionConfig:
         return self._parallelism
 
     def set_parallelism(self, parallelism: int) -> ExecutionConfig:
-        """The parallelism of operators that set none; -1 for the executor's default."""
+        """Set the parallelism of operators that set none; -1 for the executor's default."""
         if parallelism != ExecutionConfig.PARALLELISM_UNKNOWN:
             if parallelism < 1 and parallelism != ExecutionConfig.PARALLELISM_DEFAULT:
                 raise InvalidProgramError(f"the parallelism must be at least 1 (or -1, the default), got {parallelism}")
@@ -58,7 +58,7 @@ class ExecutionConfig:
         return self._max_parallelism
 
     def set_max_parallelism(self, max_parallelism: int) -> ExecutionConfig:
-        """The number of key groups, and so the limit of rescaling."""
+        """Set the number of key groups, which is the upper limit for rescaling."""
         if not 0 < max_parallelism <= MAX_PARALLELISM:
             raise InvalidProgramError(f"max parallelism must be from 1 to {MAX_PARALLELISM}, got {max_parallelism}")
         self._max_parallelism = max_parallelism
@@ -110,7 +110,7 @@ class ExecutionConfig:
         return dict(self._global_job_parameters)
 
     def set_global_job_parameters(self, global_job_parameters: Mapping[str, Any]) -> ExecutionConfig:
-        """Parameters that functions read by ``get_runtime_context().get_job_parameter``."""
+        """Set parameters that functions read with ``get_runtime_context().get_job_parameter``."""
         self._global_job_parameters = {key: str(value) for key, value in global_job_parameters.items()}
         return self
 
@@ -136,7 +136,7 @@ class ExecutionConfig:
         return self._switch("auto_generated_uids", True)
 
     def disable_auto_generated_uids(self) -> ExecutionConfig:
-        """Refuses jobs with operators that have no uid of their own."""
+        """Reject jobs with operators that have no explicit uid."""
         return self._switch("auto_generated_uids", False)
 
     def has_auto_generated_uids_enabled(self) -> bool:
@@ -194,15 +194,15 @@ class ExecutionConfig:
         return self._switches.get("force_avro", False)
 
     def get_default_kryo_serializer_classes(self) -> dict[str, str]:
-        """Always empty: there are no Java serializers here."""
+        """Return an empty dict: there are no Java serializers here."""
         return {}
 
     def get_registered_kryo_types(self) -> list[str]:
-        """Always empty: there are no Java serializers here."""
+        """Return an empty list: there are no Java serializers here."""
         return []
 
     def get_registered_pojo_types(self) -> list[str]:
-        """Always empty: there are no Java serializers here."""
+        """Return an empty list: there are no Java serializers here."""
         return []
 
     def _switch(self, name: str, on: bool) -> ExecutionConfig:
@@ -213,7 +213,7 @@ class ExecutionConfig:
         return vars(self) == vars(other) if isinstance(other, ExecutionConfig) else NotImplemented
 
     def __hash__(self) -> int:
-        """Equal settings have equal hashes. Do not change one that is a key."""
+        """Return equal hashes for equal settings. Do not change an object that is a key."""
         plain = {key: value for key, value in vars(self).items() if isinstance(value, (int, str, type(None)))}
         return hash(frozenset(plain.items()))
 

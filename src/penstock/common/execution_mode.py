@@ -8,7 +8,7 @@ __all__ = ["ExecutionMode"]
 
 
 class ExecutionMode(Enum):
-    """A hint Flink takes for exchanges; Spark decides this by itself, so it is kept and has no effect."""
+    """A hint for exchanges in Flink. Spark decides this itself, so it is stored and has no effect."""
 
     PIPELINED = 0
     PIPELINED_FORCED = 1

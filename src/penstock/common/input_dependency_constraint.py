@@ -8,7 +8,7 @@ __all__ = ["InputDependencyConstraint"]
 
 
 class InputDependencyConstraint(Enum):
-    """A scheduling hint of Flink; Spark schedules by stages, so it is kept and has no effect."""
+    """A scheduling hint in Flink. Spark schedules by stages, so it is stored and has no effect."""
 
     ANY = 0
     ALL = 1

@@ -1,6 +1,6 @@
-"""Errors in an interactive session are one message: the frames between the prompt and the mistake are all ours.
+"""Shows errors in interactive sessions as one message: all frames between prompt and mistake are internal.
 
-Python's own prompt asks ``sys.excepthook``; IPython and Jupyter ask the error itself (``_render_traceback_``).
+Python's own prompt calls ``sys.excepthook``. IPython and Jupyter call the error's ``_render_traceback_``.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ _PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 
 def one_message(error: PenstockError) -> list[str]:
-    """The lines to show: the error, and the line of the user's program that caused it."""
+    """Return the lines to show: the error, and the line of the user's program that caused it."""
     lines = [f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())]
     place = _line_of_the_user(error.__traceback__)
     return lines if place is None else [*lines, place]
 
 
 def show_errors_as_messages() -> None:
-    """At Python's prompt, print errors of ours as one message from now on; scripts keep their tracebacks."""
+    """Print Penstock's errors as one message at Python's prompt. Scripts keep their tracebacks."""
     if hasattr(sys, "ps1") and not isinstance(sys.excepthook, _Hook):
         sys.excepthook = _Hook(sys.excepthook)
 
 
 class _Hook:
-    """Prints our errors; passes all others to the previous hook."""
+    """Prints Penstock's errors and passes all others to the previous hook."""
 
     def __init__(self, before: object) -> None:
         self._before = before
@@ -45,7 +45,7 @@ class _Hook:
 
 
 def _line_of_the_user(frames: TracebackType | None) -> str | None:
-    """The last line that is not ours, if its text is known: that of a notebook's cell is, and of a prompt it may be."""
+    """Return the last line outside Penstock, if its text is known. It is for notebook cells, and may be at a prompt."""
     found = None
     for frame, number in traceback.walk_tb(frames):
         if frame.f_code.co_filename.startswith(_PACKAGE):

@@ -8,4 +8,4 @@ __all__ = ["InputFormat"]
 
 
 class InputFormat(JavaObjectWrapper):
-    """A wrapper of a Java input format in PyFlink: write a ``Source`` instead."""
+    """Wraps a Java input format in PyFlink. Write a ``Source`` instead."""

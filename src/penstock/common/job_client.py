@@ -19,41 +19,41 @@ class JobClient(ABC):
 
     @abstractmethod
     def get_job_id(self) -> JobID:
-        """The job's id."""
+        """Return the job's id."""
 
     @abstractmethod
     def get_job_status(self) -> CompletableFuture[JobStatus]:
-        """Where the job is in its life."""
+        """Return the job's status."""
 
     @abstractmethod
     def cancel(self) -> CompletableFuture[None]:
-        """Stops the job; the future is done when it has stopped."""
+        """Cancel the job. The future completes when the job has stopped."""
 
     @abstractmethod
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
-        """Stops the job and leaves a savepoint; ``advance_to_end_of_event_time`` fires all timers first (drain)."""
+        """Stop the job with a savepoint. With ``advance_to_end_of_event_time``, fire all timers first (drain)."""
 
     @abstractmethod
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        """Takes a savepoint while the job runs on; the future gives its path."""
+        """Take a savepoint while the job continues. The future returns its path."""
 
     def cancel_with_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        """Takes a savepoint and cancels the job; it runs on if the savepoint fails."""
-        raise UnsupportedFeatureError(f"{type(self).__name__} takes no savepoints")
+        """Take a savepoint and cancel the job. If the savepoint fails, the job continues."""
+        raise UnsupportedFeatureError(f"{type(self).__name__} does not support savepoints")
 
     def rescale(self, parallelism: int) -> CompletableFuture[None]:
-        """Gives the job another parallelism: savepoint, stop and restart in one step, exactly once across it.
+        """Change the job's parallelism: savepoint, stop and restart in one step, exactly-once.
 
-        Only operators whose parallelism was not set follow. The future is done when the job runs again.
+        Only operators without an explicit parallelism change. The future completes when the job runs again.
         """
         raise UnsupportedFeatureError(f"{type(self).__name__} cannot be rescaled")
 
     @abstractmethod
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
-        """The values of all accumulators now."""
+        """Return the current values of all accumulators."""
 
     @abstractmethod
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
-        """The result, once the job is over; the error if it failed, a ``JobCancelledError`` if it was cancelled."""
+        """Return the result. The future fails if the job fails, or with ``JobCancelledError`` if it is cancelled."""

@@ -11,7 +11,7 @@ __all__ = ["JobExecutionResult"]
 
 
 class JobExecutionResult:
-    """The result of a job that ran to its end.
+    """The result of a finished job.
 
     >>> result = JobExecutionResult(JobID(), 1_200, {"lines": 17})
     >>> result.get_accumulator_result("lines"), result.get_net_runtime()
@@ -29,7 +29,7 @@ class JobExecutionResult:
         return self._job_id
 
     def get_net_runtime(self) -> int:
-        """Return how long the job ran, in milliseconds, without the time before its start."""
+        """Return how long the job ran, in ms, without the time before its start."""
         return self._net_runtime
 
     def get_accumulator_result(self, accumulator_name: str) -> Any:

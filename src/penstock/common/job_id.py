@@ -1,4 +1,4 @@
-"""Names of running jobs."""
+"""Ids of jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HEX = re.compile("[0-9a-f]{32}")
 
 
 class JobID:
-    """The id of a job: 32 hexadecimal digits, random unless given.
+    """The id of a job: 32 hexadecimal digits, random by default.
 
     >>> str(JobID("00000000000000000000000000000001"))
     '00000000000000000000000000000001'
@@ -26,7 +26,7 @@ class JobID:
     def __init__(self, hex_string: str | None = None) -> None:
         text = secrets.token_hex(16) if hex_string is None else hex_string.lower()
         if not _HEX.fullmatch(text):
-            raise InvalidProgramError(f"a job id is 32 hexadecimal digits, not {hex_string!r}")
+            raise InvalidProgramError(f"a job id must have 32 hexadecimal digits, got {hex_string!r}")
         self._hex = text
 
     def to_hex_string(self) -> str:

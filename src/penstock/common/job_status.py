@@ -8,9 +8,9 @@ __all__ = ["JobStatus"]
 
 
 class JobStatus(Enum):
-    """Where a job is in its life. A job that has reached a terminal state stays there.
+    """The state of a job. A job in a terminal state stays there.
 
-    ``INITIALIZING`` exists in Flink but not in PyFlink: the job reads the state from which it resumes.
+    ``INITIALIZING`` exists in Flink but not in PyFlink: the job reads the state to restore.
 
     >>> JobStatus.FINISHED.is_globally_terminal_state(), JobStatus.RESTARTING.is_terminal_state()
     (True, False)
@@ -29,9 +29,9 @@ class JobStatus(Enum):
     INITIALIZING = 10
 
     def is_globally_terminal_state(self) -> bool:
-        """Whether the job is over and will not be taken up again."""
+        """Whether the job has ended and will not be resumed."""
         return self in (JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED)
 
     def is_terminal_state(self) -> bool:
-        """Whether the job no longer runs here; a suspended one may be taken up elsewhere."""
+        """Whether the job no longer runs here. A suspended job may be resumed elsewhere."""
         return self is JobStatus.SUSPENDED or self.is_globally_terminal_state()

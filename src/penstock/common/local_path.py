@@ -1,4 +1,4 @@
-"""Addresses of files on this machine, or mounted here."""
+"""Paths and URIs of files on this machine, or mounted here."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _SCHEME = re.compile(r"(file):|([a-z][a-z0-9+.-]+):(?=/)", re.IGNORECASE)  # at 
 
 
 def local_path(location: str | os.PathLike[str], *, decode: bool = False) -> str | None:
-    """The path that a path or a ``file:`` address names; None for an address of another storage.
+    """Return the path that a path or a ``file:`` URI names, or None for a URI of another storage.
 
     >>> local_path("/c"), local_path("file:/c"), local_path("file:///c"), local_path("s3://bucket/c")
     ('/c', '/c', '/c', None)
 
-    :param decode: whether ``%20`` in an address is a blank, as in browsers; in those of Hadoop it is not
+    :param decode: whether ``%20`` in a URI is a space, as in browsers but not in Hadoop
     """
     text = os.fspath(location)
     scheme = _SCHEME.match(text)
@@ -31,7 +31,7 @@ def local_path(location: str | os.PathLike[str], *, decode: bool = False) -> str
     if address.startswith("//"):
         host, slash, path = address[2:].partition("/")
         if host not in ("", "localhost"):
-            raise InvalidProgramError(f"the address {text} names a machine '{host}': use file:///{host}/... for a path")
+            raise InvalidProgramError(f"the URI {text} names a host '{host}': use file:///{host}/... for a path")
         address = slash + path
     address = re.sub("^/+", "/", address)
     return unquote(address) if decode else address

@@ -1,4 +1,4 @@
-"""Packages of a requirements file, installed beside the environment's own."""
+"""Installs the packages of a requirements file, separate from those of the environment."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["install_requirements"]
 
 
 def install_requirements(requirements: str, cache: str | None, directory: Path) -> None:
-    """Install into an empty directory, from the directory of downloaded packages if there is one."""
+    """Install into an empty directory, from the cache of downloaded packages if there is one."""
     if not Path(requirements).exists():
-        raise InvalidProgramError(f"set_python_requirements({requirements!r}): there is no such file")
+        raise InvalidProgramError(f"set_python_requirements({requirements!r}): the file does not exist")
     command = [*_installer(), "--quiet", "--target", str(directory), "-r", requirements]
     if cache is not None:
         command += ["--no-index", "--find-links", cache]
@@ -26,7 +26,7 @@ def install_requirements(requirements: str, cache: str | None, directory: Path) 
 
 
 def _installer() -> list[str]:
-    """pip, or uv: an environment that uv has made has no pip."""
+    """Return the command for pip, or uv: an environment created by uv has no pip."""
     if importlib.util.find_spec("pip") is not None:
         return [sys.executable, "-m", "pip", "install"]
     uv = shutil.which("uv")

@@ -1,7 +1,7 @@
-"""Restart strategies: how often a failed job starts again, and after which delay.
+"""Restart strategies: how often a failed job restarts, and after which delay.
 
-A *configuration* describes the strategy; :meth:`RestartStrategyConfiguration.create` makes a :class:`RestartBackoff`,
-which a supervisor informs of each failure and asks whether and when to restart.
+A *configuration* describes the strategy. :meth:`RestartStrategyConfiguration.create` creates a :class:`RestartBackoff`.
+A supervisor notifies it of each failure and asks whether and when to restart.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LONGEST = 2.0**62
 
 
 class RestartBackoff(ABC):
-    """Decides about one job's restarts.
+    """Decides about the restarts of one job.
 
     >>> backoff = RestartStrategies.fixed_delay_restart(1, 500).create()
     >>> backoff.notify_failure(now_ms=0)
@@ -39,11 +39,11 @@ class RestartBackoff(ABC):
 
     @abstractmethod
     def notify_failure(self, now_ms: int) -> None:
-        """The job failed at this time."""
+        """Record a failure of the job at this time."""
 
     @abstractmethod
     def can_restart(self) -> bool:
-        """Whether to start the job again after the last failure."""
+        """Whether to restart the job after the last failure."""
 
     @abstractmethod
     def delay_ms(self) -> int:
@@ -51,15 +51,15 @@ class RestartBackoff(ABC):
 
 
 class RestartStrategyConfiguration(ABC):
-    """Base of all restart strategies."""
+    """Base class of all restart strategies."""
 
     @abstractmethod
     def get_description(self) -> str:
-        """A description of the strategy."""
+        """Return a description of the strategy."""
 
     @abstractmethod
     def create(self) -> RestartBackoff:
-        """A new decision maker, for one job."""
+        """Create the backoff for one job."""
 
     def __str__(self) -> str:
         return self.get_description()
@@ -97,7 +97,7 @@ class _FailureRateBackoff(RestartBackoff):
         self._max_failures = max_failures
         self._interval = interval
         self._delay = delay
-        # One more than allowed is all that is ever looked at.
+        # The decision needs at most one more than the allowed number.
         self._failures: deque[int] = deque(maxlen=max_failures + 1)
 
     def notify_failure(self, now_ms: int) -> None:
@@ -124,7 +124,7 @@ class _ExponentialDelayBackoff(RestartBackoff):
     def notify_failure(self, now_ms: int) -> None:
         if self._next_restart is not None:
             quiet = now_ms - self._next_restart
-            if quiet <= 0:  # another failure of the attempt that is waited for
+            if quiet <= 0:  # another failure of the same attempt
                 self._delay = -quiet
                 return
             if quiet >= self._config.reset_backoff_threshold:
@@ -141,7 +141,10 @@ class _ExponentialDelayBackoff(RestartBackoff):
         return self._delay
 
     def _next_delay(self) -> int:
-        """Jitter comes before the limits: jobs that failed together come back apart, but none too early."""
+        """Return the next delay.
+
+        Jitter applies before the limits: jobs that fail together restart at different times, but none too early.
+        """
         config = self._config
         try:
             delay = int(min(config.initial_backoff * config.backoff_multiplier**self._attempts, _LONGEST))
@@ -154,7 +157,7 @@ class _ExponentialDelayBackoff(RestartBackoff):
 
 @dataclass(frozen=True)
 class _NoRestartStrategyConfiguration(RestartStrategyConfiguration):
-    """The first failure ends the job."""
+    """Ends the job at the first failure."""
 
     def get_description(self) -> str:
         return "Restart deactivated."
@@ -165,9 +168,9 @@ class _NoRestartStrategyConfiguration(RestartStrategyConfiguration):
 
 @dataclass(frozen=True)
 class _FallbackRestartStrategyConfiguration(RestartStrategyConfiguration):
-    """Whatever the configuration says (``restart-strategy.type``).
+    """Uses the strategy of the configuration (``restart-strategy.type``).
 
-    Without any it is Flink's default: exponential delay if checkpointing is enabled, otherwise no restart.
+    Without one, it is Flink's default: exponential delay if checkpointing is enabled, otherwise no restart.
     """
 
     def get_description(self) -> str:
@@ -178,7 +181,7 @@ class _FallbackRestartStrategyConfiguration(RestartStrategyConfiguration):
 
 
 class _FixedDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
-    """A number of restarts, each after the same wait."""
+    """A fixed number of restarts, each after the same delay."""
 
     def __init__(self, restart_attempts: int, delay_between_attempts_interval: Length) -> None:
         self._restart_attempts = _not_negative(restart_attempts, "the number of restart attempts")
@@ -198,7 +201,7 @@ class _FixedDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
 
 
 class _FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
-    """Restarts until there are too many failures within an interval."""
+    """Restarts until too many failures occur within an interval."""
 
     def __init__(
         self, max_failure_rate: int, failure_interval: Length, delay_between_attempts_interval: Length
@@ -232,7 +235,7 @@ class _FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
 
 @dataclass(frozen=True)
 class _ExponentialDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
-    """Restarts after waits that grow, and shrink again after a quiet time. Lengths are in milliseconds."""
+    """Restarts after increasing delays, which reset after a time without failures. Times are in ms."""
 
     initial_backoff: int = 1_000
     max_backoff: int = 60_000
@@ -244,7 +247,7 @@ class _ExponentialDelayRestartStrategyConfiguration(RestartStrategyConfiguration
     def __post_init__(self) -> None:
         if self.initial_backoff < 1 or self.max_backoff < self.initial_backoff:
             raise InvalidProgramError(
-                f"the first wait must be at least 1 ms and not above the largest, "
+                f"the initial delay must be at least 1 ms and not above the maximum, "
                 f"got {self.initial_backoff} ms and {self.max_backoff} ms"
             )
         if not all(isinstance(number, (int, float)) for number in (self.backoff_multiplier, self.jitter_factor)):
@@ -254,7 +257,7 @@ class _ExponentialDelayRestartStrategyConfiguration(RestartStrategyConfiguration
             )
         attempts = self.attempts_before_reset
         if attempts is not None and _not_negative(attempts, "the number of attempts before a reset") == 0:
-            raise InvalidProgramError("the number of attempts before a reset must be positive; None is without end")
+            raise InvalidProgramError("the number of attempts before a reset must be positive, or None for no limit")
         if self.backoff_multiplier <= 1 or not 0 <= self.jitter_factor <= 1 or self.reset_backoff_threshold < 1:
             raise InvalidProgramError(
                 "exponential delay needs a multiplier > 1, a jitter factor from 0 to 1 and a reset threshold > 0, "
@@ -273,7 +276,7 @@ class _ExponentialDelayRestartStrategyConfiguration(RestartStrategyConfiguration
 
 
 class RestartStrategies:
-    """The restart strategies. Lengths of time are given in milliseconds, or as Duration, Time or timedelta.
+    """Creates restart strategies. Times are milliseconds, or a Duration, Time or timedelta.
 
     >>> RestartStrategies.fixed_delay_restart(3, 10_000).get_description()
     'Restart with fixed delay (10000 ms). #3 restart attempts.'
@@ -287,7 +290,7 @@ class RestartStrategies:
 
     @staticmethod
     def no_restart() -> _NoRestartStrategyConfiguration:
-        """The first failure ends the job."""
+        """End the job at the first failure."""
         return _NoRestartStrategyConfiguration()
 
     @staticmethod
@@ -299,14 +302,14 @@ class RestartStrategies:
     def fixed_delay_restart(
         restart_attempts: int, delay_between_attempts: Length
     ) -> _FixedDelayRestartStrategyConfiguration:
-        """A number of restarts, each after the same wait."""
+        """Restart a fixed number of times, each after the same delay."""
         return _FixedDelayRestartStrategyConfiguration(restart_attempts, delay_between_attempts)
 
     @staticmethod
     def failure_rate_restart(
         failure_rate: int, failure_interval: Length, delay_interval: Length
     ) -> _FailureRateRestartStrategyConfiguration:
-        """Restarts until there are more than ``failure_rate`` failures within an interval."""
+        """Restart until there are more than ``failure_rate`` failures within an interval."""
         return _FailureRateRestartStrategyConfiguration(failure_rate, failure_interval, delay_interval)
 
     @staticmethod
@@ -318,7 +321,7 @@ class RestartStrategies:
         jitter_factor: float = 0.1,
         attempts_before_reset: int | None = None,
     ) -> _ExponentialDelayRestartStrategyConfiguration:
-        """Restarts without end (or a number of times in a row), after waits that grow."""
+        """Restart without limit (or a number of times in a row) after increasing delays."""
         return _ExponentialDelayRestartStrategyConfiguration(
             to_millis(initial_backoff),
             to_millis(max_backoff),
@@ -345,7 +348,7 @@ class RestartStrategies:
 
     @staticmethod
     def from_configuration(configuration: Configuration) -> RestartStrategyConfiguration | None:
-        """The strategy that the keys ``restart-strategy.*`` describe; ``None`` if they do not.
+        """Return the strategy of the keys ``restart-strategy.*``, or ``None`` if they set none.
 
         >>> configuration = Configuration()
         >>> configuration = configuration.set_string("restart-strategy.type", "fixed-delay")
@@ -356,7 +359,7 @@ class RestartStrategies:
         name = configuration.get_string("restart-strategy.type") or configuration.get_string("restart-strategy")
         if name is None:
             return None
-        read = _from_configuration.get(name.strip().lower().replace("-", ""))  # Flink has both spellings
+        read = _from_configuration.get(name.strip().lower().replace("-", ""))  # Flink accepts both spellings
         if read is None:
             raise InvalidProgramError(
                 f"unknown restart-strategy.type {name!r}: use none, fixed-delay, failure-rate or exponential-delay"

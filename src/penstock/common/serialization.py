@@ -1,4 +1,4 @@
-"""Schemas: how connectors turn records into bytes and bytes into records."""
+"""Schemas: how connectors encode records to bytes and decode them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class SerializationSchema(ABC):
-    """Turns a record into bytes."""
+    """Encodes a record to bytes."""
 
     def open(self) -> None:
         """Called once per task before the first record."""
@@ -34,11 +34,11 @@ class SerializationSchema(ABC):
 
     @abstractmethod
     def serialize(self, value: Any) -> bytes:
-        """The bytes of a record."""
+        """Return the bytes of a record."""
 
 
 class DeserializationSchema(ABC, Generic[T]):
-    """Turns bytes into a record."""
+    """Decodes a record from bytes."""
 
     def open(self) -> None:
         """Called once per task before the first record."""
@@ -46,19 +46,19 @@ class DeserializationSchema(ABC, Generic[T]):
 
     @abstractmethod
     def deserialize(self, message: bytes) -> T | None:
-        """The record in a message; ``None`` if it holds none and is to be skipped."""
+        """Return the record in a message, or ``None`` to skip the message."""
 
     def is_end_of_stream(self, next_element: Any) -> bool:
         """Whether this record ends the stream."""
         return False
 
     def get_produced_type(self) -> TypeInformation:
-        """The type of the records."""
+        """Return the type of the records."""
         return Types.PICKLED_BYTE_ARRAY()
 
 
 class SimpleStringSchema(SerializationSchema, DeserializationSchema[str]):
-    r"""Strings in a character set.
+    r"""Encodes and decodes strings.
 
     >>> SimpleStringSchema().deserialize(b"caf\xc3\xa9")
     'café'
@@ -101,7 +101,7 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema[bytes]):
 
 
 class RowFieldExtractorSchema(SerializationSchema):
-    """The bytes of one field of a row, such as the key of a Kafka record.
+    """Writes the bytes of one field of a row, such as the key of a Kafka record.
 
     >>> RowFieldExtractorSchema(1).serialize(("a", b"bytes"))
     b'bytes'
@@ -120,15 +120,15 @@ class RowFieldExtractorSchema(SerializationSchema):
 
 
 class Encoder(ABC):
-    """Writes records one after the other into a file."""
+    """Writes records to a file, one at a time."""
 
     @abstractmethod
     def encode(self, value: Any, stream: BinaryIO) -> None:
-        """Writes one record."""
+        """Write one record."""
 
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
-        r"""One record per line, as ``str()`` gives it.
+        r"""Write one record per line, formatted with ``str()``.
 
         >>> from io import BytesIO
         >>> stream = BytesIO()
@@ -148,27 +148,27 @@ class _SimpleStringEncoder(Encoder):
 
 
 class BulkWriter(ABC):
-    """Writes a file of a format that is not simply one record after the other, such as Parquet."""
+    """Writes a file in a format that needs more than one record at a time, such as Parquet."""
 
     @abstractmethod
     def add_element(self, element: Any) -> None:
-        """Takes one record; it may stay in memory until :meth:`finish`."""
+        """Add one record. It may stay in memory until :meth:`finish`."""
 
     def flush(self) -> None:
-        """Writes out what can be written."""
+        """Write the records that can already be written."""
         return
 
     @abstractmethod
     def finish(self) -> None:
-        """Completes the file; does not close the stream."""
+        """Complete the file. Do not close the stream."""
 
 
 class BulkWriterFactory(ABC):
-    """Makes a :class:`BulkWriter` for each file."""
+    """Creates a :class:`BulkWriter` for each file."""
 
     @abstractmethod
     def create(self, stream: BinaryIO) -> BulkWriter:
-        """A writer into a new file."""
+        """Create a writer for a new file."""
 
     get_java_object = no_java_object
 

@@ -1,4 +1,4 @@
-"""Serializers: values to and from streams of bytes."""
+"""Serializers: write values to byte streams and read them back."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ T = TypeVar("T")
 
 
 class TypeSerializer(ABC, Generic[T]):
-    """Writes values to a stream of bytes and reads them back."""
+    """Writes values to a byte stream and reads them back."""
 
     @abstractmethod
     def serialize(self, element: T, stream: BinaryIO) -> None:
-        """Writes one value."""
+        """Write one value."""
 
     @abstractmethod
     def deserialize(self, stream: BinaryIO) -> T:
-        """Reads one value."""
+        """Read one value."""
 
 
 class PickleSerializer(TypeSerializer[T]):
-    """Any picklable value.
+    """Serializes any picklable value.
 
     >>> from io import BytesIO
     >>> stream = BytesIO()
@@ -42,7 +42,7 @@ class PickleSerializer(TypeSerializer[T]):
 
 
 class VoidNamespaceSerializer(TypeSerializer[None]):
-    """The namespace of state that has none: a single byte."""
+    """Serializes the void namespace as a single byte."""
 
     def serialize(self, element: None, stream: BinaryIO) -> None:
         stream.write(b"\0")

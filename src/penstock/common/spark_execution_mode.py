@@ -22,11 +22,11 @@ class SparkExecutionMode(Enum):
     MICRO_BATCH = "micro-batch"
     """One streaming query. Every micro-batch is a checkpoint."""
     CONTINUOUS = "continuous"
-    """One barrier stage with tasks that live as long as the job. Records take milliseconds."""
+    """One barrier stage with tasks that live as long as the job. Latency is milliseconds."""
 
     @classmethod
     def parse(cls, text: str) -> SparkExecutionMode:
-        """The mode of this name."""
+        """Return the mode with this name."""
         try:
             return cls(text.strip().lower().replace("_", "-"))
         except ValueError:

@@ -1,4 +1,4 @@
-"""Errors for directories that cannot be written: what is wrong, how much space is free, what to do."""
+"""Errors for directories that cannot be written: the cause, the free space, and what to do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.common.errors import StorageError
 __all__ = ["directory_trouble", "free_space", "storage_error", "storage_errors"]
 
 NEARLY_FULL = 1 << 20
-"""A directory with fewer free bytes than this is taken for full: what did not fit was often removed again."""
+"""A disk with fewer free bytes counts as full, because a failed write often removes its partial file."""
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _OF_STORAGE = {
@@ -25,9 +25,9 @@ _OF_STORAGE = {
 
 
 def storage_error(path: str | os.PathLike[str], reason: object, advice: str) -> StorageError:
-    """The error for a local directory, or something in it, that cannot be written.
+    """Return the error for a local directory, or something in it, that cannot be written.
 
-    :param reason: the exception or message, used if nothing is wrong with the directory itself
+    :param reason: the exception or message, used if the directory itself is fine
     :param advice: what to do, as a sentence
     """
     what = _full(Path(path)) if getattr(reason, "errno", None) in _FULL else directory_trouble(path)
@@ -41,7 +41,7 @@ def storage_error(path: str | os.PathLike[str], reason: object, advice: str) -> 
 
 @contextlib.contextmanager
 def storage_errors(path: str | os.PathLike[str], advice: str) -> Iterator[None]:
-    """Around file operations below a directory: errors of the file system become one that says what to do."""
+    """Convert file system errors below a directory to a StorageError that says what to do."""
     try:
         yield
     except OSError as error:
@@ -52,8 +52,7 @@ def storage_errors(path: str | os.PathLike[str], advice: str) -> Iterator[None]:
 
 
 def directory_trouble(path: str | os.PathLike[str]) -> str | None:
-    """Return what prevents this process from writing into a directory, which need not exist yet; ``None`` if nothing
-    does.
+    """Return the reason why this process cannot write to a directory, which need not exist yet, or ``None``.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile() as file:
@@ -88,7 +87,7 @@ def _full(path: Path) -> str:
 
 
 def _nearest(path: Path) -> Path:
-    """The path, or the one above it that exists."""
+    """Return the path, or its nearest existing parent."""
     path = path.absolute()
     while not path.exists() and path != path.parent:
         path = path.parent

@@ -1,4 +1,4 @@
-"""Lengths and points of time: :class:`Time`, :class:`Duration`, :class:`Instant`."""
+"""Durations and points in time: :class:`Time`, :class:`Duration`, :class:`Instant`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _whole(amount: float, factor: int, unit: str) -> int:
-    """``amount * factor`` as an int. Fractions are welcome (``Time.seconds(0.5)``) if nothing is lost."""
+    """``amount * factor`` as an int. Fractions are allowed (``Time.seconds(0.5)``) if the result is exact."""
     if not (is_int(amount) or isinstance(amount, float)):
         raise InvalidProgramError(f"a length of time in {unit} must be a number, got {amount!r}")
     product = amount * factor
@@ -31,7 +31,7 @@ def _whole(amount: float, factor: int, unit: str) -> int:
 
 @total_ordering
 class Time:
-    """A length of time with millisecond precision, as the window API takes it.
+    """A length of time in milliseconds, for the window API.
 
     >>> Time.seconds(5).to_milliseconds()
     5000
@@ -98,7 +98,7 @@ class Time:
 
 @total_ordering
 class Duration:
-    """A length of time with nanosecond precision, as watermark strategies and configuration take it.
+    """A length of time with nanosecond precision, for watermark strategies and configuration.
 
     >>> Duration.of_seconds(20).to_milliseconds()
     20000
@@ -139,7 +139,7 @@ class Duration:
         return self._nanos
 
     def to_milliseconds(self) -> int:
-        """Whole milliseconds, the rest cut off downwards."""
+        """Return whole milliseconds, rounded down."""
         return self._nanos // _NANOS_PER_MILLI
 
     to_millis = to_milliseconds
@@ -175,7 +175,7 @@ class Duration:
 
 @total_ordering
 class Instant:
-    """A point on the time line, in UTC, with nanosecond precision.
+    """A point in time, in UTC, with nanosecond precision.
 
     >>> Instant.of_epoch_milli(1_500)
     Instant<1, 500000000>
@@ -196,7 +196,7 @@ class Instant:
 
     @staticmethod
     def from_datetime(moment: datetime) -> Instant:
-        """The instant of a datetime; one without a time zone is read as UTC."""
+        """Convert a datetime. One without a time zone is taken as UTC."""
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
         micros = (moment - _EPOCH) // timedelta(microseconds=1)
@@ -206,7 +206,7 @@ class Instant:
         return self.seconds * 1_000 + self.nanos // _NANOS_PER_MILLI
 
     def to_datetime(self) -> datetime:
-        """A UTC datetime, cut to microseconds."""
+        """Return a UTC datetime, truncated to microseconds."""
         return _EPOCH + timedelta(seconds=self.seconds, microseconds=self.nanos // 1_000)
 
     def __eq__(self, other: object) -> bool:
@@ -234,7 +234,7 @@ class Instant:
 
 
 def fraction_of_second(nanos: int) -> str:
-    """A fraction of a second in groups of three digits, nothing if zero (how Java writes times)."""
+    """Format a fraction of a second in groups of three digits, or as nothing if it is zero (as in Java)."""
     if nanos == 0:
         return ""
     digits = f"{nanos:09d}"
@@ -244,7 +244,7 @@ def fraction_of_second(nanos: int) -> str:
 
 
 def to_millis(length: Time | Duration | timedelta | int | str) -> int:
-    """Any way of giving a length of time, as whole milliseconds; plain ints are milliseconds already.
+    """Convert a length of time to whole milliseconds. A plain int is milliseconds.
 
     >>> to_millis(Time.seconds(1)), to_millis(timedelta(minutes=1)), to_millis("5 min"), to_millis(250)
     (1000, 60000, 300000, 250)
@@ -279,7 +279,7 @@ _UNIT_NANOS = {
 
 
 def parse_duration(text: str) -> Duration:
-    """A duration as configuration files write it; without a unit it is milliseconds.
+    """Parse a duration as written in configuration files. Without a unit it is milliseconds.
 
     >>> parse_duration("10 s"), parse_duration("200ms"), parse_duration("1 h") == Duration.of_hours(1)
     (Duration.of_millis(10000), Duration.of_millis(200), True)
@@ -287,6 +287,6 @@ def parse_duration(text: str) -> Duration:
     match = _DURATION_TEXT.fullmatch(text)
     nanos = _UNIT_NANOS.get(match[2].lower() or "ms") if match else None
     if match is None or nanos is None:
-        raise InvalidProgramError(f"{text!r} is not a duration; write for example '10 s', '200 ms' or '1 h'")
+        raise InvalidProgramError(f"{text!r} is not a duration: write, for example, '10 s', '200 ms' or '1 h'")
     amount = match[1]
     return Duration(int(amount) * nanos if amount.isdigit() else round(float(amount) * nanos))

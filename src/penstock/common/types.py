@@ -19,7 +19,7 @@ class RowKind(Enum):
 
     @property
     def short_string(self) -> str:
-        """``+I``, ``-U``, ``+U`` or ``-D``, as Flink prints it."""
+        """Return ``+I``, ``-U``, ``+U`` or ``-D``, as Flink prints it."""
         return ("+I", "-U", "+U", "-D")[self.value]
 
     def __str__(self) -> str:
@@ -29,7 +29,7 @@ class RowKind(Enum):
 _INSERT = RowKind.INSERT
 _KINDS = tuple(RowKind)
 
-# Rows of one schema share one tuple of names: pickle then writes the names once per buffer, not once per row.
+# Rows of one schema share one tuple of names, so that pickle writes the names once per buffer, not per row.
 _shared_names: dict[tuple[str, ...], tuple[str, ...]] = {}
 _MAX_SHARED_NAMES = 4096
 
@@ -46,7 +46,7 @@ def share_names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 class Row:
-    """A record with fields by position and, if given, by name.
+    """A record whose fields have positions and, optionally, names.
 
     >>> row = Row(name="Alice", age=11)
     >>> row
@@ -80,7 +80,7 @@ class Row:
 
     @staticmethod
     def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
-        """A row with a change kind.
+        """Create a row with a change kind.
 
         >>> Row.of_kind(RowKind.DELETE, 1, 2).get_row_kind().name
         'DELETE'
@@ -96,14 +96,14 @@ class Row:
         self._row_kind = row_kind
 
     def get_field_names(self) -> list[str] | None:
-        """The field names, or ``None`` for a row without names."""
+        """Return the field names, or ``None`` for a row without names."""
         return None if self._fields is None else list(self._fields)
 
     def set_field_names(self, field_names: Sequence[str]) -> None:
         self._fields = share_names(field_names)
 
     def get_fields_by_names(self, names: Sequence[str]) -> list[Any]:
-        """The values of the named fields, in the order asked for.
+        """Return the values of the named fields, in the given order.
 
         >>> Row(a=1, b=2).get_fields_by_names(["b", "a"])
         [2, 1]
@@ -111,19 +111,21 @@ class Row:
         return [self._values[self._index(name)] for name in names]
 
     def as_dict(self, recursive: bool = False) -> dict[str, Any]:
-        """The named fields as a dict; ``recursive`` also turns nested rows (in lists and dicts too).
+        """Return the named fields as a dict. ``recursive`` also converts nested rows (in lists and dicts too).
 
         >>> Row(key=1, value=Row(a=2)).as_dict(True)
         {'key': 1, 'value': {'a': 2}}
         """
         if self._fields is None:
-            raise TypeError("a Row without field names cannot become a dict: name its fields with set_field_names")
+            raise TypeError(
+                "a Row without field names cannot be converted to a dict: name its fields with set_field_names"
+            )
         values = map(_rows_to_dicts, self._values) if recursive else self._values
         return dict(zip(self._fields, values, strict=False))
 
     def _index(self, name: object) -> int:
         if self._fields is None:
-            raise KeyError(f"the Row has no field names, so no field {name!r}")
+            raise KeyError(f"the Row has no field {name!r}, because it has no field names")
         try:
             return self._fields.index(name)
         except ValueError:
@@ -142,7 +144,7 @@ class Row:
     @overload
     def __getitem__(self, item: int | str) -> Any: ...
     def __getitem__(self, item: int | str | slice) -> Any:
-        if type(item) is int:  # by far the most
+        if type(item) is int:  # by far the most common case
             return self._values[item]
         if isinstance(item, str):
             return self._values[self._index(item)]
@@ -155,7 +157,7 @@ class Row:
             self._values[key] = value
 
     def __getattr__(self, item: str) -> Any:
-        # Underscored names are asked for by pickle and copy, on half-built rows too: never fields.
+        # pickle and copy look up underscored names, also on half-built rows: these are never fields.
         if item[0] != "_" and self._fields is not None and item in self._fields:
             return self._values[self._fields.index(item)]
         raise AttributeError(f"Row has no attribute or field {item!r}")

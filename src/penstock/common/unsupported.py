@@ -1,11 +1,11 @@
-"""PyFlink's names that are not here: using one raises an error that says so, and what to use instead.
+"""PyFlink's unsupported names: using one raises an error that says what to use instead.
 
-A module that lacks some names has ``__getattr__ = refuse_missing_names(__name__)``. A module that is not here at all is
-made up when it is imported, so that ``from penstock.datastream.connectors.pulsar import PulsarSource`` tells what to do
-instead of "No module named ...". As soon as the real module exists, that one is imported.
+A module that lacks some names has ``__getattr__ = refuse_missing_names(__name__)``. A missing module is created when it
+is imported, so that ``from penstock.datastream.connectors.pulsar import PulsarSource`` says what to do, instead of "No
+module named ...". If the real module exists, that one is imported.
 
-Functions of PyFlink's bridge to Java can be imported, because programs and helpers import more of them than they call.
-Calling one raises the error.
+You can import the functions of PyFlink's bridge to Java, because programs import more of them than they call. Calling
+one raises the error.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _SPARK = "read or write it by Spark: env.from_dataframe(spark.readStream...), st
 _WRITE_ONE = f"write a Source or Sink (see penstock.datastream.connectors.base), or {_SPARK}"
 _NO_JAVA = "it belongs to PyFlink's bridge to Java, and there is no Java object here"
 
-# Modules of PyFlink that are missing, and what to do instead.
+# Missing modules of PyFlink, and what to use instead.
 _MODULES = {
     "penstock.datastream.connectors.pulsar": _WRITE_ONE,
 }
 
-# Modules of PyFlink's bridge to Java. All their names are functions that refuse when they are called.
+# Modules of PyFlink's bridge to Java. All their names are functions that raise an error when called.
 _BRIDGE_MODULES = (
     "penstock.find_flink_home",
     "penstock.java_gateway",
@@ -38,7 +38,7 @@ _BRIDGE_MODULES = (
     "penstock.util.java_utils",
 )
 
-# Functions of that bridge in modules that are here.
+# Functions of that bridge in modules that exist here.
 _BRIDGE_FUNCTIONS = {
     "penstock.common.typeinfo": "_from_java_type",
     "penstock.datastream.checkpoint_storage": "_from_j_checkpoint_storage",
@@ -49,7 +49,7 @@ _BRIDGE_FUNCTIONS = {
     "penstock.table.types": "_from_java_data_type _from_java_type _to_java_data_type _to_java_type",
 }
 
-# Names that a module of ours lacks.
+# Names that our modules lack.
 _NAMES: dict[str, tuple[str, str]] = {
     "penstock.datastream.connectors": ("PulsarSource PulsarSourceBuilder StartCursor StopCursor", _WRITE_ONE),
     "penstock.datastream.functions": ("JavaFunctionWrapper", _NO_JAVA),
@@ -58,7 +58,7 @@ _NAMES: dict[str, tuple[str, str]] = {
 
 
 def missing_names() -> Iterator[tuple[str, str]]:
-    """Every unsupported (module, name); the name is empty for a whole module."""
+    """Return each unsupported (module, name). The name is empty for a whole module."""
     for module in _MODULES:
         yield module, ""
     for module, (names, _) in _NAMES.items():
@@ -67,7 +67,7 @@ def missing_names() -> Iterator[tuple[str, str]]:
 
 
 def refuse_missing_names(module: str) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a module: PyFlink's names that are missing there raise an error with advice."""
+    """Return the ``__getattr__`` of a module: missing names of PyFlink raise an error with advice."""
     names, advice = _NAMES.get(module, ("", ""))
     known = frozenset(names.split())
     bridge = frozenset(_BRIDGE_FUNCTIONS.get(module, "").split())
@@ -92,12 +92,12 @@ def _bridge_function(module: str, name: str) -> Callable[..., NoReturn]:
 
 
 def no_java_object(self: object) -> NoReturn:
-    """For methods that give a Java object in PyFlink."""
+    """Raise the error of methods that return a Java object in PyFlink."""
     raise UnsupportedFeatureError(f"{type(self).__name__} has no Java object: everything here is Python")
 
 
 class _MissingModules(MetaPathFinder, Loader):
-    """Asked last, so only for modules that really are missing."""
+    """Finds missing modules. It is the last finder, so it only gets modules that do not exist."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -125,6 +125,6 @@ class _MissingModules(MetaPathFinder, Loader):
 
 
 def install_missing_modules() -> None:
-    """Let missing modules explain themselves; once a process."""
+    """Install the finder of missing modules, once per process."""
     if not any(isinstance(finder, _MissingModules) for finder in sys.meta_path):
         sys.meta_path.append(_MissingModules())

@@ -1,4 +1,4 @@
-"""Names PyFlink has for its Java bridge."""
+"""Names of PyFlink's Java bridge."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["JavaObjectWrapper"]
 
 
 class JavaObjectWrapper:
-    """In PyFlink the Python side of a Java object. There is no Java here, so making one fails."""
+    """The Python side of a Java object in PyFlink. There is no Java here, so the constructor fails."""
 
     def __init__(self, j_object: object) -> None:
         raise UnsupportedFeatureError(f"{type(self).__name__} wraps a Java object: use the Python contract instead")

@@ -1,6 +1,6 @@
-"""Watermarks, who makes them, and who takes them.
+"""Watermarks, their generators and their outputs.
 
-A watermark ``t`` says: no record with a timestamp ``<= t`` is expected any more.
+A watermark ``t`` says that no more records with a timestamp ``<= t`` are expected.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_WATERMARK: Final = 2**63 - 1
 
 
 class Watermark:
-    """A point of event time up to which a stream is complete, clamped to 64 bits.
+    """A point in event time up to which a stream is complete, clamped to 64 bits.
 
     >>> Watermark(1_000)
     Watermark(1000)
@@ -76,25 +76,25 @@ Watermark.MAX = Watermark.MAX_WATERMARK = Watermark(MAX_WATERMARK)
 
 
 class WatermarkOutput(ABC):
-    """Where a :class:`WatermarkGenerator` sends its watermarks. The receiver drops those that do not advance."""
+    """The output to which a :class:`WatermarkGenerator` emits. It drops watermarks that do not advance."""
 
     @abstractmethod
     def emit_watermark(self, watermark: Watermark) -> None:
-        """Sends a watermark, and marks the output active."""
+        """Emit a watermark and mark the output as active."""
 
     @abstractmethod
     def mark_idle(self) -> None:
-        """Says that downstream operators should not wait for watermarks from here."""
+        """Mark the output as idle: downstream operators do not wait for its watermarks."""
 
     @abstractmethod
     def mark_active(self) -> None:
-        """Takes :meth:`mark_idle` back."""
+        """Mark the output as active again."""
 
 
 class WatermarkGenerator(ABC):
-    """Makes watermarks from the records of one source split: per record (punctuated) or now and then (periodic).
+    """Generates watermarks from the records of one source split: per record (punctuated) or at intervals (periodic).
 
-    A generator that lets special records carry the watermark:
+    A generator with special records that carry the watermark:
 
     >>> class Punctuated(WatermarkGenerator):
     ...     def on_event(self, event, event_timestamp, output):
@@ -104,22 +104,22 @@ class WatermarkGenerator(ABC):
     ...     def on_periodic_emit(self, output):
     ...         pass
 
-    Generators live as long as their split is read and are pickled between micro-batches.
+    A generator lives as long as its split is read. It is pickled between micro-batches.
     """
 
     @abstractmethod
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
-        """Called for every record, after its timestamp was assigned."""
+        """Called for each record after its timestamp is assigned."""
 
     @abstractmethod
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """Called at the watermark interval, and at the end of every micro-batch."""
+        """Called at the watermark interval and at the end of each micro-batch."""
 
 
 class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
     """Watermarks that trail the largest timestamp by a fixed bound: ``max timestamp - bound - 1``.
 
-    Before the first record there is no watermark at all, so nothing can underflow.
+    Before the first record there is no watermark, so it cannot underflow.
     """
 
     __slots__ = ("max_timestamp", "out_of_orderness_millis")
@@ -127,7 +127,7 @@ class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
     def __init__(self, max_out_of_orderness: Duration | Time | timedelta | int) -> None:
         bound = to_millis(max_out_of_orderness)
         if bound < 0:
-            raise InvalidProgramError(f"the bound of out-of-orderness must not be negative, got {bound} ms")
+            raise InvalidProgramError(f"the out-of-orderness must not be negative, got {bound} ms")
         self.out_of_orderness_millis = bound
         self.max_timestamp: int | None = None
 
@@ -141,7 +141,7 @@ class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
 
 
 class AscendingTimestampsWatermarks(BoundedOutOfOrdernessWatermarks):
-    """Watermarks for timestamps that never go back: ``max timestamp - 1``, since equal timestamps may follow."""
+    """Watermarks for timestamps that never decrease: ``max timestamp - 1``, since equal timestamps may follow."""
 
     __slots__ = ()
 
@@ -150,7 +150,7 @@ class AscendingTimestampsWatermarks(BoundedOutOfOrdernessWatermarks):
 
 
 class NoWatermarksGenerator(WatermarkGenerator):
-    """Never makes a watermark, for jobs that do not use event time."""
+    """Generates no watermarks, for jobs without event time."""
 
     __slots__ = ()
 

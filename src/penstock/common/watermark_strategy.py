@@ -44,26 +44,26 @@ __all__ = [
 
 
 class TimestampAssigner(ABC):
-    """Reads the event timestamp out of a record.
+    """Extracts the event timestamp of a record.
 
     >>> class FromSecondField(TimestampAssigner):
     ...     def extract_timestamp(self, value, record_timestamp):
     ...         return value[1]
     """
 
-    #: What ``record_timestamp`` is for a record that has none yet.
+    #: The value of ``record_timestamp`` for a record without a timestamp.
     NO_TIMESTAMP: ClassVar[int] = MIN_WATERMARK
 
-    #: If true, the runtime hands over the current processing time as ``record_timestamp``.
+    #: If True, the runtime passes the current processing time as ``record_timestamp``.
     uses_processing_time: ClassVar[bool] = False
 
     @abstractmethod
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        """The timestamp of ``value`` in milliseconds since the epoch."""
+        """Return the timestamp of ``value`` in ms since the epoch."""
 
 
 class IngestionTimeAssigner(TimestampAssigner):
-    """Stamps records with the processing time at which they entered the job (ingestion time)."""
+    """Assigns the processing time at which a record enters the job (ingestion time)."""
 
     uses_processing_time = True
 
@@ -72,7 +72,7 @@ class IngestionTimeAssigner(TimestampAssigner):
 
 
 class CallableTimestampAssigner(TimestampAssigner):
-    """A plain function as assigner; ``function(value)`` and ``function(value, record_timestamp)`` both do."""
+    """Wraps a plain function: ``function(value)`` or ``function(value, record_timestamp)``."""
 
     def __init__(self, function: Callable[..., int]) -> None:
         self.function = function
@@ -83,7 +83,7 @@ class CallableTimestampAssigner(TimestampAssigner):
 
 
 def _required_arguments(function: Callable[..., Any]) -> int:
-    """Return the number of positional arguments that a callable requires; 1 for getters and builtins without a
+    """Return the number of positional arguments that a callable requires, or 1 for getters and builtins without a
     signature.
     """
     if isinstance(function, (operator.itemgetter, operator.attrgetter, operator.methodcaller)):
@@ -98,7 +98,7 @@ def _required_arguments(function: Callable[..., Any]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class WatermarkAlignment:
-    """Splits of the sources in a group may run ahead of the slowest by ``max_drift`` ms of event time."""
+    """Limits how far a split may run ahead of the slowest one in its group: ``max_drift`` ms of event time."""
 
     group: str
     max_drift: int
@@ -107,7 +107,7 @@ class WatermarkAlignment:
 
 @dataclass(frozen=True, slots=True)
 class WatermarkGeneratorContext:
-    """The argument of a generator's factory; ``metric_group`` is that of the operator."""
+    """The argument of a generator factory. ``metric_group`` is that of the operator."""
 
     metric_group: Any = None
 
@@ -120,7 +120,7 @@ GeneratorFactory = Callable[[WatermarkGeneratorContext], WatermarkGenerator]
 
 @dataclass(frozen=True, slots=True)
 class _FixedFactory:
-    """A generator class and its arguments; ignores the context. A class, not a closure, so that it pickles."""
+    """Creates a generator from its class and arguments. A class, not a closure, so that it can be pickled."""
 
     make: Callable[[], WatermarkGenerator]
 
@@ -132,7 +132,7 @@ class _FixedFactory:
 class WatermarkStrategy:
     """A watermark generator plus, optionally, a timestamp assigner, an idle timeout and an alignment.
 
-    Strategies are immutable: each ``with_`` method gives a copy that keeps everything else, in any order.
+    Strategies are immutable: each ``with_`` method returns a copy with one change, in any order.
 
     >>> strategy = (
     ...     WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(20))
@@ -152,12 +152,12 @@ class WatermarkStrategy:
 
     @staticmethod
     def for_monotonous_timestamps() -> WatermarkStrategy:
-        """For timestamps that never go back within a source split."""
+        """Create a strategy for timestamps that never decrease within a source split."""
         return WatermarkStrategy(_FixedFactory(AscendingTimestampsWatermarks))
 
     @staticmethod
     def for_bounded_out_of_orderness(max_out_of_orderness: Duration | Time | timedelta | int) -> WatermarkStrategy:
-        """For records at most ``max_out_of_orderness`` behind the latest one seen."""
+        """Create a strategy for records at most ``max_out_of_orderness`` behind the latest one."""
         bound = to_millis(max_out_of_orderness)
         BoundedOutOfOrdernessWatermarks(bound)  # rejects a wrong bound here, where the job is defined
         return WatermarkStrategy(_FixedFactory(partial(BoundedOutOfOrdernessWatermarks, bound)))
@@ -166,10 +166,10 @@ class WatermarkStrategy:
     def for_generator(
         generator_factory: Callable[[WatermarkGeneratorContext], WatermarkGenerator] | type[WatermarkGenerator],
     ) -> WatermarkStrategy:
-        """Watermarks of your own: ``for_generator(lambda ctx: MyGenerator())``, or a generator class."""
+        """Create a strategy with your own generator: ``for_generator(lambda ctx: MyGenerator())``, or its class."""
         if not callable(generator_factory):
             raise InvalidProgramError(
-                "for_generator takes a function that makes a WatermarkGenerator (each source split gets its own), "
+                "for_generator takes a function that creates a WatermarkGenerator (each source split needs its own), "
                 f"got {generator_factory!r}; write for_generator(lambda ctx: ...)"
             )
         if isinstance(generator_factory, type) and _required_arguments(generator_factory) == 0:
@@ -178,29 +178,29 @@ class WatermarkStrategy:
 
     @staticmethod
     def no_watermarks() -> WatermarkStrategy:
-        """No watermarks at all: for processing-time jobs."""
+        """Create a strategy without watermarks, for processing-time jobs."""
         return WatermarkStrategy(_FixedFactory(NoWatermarksGenerator))
 
     @staticmethod
     def for_ingestion_time() -> WatermarkStrategy:
-        """Records are stamped with the processing time at which they enter the job."""
+        """Create a strategy whose timestamps are the processing time at which records enter the job."""
         return WatermarkStrategy(_FixedFactory(AscendingTimestampsWatermarks), IngestionTimeAssigner())
 
     def with_timestamp_assigner(
         self, timestamp_assigner: TimestampAssigner | Callable[[Any, int], int] | Callable[[Any], int]
     ) -> WatermarkStrategy:
-        """Takes a :class:`TimestampAssigner` or a function of ``(value, record_timestamp)`` or ``(value)``."""
+        """Set a :class:`TimestampAssigner`, or a function of ``(value, record_timestamp)`` or ``(value)``."""
         if not isinstance(timestamp_assigner, TimestampAssigner):
             extract = getattr(timestamp_assigner, "extract_timestamp", timestamp_assigner)
             if not callable(extract):
                 raise InvalidProgramError(
-                    f"a timestamp assigner is a TimestampAssigner or a function, got {timestamp_assigner!r}"
+                    f"a timestamp assigner must be a TimestampAssigner or a function, got {timestamp_assigner!r}"
                 )
             timestamp_assigner = CallableTimestampAssigner(extract)
         return replace(self, timestamp_assigner=timestamp_assigner)
 
     def with_idleness(self, idle_timeout: Duration | Time | timedelta | int) -> WatermarkStrategy:
-        """A split without records for this long no longer holds the watermark back."""
+        """Set the time without records after which a split no longer holds back the watermark."""
         millis = to_millis(idle_timeout)
         if millis <= 0:
             raise InvalidProgramError(f"the idle timeout must be at least 1 ms, got {millis} ms")
@@ -212,10 +212,10 @@ class WatermarkStrategy:
         max_allowed_watermark_drift: Duration | Time | timedelta | int,
         update_interval: Duration | Time | timedelta | int | None = None,
     ) -> WatermarkStrategy:
-        """Holds splits of sources back that are ahead of the slowest in the group by more than the drift.
+        """Pause source splits that are ahead of the slowest one in the group by more than the drift.
 
-        If the slowest has no records, and no idleness timeout, the others read one batch per update interval, of
-        1 s by default.
+        If the slowest split has no records and no idleness timeout, the others read one batch per update interval
+        (default: 1 s).
         """
         drift = to_millis(max_allowed_watermark_drift)
         interval = 1_000 if update_interval is None else to_millis(update_interval)
@@ -226,15 +226,17 @@ class WatermarkStrategy:
         return replace(self, alignment=WatermarkAlignment(watermark_group, drift, interval))
 
     def create_generator(self, context: WatermarkGeneratorContext | None = None) -> WatermarkGenerator:
-        """A new generator, for one source split."""
+        """Create a generator for one source split."""
         generator = self.generator_factory(context or WatermarkGeneratorContext())
         if not isinstance(generator, WatermarkGenerator):
-            raise InvalidProgramError(f"the watermark generator factory returned {generator!r}, no WatermarkGenerator")
+            raise InvalidProgramError(
+                f"the watermark generator factory returned {generator!r}, which is not a WatermarkGenerator"
+            )
         return generator
 
 
 class AssignerWithPeriodicWatermarksWrapper:
-    """A wrapper of a Java object in PyFlink; there are no Java objects here."""
+    """Wraps a Java object in PyFlink; not supported."""
 
     def __init__(self, j_assigner_with_periodic_watermarks: object) -> None:
         raise UnsupportedFeatureError(

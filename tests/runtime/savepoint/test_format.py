@@ -164,9 +164,9 @@ def test_a_file_address_keeps_savepoints_of_odd_directories_apart(tmp_path, name
 
 def test_an_address_that_names_a_machine_is_refused(tmp_path, capsys):
     running = job()
-    with pytest.raises(SavepointError, match=r"names a machine 'tmp'.*use file:///tmp/"):
+    with pytest.raises(SavepointError, match=r"names a host 'tmp'.*use file:///tmp/"):
         running.savepoint("file://tmp/savepoints")
-    with pytest.raises(SavepointError, match=r"names a machine 'tmp'"):
+    with pytest.raises(SavepointError, match=r"names a host 'tmp'"):
         SavepointReader.read("file://tmp/savepoints/one")
 
 

@@ -1,4 +1,4 @@
-"""Types of records and state: checked in Python, printed as Flink prints them, known to Spark by DDL."""
+"""Types of records and state: checked in Python, printed as in Flink, mapped to Spark's types by DDL."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Records of an Avro schema, as dicts. The package fastavro (extra ``avro``) is needed when a schema is used."""
+"""Records of an Avro schema, as dicts. Schemas need the package fastavro (extra ``avro``)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["AvroSchema", "GenericRecordAvroTypeInfo", "fastavro_module"]
 
 
 def fastavro_module() -> Any:
-    """The package fastavro, or an error that says how to get it."""
+    """Return the package fastavro, or raise an error that says how to install it."""
     try:
         import fastavro
     except ImportError:
@@ -46,7 +46,7 @@ class AvroSchema:
 
     @staticmethod
     def parse_string(json_schema: str) -> AvroSchema:
-        """A schema from its JSON."""
+        """Parse a schema from JSON."""
         try:
             return AvroSchema(json.loads(json_schema))
         except json.JSONDecodeError as error:
@@ -54,12 +54,12 @@ class AvroSchema:
 
     @staticmethod
     def parse_file(file_path: str | os.PathLike[str]) -> AvroSchema:
-        """A schema from a file."""
+        """Parse a schema from a file."""
         return AvroSchema.parse_string(Path(file_path).read_text(encoding="utf-8"))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The fields of the record."""
+        """The field names of the record."""
         return tuple(field["name"] for field in self.parsed["fields"])
 
     def __repr__(self) -> str:
@@ -67,7 +67,7 @@ class AvroSchema:
 
 
 class GenericRecordAvroTypeInfo(PickledBytesTypeInfo):
-    """Records of a schema, as dicts. As the type of a state, it may change by Avro's rules of schema resolution."""
+    """Records of a schema, as dicts. As the type of a state, it may evolve by Avro's rules of schema resolution."""
 
     __slots__ = ("_avro_schema",)
 

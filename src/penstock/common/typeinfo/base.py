@@ -14,7 +14,7 @@ __all__ = ["TypeInformation", "attributes_of", "checked_type", "mismatch"]
 
 
 def mismatch(expected: str, value: object) -> str:
-    """The reason ``validate`` gives for a value of a wrong kind."""
+    """Return the reason that ``validate`` gives for a value of the wrong kind."""
     return f"expected {expected}, got {type(value).__name__} {shorten(value, 80)}"
 
 
@@ -24,30 +24,30 @@ T_co = TypeVar("T_co", covariant=True)
 class TypeInformation(ABC, Generic[T_co]):
     """The declared type of a stream's records or of a state's values.
 
-    Types are plain values: two that mean the same are equal. ``None`` fits every type. A value's *internal* form is
-    what a Spark row holds for it (see :meth:`to_ddl`); most values are their own internal form.
+    Types are plain values: two types with the same meaning are equal. ``None`` fits every type. The *internal* form of
+    a value is how a Spark row stores it (see :meth:`to_ddl`); for most values it is the value itself.
     """
 
     __slots__ = ()
 
     @abstractmethod
     def validate(self, value: Any) -> str | None:
-        """``None`` if the value fits the type, else a short reason why not."""
+        """Return ``None`` if the value fits the type, otherwise a short reason."""
 
     @abstractmethod
     def format(self, value: Any) -> str:
-        """The value as Flink prints a record of this type."""
+        """Return the value as Flink prints a record of this type."""
 
     @abstractmethod
     def to_ddl(self) -> str:
-        """The type as Spark SQL writes it."""
+        """Return the type in Spark SQL."""
 
     @abstractmethod
     def _identity(self) -> tuple[Any, ...]:
         """Return the parts that distinguish this type from others of its class."""
 
     def first_mismatch(self, values: Sequence[Any]) -> tuple[int, str] | None:
-        """The index of the first value that does not fit, and why; ``None`` if all fit."""
+        """Return the index of the first value that does not fit, and why, or ``None`` if all fit."""
         validate = self.validate
         for index, value in enumerate(values):
             reason = validate(value)
@@ -56,19 +56,19 @@ class TypeInformation(ABC, Generic[T_co]):
         return None
 
     def need_conversion(self) -> bool:
-        """Whether values have an internal form other than themselves."""
+        """Whether values have a different internal form."""
         return False
 
     def to_internal_type(self, obj: Any) -> Any:
-        """The value as a Spark row holds it."""
+        """Return the value as a Spark row stores it."""
         return obj
 
     def from_internal_type(self, obj: Any) -> Any:
-        """The value of a field read from a Spark row."""
+        """Return the value of a field read from a Spark row."""
         return obj
 
     def get_java_type_info(self) -> Any:
-        """There is no Java object behind a type here; always raises."""
+        """Always raise an error: types have no Java object here."""
         raise UnsupportedFeatureError("types have no Java counterpart here; use to_ddl() for Spark's type")
 
     def __eq__(self, other: object) -> bool:
@@ -81,7 +81,7 @@ class TypeInformation(ABC, Generic[T_co]):
 
 
 def attributes_of(value: object) -> dict[str, Any] | None:
-    """The attributes of an object of a class of the user's own; ``None`` for all other values.
+    """Return the attributes of an object of a user-defined class, or ``None`` for all other values.
 
     >>> from types import SimpleNamespace
     >>> attributes_of(SimpleNamespace(name="Ada", age=36)), attributes_of("Ada"), attributes_of(len)

@@ -59,12 +59,12 @@ _DDL = {
 
 
 class BasicTypeInfo(TypeInformation[T_co]):
-    """A type of single values. Make one by :class:`Types`, or by the ``..._TYPE_INFO`` methods here."""
+    """A type of single values. Get one from :class:`Types`, or from the ``..._TYPE_INFO`` methods here."""
 
     __slots__ = ("basic_type",)
 
     def __new__(cls, basic_type: BasicType) -> BasicTypeInfo[T_co]:
-        # One class per rule keeps validate() and format() free of a case split per record.
+        # One class per rule avoids branches for each record in validate() and format().
         return super().__new__(_CLASS_OF[basic_type] if cls is BasicTypeInfo else cls)
 
     def __init__(self, basic_type: BasicType) -> None:
@@ -164,7 +164,7 @@ class _BooleanTypeInfo(BasicTypeInfo):
 
 
 class _IntegerTypeInfo(BasicTypeInfo):
-    """BYTE to LONG have a range, BIG_INT has none. Values out of range raise an error; they never wrap."""
+    """Integers. BYTE to LONG have a range, BIG_INT has none. Values out of range are errors; they never wrap."""
 
     __slots__ = ("_high", "_low")
 
@@ -195,7 +195,7 @@ class _IntegerTypeInfo(BasicTypeInfo):
 
 
 class _FloatingTypeInfo(BasicTypeInfo):
-    """FLOAT, of 32 bits, and DOUBLE; ints are fine too."""
+    """FLOAT (32 bits) and DOUBLE. Ints are also valid."""
 
     __slots__ = ()
 
@@ -236,7 +236,7 @@ class _DecimalTypeInfo(BasicTypeInfo):
 
 
 class InstantTypeInfo(BasicTypeInfo):
-    """Points of time; Spark holds them as timestamps with a time zone."""
+    """Points in time. Spark stores them as timestamps with a time zone."""
 
     __slots__ = ()
 
@@ -274,7 +274,7 @@ _BASIC: dict[BasicType, BasicTypeInfo[Any]] = {basic_type: BasicTypeInfo(basic_t
 
 
 class PickledBytesTypeInfo(TypeInformation):
-    """Any picklable value: the type of a stream without a declared type. Printed as Python prints it."""
+    """Any picklable value: the type of a stream without a declared type. Values print as in Python."""
 
     __slots__ = ()
 
@@ -324,7 +324,7 @@ class GenericTypeInfo(PickledBytesTypeInfo):
 
 
 class EnumTypeInfo(TypeInformation):
-    """Members of one :class:`enum.Enum`; Spark holds their names."""
+    """Members of one :class:`enum.Enum`; Spark stores their names."""
 
     __slots__ = ("enum_class",)
 
@@ -357,7 +357,7 @@ class EnumTypeInfo(TypeInformation):
 
 
 class VoidTypeInfo(TypeInformation):
-    """Nothing but ``None``."""
+    """Only ``None``."""
 
     __slots__ = ()
 

@@ -87,7 +87,7 @@ class BasicArrayTypeInfo(ElementsTypeInfo):
 
 
 class ObjectArrayTypeInfo(ElementsTypeInfo):
-    """Arrays of anything."""
+    """Arrays of any values."""
 
     __slots__ = ()
     _name = "ObjectArrayTypeInfo"
@@ -140,7 +140,7 @@ class PrimitiveArrayTypeInfo(ElementsTypeInfo):
 
 
 class MapTypeInfo(TypeInformation):
-    """Maps from keys of one type to values of another; an object with attributes is the map of them."""
+    """Maps from keys of one type to values of another. An object with attributes counts as a map of them."""
 
     __slots__ = ("key_type", "value_type")
 
@@ -165,7 +165,7 @@ class MapTypeInfo(TypeInformation):
 
     @staticmethod
     def mapping_of(value: Any) -> Mapping[Any, Any] | None:
-        """The value as a mapping, ``None`` if it is none."""
+        """Return the value as a mapping, or ``None`` if it is not one."""
         return value if isinstance(value, Mapping) else attributes_of(value)
 
     def format(self, value: Any) -> str:
@@ -190,7 +190,7 @@ class MapTypeInfo(TypeInformation):
         if obj is None:
             return None
         key_of, value_of = self.key_type.from_internal_type, self.value_type.from_internal_type
-        pairs = obj.items() if isinstance(obj, Mapping) else obj  # Arrow gives maps as lists of pairs
+        pairs = obj.items() if isinstance(obj, Mapping) else obj  # Arrow returns maps as lists of pairs
         return {key_of(key): value_of(value) for key, value in pairs}
 
     def _identity(self) -> tuple[Any, ...]:

@@ -27,10 +27,10 @@ def _check_types(field_types: Sequence[TypeInformation], label: str) -> list[Typ
 
 
 class RowTypeInfo(TypeInformation):
-    """Rows. Tuples and lists of the right length do as well, and dicts and objects with attributes of these names.
+    """Rows. Tuples and lists of the same length are also valid, and dicts and objects with these names.
 
-    The fields of a row with names of its own are taken by name, if the type was given names. A name that a dict does
-    not have is a field without a value.
+    If the type has names, the fields of a row with names are matched by name. A name that is missing in a dict is a
+    field without a value.
 
     >>> from penstock.common.typeinfo import Types
     >>> person = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
@@ -65,11 +65,11 @@ class RowTypeInfo(TypeInformation):
         return self._field_names
 
     def get_field_index(self, field_name: str) -> int:
-        """The position of a field, -1 if no field has that name."""
+        """Return the position of a field, or -1 if no field has that name."""
         return self._field_names.index(field_name) if field_name in self._field_names else -1
 
     def _fields(self, value: Any) -> Sequence[Any] | None:
-        """The value's fields in order, or ``None`` if it is not a row of this shape."""
+        """Return the value's fields in order, or ``None`` if it is not a row of this shape."""
         fields: Sequence[Any]
         if isinstance(value, Row):
             own = value._fields
@@ -138,7 +138,7 @@ class RowTypeInfo(TypeInformation):
 
 
 class TupleTypeInfo(TypeInformation):
-    """Tuples of a fixed length (lists do as well).
+    """Tuples of a fixed length. Lists are also valid.
 
     >>> from penstock.common.typeinfo import Types
     >>> Types.TUPLE([Types.STRING(), Types.INT()]).format(("a", 1))
@@ -198,7 +198,7 @@ def _format_fields(types: Sequence[TypeInformation], fields: Sequence[Any] | Non
 
 
 class ExternalTypeInfo(TypeInformation):
-    """A type that stands for another one."""
+    """A type that wraps another one."""
 
     __slots__ = ("_type_info",)
 

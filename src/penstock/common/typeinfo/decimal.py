@@ -1,4 +1,4 @@
-"""Decimals with a declared number of digits: what DataTypes.DECIMAL(precision, scale) is in a stream."""
+"""Decimals with a declared number of digits: the stream type of DataTypes.DECIMAL(precision, scale)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["DecimalTypeInfo"]
 
 
 class DecimalTypeInfo(BasicTypeInfo):
-    """Decimals of so many digits, some of them after the decimal point. Formats round to them, half up.
+    """Decimals with a precision and a scale. Formats round to the scale, half up.
 
     >>> kind = DecimalTypeInfo(4, 1)
     >>> kind, kind.fit(Decimal("1.25")), kind.fit(Decimal("12345"))
@@ -31,7 +31,7 @@ class DecimalTypeInfo(BasicTypeInfo):
         self.scale = scale
 
     def fit(self, value: Decimal | int) -> Decimal | None:
-        """The value with this scale; None, as in SQL, if it has too many digits in front of the point."""
+        """Return the value with this scale, or None, as in SQL, if it has too many digits before the point."""
         return fit(Decimal(value), self.precision, self.scale)
 
     def to_ddl(self) -> str:

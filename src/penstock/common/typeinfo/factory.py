@@ -1,4 +1,4 @@
-"""``Types``: one method per type."""
+"""``Types``, with one method for each type."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ E = TypeVar("E", bound=Enum)
 
 
 class Types:
-    """Makes type information.
+    """Creates type information.
 
     >>> Types.TUPLE([Types.STRING(), Types.LONG()]).to_ddl()
     'struct<f0:string,f1:bigint>'
@@ -91,7 +91,7 @@ class Types:
 
     @staticmethod
     def VOID() -> TypeInformation[None]:
-        """Nothing but ``None``."""
+        """Only ``None``."""
         return VoidTypeInfo()
 
     @staticmethod
@@ -111,7 +111,7 @@ class Types:
 
     @staticmethod
     def PRIMITIVE_ARRAY(element_type: TypeInformation[T]) -> TypeInformation[list[T]]:
-        """Arrays of numbers; of bytes: ``bytes``."""
+        """Arrays of numbers. An array of bytes is ``bytes``."""
         return PrimitiveArrayTypeInfo(element_type)
 
     @staticmethod
@@ -121,7 +121,7 @@ class Types:
 
     @staticmethod
     def OBJECT_ARRAY(element_type: TypeInformation[T]) -> TypeInformation[list[T]]:
-        """Arrays of anything."""
+        """Arrays of any values."""
         return ObjectArrayTypeInfo(element_type)
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Numbers and times written as Java writes them, since that is what Flink prints."""
+"""Formats numbers and times like Java, since that is what Flink prints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["java_double", "java_float", "java_local_time", "java_timestamp", "sh
 
 
 def java_double(value: float) -> str:
-    """A double as ``Double.toString`` writes it.
+    """Format a double like ``Double.toString``.
 
     >>> java_double(1.0), java_double(1e10), java_double(0.0001), java_double(float("inf"))
     ('1.0', '1.0E10', '1.0E-4', 'Infinity')
@@ -21,7 +21,7 @@ def java_double(value: float) -> str:
 
 
 def java_float(value: float) -> str:
-    """A number cut to 32 bits, as ``Float.toString`` writes it.
+    """Format a number, reduced to 32 bits, like ``Float.toString``.
 
     >>> java_float(0.1), java_float(1 / 3), java_float(16777216)
     ('0.1', '0.33333334', '1.6777216E7')
@@ -31,7 +31,7 @@ def java_float(value: float) -> str:
 
 
 def shortest_double(value: float) -> float:
-    """The double with the fewest digits that has the same 32 bits: prints as Java prints a float.
+    """Return the double with the fewest digits that has the same 32 bits, which prints as Java prints a float.
 
     >>> shortest_double(0.10000000149011612), shortest_double(float("inf"))
     (0.1, inf)
@@ -39,7 +39,7 @@ def shortest_double(value: float) -> float:
     if not math.isfinite(value):
         return value
     candidates = (float(f"{value:.{digits}g}") for digits in range(1, 10))
-    return next(candidate for candidate in candidates if single(candidate) == value)  # nine digits always do
+    return next(candidate for candidate in candidates if single(candidate) == value)  # nine digits are always enough
 
 
 def _java_number(value: float, shortest: str) -> str:
@@ -51,12 +51,12 @@ def _java_number(value: float, shortest: str) -> str:
     if magnitude == 0 or 1e-3 <= magnitude < 1e7:
         return shortest if "." in shortest and "e" not in shortest else f"{value:.1f}"
     if len(shortest.partition("e")[0].strip("-0.")) == 1:
-        # Java writes two digits at least, and the second is the nearest one: the smallest double is 4.9E-324.
+        # Java writes at least two digits, and the second one is the nearest: the smallest double is 4.9E-324.
         shortest = f"{value:.1e}"
     mantissa, _, exponent = shortest.partition("e")
     sign = "-" if mantissa.startswith("-") else ""
     whole, _, fraction = mantissa.lstrip("-").partition(".")
-    # Normalise to one digit before the point: count where the point is, then strip the zeros around the digits.
+    # Normalise to one digit before the point: find the point, then strip the zeros around the digits.
     digits = whole + fraction
     power = int(exponent or 0) + len(whole) - 1 - (len(digits) - len(digits.lstrip("0")))
     digits = digits.strip("0")
@@ -64,7 +64,7 @@ def _java_number(value: float, shortest: str) -> str:
 
 
 def java_timestamp(value: datetime) -> str:
-    """A datetime as ``java.sql.Timestamp`` writes it.
+    """Format a datetime like ``java.sql.Timestamp``.
 
     >>> java_timestamp(datetime(2020, 1, 2, 3, 4, 5)), java_timestamp(datetime(2020, 1, 2, 3, 4, 5, 120000))
     ('2020-01-02 03:04:05.0', '2020-01-02 03:04:05.12')
@@ -74,7 +74,7 @@ def java_timestamp(value: datetime) -> str:
 
 
 def java_local_time(value: date | time | datetime) -> str:
-    """A local date, time or datetime as ``java.time`` writes it: seconds only if there are any.
+    """Format a local date, time or datetime like ``java.time``: seconds only if they are not zero.
 
     >>> java_local_time(time(9, 30)), java_local_time(time(9, 30, 1, 5000))
     ('09:30', '09:30:01.005')

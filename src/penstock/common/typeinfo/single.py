@@ -1,4 +1,4 @@
-"""32-bit floating point numbers, the values of a FLOAT."""
+"""32-bit floating-point numbers, the values of a FLOAT."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ __all__ = ["single"]
 
 
 def single(value: Any) -> Any:
-    """The number of 32 bits that is nearest to a number, as a Python float; ``None`` stays ``None``.
+    """Return the nearest 32-bit number as a Python float; ``None`` stays ``None``.
 
-    Numbers too large for 32 bits become infinite, as Java's cast makes them.
+    Numbers too large for 32 bits become infinite, as with Java's cast.
 
     >>> single(0.1), single(16777217), single(1e39), single(None)
     (0.10000000149011612, 16777216.0, inf, None)

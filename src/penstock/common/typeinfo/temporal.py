@@ -64,7 +64,7 @@ class DateTypeInfo(SqlTimeTypeInfo):
 
 
 class TimeTypeInfo(SqlTimeTypeInfo):
-    """``datetime.time`` values; Spark holds their ISO text."""
+    """``datetime.time`` values; Spark stores their ISO text."""
 
     __slots__ = ()
 
