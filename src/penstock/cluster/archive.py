@@ -8,19 +8,21 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
 
 from penstock.cluster.monitored_job import MonitoredJob, vertex_hex
+from penstock.cluster.rest import metrics
 from penstock.cluster.rest.app import READING, ClusterContext
 from penstock.cluster.rest.responses import RestError
 
-__all__ = ["archived_answer", "archived_operation", "write_archive", "write_operation"]
+__all__ = ["ArchivedOverviews", "archived_answer", "archived_operation", "write_archive", "write_operation"]
 
 _METRICS = "/metrics"
+_OF_SUBTASKS = re.compile(r"(?P<vertex>.*/vertices/[0-9a-f]{32})/subtasks(/(?P<subtask>[0-9]+))?/metrics")
 _TRIGGER = re.compile(r"[0-9a-f]{32}")
 
 
@@ -56,27 +58,68 @@ def archived_operation(directory: Path, job_id: str, path: str) -> Any:
         return None
 
 
-def archived_answer(directory: Path, job_id: str, path: str, wanted: str | None) -> Any:
+def archived_answer(directory: Path, job_id: str, path: str, query: Mapping[str, str] | None = None) -> Any:
     """The answer to a path of an ended job; None if it has no archive, or the archive no such path.
 
-    :param wanted: the names of the metrics whose values are asked for
+    :param query: the parameters of the request, of which only metrics have any
     """
+    of_subtasks = _OF_SUBTASKS.fullmatch(path)
+    entry_path = path if of_subtasks is None else f"{of_subtasks['vertex']}{_METRICS}"
     try:
         entries = json.loads((directory / job_id).read_text(encoding="utf-8"))["archive"]
-        found = next((json.loads(entry["json"]) for entry in entries if entry["path"] == path), None)
+        found = next((json.loads(entry["json"]) for entry in entries if entry["path"] == entry_path), None)
     except (OSError, ValueError, KeyError, TypeError):
         return None  # a damaged archive is none
-    if found is not None and path.endswith(_METRICS):
-        if wanted is None:
-            return [{"id": metric["id"]} for metric in found]
-        names = wanted.split(",")
-        return [metric for metric in found if metric["id"] in names]
+    if found is None or not path.endswith(_METRICS):
+        return found
+    query = query or {}
+    values = {metric["id"]: metric["value"] for metric in found}
+    if of_subtasks is None:
+        return metrics.metric_list(values, query.get("get"))
+    by_subtask = _by_subtask(values)
+    if of_subtasks["subtask"] is not None:
+        return metrics.metric_list(by_subtask.get(int(of_subtasks["subtask"]), {}), query.get("get"))
+    chosen = metrics.chosen_subtasks(query.get("subtasks"), len(by_subtask))
+    members: list[Mapping[str, Any]] = [
+        {name: metrics.metric_from_text(value) for name, value in by_subtask.get(index, {}).items()} for index in chosen
+    ]
+    return metrics.aggregated_metrics(members, query.get("get"), query.get("agg"))
+
+
+def _by_subtask(values: Mapping[str, str]) -> dict[int, dict[str, str]]:
+    """The metrics of a task, whose names begin with the index of the subtask."""
+    found: dict[int, dict[str, str]] = {}
+    for name, value in values.items():
+        index, _, own = name.partition(".")
+        found.setdefault(int(index), {})[own] = value
     return found
+
+
+class ArchivedOverviews:
+    """The entries of ended jobs in `/jobs/overview`. An archive is read again only if it has changed."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[int, dict[str, Any]]] = {}
+
+    def find(self, directory: Path, job_id: str) -> dict[str, Any] | None:
+        """The overview of one job; None without an archive, or with a damaged one."""
+        path = directory / job_id
+        try:
+            changed = path.stat().st_mtime_ns
+        except OSError:
+            return None
+        known = self._known.get(path)
+        if known is None or known[0] != changed:
+            application = archived_answer(directory, job_id, f"/applications/{job_id}")
+            if application is None:
+                return None
+            known = self._known[path] = (changed, application["jobs"][0])
+        return known[1]
 
 
 def _answers(job: MonitoredJob, context: ClusterContext) -> Iterator[tuple[str, Any]]:
     for template, answer in READING.items():
-        if not template.startswith(("/jobs/{job_id}", "/applications/{job_id}")) or "metrics" in template:
+        if not template.startswith(("/jobs/{job_id}", "/applications/{job_id}")) or template.endswith(_METRICS):
             continue
         for parameters in _parameters(job, template):
             path = template.format(**parameters)

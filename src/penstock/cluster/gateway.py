@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -24,24 +25,26 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from penstock.cluster.archive import archived_answer, archived_operation
+from penstock.cluster.archive import ArchivedOverviews, archived_answer, archived_operation
 from penstock.cluster.dashboard_files import dashboard_routes
 from penstock.cluster.driver_link import DriverAnswer, DriverGoneError, ask_driver
 from penstock.cluster.driver_snapshots import DriverSnapshots
 from penstock.cluster.log_tail import read_tail
-from penstock.cluster.monitored_job import now_ms
-from penstock.cluster.redaction import redact_text
+from penstock.cluster.recorded_job import DriverRecord, recorded_answer, recorded_overview
 from penstock.cluster.reporters.prometheus import CONTENT_TYPE, exposition
 from penstock.cluster.reporters.samples import Sample
 from penstock.cluster.rest import metrics, overview, state_browser
 from penstock.cluster.rest.app import http_error
 from penstock.cluster.rest.authentication import Guard, TokenFile
 from penstock.cluster.rest.disposal import disposal_routes
-from penstock.cluster.rest.jobs import TASK_STATES, Json
+from penstock.cluster.rest.job_control import check_switches
+from penstock.cluster.rest.jobs import Json
 from penstock.cluster.rest.operations import OperationStore
 from penstock.cluster.rest.process_files import LogFiles, process_metrics
 from penstock.cluster.rest.responses import RestError, error_response, json_response, parse_id, server_error
-from penstock.cluster.rest.security import BrowserGuard
+from penstock.cluster.rest.security import MOST_BYTES, BrowserGuard
+from penstock.cluster.rest.trimmed_paths import TrimmedPaths
+from penstock.common.errors import InvalidProgramError
 
 __all__ = ["DriverRecord", "DriverRecords", "create_gateway"]
 
@@ -50,24 +53,6 @@ _FORWARD_SECONDS = 40.0  # a driver may wait for a batch to be committed before 
 _LAST_RESULT_SECONDS = 5.0
 _METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE"]
 _TERMINAL = {"FINISHED", "CANCELED", "FAILED"}
-
-
-class DriverRecord(Protocol):
-    """The facts about a job that are known outside its process."""
-
-    job_id: str
-    name: str
-    status: str
-    started: float
-    ended: float | None
-    error: str | None
-    rest: str | None
-    machine: str | None
-    log: str | None
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the job has ended."""
 
 
 class DriverRecords(Protocol):
@@ -86,21 +71,41 @@ class _Gateway:
     records: DriverRecords
     settings: dict[str, str]
     snapshots: DriverSnapshots = field(default_factory=DriverSnapshots)
+    ended: ArchivedOverviews = field(default_factory=ArchivedOverviews)
 
-    def overviews(self, *, first: float = _LIST_SECONDS) -> list[Json]:
-        """`GET /jobs/overview` of all drivers together; `first`: how long to wait for drivers not heard of yet."""
+    def overviews(self) -> list[Json]:
+        """`GET /jobs/overview` of all drivers together, and of jobs that have ended."""
         records = self.records.all()
+        running = self._running(records, _LIST_SECONDS)
+        return [self._ended(record) if record.is_over else _overview_in(running, record) for record in records]
+
+    def states(self) -> list[str]:
+        """The states of all jobs. A driver not heard of yet may be busy for seconds: its record has to do."""
+        records = self.records.all()
+        running = self._running(records, 0.0)
+        known = (recorded_overview(record) if record.is_over else _overview_in(running, record) for record in records)
+        return [job["state"] for job in known]
+
+    def _running(self, records: list[DriverRecord], first: float) -> dict[str, Json]:
+        """`first`: how long to wait for drivers not heard of yet."""
         answers = self.snapshots.ask(_addresses(records), "/jobs/overview", first=first)
-        known = {job["jid"]: job for answer in answers.values() for job in answer["jobs"]}
-        return [
-            _recorded_overview(record) if record.is_over else known.get(record.job_id) or _recorded_overview(record)
-            for record in records
-        ]
+        return {job["jid"]: job for answer in answers.values() for job in answer["jobs"]}
+
+    def _ended(self, record: DriverRecord) -> Json:
+        """With the counts of its tasks if its driver could write an archive."""
+        recorded = recorded_overview(record)
+        archived = self.ended.find(self.records.archive, record.job_id)
+        return archived if archived is not None and archived["state"] == recorded["state"] else recorded
 
     def workers(self, *, first: float = _LIST_SECONDS) -> list[Json]:
         """The workers of all drivers."""
         answers = self.snapshots.ask(self.driver_addresses(), "/taskmanagers", first=first)
         return list({worker["id"]: worker for each in answers.values() for worker in each["taskmanagers"]}.values())
+
+    def drivers_of_workers(self) -> dict[str, str]:
+        """The socket of a driver that knows the worker, by worker."""
+        answers = self.snapshots.ask(self.driver_addresses(), "/taskmanagers")
+        return {worker["id"]: address for address, each in answers.items() for worker in each["taskmanagers"]}
 
     def driver_addresses(self) -> set[str]:
         """The sockets of all drivers that run."""
@@ -131,29 +136,12 @@ class _Gateway:
         raise RestError(404, f"Job {job_id} not found")
 
 
+def _overview_in(running: dict[str, Json], record: DriverRecord) -> Json:
+    return running.get(record.job_id) or recorded_overview(record)
+
+
 def _addresses(records: Iterable[DriverRecord]) -> set[str]:
     return {record.rest for record in records if not record.is_over and record.rest}
-
-
-def _recorded_overview(record: DriverRecord) -> Json:
-    """A job whose driver does not answer, as its record has it; a job that was lost has failed."""
-    started = int(record.started * 1000)
-    # A process that was killed could not write down when: a job that is over must have an end all the same.
-    ended = int(record.ended * 1000) if record.ended is not None else started if record.is_over else -1
-    state = "FAILED" if record.status == "LOST" else record.status
-    return {
-        "jid": record.job_id,
-        "name": record.name,
-        "jobType": "STREAMING",
-        "schedulerType": None,
-        "start-time": started,
-        "end-time": ended,
-        "duration": max(0, ended - started),
-        "state": state,
-        "last-modification": max(started, ended),
-        "tasks": {"total": 0, **{name.lower(): 0 for name in TASK_STATES}},
-        "pending-operators": 0,
-    }
 
 
 def create_gateway(
@@ -185,6 +173,8 @@ def create_gateway(
         routes += [Route(prefix + path, _listing(build, gateway)) for path, build in lists.items()]
         routes += [Route(prefix + path, _own(answer)) for path, answer in _own_answers(gateway, logs or LogFiles())]
         routes += [Route(f"{prefix}/health/{kind}", _healthy) for kind in ("live", "ready")]
+        routes.append(Route(f"{prefix}/jobs/{{job_id}}/jobmanager/log-url", _log_url(gateway)))
+        routes.append(Route(f"{prefix}/jobs/{{job_id}}/taskmanagers/{{worker_id}}/log-url", _log_url(gateway)))
         for rest in ("", "/{rest:path}"):
             routes.append(Route(f"{prefix}/taskmanagers/{{worker_id}}{rest}", _asking_worker(gateway)))
         routes.append(Route(f"{prefix}/penstock/jobs/{{job_id}}/log", _log_of_job(gateway)))
@@ -194,9 +184,20 @@ def create_gateway(
     routes += disposal_routes(OperationStore(), gateway.job_that_depends_on)
     return Starlette(
         routes=[*routes, *extra_routes, *dashboard_routes()],
-        middleware=[Middleware(BrowserGuard, allowed_hosts=allowed_hosts), Middleware(Guard, tokens=tokens)],
+        middleware=[
+            Middleware(TrimmedPaths),
+            Middleware(BrowserGuard, allowed_hosts=allowed_hosts, most_bytes=_most_bytes(gateway.settings)),
+            Middleware(Guard, tokens=tokens),
+        ],
         exception_handlers={RestError: error_response, HTTPException: http_error, Exception: server_error},
     )
+
+
+def _most_bytes(settings: Mapping[str, str]) -> int:
+    text = settings.get("rest.server.max-content-length", str(MOST_BYTES)).strip()
+    if not text.isdigit():
+        raise InvalidProgramError(f"rest.server.max-content-length must be a number of bytes, not '{text}'")
+    return int(text)
 
 
 def _listing(build: Callable[[_Gateway], Any], gateway: _Gateway) -> Callable[[Request], Any]:
@@ -227,6 +228,7 @@ def _own_answers(gateway: _Gateway, logs: LogFiles) -> list[tuple[str, _Answer]]
         ("/jobmanager/stdout", lambda _: logs.newest()),
         ("/metrics", lambda _: _exposition(gateway)),
         ("/jobs/metrics", lambda request: _job_aggregates(gateway, request)),
+        ("/taskmanagers/metrics", lambda request: _worker_aggregates(gateway, request)),
         ("/penstock/savepoint", lambda request: state_browser.savepoint_contents(request.query_params.get("path"))),
     ]
 
@@ -244,6 +246,16 @@ def _log_of_job(gateway: _Gateway) -> Callable[[Request], Any]:
         record = await run_in_threadpool(gateway.record_of, parse_id(request.path_params["job_id"], "jobid"))
         wanted = request.query_params.get("search", "")
         return json_response(await run_in_threadpool(read_tail, record.log, wanted))
+
+    return respond
+
+
+def _log_url(gateway: _Gateway) -> Callable[[Request], Any]:
+    """Where a page shows the log of a job; its driver and its workers write one log."""
+
+    async def respond(request: Request) -> Response:
+        record = await run_in_threadpool(gateway.record_of, parse_id(request.path_params["job_id"], "jobid"))
+        return json_response({"url": f"{request.base_url}#/jobs/{record.job_id}/log"})
 
     return respond
 
@@ -283,15 +295,31 @@ def _job_aggregates(gateway: _Gateway, request: Request) -> list[Json]:
     for record in gateway.records.all():
         if record.is_over or record.rest is None or (chosen is not None and record.job_id not in chosen.split(",")):
             continue
-        try:
-            path = f"/jobs/{record.job_id}/metrics"
-            names = [metric["id"] for metric in ask_driver(record.rest, "GET", path, timeout=_LIST_SECONDS).json()]
-            path += f"?get={','.join(names)}"
-            values = ask_driver(record.rest, "GET", path, timeout=_LIST_SECONDS).json()
-        except (DriverGoneError, ValueError, TypeError):
-            continue
-        members.append({metric["id"]: metrics.metric_from_text(metric["value"]) for metric in values})
+        members.append(_metrics_of(record.rest, f"/jobs/{record.job_id}/metrics"))
     return metrics.aggregated_metrics(members, query.get("get"), query.get("agg"))
+
+
+def _worker_aggregates(gateway: _Gateway, request: Request) -> list[Json]:
+    """`GET /taskmanagers/metrics`: over the workers of all drivers."""
+    query = request.query_params
+    chosen = query.get("taskmanagers")
+    members: list[Mapping[str, Any]] = [
+        _metrics_of(address, f"/taskmanagers/{quote(worker_id)}/metrics")
+        for worker_id, address in gateway.drivers_of_workers().items()
+        if chosen is None or worker_id in chosen.split(",")
+    ]
+    return metrics.aggregated_metrics(members, query.get("get"), query.get("agg"))
+
+
+def _metrics_of(address: str, path: str) -> dict[str, Any]:
+    """Names and values; none of a driver that does not answer."""
+    try:
+        names = [metric["id"] for metric in ask_driver(address, "GET", path, timeout=_LIST_SECONDS).json()]
+        path += f"?get={','.join(names)}"
+        values = ask_driver(address, "GET", path, timeout=_LIST_SECONDS).json()
+    except (DriverGoneError, ValueError, TypeError):
+        return {}
+    return {metric["id"]: metrics.metric_from_text(metric["value"]) for metric in values}
 
 
 async def _healthy(request: Request) -> Response:
@@ -302,7 +330,7 @@ def _asking_worker(gateway: _Gateway) -> Callable[[Request], Any]:
     """Workers belong to drivers: the one that knows the worker answers."""
 
     def ask(request: Request) -> Response:
-        target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        target = _target(request)
         for address in gateway.driver_addresses():
             try:
                 answer = ask_driver(address, "GET", target, timeout=_LIST_SECONDS)
@@ -318,6 +346,11 @@ def _asking_worker(gateway: _Gateway) -> Callable[[Request], Any]:
     return respond
 
 
+def _target(request: Request) -> str:
+    path = quote(request.url.path)
+    return f"{path}?{request.url.query}" if request.url.query else path
+
+
 def _passed_on(answer: DriverAnswer) -> Response:
     media_type = {name.lower(): value for name, value in answer.headers.items()}.get("content-type")
     return Response(answer.body, answer.status, media_type=media_type)
@@ -325,7 +358,8 @@ def _passed_on(answer: DriverAnswer) -> Response:
 
 def _forward(gateway: _Gateway, request: Request, body: bytes) -> Response:
     job_id = parse_id(request.path_params["job_id"], "jobid")
-    target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    check_switches(request.method, request.url.path, gateway.settings)
+    target = _target(request)
     passed = {name: value for name, value in request.headers.items() if name in {"content-type", "sec-fetch-site"}}
     record = gateway.record_of(job_id)
     if record.is_over or record.rest is None:
@@ -342,8 +376,8 @@ def _forward(gateway: _Gateway, request: Request, body: bytes) -> Response:
 def _answer_about_ended(gateway: _Gateway, record: DriverRecord, request: Request) -> Response:
     """A job whose driver has ended: what its archive says, or its record if the driver was killed."""
     if request.method == "GET":
-        path = request.url.path.removeprefix("/v1")
-        found = archived_answer(gateway.records.archive, record.job_id, path, request.query_params.get("get"))
+        path = request.url.path.removeprefix("/v1").replace(request.path_params["job_id"], record.job_id)
+        found = archived_answer(gateway.records.archive, record.job_id, path, request.query_params)
         if found is None:
             rest = request.path_params.get("rest", "")
             found = archived_operation(gateway.records.archive, record.job_id, rest)
@@ -351,44 +385,13 @@ def _answer_about_ended(gateway: _Gateway, record: DriverRecord, request: Reques
             just_ended = record.ended is not None and time.time() - record.ended < _LAST_RESULT_SECONDS
             if found is None and just_ended and rest.startswith(("savepoints/", "rescaling/")):
                 found = {"status": {"id": "IN_PROGRESS"}, "operation": None}
-        if found is not None:
-            return json_response(found)
-    return _answer_from_record(record, request)
-
-
-def _answer_from_record(record: DriverRecord, request: Request) -> Response:
-    """Answer for a job whose driver was killed; its tasks and metrics are gone."""
-    known = _recorded_overview(record)
-    match request.method, request.path_params.get("rest", ""):
-        case "GET", "":
-            details = {key: known[key] for key in ("jid", "name", "state", "start-time", "end-time", "duration")}
-            job_type = {"job-type": known["jobType"], "isStoppable": False, "maxParallelism": -1, "now": now_ms()}
-            plan = {"jid": record.job_id, "name": record.name, "type": known["jobType"], "nodes": []}
-            empty = {"timestamps": {known["state"]: known["end-time"]}, "vertices": [], "status-counts": {}}
-            return json_response({**details, **job_type, **empty, "pending-operators": 0, "plan": plan})
-        case "GET", "status":
-            return json_response({"status": known["state"]})
-        case "GET", "exceptions":
-            entries = [] if record.error is None else [_recorded_exception(record.error, known["end-time"])]
-            return json_response({"exceptionHistory": {"entries": entries, "truncated": False}})
-        case "GET", _:
-            raise RestError(404, f"Job {record.job_id} has ended, and nothing is kept about this")
-    raise RestError(409, f"Job {record.job_id} has ended: it is {known['state']}")
-
-
-def _recorded_exception(message: str, time_ms: int) -> Json:
-    return {
-        "exceptionName": "penstock.common.errors.PenstockError",
-        "stacktrace": redact_text(message),
-        "timestamp": time_ms,
-        "failureLabels": {},
-        "concurrentExceptions": [],
-    }
+        return json_response(recorded_answer(record, path) if found is None else found)
+    raise RestError(409, f"Job {record.job_id} has ended: it is {recorded_overview(record)['state']}")
 
 
 def _overview(gateway: _Gateway) -> Json:
     """Counts of a job that has just started come from its record: its driver may be busy for seconds."""
-    states = [job["state"] for job in gateway.overviews(first=0.0)]
+    states = gateway.states()
     workers = gateway.workers(first=0.0)
     return {
         "taskmanagers": len(workers),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -13,13 +14,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from penstock.cluster.archive import archived_answer
+from penstock.cluster.archive import ArchivedOverviews, archived_answer
 from penstock.cluster.dashboard_files import dashboard_routes
 from penstock.cluster.rest import overview
 from penstock.cluster.rest.app import http_error
 from penstock.cluster.rest.jobs import Json
 from penstock.cluster.rest.responses import RestError, error_response, json_response, parse_id, server_error
 from penstock.cluster.rest.security import BrowserGuard
+from penstock.cluster.rest.trimmed_paths import TrimmedPaths
 
 __all__ = ["Archives", "create_history_server"]
 
@@ -33,7 +35,7 @@ class Archives:
 
     def __init__(self, directories: list[Path]) -> None:
         self._directories = directories
-        self._overviews: dict[Path, tuple[int, Json]] = {}
+        self._overviews = ArchivedOverviews()
 
     def paths(self) -> dict[str, Path]:
         """The archives by the ids of their jobs."""
@@ -41,23 +43,15 @@ class Archives:
         return {path.name: path for path in found if _ID.fullmatch(path.name) and path.is_file()}
 
     def jobs(self) -> list[Json]:
-        """The overviews of all jobs, the newest first. An archive is read again only if it has changed."""
-        jobs = []
-        for job_id, path in self.paths().items():
-            changed = path.stat().st_mtime_ns
-            known = self._overviews.get(path)
-            if known is None or known[0] != changed:
-                application = archived_answer(path.parent, job_id, f"/applications/{job_id}", None)
-                if application is None:
-                    continue
-                known = self._overviews[path] = (changed, application["jobs"][0])
-            jobs.append(known[1])
+        """The overviews of all jobs, the newest first."""
+        overviews = (self._overviews.find(path.parent, job_id) for job_id, path in self.paths().items())
+        jobs = [job for job in overviews if job is not None]
         return sorted(jobs, key=lambda job: job["start-time"], reverse=True)
 
-    def answer(self, job_id: str, path: str, wanted: str | None) -> Response:
+    def answer(self, job_id: str, path: str, query: Mapping[str, str]) -> Response:
         """Answer a path from a job's archive."""
         archive = self.paths().get(parse_id(job_id, "jobid"))
-        found = None if archive is None else archived_answer(archive.parent, job_id, path, wanted)
+        found = None if archive is None else archived_answer(archive.parent, archive.name, path, query)
         if found is None:
             raise RestError(404, f"There is no archive that answers {path}.")
         return json_response(found)
@@ -88,8 +82,7 @@ def create_history_server(directories: list[Path], allowed_hosts: frozenset[str]
 
     async def archived(request: Request) -> Response:
         path = request.url.path.removeprefix("/v1")
-        wanted = request.query_params.get("get")
-        return await run_in_threadpool(archives.answer, request.path_params["job_id"], path, wanted)
+        return await run_in_threadpool(archives.answer, request.path_params["job_id"], path, request.query_params)
 
     async def healthy(request: Request) -> Response:
         return json_response({"status": "ok"})
@@ -103,7 +96,7 @@ def create_history_server(directories: list[Path], allowed_hosts: frozenset[str]
             routes += [Route(f"{prefix}/{kind}/{{job_id}}{rest}", archived) for rest in ("", "/{rest:path}")]
     return Starlette(
         routes=[*routes, *dashboard_routes()],
-        middleware=[Middleware(BrowserGuard, allowed_hosts=allowed_hosts)],
+        middleware=[Middleware(TrimmedPaths), Middleware(BrowserGuard, allowed_hosts=allowed_hosts)],
         exception_handlers={RestError: error_response, HTTPException: http_error, Exception: server_error},
     )
 

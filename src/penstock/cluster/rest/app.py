@@ -43,6 +43,7 @@ from penstock.cluster.rest.responses import (
     server_error,
 )
 from penstock.cluster.rest.security import BrowserGuard
+from penstock.cluster.rest.trimmed_paths import TrimmedPaths
 from penstock.cluster.workers import Worker, Workers
 from penstock.runtime.plan.job_vertex import JobVertex
 
@@ -84,7 +85,7 @@ def create_app(context: ClusterContext) -> Starlette:
     routes += disposal_routes(context.operations, partial(_job_that_depends_on, context))
     return Starlette(
         routes=routes,
-        middleware=[Middleware(BrowserGuard, allowed_hosts=context.allowed_hosts)],
+        middleware=[Middleware(TrimmedPaths), Middleware(BrowserGuard, allowed_hosts=context.allowed_hosts)],
         exception_handlers={RestError: error_response, HTTPException: http_error, Exception: server_error},
     )
 
@@ -113,6 +114,7 @@ async def _run_changing(change: job_control.Change, context: ClusterContext, req
     body = await read_body(request)
     job_id = request.path_params.get("job_id")
     job = None if job_id is None else _job(request, context)
+    job_control.check_switches(request.method, request.url.path, context.settings)
     return await run_in_threadpool(change, job_control.Call(request, body, job, context.operations, context.settings))
 
 
@@ -166,9 +168,10 @@ def _of_vertex(build: Callable[[MonitoredJob, JobVertex, Workers], Any]) -> Answ
 def _subtask(request: Request, context: ClusterContext) -> Any:
     job = _job(request, context)
     vertex = _vertex(request, job)
-    return vertices.subtask_details(
-        job, vertex, vertices.check_subtask(vertex, request.path_params["subtask"]), context.workers
-    )
+    index = vertices.check_subtask(vertex, request.path_params["subtask"])
+    if "attempt" in request.path_params:
+        vertices.check_attempt(job, request.path_params["attempt"])
+    return vertices.subtask_details(job, vertex, index, context.workers)
 
 
 def _exceptions(request: Request, context: ClusterContext) -> Any:
@@ -254,6 +257,7 @@ def _attempt_accumulators(request: Request, context: ClusterContext) -> Any:
     job = _job(request, context)
     vertex = _vertex(request, job)
     index = vertices.check_subtask(vertex, request.path_params["subtask"])
+    vertices.check_attempt(job, request.path_params["attempt"])
     found: dict[str, Any] = vertices.subtask_accumulators(job, vertex, context.workers)["subtasks"][index]
     return {"subtask": index, "attempt": found["attempt"], "id": f"{found['attempt']}", "user-accumulators": []}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from penstock.cluster.monitored_job import MonitoredJob, vertex_hex
 from penstock.cluster.rest.jobs import Json
-from penstock.cluster.rest.responses import RestError, not_a_number
+from penstock.cluster.rest.responses import RestError, not_a_number, parse_number
 from penstock.runtime.job.checkpoint_statistics import CheckpointStatistics, Summary
 from penstock.runtime.plan.job_vertex import JobVertex
 
@@ -98,7 +98,7 @@ def checkpoint_details(job: MonitoredJob, checkpoint_id: str) -> Json:
 
 
 def _find(job: MonitoredJob, text: str) -> CheckpointStatistics:
-    checkpoint = job.progress.checkpoints.find(int(text)) if text.isdigit() else None
+    checkpoint = job.progress.checkpoints.find(parse_number(text, "checkpointid"))
     if checkpoint is None:
         raise RestError(404, f"Could not find checkpointing statistics for checkpoint {text}.")
     return checkpoint

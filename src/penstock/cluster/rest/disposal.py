@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from penstock.cluster.rest.responses import RestError, json_response, read_body
+from penstock.cluster.rest.responses import RestError, json_response, parse_id, read_body
 from penstock.common.completable_future import CompletableFuture
 from penstock.common.errors import PenstockError, StateAccessError
 from penstock.runtime.savepoint.manifest import read_manifest
@@ -45,13 +45,13 @@ def disposal_routes(operations: OperationStore, user_of: Callable[[str], str | N
         path = body.get("savepoint-path")
         if not path:
             raise RestError(400, "Field savepoint-path must not be omitted or be null.")
-        trigger = await run_in_threadpool(
-            operations.start, _SCOPE, body.get("triggerId"), lambda: begin(str(path)), lambda _: {}
-        )
+        chosen = body.get("triggerId")
+        trigger_id = None if chosen is None else parse_id(str(chosen), "triggerId")
+        trigger = await run_in_threadpool(operations.start, _SCOPE, trigger_id, lambda: begin(str(path)), lambda _: {})
         return json_response({"request-id": trigger})
 
     async def poll(request: Request) -> Response:
-        return json_response(operations.poll(_SCOPE, request.path_params["trigger_id"]))
+        return json_response(operations.poll(_SCOPE, parse_id(request.path_params["trigger_id"], "triggerid")))
 
     return [
         route

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +12,10 @@ from starlette.responses import Response
 from penstock.cluster.monitored_job import MonitoredJob, vertex_hex
 from penstock.cluster.rest.jobs import Json
 from penstock.cluster.rest.operations import OperationStore
-from penstock.cluster.rest.responses import RestError, bad_parameter, json_response
+from penstock.cluster.rest.responses import RestError, bad_parameter, json_response, parse_id
 from penstock.common.errors import PenstockError
 
-__all__ = ["CHANGING", "Call", "Change", "resource_requirements"]
+__all__ = ["CHANGING", "Call", "Change", "check_switches", "resource_requirements"]
 
 
 @dataclass(slots=True)
@@ -38,12 +38,38 @@ class Call:
 Change = Callable[[Call], Response]
 
 
+# -- switches ---------------------------------------------------------------------------------------------------------
+
+_CANCEL = "web.cancel.enable"
+_RESCALE = "web.rescale.enable"
+
+
+def check_switches(method: str, path: str, settings: Mapping[str, str]) -> None:
+    """Reject what the settings switch off, both in the service and in a driver that has settings of its own."""
+    key = _switch_of(method, path.removeprefix("/v1").strip("/").split("/"))
+    if key is not None and settings.get(key, "true").strip().lower() != "true":
+        what = "Cancelling jobs" if key == _CANCEL else "Changing the parallelism of jobs"
+        raise RestError(403, f"{what} is switched off ({key}).")
+
+
+def _switch_of(method: str, parts: list[str]) -> str | None:
+    match method, parts:
+        case ("PATCH", ["jobs", _]) | ("GET", ["jobs", _, "yarn-cancel" | "yarn-stop"]):
+            return _CANCEL
+        case "POST", ["applications", _, "cancel"]:
+            return _CANCEL
+        case ("PATCH", ["jobs", _, "rescaling"]) | ("PUT", ["jobs", _, "resource-requirements"]):
+            return _RESCALE
+    return None
+
+
 # -- savepoints -------------------------------------------------------------------------------------------------------
 
 
 def trigger_savepoint(call: Call) -> Response:
     """`POST /jobs/:jobid/savepoints`."""
     directory = _savepoint_directory(call, call.body.get("target-directory"))
+    _check_format(call)
     client = call.the_job.client
     take = client.cancel_with_savepoint if call.body.get("cancel-job") else client.trigger_savepoint
     return _start(call, "savepoints", lambda: take(directory), _location)
@@ -52,6 +78,7 @@ def trigger_savepoint(call: Call) -> Response:
 def stop(call: Call) -> Response:
     """`POST /jobs/:jobid/stop`."""
     directory = _savepoint_directory(call, call.body.get("targetDirectory"))
+    _check_format(call)
     drain = bool(call.body.get("drain"))
     client = call.the_job.client
     return _start(call, "savepoints", lambda: client.stop_with_savepoint(drain, directory), _location)
@@ -70,14 +97,23 @@ def _savepoint_directory(call: Call, chosen: str | None) -> str | None:
     return chosen
 
 
+def _check_format(call: Call) -> None:
+    """Savepoints have one format here, which is canonical; clients may name either."""
+    chosen = call.body.get("formatType")
+    if chosen not in {None, "CANONICAL", "NATIVE"}:
+        raise RestError(400, f"formatType must be CANONICAL or NATIVE, not {chosen!r}.")
+
+
 def _location(path: str) -> Json:
     return {"location": path if "://" in path or path.startswith("file:") else f"file:{path}"}
 
 
 def _start(call: Call, kind: str, begin: Callable[[], Any], result: Callable[[Any], Json]) -> Response:
     scope = f"{call.the_job.job_id}/{kind}"
+    chosen = call.body.get("triggerId")
+    trigger_id = None if chosen is None else parse_id(str(chosen), "triggerId")
     try:
-        trigger = call.operations.start(scope, call.body.get("triggerId"), begin, result)
+        trigger = call.operations.start(scope, trigger_id, begin, result)
     except PenstockError as error:
         raise RestError(400, str(error)) from error
     return json_response({"request-id": trigger}, 202)
@@ -90,7 +126,8 @@ def poll_savepoint(call: Call) -> Response:
 
 def _poll(call: Call, kind: str) -> Response:
     scope = f"{call.the_job.job_id}/{kind}"
-    return json_response(call.operations.poll(scope, call.request.path_params["trigger_id"]))
+    trigger_id = parse_id(call.request.path_params["trigger_id"], "triggerid")
+    return json_response(call.operations.poll(scope, trigger_id))
 
 
 # -- cancelling -------------------------------------------------------------------------------------------------------
@@ -108,8 +145,6 @@ def cancel(call: Call) -> Response:
 
 def _cancel(call: Call) -> Response:
     job = call.the_job
-    if call.settings.get("web.cancel.enable", "true").strip().lower() != "true":
-        raise RestError(403, "Cancelling jobs is switched off (web.cancel.enable).")
     if job.status.is_terminal_state():
         raise RestError(
             409,

@@ -51,9 +51,10 @@ def subtask_metrics(job: MonitoredJob, vertex: JobVertex, index: int) -> dict[st
             found[f"{source}.pendingRecords"] = pending
     names = {chained.name for chained in vertex.operators}
     for full_name, value in subtask.metrics.items():
-        operator = next((name for name in names if full_name.startswith(f"{name}.")), None)
+        operator = max((name for name in names if full_name.startswith(f"{name}.")), key=len, default=None)
         if operator is not None:
-            found[f"{safe_name(operator)}.{full_name[len(operator) + 1 :]}"] = value
+            own_name = full_name[len(operator) + 1 :].replace(",", "_")  # a list of names is separated by commas
+            found[f"{safe_name(operator)}.{own_name}"] = value
     return found
 
 

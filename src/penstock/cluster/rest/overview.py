@@ -79,7 +79,7 @@ def _application(job: MonitoredJob, now: int) -> Json:
         "start-time": job.started,
         "end-time": job.ended,
         "duration": job.duration(now),
-        "status": job.status.name,
+        "status": application_status(job.status.name),
         "jobs": {job.status.name: 1},
     }
 
@@ -92,9 +92,22 @@ def application_of(job: Json) -> Json:
         "start-time": job["start-time"],
         "end-time": job["end-time"],
         "duration": job["duration"],
-        "status": job["state"],
+        "status": application_status(job["state"]),
         "jobs": {job["state"]: 1},
     }
+
+
+def application_status(job_state: str) -> str:
+    """The state of an application with one job: it has fewer states than a job, and spells one differently.
+
+    >>> application_status("RESTARTING"), application_status("CANCELLING"), application_status("FAILED")
+    ('RUNNING', 'CANCELING', 'FAILED')
+    """
+    if job_state == "CANCELLING":
+        return "CANCELING"
+    if job_state == "INITIALIZING":
+        return "CREATED"
+    return job_state if job_state in _APPLICATION_STATES else "RUNNING"
 
 
 def application_details(job: MonitoredJob) -> Json:

@@ -38,6 +38,8 @@ def _entry(job: MonitoredJob, rescaling: Rescaling) -> Json:
         vertex_hex(vertex): {
             "jobVertexId": vertex_hex(vertex),
             "jobVertexName": vertex.name,
+            "slotSharingGroupId": job.job_id,
+            "slotSharingGroupName": "default",
             "desiredParallelism": rescaling.wanted,
             "sufficientParallelism": 1,
             "preRescaleParallelism": rescaling.before,

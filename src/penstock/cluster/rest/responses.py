@@ -22,6 +22,7 @@ __all__ = [
     "json_response",
     "not_a_number",
     "parse_id",
+    "parse_number",
     "read_body",
     "server_error",
 ]
@@ -76,10 +77,17 @@ def bad_parameter(kind: str, label: str, text: str) -> RestError:
 
 
 def parse_id(text: str, label: str) -> str:
-    """An id of 32 hexadecimal digits."""
-    if not _ID.fullmatch(text):
+    """An id of 32 hexadecimal digits, in lower case."""
+    if not _ID.fullmatch(text.lower()):
         raise bad_parameter("path", label, text)
-    return text
+    return text.lower()
+
+
+def parse_number(text: str, label: str) -> int:
+    """A number in a path, such as the index of a subtask."""
+    if not (text.isascii() and text.isdigit()):
+        raise bad_parameter("path", label, text)
+    return int(text)
 
 
 async def read_body(request: Request) -> dict[str, Any]:

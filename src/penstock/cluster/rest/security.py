@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from penstock.cluster.rest.responses import json_response
+from penstock.cluster.rest.responses import RestError, json_response
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["BrowserGuard", "host_names"]
+__all__ = ["MOST_BYTES", "BrowserGuard", "host_names"]
 
 _HEADERS = {
     b"access-control-allow-origin": b"*",
@@ -20,7 +20,7 @@ _HEADERS = {
     b"cache-control": b"no-store",
 }
 _READING = {"GET", "HEAD", "OPTIONS"}
-_MOST_BYTES = 100 * 1024 * 1024
+MOST_BYTES = 100 * 1024 * 1024
 
 
 def host_names(host: str, settings: Mapping[str, str]) -> frozenset[str]:
@@ -34,11 +34,15 @@ def host_names(host: str, settings: Mapping[str, str]) -> frozenset[str]:
 
 
 class BrowserGuard:
-    """Checks `Host` against DNS rebinding and refuses cross-site writes; adds headers to every answer."""
+    """Checks `Host` against DNS rebinding and refuses cross-site writes; adds headers to every answer.
 
-    def __init__(self, app: ASGIApp, allowed_hosts: Iterable[str]) -> None:
+    :param most_bytes: how large a body may be, whether or not the client announces its length
+    """
+
+    def __init__(self, app: ASGIApp, allowed_hosts: Iterable[str], most_bytes: int = MOST_BYTES) -> None:
         self._app = app
         self._hosts = frozenset(allowed_hosts)
+        self._most_bytes = most_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -48,8 +52,18 @@ class BrowserGuard:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         refusal, status = self._refusal(scope["method"], headers), 403
         length = headers.get(b"content-length", "0")
-        if refusal is None and (not length.isdigit() or int(length) > _MOST_BYTES):
-            refusal, status = f"The body may have at most {_MOST_BYTES} bytes (rest.server.max-content-length).", 413
+        too_large = f"The body may have at most {self._most_bytes} bytes (rest.server.max-content-length)."
+        if refusal is None and (not length.isdigit() or int(length) > self._most_bytes):
+            refusal, status = too_large, 413
+        received = 0
+
+        async def receive_limited() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > self._most_bytes:
+                raise RestError(413, too_large)
+            return message
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -58,7 +72,7 @@ class BrowserGuard:
             await send(message)
 
         if refusal is None:
-            await self._app(scope, receive, send_guarded)
+            await self._app(scope, receive_limited, send_guarded)
         else:
             await json_response({"errors": [refusal]}, status)(scope, receive, send_guarded)
 

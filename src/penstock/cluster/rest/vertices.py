@@ -8,7 +8,7 @@ from typing import Any
 from penstock.cluster.monitored_job import MonitoredJob, now_ms, vertex_hex
 from penstock.cluster.rest.jobs import TASK_STATES, Json, io_metrics, task_times
 from penstock.cluster.rest.metrics import time_shares
-from penstock.cluster.rest.responses import RestError
+from penstock.cluster.rest.responses import RestError, parse_number
 from penstock.cluster.workers import Workers
 from penstock.common.watermark_strategy import MIN_WATERMARK
 from penstock.runtime.plan.job_vertex import JobVertex
@@ -220,6 +220,13 @@ def _level(ratio: float) -> str:
 
 def check_subtask(vertex: JobVertex, text: str) -> int:
     """The index of a subtask, as it stands in a path."""
-    if not text.isdigit() or int(text) >= vertex.parallelism:
+    index = parse_number(text, "subtaskindex")
+    if index >= vertex.parallelism:
         raise RestError(404, f"Invalid subtask index for vertex {vertex_hex(vertex)}: {text}")
-    return int(text)
+    return index
+
+
+def check_attempt(job: MonitoredJob, text: str) -> None:
+    """Only the current attempt of a subtask is known."""
+    if parse_number(text, "attempt") != job.progress.restarts:
+        raise RestError(404, f"Attempt {text} not found: the current attempt is {job.progress.restarts}")
