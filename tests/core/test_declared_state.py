@@ -187,7 +187,7 @@ def test_a_stream_without_keys_has_no_declared_state():
 
     env = StreamExecutionEnvironment(executor=MiniCluster()).set_parallelism(1)
     stream = env.from_collection([1]).map(Numbered())
-    with pytest.raises(PenstockError, match=r"'Map' asked for keyed state 'n', but its stream has no keys"):
+    with pytest.raises(PenstockError, match=r"'Map' requested keyed state 'n', but its stream has no keys"):
         list(stream.execute_and_collect())
     numbered = env.from_collection([1]).key_by(lambda v: v).map(Numbered())
     assert list(numbered.execute_and_collect()) == [0]

@@ -150,9 +150,7 @@ def test_the_element_side_cannot_write_broadcast_state(hand):
 
     data, control = script(hand.env, [1], bounded=False), script(hand.env, [], bounded=False)
     hand.watch(data.connect(control.broadcast(RULES)).process(Writes()))
-    with pytest.raises(
-        StateAccessError, match=r"broadcast state 'rules' can only be read here.*process_broadcast_element"
-    ):
+    with pytest.raises(StateAccessError, match=r"broadcast state 'rules' is read-only here.*process_broadcast_element"):
         hand.step()
 
 

@@ -254,7 +254,7 @@ def test_a_method_that_is_not_asynchronous_is_told_so(run_async):
         def async_invoke(self, value):
             return [value]
 
-    with pytest.raises(UserFunctionError, match="make it an async def"):
+    with pytest.raises(UserFunctionError, match="declare it with async def"):
         run_async(Plain()).send("a")
 
 

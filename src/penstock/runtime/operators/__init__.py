@@ -1,1 +1,1 @@
-"""Stream operators: one module for each, the same object on every executor."""
+"""Stream operators, one module for each. All executors run the same operators."""

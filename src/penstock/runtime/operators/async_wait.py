@@ -1,6 +1,6 @@
-"""Asynchronous functions: up to `capacity` calls of a batch under way at once.
+"""Asynchronous functions: up to `capacity` calls of a batch run at once.
 
-A batch is complete before the next one or a watermark is looked at, so results never move across a watermark.
+All calls of a batch finish before the next batch or watermark is processed, so results never cross a watermark.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from penstock.runtime.records.batch import Timestamps, Values
 
 Results = Iterable[Any]
 
-_GRACE_SECONDS = 1.0  # for a call that is cancelled to clean up after itself
-_TOO_LATE: list[Any] = []  # told from all results by its identity
+_GRACE_SECONDS = 1.0  # how long a cancelled call may take to clean up
+_TOO_LATE: list[Any] = []  # a sentinel, compared by identity
 
 
 class _ResultFuture(ResultFuture[Any]):
-    """Completes a future of the event loop, from whatever thread; only the first time counts."""
+    """Completes a future of the event loop from any thread. Only the first call has an effect."""
 
     def __init__(self, future: asyncio.Future[Any]) -> None:
         self._future = future
@@ -41,12 +41,12 @@ class _ResultFuture(ResultFuture[Any]):
 
     def _settle(self, settle: Any, outcome: Any) -> None:
         loop = self._future.get_loop()
-        if not loop.is_closed():  # an answer that comes after everything is over
+        if not loop.is_closed():  # the answer may arrive after the operator was closed
             loop.call_soon_threadsafe(lambda: None if self._future.done() else settle(outcome))
 
 
 def _raisable(error: Any) -> Exception:
-    """Return an error that a future accepts; anything else would leave the call open until its timeout."""
+    """Return an exception that a future accepts. Any other value would leave the call pending until its timeout."""
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error
     return RuntimeError(f"the call was completed exceptionally with {error!r}")
@@ -58,16 +58,15 @@ def _takes_a_future(method: Any) -> bool:
 
 
 def _raise_first_error(done: Iterable[asyncio.Future[None]]) -> None:
-    errors = [
-        finished.exception() for finished in done
-    ]  # all are looked at, or asyncio complains of those that are not
+    # Retrieve all exceptions: asyncio logs those that nothing retrieves.
+    errors = [finished.exception() for finished in done]
     for error in errors:
         if error is not None:
             raise error
 
 
 class AsyncWaitOperator(FunctionOperator):
-    """Runs an AsyncFunction on an event loop of its own."""
+    """Runs an AsyncFunction on its own event loop."""
 
     function: AsyncFunction[Any, Any]
 
@@ -79,14 +78,14 @@ class AsyncWaitOperator(FunctionOperator):
         self._ordered = descriptor.output_mode is AsyncFunctionDescriptor.OutputMode.ORDERED
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """Results go through a collector."""
+        """Send results through a collector."""
         super().setup(context, output)
         self.collector = Collector(context, output)
 
     def open(self) -> None:
         """Create the event loop, then open the function."""
         self._loop = asyncio.new_event_loop()
-        self._left_behind: set[asyncio.Future[None]] = set()
+        self._abandoned: set[asyncio.Future[None]] = set()
         self._by_callback = _takes_a_future(self.function.async_invoke)
         if self._timeout is not None:
             BlockedLoopWatch(self._loop, self._timeout + _GRACE_SECONDS, self.context.operator_name)
@@ -99,16 +98,16 @@ class AsyncWaitOperator(FunctionOperator):
         self.collector.flush()
 
     def _collect(self, value: Any, results: Results, timestamp: int | None) -> None:
-        """The results of one record, which is named if they are none."""
+        """Collect the results of one record. An error names the record."""
         try:
             collect_results(self.collector, results, timestamp)
         except Exception as error:
             raise user_error(self.context, error, "async_invoke") from None
 
     async def _call_all(self, values: Values) -> list[tuple[int, Results]]:
-        """(position, results) of all records, in the order of the records or of completion.
+        """Return (position, results) of all records, in the order of the records or of completion.
 
-        As many loops as calls may be under way take the records in order, so that a batch of any size needs no more.
+        At most `capacity` loops take the records in order, so a batch of any size needs no more tasks than that.
         """
         completed: list[tuple[int, Results]] = []
         waiting = iter(enumerate(values))
@@ -123,8 +122,8 @@ class AsyncWaitOperator(FunctionOperator):
                 under_way[this] = (position, value, now())
                 results = await self._one_call(value)
                 if under_way.pop(this, None) is None:
-                    return  # abandoned: another attempt has taken over
-                if results is _TOO_LATE:  # from here on it is not deaf, however long the function takes for its answer
+                    return  # abandoned: another loop has taken over
+                if results is _TOO_LATE:  # from here on the loop answers, however long the timeout handler takes
                     results = await self._timed_out(value)
                 completed.append((position, results))
 
@@ -136,10 +135,12 @@ class AsyncWaitOperator(FunctionOperator):
                 _raise_first_error(done)
                 if patience is None:
                     continue
-                for deaf in [task for task in loops if task in under_way and now() - under_way[task][2] >= patience]:
-                    position, value, _ = under_way.pop(deaf)
-                    self._leave_behind(deaf)
-                    loops.remove(deaf)
+                for unresponsive in [
+                    task for task in loops if task in under_way and now() - under_way[task][2] >= patience
+                ]:
+                    position, value, _ = under_way.pop(unresponsive)
+                    self._abandon(unresponsive)
+                    loops.remove(unresponsive)
                     loops.add(asyncio.ensure_future(calls_in_turn((position, value))))
         except BaseException:
             await self._cancel(loops)
@@ -147,42 +148,42 @@ class AsyncWaitOperator(FunctionOperator):
         return sorted(completed, key=lambda pair: pair[0]) if self._ordered else completed
 
     async def _cancel(self, loops: set[asyncio.Task[None]]) -> None:
-        """A call that does not want to be cancelled must not keep the job from failing."""
+        """Cancel all loops. A call that ignores its cancellation must not keep the job from failing."""
         for pending in loops:
             pending.cancel()
         if loops:
-            done, deaf = await asyncio.wait(loops, timeout=_GRACE_SECONDS)
-            for task in (*done, *deaf):
-                self._leave_behind(task)
+            done, unresponsive = await asyncio.wait(loops, timeout=_GRACE_SECONDS)
+            for task in (*done, *unresponsive):
+                self._abandon(task)
 
-    def _leave_behind(self, task: asyncio.Future[None]) -> None:
+    def _abandon(self, task: asyncio.Future[None]) -> None:
         """Stop waiting for a call, whatever its outcome."""
-        self._left_behind.add(task)  # the event loop itself does not hold on to it
+        self._abandoned.add(task)  # the event loop holds only weak references to tasks
 
         def forget(done: asyncio.Future[None]) -> None:
-            self._left_behind.discard(done)
+            self._abandoned.discard(done)
             if not done.cancelled():
                 done.exception()
 
         task.add_done_callback(forget)
 
     async def _one_call(self, value: Any) -> Results:
-        """The results for a record, with all retries, or that they came too late; what goes wrong names the record."""
+        """Return the results of a record after all retries, or `_TOO_LATE`. An error names the record."""
         limit = asyncio.timeout(self._timeout)
         try:
             async with limit:
-                with exits_are_errors(self.context.operator_name):  # an exit would leave the event loop as it stands
+                with exits_are_errors(self.context.operator_name):  # an exit would stop the event loop halfway
                     results = await self._with_retries(value, limit)
         except Exception as error:
-            if not limit.expired():  # with the function's own TimeoutError, too
+            if not limit.expired():  # this includes a TimeoutError that the function raises itself
                 raise user_error(self.context, error, "async_invoke") from None
         else:
             if not limit.expired():
                 return self._checked(results, "async_invoke", value)
-        return _TOO_LATE  # whatever a call gives or raises that was cancelled
+        return _TOO_LATE  # whatever the cancelled call returned or raised
 
     async def _timed_out(self, value: Any) -> Results:
-        """The result of the timeout handler, which may itself be asynchronous."""
+        """Return the result of the timeout handler, which may be asynchronous."""
         try:
             with exits_are_errors(self.context.operator_name):
                 results: Any = self.function.timeout(value)
@@ -193,7 +194,7 @@ class AsyncWaitOperator(FunctionOperator):
         return self._checked(results, "timeout", value)
 
     def _checked(self, results: Any, method: str, value: Any) -> Iterable[Any]:
-        """Reject what is not a list: a forgotten `return` would lose the record silently."""
+        """Reject results that are not iterable: a forgotten `return` would lose the record silently."""
         if isinstance(results, Iterable):
             return results
         problem = "cannot be none" if results is None else "should be of list type"
@@ -247,8 +248,8 @@ class AsyncWaitOperator(FunctionOperator):
                 call = invoke(value)
                 if not inspect.isawaitable(call):
                     raise TypeError(
-                        f"async_invoke() returned {type(call).__name__}, nothing to wait for: make it an async def, or "
-                        "give it a second parameter, the ResultFuture"
+                        f"async_invoke() returned {type(call).__name__}, which cannot be awaited: declare it with "
+                        "async def, or add a second parameter, the ResultFuture"
                     )
                 return await call
             future: asyncio.Future[Any] = self._loop.create_future()
@@ -257,11 +258,11 @@ class AsyncWaitOperator(FunctionOperator):
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
-                raise  # by the timeout, or because another call failed
-            raise RuntimeError("the call was cancelled by what it was waiting for") from error
+                raise  # cancelled by the timeout, or because another call failed
+            raise RuntimeError("the call was cancelled by the operation it awaited") from error
 
     def flush(self) -> None:
-        """Emit what was collected."""
+        """Emit the collected records."""
         self.collector.flush()
 
     def close(self) -> None:
@@ -276,7 +277,7 @@ class AsyncWaitOperator(FunctionOperator):
         self._loop.close()
 
     def __del__(self) -> None:
-        """A task whose worker moves on is dropped without being closed."""
+        """Close the loop: a worker drops tasks that move elsewhere without closing them."""
         loop = getattr(self, "_loop", None)
         if loop is not None and not loop.is_closed() and not loop.is_running():
             self._close_loop()

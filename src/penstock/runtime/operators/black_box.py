@@ -1,8 +1,8 @@
-"""What a process is doing, in a file that is still there when the process has died.
+"""Notes in a file about what a process is doing. The file survives the process.
 
-A function that crashes in native code, calls `os._exit` or is killed for want of memory takes its process with it, and
-no exception says where it was. So each thread notes which operator it runs. The notes are in memory that is mapped to a
-file: writing one costs no system call, and the file outlives the process. Where no file was given, nothing is noted.
+A function that crashes in native code, calls `os._exit` or runs out of memory takes its process with it, and no
+exception says where it was. Each thread therefore notes which operator it runs. The notes are in memory that is mapped
+to a file: writing one needs no system call, and the file outlives the process. Without a file, nothing is noted.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class BlackBox:
         self._used = 0
 
     def write_to(self, path: str) -> None:
-        """Keep the notes at the start of this file, which exists."""
-        with open(path, "r+b") as file:  # noqa: PTH123 - mmap wants the file itself
+        """Keep the notes at the start of this existing file."""
+        with open(path, "r+b") as file:  # noqa: PTH123 - mmap needs a file object
             os.ftruncate(file.fileno(), _SLOTS * _SLOT_BYTES)
             self._map = mmap.mmap(file.fileno(), _SLOTS * _SLOT_BYTES)
         self._map[:] = NOTHING * _SLOTS
@@ -39,7 +39,7 @@ class BlackBox:
         self._used = 0
 
     def enter(self, note: bytes) -> bytes:
-        """Note what this thread does from here on; returns what it did before."""
+        """Note what this thread does from now on, and return its previous note."""
         if self._map is None:
             return NOTHING
         mine = self._of_thread
@@ -55,11 +55,11 @@ class BlackBox:
 
 
 BLACK_BOX = BlackBox()
-"""That of this process."""
+"""The black box of this process."""
 
 
 def note_of(name: str, subtask: int, parallelism: int) -> bytes:
-    """The note that an operator is running.
+    """Return the note for a running operator.
 
     >>> len(note_of("count" * 100, 0, 1)) == len(note_of("count", 0, 2))
     True
@@ -70,7 +70,7 @@ def note_of(name: str, subtask: int, parallelism: int) -> bytes:
 
 
 def notes_in(text: str) -> list[str]:
-    """The operators that were running, by the text of a black box.
+    """Return the operators that were running, read from the text of a black box.
 
     >>> notes_in(note_of("count", 0, 2).decode())
     ["'count' (subtask 1 of 2)"]

@@ -1,4 +1,4 @@
-"""A warning if user code blocks an event loop: then no timeout of a call can end it, and the job stands still."""
+"""A warning for user code that blocks the event loop: then no timeout can end a call, and the job stands still."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FRAMES = 8
 
 
 class BlockedLoopWatch:
-    """Looks from another thread whether the loop answers, while it is running; one warning for each operator."""
+    """Checks from another thread that the running loop responds. Warns once per operator."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, patience: float, operator_name: str) -> None:
         self._loop = loop
@@ -39,7 +39,7 @@ class BlockedLoopWatch:
                 asked = time.monotonic()
                 try:
                     self._loop.call_soon_threadsafe(answered.set)
-                except RuntimeError:  # closed at this moment
+                except RuntimeError:  # the loop was closed just now
                     return
             elif time.monotonic() - asked >= self._patience:
                 self._warn(time.monotonic() - asked)
@@ -50,8 +50,8 @@ class BlockedLoopWatch:
         stack = traceback.extract_stack(sys._current_frames().get(self._runs_in))
         own = [frame for frame in stack if not is_runtime_frame(frame.filename)]
         _LOG.warning(
-            "async_invoke() of operator '%s' has blocked its event loop for %.0f s, so no timeout can end it. Wait "
-            "with await, or run what blocks by asyncio.to_thread():\n%s",
+            "async_invoke() of operator '%s' has blocked its event loop for %.0f s, so no timeout can end it. Use "
+            "await to wait, or asyncio.to_thread() for blocking calls:\n%s",
             self._operator_name,
             seconds,
             "".join(traceback.format_list(own[-_FRAMES:])),

@@ -1,7 +1,7 @@
-"""(Keyed)BroadcastProcessFunction: a stream beside a broadcast stream, which is in full in every task.
+"""(Keyed)BroadcastProcessFunction: a stream connected with a broadcast stream, which every task receives in full.
 
-The first input is the stream, which reads the broadcast state; the second is the broadcast stream, which writes it.
-All tasks see the same broadcast elements, so their broadcast states stay the same.
+The first input is the stream, which reads the broadcast state. The second is the broadcast stream, which writes it.
+All tasks process the same broadcast elements, so their broadcast states stay equal.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ States = dict[str, BroadcastState[Any, Any]]
 
 
 class ReadOnlyView(ReadOnlyBroadcastState[Any, Any]):
-    """Broadcast state that refuses to be changed."""
+    """Broadcast state that rejects changes."""
 
     __slots__ = ("_name", "_state")
 
@@ -54,12 +54,12 @@ class ReadOnlyView(ReadOnlyBroadcastState[Any, Any]):
         return self._state.values()
 
     def is_empty(self) -> bool:
-        """Whether there is no entry."""
+        """Whether the state is empty."""
         return self._state.is_empty()
 
     def _refuse(self, *_: Any) -> NoReturn:
         raise StateAccessError(
-            f"broadcast state '{self._name}' can only be read here: change it in process_broadcast_element, "
+            f"broadcast state '{self._name}' is read-only here: change it in process_broadcast_element, "
             "which every task calls with the same elements"
         )
 
@@ -72,7 +72,7 @@ class ReadOnlyView(ReadOnlyBroadcastState[Any, Any]):
 
 
 class BroadcastStates:
-    """The broadcast states an operator was connected with, by name."""
+    """The broadcast states that the operator is connected with, by name."""
 
     def __init__(self, context: OperatorContext, descriptors: Sequence[MapStateDescriptor]) -> None:
         self._operator_name = context.operator_name
@@ -81,11 +81,11 @@ class BroadcastStates:
         self._readable = {name: ReadOnlyView(name, state.reading()) for name, state in states.items()}
 
     def writable(self, descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
-        """For broadcast elements."""
+        """Return the state for processing broadcast elements."""
         return self._writable[self._known(descriptor)]
 
     def readable(self, descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
-        """For all others."""
+        """Return the state for processing all other elements."""
         return self._readable[self._known(descriptor)]
 
     def _known(self, descriptor: MapStateDescriptor) -> str:
@@ -168,12 +168,12 @@ class BroadcastProcessOperator(FunctionOperator):
         process_records(self.collector, self.context, self._write_context, process, values, timestamps, method)
 
     def flush(self) -> None:
-        """Emit what was collected."""
+        """Emit the collected records."""
         self.collector.flush()
 
 
 class _KeyedClocks(KeyedContextBase):
-    """Both clocks, straight from the context."""
+    """Both clocks, read from the context."""
 
     _operator: KeyedBroadcastProcessOperator
 
@@ -198,10 +198,10 @@ class _KeyedWriteContext(_KeyedClocks, KeyedBroadcastProcessFunction.Context):
         return self._operator.states.writable(state_descriptor)
 
     def timer_service(self) -> NoReturn:
-        """A broadcast element has no key, so it can set no timer."""
+        """Reject timers: a broadcast element has no key."""
         raise InvalidProgramError(
-            f"operator '{self._operator.context.operator_name}' asked for timers in process_broadcast_element, where "
-            "no key is in scope: set timers in process_element, read clocks by ctx.current_watermark()"
+            f"operator '{self._operator.context.operator_name}' requested timers in process_broadcast_element, where "
+            "there is no current key: set timers in process_element, and read clocks with ctx.current_watermark()"
         )
 
     def apply_to_keyed_state(self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], None]) -> None:
@@ -233,7 +233,7 @@ class KeyedBroadcastProcessOperator(KeyedTimerOperator):
         self._keyed_states = KeyedStateFactory(self.backend, context.processing_time)
 
     def create_context(self) -> _KeyedReadContext:
-        """For elements of the keyed stream and for timers."""
+        """Create the `ctx` for elements of the keyed stream and for timers."""
         return _KeyedReadContext(self)
 
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:
@@ -241,12 +241,12 @@ class KeyedBroadcastProcessOperator(KeyedTimerOperator):
         self.run_keyed(self.key_selector, self.function.process_element, "process_element", values, timestamps)
 
     def process_batch2(self, values: Values, timestamps: Timestamps) -> None:
-        """Broadcast elements; no key is in scope."""
+        """Broadcast elements. They have no current key."""
         process, method = self.function.process_broadcast_element, "process_broadcast_element"
         process_records(self.collector, self.context, self._write_context, process, values, timestamps, method)
 
     def apply_to_keyed_state(self, descriptor: StateDescriptor, function: Callable[[Any, Any], None]) -> None:
-        """Visit every key that has the state; the order is that of the pages, so keep the function free of it."""
+        """Visit every key that has the state. Keys come in page order, so the function must not depend on the order."""
         backend = self.backend
         state = self._keyed_states.create(descriptor)
         slot = next(i for i, (name, _) in enumerate(backend.directory.layout) if name == descriptor.name)

@@ -1,6 +1,6 @@
-"""map and flat_map over two connected streams (rule 5.4). Keyed, both sides share the state of a key.
+"""map and flat_map over two connected streams (rule 5.4). On keyed streams, both sides share the state of a key.
 
-As in PyFlink a co-map that returns None emits nothing: one of the two sides often has nothing to say.
+As in PyFlink, a co-map that returns None emits nothing: often one of the two sides has no output.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _is_none = partial(is_, None)
 
 
 class CoMapOperator(FunctionOperator):
-    """One record out, or none, for every record of either stream."""
+    """Emits one record or none for every record of either stream."""
 
     function: CoMapFunction
 
@@ -41,12 +41,12 @@ class CoMapOperator(FunctionOperator):
 
 
 class CoFlatMapOperator(FunctionOperator):
-    """Any number of records out for every record of either stream."""
+    """Emits any number of records for every record of either stream."""
 
     function: CoFlatMapFunction
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """Side outputs need a collector."""
+        """Create a collector, for side outputs."""
         super().setup(context, output)
         self.collector = Collector(context, output)
 
@@ -60,9 +60,9 @@ class CoFlatMapOperator(FunctionOperator):
 
 
 class KeyedCoOperator(FunctionOperator):
-    """Base of keyed operators with two inputs: a key selector for each.
+    """Base of keyed operators with two inputs: one key selector per input.
 
-    One of them may be missing: that input, a broadcast one as a rule, is processed without a key in scope.
+    One of them may be missing. That input, usually a broadcast one, is processed without a current key.
     """
 
     keyed = True
@@ -74,7 +74,7 @@ class KeyedCoOperator(FunctionOperator):
         self.key_selector2 = key_selector2
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """Get hold of the keyed state."""
+        """Look up the keyed backend."""
         super().setup(context, output)
         assert context.keyed_backend is not None
         self.backend: KeyedStateBackend = context.keyed_backend
@@ -127,7 +127,7 @@ class KeyedCoFlatMapOperator(KeyedCoOperator):
 
 
 def map_batch(context: OperatorContext, function: Any, method: str, values: Values) -> Values:
-    """The function's result for each record, without a key."""
+    """Return the function's result for each record, without a key."""
     rest = iter(values)
     try:
         return map_records(function, rest)
@@ -136,7 +136,7 @@ def map_batch(context: OperatorContext, function: Any, method: str, values: Valu
 
 
 def emit_but_none(output: Output, results: Values, timestamps: Timestamps) -> None:
-    """Emit the results that are not None."""
+    """Emit the results, except those that are None."""
     if any(map(_is_none, results)):
         kept = [result is not None for result in results]
         results = list(compress(results, kept))

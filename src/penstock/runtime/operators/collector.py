@@ -1,4 +1,4 @@
-"""Collects what user functions emit while a batch is processed, main and side outputs, and passes it on in one go."""
+"""Collects the records that user functions emit during a batch, main and side outputs, and emits them together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.runtime.records.isolation import copy_of, deeply_immutable
 
 
 class Collector:
-    """Output lists of one operator. Hot loops append to `values` and `timestamps` themselves."""
+    """Output lists of one operator. Hot loops append to `values` and `timestamps` directly."""
 
     __slots__ = ("_context", "_output", "_side_outputs", "_sides", "timestamps", "values")
 
@@ -26,7 +26,7 @@ class Collector:
         self.timestamps: Timestamps = None
 
     def collect(self, value: Any, timestamp: int | None) -> None:
-        """One record, which may be PyFlink's `(tag, value)` pair for a side output."""
+        """Collect one record, which may be PyFlink's `(tag, value)` pair for a side output."""
         if type(value) is tuple and len(value) == 2 and type(value[0]) is OutputTag:
             self.side(value[0], value[1], timestamp)
             return
@@ -40,7 +40,7 @@ class Collector:
         self.values.append(value)
 
     def side(self, tag: OutputTag, value: Any, timestamp: int | None) -> None:
-        """One record for a side output, as it is now: the function may change it later."""
+        """Collect a copy of one record for a side output: the function may change it later."""
         if not isinstance(tag, OutputTag):
             raise InvalidProgramError(
                 f"operator '{self._context.operator_name}' emitted to a side output with {shorten(tag)}: "
@@ -61,7 +61,7 @@ class Collector:
         return typed_output(output, tag.type_info, self._context, f"side output '{tag.tag_id}'")
 
     def flush(self) -> None:
-        """Emit all that was collected."""
+        """Emit the collected records."""
         if self.values:
             values, timestamps = self.values, self.timestamps
             self.values, self.timestamps = [], None

@@ -1,8 +1,8 @@
-"""Sinks that recognize a repeated batch by its checkpoint id, in an engine that takes several steps to a checkpoint.
+"""Sinks that recognize a repeated batch by its checkpoint id, in an engine that runs several steps per checkpoint.
 
-After a failure such an engine cuts its steps elsewhere, so a checkpoint that is repeated may have other records. The
-records therefore go to the driver, which keeps them in the commit log. When the checkpoint is complete, the sink's own
-writers run there and get what is in the log: if they get it twice, it is the same.
+After a failure, such an engine divides the input into other steps, so a repeated checkpoint may contain other records.
+The records therefore go to the driver, which keeps them in the commit log. When the checkpoint is complete, the sink's
+own writers run on the driver and receive the content of the log. If they receive it twice, it is the same content.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["sink_in_steps"]
 
 
 def sink_in_steps(sink: Sink) -> Sink:
-    """The sink as it runs in an engine that takes several steps to a checkpoint."""
+    """Return the sink to run in an engine that takes several steps per checkpoint."""
     return _DeferredSink(sink) if sink.needs_equal_batches else sink
 
 
@@ -25,13 +25,13 @@ class _DeferredSink(Sink):
         self._sink = sink
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter:
-        return _Collecting(context)
+        return _CollectingWriter(context)
 
     def create_committer(self) -> Committer:
-        return _Delivering(self._sink)
+        return _DeliveringCommitter(self._sink)
 
 
-class _Collecting(SinkWriter):
+class _CollectingWriter(SinkWriter):
     """Keeps the records of a checkpoint."""
 
     def __init__(self, context: WriterInitContext) -> None:
@@ -46,7 +46,7 @@ class _Collecting(SinkWriter):
         return [(*self._place, self.current_processing_time, values)] if values else []
 
 
-class _Delivering(Committer):
+class _DeliveringCommitter(Committer):
     after_checkpoint = True
 
     def __init__(self, sink: Sink) -> None:
@@ -65,7 +65,7 @@ class _Delivering(Committer):
                 writer.write_batch(values, None)
                 writer.flush(end_of_input=False)
             except BaseException:
-                self._drop(subtask)  # it may have kept a part
+                self._drop(subtask)  # it may have kept some of the records
                 raise
 
     def _writer(self, subtask: int, parallelism: int, checkpoint_id: int) -> SinkWriter:

@@ -1,4 +1,7 @@
-"""Pass what a user function returned or yielded to a collector, as snapshots (see `records/isolation.py`)."""
+"""Pass the records that a user function returned or yielded to a collector, as snapshots.
+
+`records/isolation.py` explains the snapshots.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,16 @@ from penstock.runtime.records.isolation import IMMUTABLE, copy_of, protect
 
 
 def collect_results(collector: Collector, results: Any, timestamp: int | None) -> None:
-    """Collect every record of `results` as it is now: None is nothing, `(tag, value)` goes to a side output.
+    """Collect a snapshot of every record of `results`. None means no records; `(tag, value)` goes to a side output.
 
-    A record with other references is copied, since the function may change it before the batch is passed on.
+    A record with other references is copied, because the function may change it before the batch is emitted.
     """
     if results is None:
         return
     collect = collector.collect
     holders = ALONE
-    if type(results) is list and getrefcount(results) <= UNSHARED:  # a list made for us
-        holders += 1  # the list holds its items
+    if type(results) is list and getrefcount(results) <= UNSHARED:  # a list that only this call holds
+        holders += 1  # the list also holds its items
     for item in results:
         kind = type(item)
         if kind in IMMUTABLE:
@@ -36,7 +39,7 @@ def collect_results(collector: Collector, results: Any, timestamp: int | None) -
 
 
 def collect_result(collector: Collector, function: Callable[[Any], Any], argument: Any, timestamp: int | None) -> None:
-    """Collect the one record that a function returns, as it is now. None is a record, too."""
+    """Collect a snapshot of the record that a function returns. None is a record, too."""
     result = function(argument)
     if timestamp is None or collector.timestamps is None or (type(result) is tuple and len(result) == 2):
         collector.collect(protect(result), timestamp)

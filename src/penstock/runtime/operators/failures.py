@@ -1,4 +1,4 @@
-"""Errors of the batch loops: which record was in work, and whether the key selector is to blame."""
+"""Errors of the batch loops: which record was being processed, and whether the key selector failed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from penstock.runtime.records.batch import KeySelect, Values
 def batch_error(
     context: OperatorContext, error: Exception, method: str, values: Values, rest: Iterator[Any]
 ) -> PenstockError:
-    """The error for a comprehension over `rest`, an iterator of the list `values`.
+    """Return the error for a comprehension over `rest`, an iterator of the list `values`.
 
-    A comprehension keeps no loop variable for us; what is left in the iterator tells which record was in work.
+    A comprehension does not expose its loop variable. The rest of the iterator tells which record was being processed.
     """
     if isinstance(error, PenstockError):
         return error
@@ -34,9 +34,9 @@ def batch_error(
 def keyed_error(
     context: OperatorContext, error: Exception, method: str, select: KeySelect, value: Any
 ) -> PenstockError:
-    """The error for a loop that calls a key selector and a user function for each record.
+    """Return the error for a loop that calls a key selector and a user function for each record.
 
-    The loop does not note which of the two it is in: the selector is asked again, and blamed if it fails again.
+    The loop does not note which of the two is running. The selector is called again, and blamed if it fails again.
     """
     if isinstance(error, KeySelectorError):
         return key_error(error, value, context.operator_name)

@@ -1,4 +1,4 @@
-"""Fields of records, by position or by name, whatever the record is (rule 5.8).
+"""Fields of records of any kind, by position or by name (rule 5.8).
 
 A field expression is a position (``0``), a name (``"id"``), one of Flink's positional names (``"f2"`` and ``"2"`` for
 the third field, ``"_1"`` for the first), a path of these (``"address.zip"``), or ends in a wildcard (``"birthday._"``,
@@ -23,7 +23,7 @@ _POSITIONAL = re.compile(r"f(\d+)|_(\d+)|(\d+)")
 
 
 class FieldPath:
-    """A parsed field expression: reads the field of a record, or makes a copy of the record with another value in it.
+    """A parsed field expression: reads the field of a record, or copies the record with another value in that field.
 
     >>> FieldPath("address.zip").get({"address": {"zip": 1234}})
     1234
@@ -37,7 +37,7 @@ class FieldPath:
 
     def __init__(self, expression: Field) -> None:
         if isinstance(expression, bool) or not isinstance(expression, (int, str)):
-            raise InvalidProgramError(f"a field is given by position (int) or name (str), got {shorten(expression)}")
+            raise InvalidProgramError(f"a field must be a position (int) or a name (str), got {shorten(expression)}")
         if isinstance(expression, int) and expression < 0:
             raise InvalidProgramError(f"a field position must not be negative, got {expression}")
         self.text = str(expression)
@@ -48,18 +48,18 @@ class FieldPath:
             raise InvalidProgramError(f"a wildcard must be the last part of the field expression {expression!r}")
 
     def get(self, record: Any) -> Any:
-        """The field of a record."""
+        """Return the field of a record."""
         for step in self.steps:
             record = all_fields(record) if step in _WILDCARDS else read_field(record, step)
         return record
 
     def replaced(self, record: Any, value: Any) -> Any:
-        """A copy of the record with another value in this field."""
+        """Return a copy of the record with another value in this field."""
         return _replaced(record, self.steps, value)
 
 
 def positional(name: str) -> int | None:
-    """The position a name stands for on records without names.
+    """Return the position that a name stands for in records without names.
 
     >>> positional("f2"), positional("_1"), positional("2"), positional("id")
     (2, 0, 2, None)
@@ -74,7 +74,7 @@ def positional(name: str) -> int | None:
 
 
 def read_field(record: Any, field: Field) -> Any:
-    """One field of one record."""
+    """Return one field of one record."""
     if isinstance(field, int):
         return _at(record, field)
     if isinstance(record, Mapping):
@@ -109,7 +109,7 @@ def _at(record: Any, position: int) -> Any:
 
 
 def all_fields(record: Any) -> Any:
-    """All fields of a record as one hashable value: what a wildcard stands for."""
+    """Return all fields of a record as one hashable value, which is what a wildcard selects."""
     if isinstance(record, (tuple, list, Row)):
         return tuple(all_fields(part) for part in record)
     if dataclasses.is_dataclass(record) and not isinstance(record, type):
@@ -172,5 +172,5 @@ def _with_attribute(record: Any, field: Field, value: Any) -> Any:
             raise LookupError(f"the record {shorten(record)} has no field at position {field}")
         field = dataclasses.fields(record)[field].name
     twin = copy.copy(record)
-    object.__setattr__(twin, field, value)  # also for frozen dataclasses: the twin is ours
+    object.__setattr__(twin, field, value)  # also works for frozen dataclasses; the twin is not shared
     return twin

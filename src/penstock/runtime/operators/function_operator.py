@@ -32,15 +32,15 @@ class InitializationContext(FunctionInitializationContext):
         return self._context.operator_state.restored
 
     def get_restored_checkpoint_id(self) -> int | None:
-        """The checkpoint the task continues from."""
+        """The checkpoint that the task continues from."""
         return self._context.job.checkpoint_id - 1 if self.is_restored() else None
 
     def get_operator_state_store(self) -> OperatorStateStore:
-        """State of the task."""
+        """State of the task, without keys."""
         return self._context.operator_state
 
     def get_keyed_state_store(self) -> KeyedStateStore:
-        """State of keys."""
+        """State of the current key."""
         return self._context.runtime_context
 
 
@@ -52,28 +52,29 @@ class SnapshotContext(FunctionSnapshotContext):
         self._timestamp = timestamp
 
     def get_checkpoint_id(self) -> int:
-        """The checkpoint's number."""
+        """The checkpoint's id."""
         return self._checkpoint_id
 
     def get_checkpoint_timestamp(self) -> int:
-        """Processing time of the batch."""
+        """Processing time of the batch in ms."""
         return self._timestamp
 
 
 def kept_elements(kept: Any, operator_name: str) -> list[Any]:
-    """Check the elements that a ListCheckpointed function returned; None means no elements, as in Flink."""
+    """Check the elements that a ListCheckpointed function returned. None means no elements, as in Flink."""
     if kept is not None and not isinstance(kept, Iterable):
         raise InvalidProgramError(
-            f"snapshot_state() of operator '{operator_name}' returned {shorten(kept)}: return a list of what to keep"
+            f"snapshot_state() of operator '{operator_name}' returned {shorten(kept)}: "
+            "return a list of the elements to keep"
         )
     return [] if kept is None else list(kept)
 
 
 class FunctionOperator(StreamOperator):
-    """An operator around one user function: a plain callable or a Function object with a life cycle."""
+    """An operator for one user function: a plain callable, or a Function object with a life cycle."""
 
     method = ""
-    """The function's method that handles records."""
+    """The method of the function that processes records."""
 
     def __init__(self, function: Any) -> None:
         self.function = function
@@ -107,7 +108,7 @@ class FunctionOperator(StreamOperator):
         open_function(function, self.context)
 
     def snapshot_state(self, checkpoint_id: int) -> None:
-        """Have the function write its operator state."""
+        """Let the function write its operator state."""
         if isinstance(self.function, Function):
             self.function.check_declared_states()
         if isinstance(self.function, ListCheckpointed):
@@ -126,7 +127,7 @@ class FunctionOperator(StreamOperator):
         return self.context.operator_state.get_list_state(ListStateDescriptor("list-checkpointed"))
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Tell the function, if it wants to know."""
+        """Notify the function if it has this method."""
         if isinstance(self.function, CheckpointListener):
             try:
                 self.function.notify_checkpoint_complete(checkpoint_id)

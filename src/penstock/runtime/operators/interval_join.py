@@ -1,8 +1,8 @@
 """Interval join: pairs of two keyed streams whose timestamps are within bounds of each other (rule 6.7).
 
-Event time only, inner. A pair goes out as soon as its second element is there. Each side keeps an element only as long
-as an element of the other side may still match it. In a key's entry a side is two parallel lists, timestamps (ordered)
-and values, so that the matches of an element are a slice.
+Inner joins in event time only. A pair is emitted as soon as its second element arrives. Each side keeps an element only
+as long as an element of the other side may still match it. In a key's entry a side is two parallel lists, timestamps
+(ordered) and values, so that the matches of an element are a slice.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class JoinContext(ProcessJoinFunction.Context):
         return self.right_timestamp
 
     def get_timestamp(self) -> int:
-        """The larger of the two."""
+        """The larger of the two timestamps."""
         return max(self.left_timestamp, self.right_timestamp)
 
     def output(self, tag: OutputTag, value: Any) -> None:
@@ -55,7 +55,7 @@ class JoinContext(ProcessJoinFunction.Context):
 
 
 class IntervalJoinOperator(FunctionOperator):
-    """Joins each left element a with the right elements b where a + lower <= b <= a + upper."""
+    """Joins each left element a with the right elements b for which a + lower <= b <= a + upper."""
 
     keyed = True
     stateful = True
@@ -84,7 +84,7 @@ class IntervalJoinOperator(FunctionOperator):
             )
         if lower_bound > upper_bound:
             raise InvalidProgramError(
-                f"the lower bound of an interval join must not be above the upper one, got between({lower_bound} ms, "
+                f"the lower bound of an interval join must not exceed the upper bound, got between({lower_bound} ms, "
                 f"{upper_bound} ms)"
             )
         self.key_selector = key_selector
@@ -99,7 +99,7 @@ class IntervalJoinOperator(FunctionOperator):
         self.right_late_tag = right_late_tag
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """Buffers and timers."""
+        """Create buffers and timers."""
         super().setup(context, output)
         assert context.keyed_backend is not None
         self.backend: KeyedStateBackend = context.keyed_backend
@@ -178,7 +178,7 @@ class IntervalJoinOperator(FunctionOperator):
             side[1].insert(position, value)
             if position:
                 return
-        self.timers.schedule(key, entry, timestamp + _retention(upper))  # the first to go
+        self.timers.schedule(key, entry, timestamp + _retention(upper))  # the first element to expire
 
     def _late(self, value: Any, timestamp: int, *, left: bool) -> None:
         tag = self.left_late_tag if left else self.right_late_tag
@@ -197,7 +197,7 @@ class IntervalJoinOperator(FunctionOperator):
     # -- cleaning -----------------------------------------------------------------------------------------------
 
     def _clean(self, timestamp: int, keys: list[Any]) -> None:
-        """Forget the elements that nothing can match any more, and wait for the next ones to go."""
+        """Remove elements that nothing can match any more, and schedule the next cleanup."""
         backend, watermark = self.backend, self.timers.current_watermark
         sides = ((self._left, _retention(self.upper)), (self._right, _retention(-self.lower)))
         for key in keys:
@@ -222,18 +222,18 @@ class IntervalJoinOperator(FunctionOperator):
                     entry[slot] = None
 
     def _no_timer(self, timestamp: int, key: Any, namespace: Any) -> None:
-        """There are no processing-time timers."""
+        """The operator registers no processing-time timers."""
 
     def flush(self) -> None:
-        """Emit what is left."""
+        """Emit the remaining records."""
         self.collector.flush()
 
 
 def _retention(upper: int) -> int:
-    """Return how long an element is kept after its timestamp if the other side may be `upper` later.
+    """Return how long an element is kept after its timestamp if the other side may be `upper` ms later.
 
-    An element is late when it is behind the watermark, so with a negative bound the last match is possible while the
-    watermark is at it; one millisecond later it is not (rule 6.7).
+    An element is late when it is behind the watermark. With a negative bound, the last match is possible while the
+    watermark equals the element's timestamp plus the bound, and impossible one millisecond later (rule 6.7).
 
     >>> _retention(5), _retention(0), _retention(-5)
     (5, 0, -4)

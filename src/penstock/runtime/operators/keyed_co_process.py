@@ -22,7 +22,7 @@ class KeyedCoProcessOperator(KeyedTimerOperator):
         self.key_selector2 = key_selector2
 
     def create_context(self) -> KeyedCoProcessContext:
-        """Keys, clocks, timers, side outputs."""
+        """Create the `ctx`: keys, clocks, timers, side outputs."""
         return KeyedCoProcessContext(self)
 
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:

@@ -9,7 +9,7 @@ from penstock.runtime.operators.keyed_timers import KeyedContextBase, KeyedTimer
 from penstock.runtime.records.batch import KeySelect, Timestamps, Values
 from penstock.runtime.records.isolation import IMMUTABLE, protect
 
-_HOLDERS_OF_INPUT = 3  # a record that is passed on: the batch, the loop's variable, the function's parameter or result
+_HOLDERS_OF_INPUT = 3  # of a record passed on: the batch, the loop variable, the function's parameter or result
 
 
 class KeyedProcessContext(KeyedContextBase, KeyedProcessFunction.OnTimerContext):
@@ -26,18 +26,18 @@ class KeyedProcessOperator(KeyedTimerOperator):
         self.key_selector = key_selector
 
     def create_context(self) -> KeyedProcessContext:
-        """One context for all records and timers."""
+        """Create the one `ctx` for all records and timers."""
         return KeyedProcessContext(self)
 
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:
-        """Run the function over a batch."""
+        """Call the function for each record."""
         if timestamps is None:
             self._process_unstamped(values)
         else:
             self.run_keyed(self.key_selector, self.function.process_element, self.method, values, timestamps)
 
     def _process_unstamped(self, values: Values) -> None:
-        """The hot loop of keyed jobs: everything is a local, key switch and emission are inlined."""
+        """The hot loop of keyed jobs: only locals, with key switch and emission inlined."""
         collector, backend, timers = self.collector, self.backend, self.timers
         ctx, process = self.ctx, self.function.process_element
         select, entries = self.key_selector, backend.entries
@@ -54,7 +54,7 @@ class KeyedProcessOperator(KeyedTimerOperator):
                 results = process(value, ctx)
                 if results is not None:
                     for item in results:
-                        # Pairs of scalars are what most keyed functions emit: decided without a call.
+                        # Most keyed functions emit pairs of scalars: recognize them without a call.
                         if type(item) is tuple and len(item) == 2:
                             first, second = item
                             if type(first) in IMMUTABLE and type(second) in IMMUTABLE:
@@ -62,11 +62,11 @@ class KeyedProcessOperator(KeyedTimerOperator):
                             elif type(first) is OutputTag:
                                 collector.side(first, second, None)
                             else:
-                                del first, second  # two references that protect() would count as other holders
+                                del first, second  # protect() would count these two references as other holders
                                 append(protect(item))
                         else:
                             append(protect(item, _HOLDERS_OF_INPUT) if item is value else protect(item))
-                if timers.due:  # a property call per record shows in the profile
+                if timers.due:  # a plain attribute: a property call per record is visible in the profile
                     timers.fire_due()
                     ctx.current_timestamp = None
                     append = collector.values.append

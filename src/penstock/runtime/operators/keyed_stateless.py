@@ -1,4 +1,4 @@
-"""map, filter and flat_map on a keyed stream: the same calls with the record's key in scope (rule 5.3)."""
+"""map, filter and flat_map on a keyed stream: each call runs with the key of its record (rule 5.3)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class KeyedFunctionOperator(FunctionOperator):
         self.key_selector = key_selector
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """Get hold of the keyed state."""
+        """Look up the keyed backend."""
         super().setup(context, output)
         assert context.keyed_backend is not None
         self.backend: KeyedStateBackend = context.keyed_backend
@@ -41,7 +41,7 @@ class KeyedMapOperator(KeyedFunctionOperator):
     method = "map"
 
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:
-        """Call the function for each record, under its key."""
+        """Call the function for each record, with its key."""
         results = call_keyed(self.backend, self.context, self.key_selector, self.call, values, "map")
         self.output.emit(results, timestamps)
 
@@ -52,11 +52,11 @@ class KeyedFilterOperator(KeyedFunctionOperator):
     method = "filter"
 
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:
-        """Ask the function for each record, under its key."""
+        """Call the function for each record, with its key."""
         verdicts = call_keyed(self.backend, self.context, self.key_selector, self.call, values, "filter")
         if verdicts:
             check_first_verdict(self.context, self.function, values[0], verdicts[0])
-        # The function may have kept the record in its state. Besides, only the batch holds it.
+        # The function may have kept the record in its state. Apart from that, only the batch holds it.
         kept = [protect(value, 1) for value in compress(values, verdicts)]
         if timestamps is not None:
             timestamps = list(compress(timestamps, verdicts))
@@ -70,7 +70,7 @@ class KeyedFlatMapOperator(KeyedFunctionOperator):
     method = "flat_map"
 
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:
-        """Collect what the function gives for each record, under its key."""
+        """Collect the function's results for each record, with its key."""
         flat_map_keyed(
             self.backend, self.context, self.key_selector, self.collector, self.call, values, timestamps, "flat_map"
         )
@@ -84,7 +84,7 @@ def call_keyed(
     values: Values,
     method: str,
 ) -> Values:
-    """The function's result for each record; the key switch is inlined."""
+    """Return the function's result for each record. The key switch is inlined."""
     entries = backend.entries
     results: Values = []
     append = results.append
@@ -114,9 +114,9 @@ def flat_map_keyed(
     timestamps: Timestamps,
     method: str,
 ) -> None:
-    """Run a flat-map function over a batch, each record under its key, and emit the results.
+    """Run a flat-map function over a batch, each record with its key, and emit the results.
 
-    Results are drawn at once, so that a generator still sees the key of its own record.
+    Results are consumed at once, so that a generator runs with the key of its own record.
     """
     entries, stamp = backend.entries, None
     try:

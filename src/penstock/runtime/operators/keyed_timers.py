@@ -1,4 +1,4 @@
-"""The base of keyed process operators with two inputs: timers, and the loop that calls a function under a key."""
+"""The base of keyed process operators with two inputs: timers, and the loop that calls a function with a key."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.runtime.timers.timer_service import KeyedTimerService
 
 
 class KeyedContextBase:
-    """The parts of a `ctx` that every keyed process function has."""
+    """The parts of a `ctx` that all keyed process functions have."""
 
     def __init__(self, operator: KeyedTimerOperator) -> None:
         self._operator = operator
@@ -44,7 +44,7 @@ class KeyedContextBase:
         return self._timer_service
 
     def time_domain(self) -> TimeDomain:
-        """Domain of the timer that fires."""
+        """Time domain of the firing timer."""
         assert self.current_domain is not None
         return self.current_domain
 
@@ -54,7 +54,7 @@ class KeyedContextBase:
 
 
 class KeyedTimerOperator(FunctionOperator):
-    """Base: subclasses make `ctx` and say which method gets which input."""
+    """Base of operators with keys and timers. Subclasses create `ctx` and assign a method to each input."""
 
     keyed = True
     stateful = True
@@ -73,11 +73,11 @@ class KeyedTimerOperator(FunctionOperator):
         self.ctx = self.create_context()
 
     def create_context(self) -> Any:
-        """The `ctx` for the function."""
+        """Create the `ctx` for the function."""
         raise NotImplementedError
 
     def run_keyed(self, select: KeySelect, process: Any, method: str, values: Values, timestamps: Timestamps) -> None:
-        """The function for each record, under its key; the key switch is inlined."""
+        """Call the function for each record, with its key. The key switch is inlined."""
         collector, backend, ctx, timers = self.collector, self.backend, self.ctx, self.timers
         entries = backend.entries
         stamp = None
@@ -93,7 +93,7 @@ class KeyedTimerOperator(FunctionOperator):
                     stamp = timestamps[position]
                 ctx.current_timestamp = stamp
                 collect_results(collector, process(value, ctx), stamp)
-                if timers.due:  # a property call per record shows in the profile
+                if timers.due:  # a plain attribute: a property call per record is visible in the profile
                     timers.fire_due()
         except Exception as error:
             raise keyed_error(self.context, error, method, select, value) from None
@@ -119,5 +119,5 @@ class KeyedTimerOperator(FunctionOperator):
             raise user_error(self.context, error, "on_timer", cause) from None
 
     def flush(self) -> None:
-        """Emit what timers produced."""
+        """Emit the records of timers."""
         self.collector.flush()

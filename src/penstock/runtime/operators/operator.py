@@ -2,7 +2,7 @@
 
 Life of an operator in one task: `setup` -> `open` -> for every batch: `process_*` calls, `end_batch` -> ... ->
 `end_input` (bounded streams only) -> `close`. Calls never run concurrently. Records come as a list of values and a
-parallel list of timestamps (None when no record of the batch has one).
+parallel list of timestamps (None if no record of the batch has one).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class Output(Protocol):
     """Where an operator's records go: the next operator of the chain, or an exchange."""
 
     def emit(self, values: Values, timestamps: Timestamps) -> None:
-        """Pass records on. The lists belong to the receiver from now on."""
+        """Pass records on. From now on, the lists belong to the receiver."""
 
     def emit_watermark(self, watermark: int) -> None:
         """Pass a watermark on, after all records emitted so far."""
 
     def emit_status(self, *, idle: bool) -> None:
-        """Pass on that this stream became idle, or active again."""
+        """Pass on that this stream became idle or active again."""
 
 
 class DiscardingOutput:
@@ -68,7 +68,7 @@ class Clock(Protocol):
 
 @dataclass(slots=True)
 class OperatorContext:
-    """Everything the task gives an operator."""
+    """Everything the task provides to an operator."""
 
     operator_id: str
     operator_name: str
@@ -85,7 +85,7 @@ class OperatorContext:
     timer_services: list[InternalTimerService] = field(default_factory=list)
     batch_execution: bool = False
     note: bytes = field(init=False)
-    """For the black box."""
+    """Identifies the operator in the black box."""
 
     def __post_init__(self) -> None:
         self.note = note_of(self.operator_name, self.subtask, self.parallelism)
@@ -95,11 +95,11 @@ class OperatorContext:
         return self.clock.now
 
     def side_output(self, tag_id: str) -> Output:
-        """The output for a side output tag; discards when it has no reader."""
+        """Return the output for a side output tag. Without a reader, it discards records."""
         return self.side_outputs.get(tag_id, DISCARD)
 
     def create_timer_service(self, on_event: OnTimer, on_processing: OnTimer) -> InternalTimerService:
-        """Timers on the keyed backend; the task advances their clocks."""
+        """Create timers in the keyed backend. The task advances their clocks."""
         assert self.keyed_backend is not None
         service = InternalTimerService(
             self.keyed_backend, self.processing_time, on_event, on_processing, batch=self.batch_execution
@@ -117,35 +117,35 @@ class JobInfo:
     attempt: int = 0
     checkpoint_id: int = 0
     epoch: int = 0
-    """That of the driver: see `penstock.runtime.lease.lease`."""
+    """The epoch of the driver: see `penstock.runtime.lease.lease`."""
     parameters: dict[str, str] = field(default_factory=dict)
     cached_files: dict[str, str] = field(default_factory=dict)
     stepped: bool = False
-    """Whether there are several batches from one checkpoint to the next."""
+    """Whether there may be several batches between two checkpoints."""
 
 
 class StreamOperator:
     """Base of all operators.
 
-    Class attributes say what the operator needs: `keyed` (a key selector for each input, keyed state, timers),
-    `stateful` (anything kept between batches: such an operator never runs in the source stage).
+    Class attributes declare what the operator needs: `keyed` (a key selector for each input, keyed state, timers),
+    `stateful` (keeps anything between batches; such an operator never runs in the source stage).
     """
 
     chaining: ChainingStrategy = ChainingStrategy.ALWAYS
     keyed: bool = False
     stateful: bool = False
-    reads_watermarks: bool = False  # shows its event time to user code
+    reads_watermarks: bool = False  # user code can read the operator's event time
     makes_watermarks: bool = False
-    registers_lazily: bool = False  # may ask for state when the first element needs it, not only in `open`
+    registers_lazily: bool = False  # may register state with the first element that needs it, not only in `open`
     unites_inputs: bool = False  # its two inputs are streams of a union, with one clock for all their channels
-    per_split: bool = False  # after a source: wants to know which split its records are from
-    columnar: bool = False  # gets column batches (penstock.runtime.table) in the place of lists of values
+    per_split: bool = False  # after a source: needs to know the split of its records
+    columnar: bool = False  # receives column batches (penstock.runtime.table) instead of lists of values
     keyed_backend: type[KeyedStateBackend] = KeyedStateBackend
 
     context: OperatorContext
     output: Output
     current_watermark: int = MIN_WATERMARK
-    output_type: TypeInformation | None = None  # declared by the user: emitted records are checked against it
+    output_type: TypeInformation | None = None  # declared by the user; emitted records are checked against it
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         """Called once before `open`."""
@@ -153,7 +153,7 @@ class StreamOperator:
         self.output = output
 
     def open(self) -> None:
-        """Prepare user functions and register state."""
+        """Open user functions and register state."""
 
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:
         """Records of the first (or only) input."""
@@ -164,7 +164,7 @@ class StreamOperator:
         raise NotImplementedError
 
     def process_watermark(self, watermark: int) -> None:
-        """The operator's event time advanced: fire timers, then pass the watermark on (rule 3.6)."""
+        """Event time advanced: fire timers, then pass the watermark on (rule 3.6)."""
         self.current_watermark = watermark
         for service in self.context.timer_services:
             service.advance_watermark(watermark)
@@ -175,73 +175,73 @@ class StreamOperator:
             side.emit_watermark(watermark)
 
     def restore_watermark(self, watermark: int) -> None:
-        """Continue with the event time the operator had when its state was written."""
+        """Continue with the event time at which the operator's state was written."""
         self.current_watermark = watermark
 
     def restart(self) -> None:
-        """In the source stage only: the next records come from another split, with a clock of its own."""
+        """Source stage only: the next records come from another split, which has its own clock."""
 
     def expect_split(self, split: str) -> None:
-        """`per_split` only: the task reads this split, records of it may come."""
+        """`per_split` only: the task reads this split, so its records may come."""
 
     def select_split(self, split: str) -> None:
-        """`per_split` only: the next elements are of this split."""
+        """`per_split` only: the next elements are from this split."""
 
     def finish_split(self, split: str) -> None:
-        """`per_split` only: no more will come of this split."""
+        """`per_split` only: the split has no more elements."""
 
     def pause_split(self, split: str) -> None:
-        """`per_split` only: the split is not read in this batch, though it may have records."""
+        """`per_split` only: the split is not read in this batch, although it may have records."""
 
     def split_progress(self) -> dict[str, SplitProgress]:
-        """`per_split` only: how far the splits have come, if the driver wants to know."""
+        """`per_split` only: return the progress of the splits, for the driver."""
         return {}
 
     def process_status(self, *, idle: bool) -> None:
-        """The operator's whole input became idle, or active again."""
+        """The operator's whole input became idle or active again."""
         self.output.emit_status(idle=idle)
         for side in self.context.side_outputs.values():
             side.emit_status(idle=idle)
 
     def advance_processing_time(self, now: int) -> None:
-        """Processing time moved on: fire timers."""
+        """Processing time advanced: fire timers."""
         for service in self.context.timer_services:
             service.advance_processing_time(now)
         self._leave_key()
         self.flush()
 
     def next_wakeup(self) -> int | None:
-        """The processing time at which this operator needs a batch though no input may come."""
+        """Return the processing time at which the operator needs a batch even without input."""
         times = [service.next_processing_time() for service in self.context.timer_services]
         return min((time for time in times if time is not None), default=None)
 
     def flush(self) -> None:
-        """Emit what timer callbacks have collected."""
+        """Emit the records that timer callbacks have collected."""
 
     def end_batch(self) -> None:
-        """All input of this batch was processed."""
+        """All input of this batch has been processed."""
 
     def end_input(self) -> None:
-        """No input will come any more (behind the final watermark)."""
+        """No more input will come: the final watermark has been processed."""
 
     def snapshot_state(self, checkpoint_id: int) -> None:
         """Put non-keyed state into `context.operator_state` before it is written."""
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """The batch with this id was committed."""
+        """The batch with this id has been committed."""
 
     def close(self) -> None:
-        """Release resources; last call."""
+        """Release resources. This is the last call."""
 
     def _leave_key(self) -> None:
         if self.context.keyed_backend is not None:
             self.context.keyed_backend.clear_current_key()
 
     def key_selectors(self) -> list[KeySelect | None]:
-        """The key selector of each input (keyed operators); None for one without keys beside a keyed one."""
+        """Return the key selector of each input (keyed operators); None for an input without keys."""
         names = ("key_selector", "key_selector2")
         return [getattr(self, name) for name in names if hasattr(self, name)]
 
     def user_functions(self) -> list[Any]:
-        """The user's function objects, for lifecycle and serialization checks."""
+        """Return the user's function objects, for life cycle and serialization checks."""
         return []

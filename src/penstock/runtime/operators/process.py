@@ -30,7 +30,7 @@ class UnkeyedContext:
         return self.current_timestamp
 
     def timer_service(self) -> TimerService:
-        """Both clocks; timers are refused."""
+        """Both clocks. Timers are rejected."""
         return self._timer_service
 
     def output(self, tag: OutputTag, value: Any) -> None:
@@ -43,19 +43,19 @@ class ProcessContext(UnkeyedContext, ProcessFunction.Context):
 
 
 class UnkeyedProcessOperator(FunctionOperator):
-    """Runs functions that can read both clocks."""
+    """Base of operators whose functions can read both clocks."""
 
     context_type: type[UnkeyedContext]
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """Create clocks and context."""
+        """Create clocks and `ctx`."""
         super().setup(context, output)
         self.collector = Collector(context, output)
         self.timer_service = UnkeyedTimerService(context.processing_time, context.operator_name)
         self.ctx = self.context_type(self.collector, self.timer_service)
 
     def process_watermark(self, watermark: int) -> None:
-        """Keep the clock that the function can read."""
+        """Advance the clock that the function can read."""
         self.timer_service.watermark = watermark
         super().process_watermark(watermark)
 
@@ -65,7 +65,7 @@ class UnkeyedProcessOperator(FunctionOperator):
         self.timer_service.watermark = watermark
 
     def flush(self) -> None:
-        """Emit what was collected."""
+        """Emit the collected records."""
         self.collector.flush()
 
 
@@ -82,7 +82,7 @@ class ProcessOperator(UnkeyedProcessOperator):
         process_records(self.collector, self.context, self.ctx, self.function.process_element, values, timestamps)
 
     def restart(self) -> None:
-        """Another split, another clock."""
+        """Reset the clock: the next split has its own."""
         self.timer_service.watermark = MIN_WATERMARK
 
 

@@ -1,8 +1,8 @@
-"""Records get the form of the type that was declared for them, as if they had been written and read by that type.
+"""Convert records to the form of their declared type, as if that type's serializer had written and read them.
 
-In PyFlink a record goes through the serializer of its type: after it, a row has the field names of the type, and so
-have the rows inside it; a FLOAT has 32 bits; an int where a float was declared is a float, and a list where a tuple
-was, a tuple. Here records are not serialized by type, so this is done where they are emitted.
+In PyFlink, a record goes through the serializer of its type. After that, a row has the field names of the type, and so
+do nested rows; a FLOAT has 32 bits; an int declared as a float is a float; a list declared as a tuple is a tuple. Here
+records are not serialized by type, so this conversion runs where they are emitted.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _Compile = Callable[[TypeInformation], Conform | None]
 
 
 def compile_serialized(declared: TypeInformation) -> Conform | None:
-    """A function that does to a value of the type's own classes what its serializer does: rows get names, FLOATs are
-    rounded. None if there is nothing to do.
+    """Return a function that does to a value of the type's own classes what its serializer does: rows get field names,
+    FLOATs are rounded. Return None if there is nothing to do.
 
     >>> from penstock.common.typeinfo import Types
     >>> serialized = compile_serialized(Types.ROW_NAMED(["word", "n"], [Types.STRING(), Types.FLOAT()]))
@@ -37,8 +37,8 @@ def compile_serialized(declared: TypeInformation) -> Conform | None:
 
 
 def compile_form(declared: TypeInformation) -> Conform | None:
-    """A function that gives any value which fits the type the form it has after the type's serializer; None if every
-    value has it.
+    """Return a function that converts any value that fits the type to the form it has after the type's serializer.
+    Return None if every value has this form.
 
     >>> from penstock.common.typeinfo import Types
     >>> form = compile_form(Types.TUPLE([Types.STRING(), Types.DOUBLE()]))
@@ -51,7 +51,7 @@ def compile_form(declared: TypeInformation) -> Conform | None:
 
 
 def holds_floats(declared: TypeInformation) -> bool:
-    """Whether values of the type have numbers of 32 bits in them.
+    """Whether values of the type contain 32-bit floats.
 
     >>> from penstock.common.typeinfo import Types
     >>> holds_floats(Types.LIST(Types.FLOAT())), holds_floats(Types.DOUBLE())
@@ -97,7 +97,7 @@ def _nested(types: Sequence[TypeInformation], compiled: _Compile) -> list[tuple[
 def _rows(declared: RowTypeInfo, compiled: _Compile) -> Conform:
     template = Row()
     template.set_field_names(declared.get_field_names())
-    names = template._fields  # the tuple all rows of these names share
+    names = template._fields  # all rows with these names share this tuple
     nested = _nested(declared.get_field_types(), compiled)
 
     def conform(value: Any) -> Any:
@@ -107,18 +107,18 @@ def _rows(declared: RowTypeInfo, compiled: _Compile) -> Conform:
             value = _named(value)
         if not nested:
             return value
-        fields = list(value._values)  # a copy: the function may hold the row it has emitted
+        fields = list(value._values)  # a copy: the function may keep the row that it emitted
         for position, inner in nested:
             fields[position] = inner(fields[position])
         return make_row(value._fields, fields, value._row_kind)
 
     def _named(value: Any) -> Row:
         fields = declared._fields(value)
-        assert fields is not None  # it was checked against the type
+        assert fields is not None  # the value was checked against the type
         row = value if isinstance(value, Row) else Row(*fields)
         if isinstance(value, Row) and value._fields is not None:
             if declared.has_default_names:
-                return row  # names of its own are better than f0, f1, ...
+                return row  # its own names are better than f0, f1, ...
             row._values = list(fields)
         row._fields = names
         return row
@@ -133,7 +133,7 @@ def _tuples(fields: list[tuple[int, Conform]]) -> Conform:
         parts = list(value)
         for position, inner in fields:
             parts[position] = inner(parts[position])
-        make = getattr(value, "_make", tuple)  # a named tuple is one: functions after may use its names
+        make = getattr(value, "_make", tuple)  # keeps named tuples: the next functions may use their names
         return make(parts)
 
     return conform
@@ -152,7 +152,7 @@ def _maps(key: Conform | None, value: Conform | None) -> Conform:
         if given is None or (type(given) is dict and key is None and value is None):
             return given
         mapping = MapTypeInfo.mapping_of(given)
-        assert mapping is not None  # it was checked against the type
+        assert mapping is not None  # the value was checked against the type
         return {of_key(name): of_value(item) for name, item in mapping.items()}
 
     return conform

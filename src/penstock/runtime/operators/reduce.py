@@ -1,7 +1,8 @@
 """Rolling reduce on a keyed stream: one update for every record (rule 5.3).
 
-The first record of a key is emitted as it is, then reduce(current, new) of each. State is never cleaned. In batch
-execution only the final value of each key is emitted, when its input has ended. Its timestamp is the largest there is.
+The first record of a key is emitted unchanged, then the result of reduce(current, new) for each record. State is never
+cleared. In batch execution, only the final value of each key is emitted, after its last record. Its timestamp is the
+maximum.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ class ReduceOperator(FunctionOperator):
         assert context.keyed_backend is not None
         self.backend: KeyedStateBackend = context.keyed_backend
         self._slot = self.backend.register("reduced value", "reducing state")
-        self._results: Values = []  # of a batch job
+        self._results: Values = []  # final values in batch execution
         if context.batch_execution:
             self._timers = context.create_timer_service(self._end_key, self._end_key)
 
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:
-        """Fold each record into its key's value."""
+        """Reduce each record into the value of its key."""
         try:
             if self.context.batch_execution:
                 self._fold(values)
@@ -94,7 +95,7 @@ class ReduceOperator(FunctionOperator):
             entry[0].dirty = True
 
     def flush(self) -> None:
-        """Pass on the results of keys that have ended; like time, they are at the end."""
+        """Emit the results of the keys that have ended, with the maximum timestamp."""
         if self._results:
             results, self._results = self._results, []
             self.output.emit(results, [MAX_WATERMARK] * len(results))

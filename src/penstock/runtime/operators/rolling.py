@@ -1,7 +1,7 @@
 """Rolling sum, min, max, min_by and max_by as reduce functions (rule 5.3).
 
-sum, min and max change only the aggregated field, the others stay as in the first record; min_by and max_by give the
-whole extreme record, the first one on ties.
+sum, min and max change only the aggregated field; the other fields keep the values of the first record. min_by and
+max_by return the whole extreme record. On ties, the first one wins.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from penstock.runtime.operators.fields import Field, FieldPath
 
 
 class RollingAggregation:
-    """Base: a two-argument callable over one field.
+    """Base of the aggregations: a two-argument callable on one field.
 
     >>> RollingSum(1)(("a", 1), ("b", 2))
     ('a', 3)
@@ -26,33 +26,33 @@ class RollingAggregation:
 
     def __init__(self, field: Field = 0) -> None:
         self.path = FieldPath(field)
-        # Tuples by position are the common case; anything else takes the path.
+        # Tuple positions are the common case. All other fields use the path.
         self._position = field if isinstance(field, int) else None
         self._read: Callable[[Any], Any] = itemgetter(field) if isinstance(field, int) else self.path.get
 
     def field(self, record: Any) -> Any:
-        """The aggregated field of a record."""
+        """Return the aggregated field of a record."""
         return self._read(record) if type(record) is tuple else self.path.get(record)
 
     def replaced(self, record: Any, value: Any) -> Any:
-        """A copy of the record with the aggregate in its field."""
+        """Return a copy of the record with the aggregate in its field."""
         position = self._position
         if type(record) is tuple and position is not None:
             return (*record[:position], value, *record[position + 1 :])
         return self.path.replaced(record, value)
 
     def __call__(self, current: Any, value: Any) -> Any:
-        """The aggregate of what came so far and one more record."""
+        """Aggregate the current result and one more record."""
         raise NotImplementedError
 
 
 class RollingSum(RollingAggregation):
-    """Adds the field up."""
+    """Adds up the field."""
 
     name = "Sum"
 
     def __call__(self, current: Any, value: Any) -> Any:
-        """The current record with the sum in its field."""
+        """Return the current record with the sum in its field."""
         position = self._position
         if position is not None and type(current) is tuple and type(value) is tuple:
             total = current[position] + value[position]  # the common case, without a call
@@ -66,7 +66,7 @@ class RollingMin(RollingAggregation):
     name = "Min"
 
     def __call__(self, current: Any, value: Any) -> Any:
-        """The current record with the smaller value in its field."""
+        """Return the current record with the smaller value in its field."""
         candidate = self.field(value)
         return self.replaced(current, candidate) if candidate < self.field(current) else current
 
@@ -77,13 +77,13 @@ class RollingMax(RollingAggregation):
     name = "Max"
 
     def __call__(self, current: Any, value: Any) -> Any:
-        """The current record with the larger value in its field."""
+        """Return the current record with the larger value in its field."""
         candidate = self.field(value)
         return self.replaced(current, candidate) if self.field(current) < candidate else current
 
 
 class RollingMinBy(RollingAggregation):
-    """Keeps the record with the smallest field; `first` decides which of equals stays."""
+    """Keeps the record with the smallest field. On ties, `first` decides which record stays."""
 
     name = "MinBy"
 
@@ -92,17 +92,17 @@ class RollingMinBy(RollingAggregation):
         self._first = first
 
     def __call__(self, current: Any, value: Any) -> Any:
-        """The record with the smaller field."""
+        """Return the record with the smaller field."""
         known, candidate = self.field(current), self.field(value)
         return value if candidate < known or (candidate == known and not self._first) else current
 
 
 class RollingMaxBy(RollingMinBy):
-    """Keeps the record with the largest field; `first` decides which of equals stays."""
+    """Keeps the record with the largest field. On ties, `first` decides which record stays."""
 
     name = "MaxBy"
 
     def __call__(self, current: Any, value: Any) -> Any:
-        """The record with the larger field."""
+        """Return the record with the larger field."""
         known, candidate = self.field(current), self.field(value)
         return value if known < candidate or (candidate == known and not self._first) else current

@@ -1,8 +1,7 @@
-"""Rows with plain fields, checked and named in one loop.
+"""Check and name rows with plain fields in one loop.
 
-Most records that are declared as rows are just that: `Row` objects without names whose fields have the declared
-classes. A loop compiled for the type passes them and gives them their names; everything else is left to
-`type_check.py`.
+Most records declared as rows are `Row` objects without names whose fields have the declared classes. A loop compiled
+for the type accepts them and gives them their names. `type_check.py` handles all others.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from penstock.common.types import Row, share_names
 __all__ = ["NameRows", "compile_row_loop"]
 
 NameRows = Callable[[list[Any]], list[Any]]
-"""Names the rows of a batch that surely fit, and returns the others."""
+"""Names the rows of a batch that certainly fit, and returns the others."""
 
 _LOOP = """
 def name_rows(values):
@@ -38,7 +37,7 @@ def name_rows(values):
 
 
 def compile_row_loop(names: Sequence[str], conditions: Sequence[str]) -> NameRows:
-    """The loop for rows with these names. The i-th condition is an expression of a field called `f<i>`.
+    """Compile the loop for rows with these names. The i-th condition is an expression on the field `f<i>`.
 
     >>> name_rows = compile_row_loop(["word", "n"], ["type(f0) is str", "type(f1) is int"])
     >>> rows = [Row("a", 1), Row("b", None)]

@@ -1,4 +1,4 @@
-"""The RuntimeContext user functions get in `open`."""
+"""The RuntimeContext that user functions receive in `open`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class StreamingRuntimeContext(RuntimeContext):
         return self._operator_name
 
     def get_task_name_with_subtasks(self) -> str:
-        """Name and place, for instance ``Map (1/4)``."""
+        """Name and subtask, for instance ``Map (1/4)``."""
         return f"{self._operator_name} ({self._subtask + 1}/{self._parallelism})"
 
     def get_number_of_parallel_subtasks(self) -> int:
@@ -60,11 +60,11 @@ class StreamingRuntimeContext(RuntimeContext):
         return self._max_parallelism
 
     def get_index_of_this_subtask(self) -> int:
-        """0-based."""
+        """Index of the subtask, from 0."""
         return self._subtask
 
     def get_attempt_number(self) -> int:
-        """Return the number of restarts of the job."""
+        """Number of restarts of the job."""
         return self._job.attempt
 
     def get_job_parameter(self, key: str, default_value: str) -> str:
@@ -76,18 +76,18 @@ class StreamingRuntimeContext(RuntimeContext):
         return self._metrics
 
     def get_distributed_cache(self) -> DistributedCache:
-        """Registered files by name: path on this machine."""
+        """The registered files by name, as paths on this machine."""
         return DistributedCache(self._job.cached_files)
 
     def _create(self, descriptor: Any, kind: type[StateDescriptor]) -> Any:
         if not isinstance(descriptor, kind):
             raise InvalidProgramError(
-                f"operator '{self._operator_name}' asked for state with {shorten(descriptor)}, which is not a "
+                f"operator '{self._operator_name}' requested state with {shorten(descriptor)}, which is not a "
                 f"{kind.__name__}"
             )
         if self._states is None:
             raise StateAccessError(
-                f"operator '{self._operator_name}' asked for keyed state '{descriptor.name}', but its stream "
+                f"operator '{self._operator_name}' requested keyed state '{descriptor.name}', but its stream "
                 "has no keys: call key_by() before it"
             )
         return self._states.create(descriptor)

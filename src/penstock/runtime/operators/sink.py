@@ -1,4 +1,4 @@
-"""The sink operator: a SinkWriter in the task; what it prepares is committed by the driver with the batch."""
+"""The sink operator: runs a SinkWriter in the task. The driver commits its committables with the batch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WRITER_STATE = ListStateDescriptor("sink-writer")
 class SinkOperator(StreamOperator):
     """Runs one writer of a sink.
 
-    :param as_function: the sink was given to ``add_sink()``: plans show it in one piece, as they show a SinkFunction
+    :param as_function: the sink was passed to ``add_sink()``; plans show it as one node, like a SinkFunction
     """
 
     def __init__(self, sink: Sink, *, as_function: bool = False) -> None:
@@ -32,7 +32,7 @@ class SinkOperator(StreamOperator):
         return [self.sink]
 
     def open(self) -> None:
-        """Create the writer; it lives as long as the task."""
+        """Create the writer. It lives as long as the task."""
         context = self.context
         init = WriterInitContext(
             subtask_id=context.subtask,
@@ -58,7 +58,7 @@ class SinkOperator(StreamOperator):
             raise user_error(context, error, "create_writer") from None
 
     def _current_writer(self) -> SinkWriter:
-        """The writer, told about the batch it writes in."""
+        """Return the writer, after announcing the current batch to it."""
         writer = self._writer
         assert writer is not None
         writer.current_processing_time = self.context.processing_time()
@@ -76,22 +76,22 @@ class SinkOperator(StreamOperator):
             raise user_error(self.context, error, "write") from None
 
     def process_watermark(self, watermark: int) -> None:
-        """Writers may look at it."""
+        """Advance the watermark that writers can read."""
         self.current_watermark = watermark
         assert self._writer is not None
         self._writer.current_watermark = watermark
 
     def restart(self) -> None:
-        """Another split, another clock."""
+        """Reset the clock: the next split has its own."""
         if self._writer is not None:
             self._writer.current_watermark = MIN_WATERMARK
 
     def end_batch(self) -> None:
-        """Everything written must be on its way before the commit."""
+        """Flush: all written records must be sent before the commit."""
         self._flush(end_of_input=False)
 
     def end_input(self) -> None:
-        """The last flush."""
+        """Flush for the last time."""
         self._flush(end_of_input=True)
 
     def _flush(self, *, end_of_input: bool) -> None:
@@ -101,12 +101,12 @@ class SinkOperator(StreamOperator):
             raise user_error(self.context, error, "flush") from None
 
     def next_wakeup(self) -> int | None:
-        """When the writer wants to be flushed."""
+        """Return when the writer needs a flush."""
         assert self._writer is not None
         return self._writer.next_wakeup()
 
     def prepare_commit(self) -> list[Any]:
-        """Committables of this batch."""
+        """Return the committables of this batch."""
         assert self._writer is not None
         try:
             return list(self._writer.prepare_commit())
@@ -114,7 +114,7 @@ class SinkOperator(StreamOperator):
             raise user_error(self.context, error, "prepare_commit") from None
 
     def snapshot_state(self, checkpoint_id: int) -> None:
-        """Keep the writer's state with the batch."""
+        """Store the writer's state with the batch."""
         if not self.stateful:
             return
         assert self._writer is not None

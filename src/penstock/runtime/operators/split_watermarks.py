@@ -1,8 +1,8 @@
-"""A user's watermark generator for every source split (rules 3.6, 6.2).
+"""Run a custom watermark generator for every source split (rules 3.6, 6.2).
 
-A strategy given to `from_source` has one generator per split, whatever task reads it, and the task's event time is the
-smallest of its splits that are not idle. The built-in generators need no state and run beside the readers, where every
-split has a clock anyway; a generator of the user's own lives here, in the task after them.
+A strategy passed to `from_source` has one generator per split, whichever task reads it. The task's event time is the
+minimum over its splits that are not idle. The built-in generators need no state and run with the readers, where every
+split has a clock anyway. A custom generator runs here, in the task after the readers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STATE = "splits"
 
 
 class SplitWatermarksOperator(StreamOperator):
-    """Stamps records and makes watermarks, split by split; the task says which split comes and goes."""
+    """Assigns timestamps and emits watermarks per split. The task announces when splits start and end."""
 
     stateful = True
     makes_watermarks = True
@@ -32,18 +32,18 @@ class SplitWatermarksOperator(StreamOperator):
         self.strategy = template.strategy
 
     def user_functions(self) -> list[Any]:
-        """The strategy, which holds the user's assigner and generator."""
+        """The strategy, which contains the user's assigner and generator."""
         return self.template.user_functions()
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """No split is known yet."""
+        """Start without splits."""
         super().setup(context, output)
         self._splits: CombinedWatermark[_SplitClock] = CombinedWatermark()
         self._emitter = WatermarkEmitter(output)
         self._deferred = False
 
     def open(self) -> None:
-        """Continue with the generators of the last checkpoint."""
+        """Restore the generators of the last checkpoint."""
         kept = self.context.operator_state.get_raw(_STATE)
         if kept is not None:
             self._emitter.watermark, self._emitter.idle, splits = kept
@@ -52,14 +52,14 @@ class SplitWatermarksOperator(StreamOperator):
                 self._splits.parts[split] = _SplitClock(self, state)
 
     def snapshot_state(self, checkpoint_id: int) -> None:
-        """Keep all generators."""
+        """Store all generators."""
         splits = {split: clock.state() for split, clock in self._splits.parts.items()}
         self.context.operator_state.put_raw(_STATE, (self._emitter.watermark, self._emitter.idle, splits))
 
     # -- splits -------------------------------------------------------------------------------------------------
 
     def expect_split(self, split: str) -> None:
-        """A split this task reads: its clock has to be waited for."""
+        """Register a split of this task: event time waits for its clock."""
         splits = self._splits.parts
         if split not in splits:
             if not splits:
@@ -67,17 +67,17 @@ class SplitWatermarksOperator(StreamOperator):
             splits[split] = _SplitClock(self)
 
     def select_split(self, split: str) -> None:
-        """The next records are of this split."""
+        """The next records are from this split."""
         self.expect_split(split)
         self._current = self._splits.parts[split].operator
 
     def finish_split(self, split: str) -> None:
-        """A finished split does not hold event time back."""
+        """Remove a finished split, so that it does not hold back event time."""
         if self._splits.parts.pop(split, None) is not None:
             self.combine()
 
     def pause_split(self, split: str) -> None:
-        """A split that is held back is not silent."""
+        """Restart the idle period of a split: it is paused, not idle."""
         self._splits.parts[split].operator.stay_awake()
 
     def split_progress(self) -> dict[str, SplitProgress]:
@@ -87,12 +87,12 @@ class SplitWatermarksOperator(StreamOperator):
         return {split: SplitProgress(clock.watermark, clock.idle) for split, clock in self._splits.parts.items()}
 
     def combine(self) -> None:
-        """Pass on what all splits together say, if it is new."""
+        """Emit the combined watermark of all splits if it has advanced."""
         if self._deferred:
             return
         if self._splits.update():
             self._emitter.advance(self._splits.watermark)
-        if self._splits.all_idle or not self._splits.parts:  # a task without splits must not be waited for
+        if self._splits.all_idle or not self._splits.parts:  # downstream must not wait for a task without splits
             self._emitter.set_idle(idle=True)
 
     # -- input --------------------------------------------------------------------------------------------------
@@ -102,17 +102,17 @@ class SplitWatermarksOperator(StreamOperator):
         self._current.process_batch(values, timestamps)
 
     def process_watermark(self, watermark: int) -> None:
-        """The source's own watermarks end here, except that the end of the input stays the end."""
+        """Drop the source's own watermarks, except the final one."""
         if watermark == MAX_WATERMARK:
             self._emitter.advance(MAX_WATERMARK)
 
     def process_status(self, *, idle: bool) -> None:
-        """Of the source's idleness only this counts: a task without splits must not be waited for."""
+        """Ignore the source's idleness, unless the task has no splits: downstream must not wait for it."""
         if self._emitter.watermark < MAX_WATERMARK:
             self.combine()
 
     def end_batch(self) -> None:
-        """Periodic watermarks and idleness: every split is asked before their clocks are combined."""
+        """Let all splits emit periodic watermarks and detect idleness, then combine their clocks."""
         self._deferred = True
         for clock in self._splits.parts.values():
             clock.operator.end_batch()
@@ -120,13 +120,13 @@ class SplitWatermarksOperator(StreamOperator):
         self.combine()
 
     def next_wakeup(self) -> int | None:
-        """When some split's generator should be asked again, or some split becomes idle."""
+        """Return when to call a split's generator again, or when a split becomes idle."""
         times = [clock.operator.next_wakeup() for clock in self._splits.parts.values()]
         return min((time for time in times if time is not None), default=None)
 
 
 class _SplitClock(PartialWatermark):
-    """One split: its generator, and what it said last. It is where the generator's records and watermarks go."""
+    """The generator of one split and its last watermark. The generator emits its records and watermarks to it."""
 
     def __init__(self, owner: SplitWatermarksOperator, state: Any = None) -> None:
         super().__init__()
@@ -143,11 +143,11 @@ class _SplitClock(PartialWatermark):
         return self.watermark, self.idle, self.operator.kept_generator()
 
     def advance(self, watermark: int) -> None:
-        """The split's generator emits a watermark: whatever it is, the split is active."""
+        """Advance to the generator's watermark. Even if it is not larger, the split is active."""
         super().advance(watermark)
         self._owner.combine()
 
     def set_idle(self, *, idle: bool) -> None:
-        """The split became idle, or active again."""
+        """Mark the split as idle or active."""
         self.idle = idle
         self._owner.combine()

@@ -1,7 +1,7 @@
 """map, filter and flat_map without keyed state (rule 5.2).
 
-The comprehensions are the inner loops of stateless jobs: nothing is done per record but the user's call. Records that
-a function object emits are protected against its changing them later; a plain function has nowhere to keep them.
+The comprehensions are the inner loops of stateless jobs: they do nothing per record except call the user's function.
+Records that a function object emits are protected against later changes by it. A plain function cannot keep them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from penstock.runtime.records.isolation import IMMUTABLE, protect
 
 
 class MapOperator(FunctionOperator):
-    """One record out for every record in."""
+    """Emits one record for every record."""
 
     method = "map"
 
@@ -42,12 +42,12 @@ class MapOperator(FunctionOperator):
 
 
 class FilterOperator(FunctionOperator):
-    """Keeps the records for which the function is true."""
+    """Keeps the records for which the function returns true."""
 
     method = "filter"
 
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:
-        """Ask the function for each record."""
+        """Call the function for each record."""
         if not values:
             return
         function, rest = self.call, iter(values)
@@ -64,29 +64,29 @@ class FilterOperator(FunctionOperator):
         except Exception as error:
             raise batch_error(self.context, error, "filter", values, rest) from None
         if isinstance(self.function, Function):
-            kept = [protect(value, 2) for value in kept]  # besides the function, `values` and `kept` hold it
+            kept = [protect(value, 2) for value in kept]  # besides the function, only `values` and `kept` hold it
         if kept:
             self.output.emit(kept, stamps)
 
 
 def check_first_verdict(context: OperatorContext, function: Any, value: Any, verdict: Any) -> None:
-    """Check what a filter returned for the first record of a batch: mistakes are the same for all records."""
+    """Check what a filter returned for the first record of a batch: a wrong type is the same for all records."""
     if type(verdict) is not bool:
         check_verdict(verdict, function, "filter", operator_name=context.operator_name, record=value)
 
 
 class FlatMapOperator(FunctionOperator):
-    """Any number of records out for every record in: an iterable, a generator, or None for nothing."""
+    """Emits any number of records for every record, from an iterable, a generator, or None for nothing."""
 
     method = "flat_map"
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """Side outputs need a collector."""
+        """Create a collector, for side outputs."""
         super().setup(context, output)
         self.collector = Collector(context, output)
 
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:
-        """Collect what the function gives for each record."""
+        """Collect the function's results for each record."""
         if isinstance(self.function, Function):
             flat_map_records(self.collector, self.context, self.call, values, timestamps, "flat_map")
         else:
@@ -94,7 +94,7 @@ class FlatMapOperator(FunctionOperator):
 
 
 def map_records(function: Callable[[Any], Any], values: Iterable[Any]) -> Values:
-    """The result of a function object's method for each record, protected against later changes."""
+    """Return the result of a function object's method for each record, protected against later changes."""
     results: Values = []
     for value in values:
         result = function(value)
@@ -110,7 +110,7 @@ def flat_map_records(
     timestamps: Timestamps,
     method: str,
 ) -> None:
-    """Run the method of a function object over a batch and emit the results."""
+    """Call the method of a function object for each record of a batch and emit the results."""
     stamp = None
     try:
         for position, value in enumerate(values):
@@ -129,7 +129,7 @@ def flat_map_plain(
     values: Values,
     timestamps: Timestamps,
 ) -> None:
-    """Run a plain function over a batch and emit the results."""
+    """Call a plain function for each record of a batch and emit the results."""
     out = collector.values
     extend = out.extend
     try:
@@ -153,7 +153,7 @@ def flat_map_plain(
 
 
 def route_tagged(collector: Collector) -> None:
-    """Move PyFlink's `(tag, value)` pairs from the main to the side outputs, once for a whole batch."""
+    """Move PyFlink's `(tag, value)` pairs from the main output to the side outputs, once per batch."""
     for item in collector.values:
         if type(item) is tuple and len(item) == 2 and type(item[0]) is OutputTag:
             break

@@ -1,7 +1,8 @@
 """Timestamps and watermarks from a WatermarkStrategy (rule 6.2).
 
-An assigner overwrites what upstream set: its timestamps replace the old ones, upstream watermarks end here except the
-last one. A watermark is passed on only if it is larger than the one before, and only such a one ends idleness.
+An assigner overwrites what upstream has set: its timestamps replace the old ones, and upstream watermarks end here,
+except the final one. Only a watermark larger than the previous one is passed on, and only such a watermark ends
+idleness.
 """
 
 from __future__ import annotations
@@ -39,20 +40,20 @@ _MAX_BACKOFF = 64
 
 
 class Emitter(Protocol):
-    """Where the watermarks of a generator go."""
+    """Receives the watermarks of a generator."""
 
     watermark: int
     idle: bool
 
     def advance(self, watermark: int) -> None:
-        """The generator emits a watermark."""
+        """Handle a watermark of the generator."""
 
     def set_idle(self, *, idle: bool) -> None:
-        """The generator says that it is idle, or active again."""
+        """Mark the stream as idle or active."""
 
 
 class WatermarkEmitter:
-    """Passes on what is new."""
+    """Passes on watermarks that advance, and changes of idleness."""
 
     def __init__(self, output: Output) -> None:
         self.watermark = MIN_WATERMARK
@@ -60,50 +61,50 @@ class WatermarkEmitter:
         self._output = output
 
     def advance(self, watermark: int) -> None:
-        """Only a larger watermark counts."""
+        """Emit the watermark if it is larger than the last one."""
         if watermark > self.watermark:
             self.watermark = watermark
             self.set_idle(idle=False)
             self._output.emit_watermark(watermark)
 
     def set_idle(self, *, idle: bool) -> None:
-        """Only a change counts."""
+        """Emit the status if it has changed."""
         if idle is not self.idle:
             self.idle = idle
             self._output.emit_status(idle=idle)
 
 
 class TimestampsAndWatermarksOperator(StreamOperator):
-    """Stamps records and makes watermarks.
+    """Assigns timestamps and emits watermarks.
 
-    The built-in generators need nothing but the largest timestamp of a batch, so they can run beside the source and
-    start afresh in every batch: clocks downstream never go back. A generator of the user's own is kept across batches.
+    The built-in generators need only the largest timestamp of a batch. They can therefore run in the source stage and
+    start again with every batch: clocks downstream never go back. A custom generator is kept across batches.
     """
 
     def __init__(self, strategy: WatermarkStrategy, watermark_interval: int = 200) -> None:
         self.strategy = strategy
         self.watermark_interval = watermark_interval
-        self.idle_timeout = strategy.idle_timeout  # in the source stage the driver watches over idle splits
+        self.idle_timeout = strategy.idle_timeout  # in the source stage, the driver detects idle splits
         self._built_in = type(strategy.create_generator()) in _BUILT_IN
         self.stateful = not self._built_in
         self.makes_watermarks = type(strategy.create_generator()) is not NoWatermarksGenerator
 
     def user_functions(self) -> list[Any]:
-        """The strategy, which holds the user's assigner and generator."""
+        """The strategy, which contains the user's assigner and generator."""
         return [self.strategy]
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         """Create the generator."""
         super().setup(context, output)
         self._sink = _Sink()
-        self._latest = MIN_WATERMARK  # of the timestamps that were assigned last
+        self._latest = MIN_WATERMARK  # the largest of the timestamps assigned last
         self.restart()
 
     def restart(self) -> None:
-        """Every split has its own generator and clock."""
+        """Create a new generator and clock for the next split."""
         self.emitter: Emitter = WatermarkEmitter(self.output)
         self.generator: WatermarkGenerator = (
-            NoWatermarksGenerator()  # a batch job has one watermark, at the end
+            NoWatermarksGenerator()  # in batch execution there is one watermark, at the end
             if self.context.batch_execution
             else self.strategy.create_generator(WatermarkGeneratorContext(self.context.metrics))
         )
@@ -114,13 +115,13 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         self._backoff = 1
 
     def open(self) -> None:
-        """Continue with the generator and the idleness of the last checkpoint."""
+        """Restore generator and idleness from the last checkpoint."""
         kept = self.context.operator_state.get_raw("generator") if self._keeps_state else None
         if kept is not None:
             self.restore_generator(kept)
 
     def snapshot_state(self, checkpoint_id: int) -> None:
-        """Keep the generator and the idleness."""
+        """Store generator and idleness."""
         if self._keeps_state:
             self.context.operator_state.put_raw("generator", self.kept_generator())
 
@@ -130,7 +131,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         return (generator, self.emitter.watermark, self.emitter.idle, self._last_record_at, self._timed_out)
 
     def restore_generator(self, kept: tuple[Any, ...]) -> None:
-        """Continue with what was kept."""
+        """Restore what `kept_generator` returned."""
         generator, self.emitter.watermark, self.emitter.idle, self._last_record_at, *timed_out = kept
         self._timed_out = timed_out[0] if timed_out else self.emitter.idle
         if generator is not None:
@@ -138,11 +139,11 @@ class TimestampsAndWatermarksOperator(StreamOperator):
 
     @property
     def emitted(self) -> int:
-        """The last watermark; in the source stage, that of the range which is read."""
+        """The last watermark; in the source stage, that of the current range."""
         return self.emitter.watermark
 
     def stay_awake(self) -> None:
-        """No record could arrive: restart the idle period."""
+        """Restart the idle period: the operator could not receive records."""
         self._last_record_at = self.context.processing_time()
 
     @property
@@ -152,7 +153,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
     # -- records ------------------------------------------------------------------------------------------------
 
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:
-        """Stamp the records and pass them on, cut where the generator emits a watermark."""
+        """Assign timestamps and pass the records on, split wherever the generator emits a watermark."""
         if not values:
             return
         self._last_record_at = self.context.processing_time()
@@ -168,7 +169,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         self.output.emit(values, stamps)
 
     def _punctuate(self, values: Values, stamps: Timestamps) -> None:
-        """Every record to the generator; what it emits goes right after the record that made it do so."""
+        """Pass every record to the generator, and emit its watermarks right after the record that caused them."""
         on_event, sink, start, returned = self.generator.on_event, self._sink, 0, None
         for position, value in enumerate(values):
             stamp = None if stamps is None else stamps[position]
@@ -185,10 +186,10 @@ class TimestampsAndWatermarksOperator(StreamOperator):
             self._emit_slice(values, stamps, start, len(values))
 
     def _check_returned(self, returned: Any, method: str) -> None:
-        """Reject a generator that returns its watermark: it does so for every record, so the last one tells."""
+        """Reject a generator that returns its watermark. It does so for every record, so one check is enough."""
         if returned is not None:
             raise TypeMismatchError(
-                f"{describe(self.generator, method)} returned {shorten(returned)}, and what it returns is not used: "
+                f"{describe(self.generator, method)} returned {shorten(returned)}, but its return value is not used: "
                 "call output.emit_watermark(Watermark(...))",
                 operator_name=self.context.operator_name,
             )
@@ -202,7 +203,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         assigner = self.strategy.timestamp_assigner
         if assigner is None:
             if not self.makes_watermarks or not self._built_in or timestamps is None:
-                return timestamps  # records may do without a timestamp until an operator needs it
+                return timestamps  # records need no timestamp until an operator uses it
             if None in timestamps:
                 self._latest = max((stamp for stamp in timestamps if stamp is not None), default=MIN_WATERMARK)
                 return timestamps
@@ -249,7 +250,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
             raise self._missing(value)
         whole = isinstance(stamp, Integral) or (isinstance(stamp, float) and stamp.is_integer())
         if whole and not isinstance(stamp, bool):
-            return int(stamp)  # numpy's integers, for instance
+            return int(stamp)  # for instance numpy integers
         raise TypeMismatchError(
             f"the timestamp assigner returned {shorten(stamp)} of type {type(stamp).__name__}: "
             "return milliseconds since the epoch as an int",
@@ -276,19 +277,19 @@ class TimestampsAndWatermarksOperator(StreamOperator):
     # -- watermarks and idleness --------------------------------------------------------------------------------
 
     def process_watermark(self, watermark: int) -> None:
-        """Upstream watermarks end here, except that the end of the input stays the end."""
+        """Drop upstream watermarks, except the final one."""
         if watermark == MAX_WATERMARK:
             self.emitter.advance(MAX_WATERMARK)
 
     def process_status(self, *, idle: bool) -> None:
-        """Upstream idleness ends here as upstream watermarks do: this operator decides by itself."""
+        """Drop upstream idleness, like upstream watermarks: this operator detects it itself."""
 
     def end_batch(self) -> None:
-        """Periodic watermarks, or the discovery that no record came for too long."""
+        """Emit a periodic watermark, or detect idleness."""
         now = self.context.processing_time()
         if self.idle_timeout is not None and not self._timed_out:
             if self._last_record_at is None:
-                self._last_record_at = now  # the time without records starts when the job starts
+                self._last_record_at = now  # the idle period starts with the job
             elif now - self._last_record_at > self.idle_timeout:
                 self._timed_out = True
                 self.emitter.set_idle(idle=True)
@@ -302,12 +303,12 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         self._check_returned(returned, "on_periodic_emit")
         self._drain()
         if self._calls_generator:
-            # Only a user's generator may move without records. It is asked again soon while it does move.
+            # Only a custom generator may advance without records. As long as it advances, it is called again soon.
             self._backoff = 1 if self.emitter.watermark > before else min(2 * self._backoff, _MAX_BACKOFF)
             self._next_periodic = now + self.watermark_interval * self._backoff
 
     def next_wakeup(self) -> int | None:
-        """When idleness begins unless a record comes, or when a user's generator should be asked again."""
+        """Return when idleness begins if no record comes, or when to call a custom generator again."""
         if self.emitter.watermark == MAX_WATERMARK or self._timed_out:
             return None
         times = [] if self._next_periodic is None else [self._next_periodic]
@@ -333,7 +334,7 @@ def aligned_operator(operators: Iterable[Any]) -> TimestampsAndWatermarksOperato
 
 
 class _Sink(WatermarkOutput):
-    """Notes what a generator emits, in order, until the records in front of it are out."""
+    """Stores what a generator emits, in order, until the records before it have been passed on."""
 
     __slots__ = ("events",)
 
@@ -342,7 +343,7 @@ class _Sink(WatermarkOutput):
 
     def emit_watermark(self, watermark: Watermark) -> None:
         if not isinstance(watermark, Watermark):
-            raise TypeError(f"emit_watermark takes a Watermark, got {watermark!r}: write Watermark({watermark!r})")
+            raise TypeError(f"emit_watermark takes a Watermark, got {watermark!r}: pass Watermark({watermark!r})")
         self.events.append(watermark)
 
     def mark_idle(self) -> None:

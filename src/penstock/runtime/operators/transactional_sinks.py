@@ -1,4 +1,4 @@
-"""The older kinds of transactional sinks as sinks with writer and committer."""
+"""The older kinds of transactional sinks, run as sinks with writer and committer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.runtime.operators.runtime_context import StreamingRuntimeContext
 
 
 def transactional_sink(function: Any) -> Sink | None:
-    """The sink for a function that takes part in checkpoints; None for any other."""
+    """Return the sink for a function that takes part in checkpoints, and None for any other function."""
     if isinstance(function, TwoPhaseCommitSinkFunction):
         return TwoPhaseCommitSink(function)
     if isinstance(function, GenericWriteAheadSink):
@@ -56,8 +56,8 @@ def _open_on_driver(function: Function, job_id: str, name: str) -> None:
 
 
 class TwoPhaseCommitSink(Sink):
-    """Runs a TwoPhaseCommitSinkFunction. The state of a writer is the transaction that is open after the checkpoint:
-    the next attempt aborts it (rule U10).
+    """Runs a TwoPhaseCommitSinkFunction. The state of a writer is the transaction that is open after the checkpoint.
+    The next attempt aborts it (rule U10).
     """
 
     stateful = True
@@ -101,11 +101,11 @@ class _TwoPhaseWriter(SinkWriter):
     def flush(self, end_of_input: bool) -> None:
         if end_of_input:
             self._function.finish_processing(self._transaction)
-            # What it wrote counts as records do, also if the last of those are in a batch before.
+            # Its output counts like records, even if the last records were in an earlier batch.
             self._written |= type(self._function).finish_processing is not TwoPhaseCommitSinkFunction.finish_processing
 
     def prepare_commit(self) -> list[Any]:
-        """A transaction without records is kept for the next batch: an idle sink commits nothing."""
+        """Keep a transaction without records for the next batch: an idle sink commits nothing."""
         if not self._written:
             return []
         self._written = False
@@ -140,7 +140,7 @@ class _TwoPhaseCommitter(Committer):
         self._commit_all(committables, self._function.recover_and_commit)
 
     def _commit_all(self, transactions: list[Any], commit: Callable[[Any], None]) -> None:
-        if not self._opened:  # the driver's copy is needed only now
+        if not self._opened:  # the driver needs its copy only now
             _open_on_driver(self._function, self._job_id, type(self._function).__name__)
             self._opened = True
         for transaction in transactions:
@@ -152,13 +152,13 @@ class _TwoPhaseCommitter(Committer):
 
 
 class WriteAheadSink(Sink):
-    """Runs a GenericWriteAheadSink: its log is the commit log, a committable is one subtask's segment."""
+    """Runs a GenericWriteAheadSink. The commit log is its log, and each committable is the segment of one subtask."""
 
     def __init__(self, function: GenericWriteAheadSink) -> None:
         self.function = function
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"function": None}  # tasks only collect: a sink to outer systems need not be picklable
+        return {"function": None}  # tasks only collect: a sink for external systems need not be picklable
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter:
         return _SegmentWriter(context)
@@ -188,7 +188,7 @@ class _SegmentCommitter(Committer):
         self._committer: CheckpointCommitter | None = function.committer
         self._opened = False
         self._ids = ("", "")
-        self._sent: set[tuple[int, int]] = set()  # of checkpoints that wait for another subtask
+        self._sent: set[tuple[int, int]] = set()  # segments of checkpoints that wait for another subtask
 
     def open(self, job_id: str, sink_id: str) -> None:
         self._ids = (self._function.job_id or job_id, sink_id)
@@ -204,7 +204,7 @@ class _SegmentCommitter(Committer):
         self._opened = True
 
     def commit(self, committables: list[Any], checkpoint_id: int) -> None:
-        """Two steps, the delivery and the note of it (rule WA03)."""
+        """Deliver each segment, then record its delivery (rule WA03)."""
         if not self._opened:
             self._open()
         refused = 0

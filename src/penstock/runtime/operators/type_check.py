@@ -1,8 +1,8 @@
-"""Checking emitted records against the type the user declared.
+"""Check emitted records against the type that the user declared.
 
-Off unless a type was declared. When it is on, records of the usual Python classes are passed by a predicate compiled
-for the type; only what the predicate does not know goes through the type's own, slower `validate`, and gets the form
-of the type. On the way, rows get the names of their type and FLOATs are rounded to 32 bits.
+The check runs only if a type was declared. A predicate compiled for the type accepts records of the usual Python
+classes. Only other records go through the type's own `validate`, which is slower, and are converted to the form of the
+type. The check also gives rows the field names of their type and rounds FLOATs to 32 bits.
 """
 
 from __future__ import annotations
@@ -36,30 +36,30 @@ _MAX_DEPTH = 4
 
 
 def declare_output_type(operator: StreamOperator, output_type: TypeInformation | None) -> None:
-    """Have the records that `operator` emits checked (see `checked_output`)."""
-    if output_type is not None and _says_something(checked_type(output_type, "the output type")):
+    """Check the records that `operator` emits against this type (see `checked_output`)."""
+    if output_type is not None and _has_content(checked_type(output_type, "the output type")):
         operator.output_type = output_type
 
 
 def declare_kept_type(operator: StreamOperator, kept_type: TypeInformation | None) -> None:
-    """Round the FLOATs of results that have the type of the operator's input: sums of FLOATs are FLOATs."""
+    """Round the FLOATs of results with the type of the operator's input: sums of FLOATs are FLOATs."""
     if kept_type is not None and holds_floats(kept_type):
         operator.output_type = kept_type
 
 
 def checked_output(output: Output, operator: StreamOperator, context: OperatorContext) -> Output:
-    """The output to give the operator: `output` itself, or a checking one in front of it if a type was declared."""
+    """Return the output to give to the operator: `output`, or a checking one in front of it if a type was declared."""
     return typed_output(output, operator.output_type, context, "output")
 
 
 def typed_output(output: Output, output_type: TypeInformation | None, context: OperatorContext, label: str) -> Output:
-    """`output` itself, or one that checks the type of `what` in front of it."""
-    if output_type is None or not _says_something(output_type):
+    """Return `output`, or a checking one in front of it if a type was declared. `label` names the output in errors."""
+    if output_type is None or not _has_content(output_type):
         return output
     return TypeCheckedOutput(output, output_type, context, label)
 
 
-def _says_something(output_type: TypeInformation | None) -> bool:
+def _has_content(output_type: TypeInformation | None) -> bool:
     return output_type is not None and type(output_type) is not PickledBytesTypeInfo
 
 
@@ -92,7 +92,7 @@ class TypeCheckedOutput:
         self.emit_status = output.emit_status
 
     def emit(self, values: Values, timestamps: Timestamps) -> None:
-        """Check, then pass on."""
+        """Check the records, then pass them on."""
         if self._name_plain_rows is not None and not self._name_plain_rows(values):
             self._output.emit(values, timestamps)
             return
@@ -118,7 +118,7 @@ class TypeCheckedOutput:
 
 
 def compile_predicate(output_type: TypeInformation) -> Predicate:
-    """True for values that surely fit the type; False for those that `validate` must look at.
+    """Return a predicate: true for values that certainly fit the type, false for those that `validate` must check.
 
     >>> from penstock.common.typeinfo import Types
     >>> fits = compile_predicate(Types.TUPLE([Types.STRING(), Types.INT()]))
@@ -126,7 +126,7 @@ def compile_predicate(output_type: TypeInformation) -> Predicate:
     (True, False, False)
     """
     source = _expression(output_type, "v", 0)
-    # The source consists of the templates above, of numbers and of quoted names only.
+    # The source consists only of the templates above, numbers and quoted names.
     predicate: Predicate = eval(f"lambda v: {source or 'False'}", {"Row": Row})  # noqa: S307
     return predicate
 
@@ -145,7 +145,7 @@ def _expression(output_type: TypeInformation, value: str, depth: int) -> str | N
 
 
 def _compile_plain_rows(output_type: TypeInformation) -> NameRows | None:
-    """The quick way for rows of scalars; None for other types."""
+    """Compile the fast path for rows of scalars. Return None for other types."""
     if type(output_type) is not RowTypeInfo or not output_type.get_field_types():
         return None
     types = output_type.get_field_types()

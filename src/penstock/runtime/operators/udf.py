@@ -1,4 +1,4 @@
-"""Life cycle of user functions: a runtime context, `open` once before the first record, `close` once after the last."""
+"""Life cycle of user functions: `open` with a runtime context before the first record, `close` after the last."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.runtime.operators.user_errors import user_error
 
 
 def open_function(function: Any, context: OperatorContext) -> None:
-    """Open a user function if it is one with a life cycle; plain callables have none."""
+    """Open a user function. Plain callables have no life cycle."""
     if isinstance(function, Function):
         try:
             function.set_runtime_context(context.runtime_context)
@@ -21,7 +21,7 @@ def open_function(function: Any, context: OperatorContext) -> None:
 
 
 def close_function(function: Any, context: OperatorContext) -> None:
-    """Close a user function if it is one with a life cycle."""
+    """Close a user function. Plain callables have no life cycle."""
     if isinstance(function, Function):
         try:
             function.close()
@@ -30,7 +30,7 @@ def close_function(function: Any, context: OperatorContext) -> None:
 
 
 def method_of(function: Any, name: str) -> Callable[..., Any]:
-    """The bound method of a function object, or the plain callable itself.
+    """Return the bound method of a function object, or the plain callable itself.
 
     >>> method_of(len, "map")("abc")
     3

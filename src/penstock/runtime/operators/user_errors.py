@@ -1,7 +1,7 @@
-"""Turning an exception in user code into an error that names the operator, the subtask and the record.
+"""Convert an exception in user code into an error that names the operator, the subtask and the record.
 
-The hot loops carry no bookkeeping for this: they name their loop variable `value`, and when something is raised the
-record is read from the frame that was executing.
+The hot loops do no bookkeeping for this. They call their loop variable `value`, and when an exception is raised, the
+record is read from the frame that was running.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ UNKNOWN_RECORD = object()
 
 
 def user_error(context: OperatorContext, error: Exception, method: str, cause: str | None = None) -> PenstockError:
-    """The error to raise (``raise user_error(...) from None``) for an exception in a user function.
+    """Return the error to raise (``raise user_error(...) from None``) for an exception in a user function.
 
     :param cause: what the function was called for, if it was not a record
     """
@@ -40,21 +40,21 @@ def user_error(context: OperatorContext, error: Exception, method: str, cause: s
 
 
 def _advice(error: Exception, method: str) -> str:
-    """Hint for a missing yield, and for a state that is used as if it were its value."""
+    """Hint for a missing yield, or for a state used as if it were its value."""
     if isinstance(error, TypeError) and "unsupported operand" in str(error) and "ValueState'" in str(error):
         return "read a ValueState with value() and write it with update()\n"
     frames = traceback.walk_tb(error.__traceback__)
     in_our_loop = all(
         is_runtime_frame(frame.f_code.co_filename) for frame, _ in frames
-    )  # not in what a function has called
+    )  # not in a function that the user function called
     if in_our_loop and isinstance(error, TypeError) and "object is not iterable" in str(error):
-        return f"{method} emits what it yields, or all that is in the iterable it returns\n"
+        return f"{method} emits what it yields, or the items of the iterable it returns\n"
     return ""
 
 
 @contextmanager
 def source_errors(name: str, doing: str) -> Iterator[None]:
-    """Around calls of a source: what it raises names the source and says what it was asked to do."""
+    """Wrap calls of a source: an error names the source and the requested operation."""
     try:
         yield
     except PenstockError:
@@ -65,7 +65,7 @@ def source_errors(name: str, doing: str) -> Iterator[None]:
 
 @contextmanager
 def exits_are_errors(task_name: str) -> Iterator[None]:
-    """Around the work of a task: ``sys.exit()`` in a function fails the job instead of ending a process."""
+    """Wrap the work of a task: ``sys.exit()`` in a function fails the job instead of ending the process."""
     try:
         yield
     except SystemExit as error:
@@ -76,7 +76,7 @@ def exits_are_errors(task_name: str) -> Iterator[None]:
 
 
 def is_runtime_frame(filename: str) -> bool:
-    """Whether a frame is of the runtime itself, which a user need not see."""
+    """Whether a frame belongs to the runtime, which users need not see."""
     return filename.startswith(_PACKAGE)
 
 
@@ -86,7 +86,7 @@ def record_in_flight(tb: TracebackType | None) -> object:
         frame = tb.tb_frame
         if not is_runtime_frame(frame.f_code.co_filename):
             if found is not UNKNOWN_RECORD:
-                break  # user code: a `value` after it is an argument of something that it called
+                break  # user code: a `value` after it is an argument of a function that it called
         else:
             value = local_variable(frame, "value")
             found = found if value is MISSING else value
@@ -95,7 +95,7 @@ def record_in_flight(tb: TracebackType | None) -> object:
 
 
 def user_traceback(error: BaseException) -> str:
-    """The traceback without the runtime's own frames."""
+    """The traceback without frames of the runtime."""
     summary = traceback.TracebackException.from_exception(error)
     for part in _chain(summary):
         kept = [frame for frame in part.stack if not is_runtime_frame(frame.filename)]
