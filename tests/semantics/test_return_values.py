@@ -119,7 +119,7 @@ class TestWindows:
 
         evictor = Evicting(unwrap)
         error = failure(windowed(env, evictor=evictor, assigner=TumblingEventTimeWindows.of(Duration.of_millis(10))))
-        assert "evict_before() of the evictor Evicting() put something else" in str(error)
+        assert "evict_before() of the evictor Evicting() added other objects" in str(error)
 
     @FEW
     @pytest.mark.parametrize("windows", [None, TimeWindow(0, 10)])

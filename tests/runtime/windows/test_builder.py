@@ -54,9 +54,9 @@ class Mapper(MapFunction):
     ("definition", "message"),
     [
         ({"assigner": "every minute"}, "needs a WindowAssigner"),
-        ({"assigner": SESSION, "trigger": DeltaTrigger.of(1, max)}, "cannot be used with windows that merge"),
-        ({"assigner": SESSION, "trigger": NeverTrigger()}, "cannot be used with windows that merge"),
-        ({"assigner": SESSION, "trigger": PurgingTrigger.of(EveryIntervalTrigger(1))}, "windows that merge"),
+        ({"assigner": SESSION, "trigger": DeltaTrigger.of(1, max)}, "does not support merging"),
+        ({"assigner": SESSION, "trigger": NeverTrigger()}, "does not support merging"),
+        ({"assigner": SESSION, "trigger": PurgingTrigger.of(EveryIntervalTrigger(1))}, "does not support merging"),
         ({"trigger": "count"}, "needs a Trigger"),
         ({"evictor": 5}, "needs an Evictor"),
         ({"allowed_lateness_ms": -1}, "allowed lateness"),

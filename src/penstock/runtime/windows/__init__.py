@@ -1,4 +1,4 @@
-"""Window operators: the general one, and quicker ones for the windows most programs use.
+"""Window operators: a general one, and faster ones for the windows that most programs use.
 
-Start at `builder`: it checks a definition and picks the operator.
+Start at `builder`: it checks a window definition and selects the operator.
 """

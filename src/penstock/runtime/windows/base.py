@@ -1,6 +1,6 @@
 """The base of all window operators: life cycle, calling the window function, late records.
 
-It imports the parts of every operator: state, timers, collectors and user functions.
+It imports what every operator needs: state, timers, collectors and user functions.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from penstock.runtime.windows.functions import WindowContext
 from penstock.runtime.windows.states import WindowStates
 
 CONTENTS_STATE = "window-contents"
-"""Every window operator keeps its windows under this name. The kind tells the representations apart, so that state
-of another one is refused and not misread."""
+"""Every window operator stores its windows under this name. The kind identifies the representation, so that state of
+another representation is rejected rather than misread."""
 
 
 class WindowedOperator(StreamOperator):
-    """Base of the window operators. A subclass keeps the windows and decides when they fire."""
+    """Base of the window operators. A subclass stores the windows and decides when they fire."""
 
     keyed = True
     stateful = True
-    unites_inputs = True  # a join is a window over both streams together
-    registers_lazily = True  # state of triggers, and of windows
+    unites_inputs = True  # a join is a window over both streams
+    registers_lazily = True  # state of triggers and windows
 
     backend: KeyedStateBackend
     collector: Collector
@@ -57,12 +57,12 @@ class WindowedOperator(StreamOperator):
     # -- life cycle ---------------------------------------------------------------------------------------------
 
     def user_functions(self) -> list[Any]:
-        """The incremental function and the window function, as far as there are any."""
+        """The incremental function and the window function, if defined."""
         functions = (self.definition.contents.function, self.definition.function.function)
         return [function for function in functions if function is not None]
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """Timers, state and the function's context."""
+        """Create timers, state and the function's context."""
         super().setup(context, output)
         assert context.keyed_backend is not None
         self.backend = context.keyed_backend
@@ -81,10 +81,10 @@ class WindowedOperator(StreamOperator):
         return context.create_timer_service(self._on_event_time, self._on_processing_time)
 
     def _register_windows(self, kind: str, contents_kind: str | None = None, growing: Growing = by_namespace) -> int:
-        """The slot of the windows; the kind says how they are represented, `growing` where their elements are."""
+        """Return the slot of the windows. The kind describes their representation, `growing` locates their elements."""
         held = self.definition.contents.kind if contents_kind is None else contents_kind
         keeps_elements = contents_kind is not None or isinstance(self.definition.contents, ListContents)
-        held_type = self.definition.held_type  # of another one than the savepoint has is refused (rule J05)
+        held_type = self.definition.held_type  # state with a different type is rejected (rule J05)
         type_description = None if held_type is None else {"type": "WINDOW", "element": held_type}
         return self.backend.register(
             CONTENTS_STATE,
@@ -94,17 +94,17 @@ class WindowedOperator(StreamOperator):
         )
 
     def open(self) -> None:
-        """Open the functions; one that is checkpointed gets its state back first."""
+        """Open the functions. Checkpointed functions first restore their state."""
         for part in self._functions:
             part.open()
 
     def snapshot_state(self, checkpoint_id: int) -> None:
-        """Have checkpointed functions write their state."""
+        """Let checkpointed functions write their state."""
         for part in self._functions:
             part.snapshot_state(checkpoint_id)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Tell the functions that want to know."""
+        """Notify functions that have this method."""
         for part in self._functions:
             part.notify_checkpoint_complete(checkpoint_id)
 
@@ -117,11 +117,11 @@ class WindowedOperator(StreamOperator):
 
     @property
     def joins(self) -> bool:
-        """Whether the windows hold the elements of two inputs."""
+        """Whether the windows contain the elements of two inputs."""
         return self.definition.second_key_selector is not None
 
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:
-        """Records of the only input, or of the first one of a join."""
+        """Records of the only input, or of the first input of a join."""
         self._process(values, timestamps, 1)
 
     def process_batch2(self, values: Values, timestamps: Timestamps) -> None:
@@ -141,11 +141,11 @@ class WindowedOperator(StreamOperator):
         self.collector.flush()
 
     def _add_all(self, values: Values, timestamps: Timestamps, select: KeySelect) -> None:
-        """Put records into their windows."""
+        """Add records to their windows."""
         raise NotImplementedError
 
     def _timestamps(self, values: Values, timestamps: Timestamps) -> list[Any]:
-        """The times that count: the records' own, or the clock's."""
+        """Return the timestamps for window assignment: those of the records, or the processing time."""
         if not self.event_time:
             return [self.context.clock.now] * len(values)
         return [None] * len(values) if timestamps is None else timestamps
@@ -159,21 +159,21 @@ class WindowedOperator(StreamOperator):
         raise NotImplementedError
 
     def advance_processing_time(self, now: int) -> None:
-        """Fire what ended before this millisecond; what ends with it waits for the elements of the batch."""
+        """Fire windows that ended before this millisecond. Those that end with it wait for the elements of the batch."""
         super().advance_processing_time(now - 1)
 
     def end_batch(self) -> None:
-        """Fire what ends with the millisecond of this batch: all elements of the batch are in it now."""
+        """Fire windows that end with this batch's millisecond: all elements of the batch have been added."""
         super().advance_processing_time(self.context.clock.now)
 
     def flush(self) -> None:
-        """Emit what firing windows produced."""
+        """Emit the results of fired windows."""
         self.collector.flush()
 
     # -- firing -------------------------------------------------------------------------------------------------
 
     def _emit(self, key: Any, window: Any, elements: Any) -> None:
-        """Call the window function. The key must be in scope."""
+        """Call the window function. The current key must be set."""
         context = self.window_context
         context.current_window = window
         results = self.definition.function.call(key, context, elements)
@@ -183,12 +183,12 @@ class WindowedOperator(StreamOperator):
             collect_results(self.collector, results, min(window.max_timestamp(), MAX_WATERMARK))
 
     def _clear_function(self, window: Any) -> None:
-        """Tell the window function that a window goes. The key must be in scope."""
+        """Notify the window function that a window is cleared. The current key must be set."""
         self.window_context.current_window = window
         self.definition.function.clear(self.window_context)
 
     def _late(self, value: Any, timestamp: int | None) -> None:
-        """A record for which every window is gone: never silently lost (rule 6.8)."""
+        """Handle a record whose windows have all expired: it is never lost silently (rule 6.8)."""
         tag = self.definition.late_tag
         if tag is None:
             self._dropped.inc()
@@ -198,7 +198,7 @@ class WindowedOperator(StreamOperator):
     # -- errors -------------------------------------------------------------------------------------------------
 
     def _error(self, error: Exception, select: KeySelect | None = None) -> PenstockError:
-        """The error to raise for one in user code: it names the operator, the record and the function."""
+        """Return the error to raise for an error in user code. It names the operator, the record and the function."""
         record = record_in_flight(error.__traceback__)
         if isinstance(error, KeySelectorError) and record is not UNKNOWN_RECORD:
             return key_error(error, record, self.context.operator_name)
@@ -206,13 +206,13 @@ class WindowedOperator(StreamOperator):
             return error
         if select is not None and record is not UNKNOWN_RECORD:
             try:
-                hash(select(record))  # the loops do not note whom they called: ask the selector again
+                hash(select(record))  # the loops do not note what they call: call the selector again
             except Exception as again:
                 return key_error(again, record, self.context.operator_name)
         return user_error(self.context, error, self.definition.function.method)
 
     def _check_timestamps(self, values: Values, timestamps: list[Any]) -> None:
-        """After arithmetic failed: was it a missing timestamp?"""
+        """Check after failed arithmetic whether a timestamp was missing."""
         if None in timestamps:
             raise MissingTimestampError(
                 f"{self.definition.assigner!r} got a record without a timestamp: "

@@ -1,8 +1,8 @@
-"""From a definition to an operator: checks it, and picks the quickest operator that does exactly what it says.
+"""Build an operator from a window definition: check it, and select the fastest operator with exactly its semantics.
 
-A wrong definition is refused here, when the program is defined, and not when the first record comes.
+A wrong definition is rejected here, when the program is defined, not when the first record arrives.
 
-It imports every window operator, to choose one.
+This module imports every window operator, to choose one of them.
 """
 
 from __future__ import annotations
@@ -103,11 +103,11 @@ def build_window_operator(
     all_window: bool = False,
     held_type: TypeInformation | None = None,
 ) -> WindowedOperator:
-    """The operator of `window(...)` or, with `all_window`, of `window_all(...)`.
+    """Build the operator of `window(...)` or, with `all_window`, of `window_all(...)`.
 
-    Give a reduce or an aggregate function, or a window function (process or apply), or one of the former together
-    with the latter, which then gets one element: the result. `held_type` is the declared type of what windows hold:
-    elements or accumulators.
+    Pass a reduce or an aggregate function, or a window function (process or apply), or both. With both, the window
+    function receives one element: the result. `held_type` is the declared type of the window contents: elements or
+    accumulators.
     """
     if all_window == (key_selector is not None):
         raise InvalidProgramError("a window needs a key selector, and window_all has none")
@@ -137,10 +137,10 @@ def build_window_join_operator(
     allowed_lateness_ms: int = 0,
     late_tag: OutputTag | None = None,
 ) -> WindowedOperator:
-    """The operator of `a.join(b)` or, with `co_group`, of `a.co_group(b)`; it has two inputs.
+    """Build the operator of `a.join(b)` or, with `co_group`, of `a.co_group(b)`. It has two inputs.
 
-    A join takes a JoinFunction, a FlatJoinFunction or a plain function of a pair; a co-group takes a CoGroupFunction
-    or a plain function of two lists. Triggers and evictors see the elements of both inputs as TaggedUnion.
+    A join takes a JoinFunction, a FlatJoinFunction or a plain function of a pair. A co-group takes a CoGroupFunction or
+    a plain function of two lists. Triggers and evictors receive the elements of both inputs as TaggedUnion.
     """
     wanted = CoGroupFunction if co_group else (JoinFunction, FlatJoinFunction)
     if not isinstance(function, wanted) and (isinstance(function, Function) or not callable(function)):
@@ -163,17 +163,17 @@ def build_window_join_operator(
 def count_window_parts(
     size: int, slide: int = 0
 ) -> tuple[WindowAssigner[Any, Any], Trigger[Any, Any], Evictor[Any, Any] | None]:
-    """Assigner, trigger and evictor of `count_window(size[, slide])` (rule 6.4).
+    """Return assigner, trigger and evictor of `count_window(size[, slide])` (rule 6.4).
 
-    Without a slide: every `size` elements, those. With one: every `slide` elements, the last `size`, so that the first
-    windows have fewer.
+    Without a slide, a window consists of the next `size` elements. With a slide, a window fires every `slide` elements
+    and contains the last `size` elements, so the first windows contain fewer.
 
     >>> count_window_parts(4, 2)
     (GlobalWindows(), CountTrigger(2), CountEvictor(4))
     """
     for value, what in ((size, "size"), (slide or 1, "slide")):
         if not is_int(value) or value <= 0:
-            raise InvalidProgramError(f"the {what} of a count window must be a whole number above 0, got {value!r}")
+            raise InvalidProgramError(f"the {what} of a count window must be a positive integer, got {value!r}")
     if slide:
         return GlobalWindows.create(), CountTrigger.of(slide), CountEvictor.of(size)
     return GlobalWindows.create(), PurgingTrigger.of(CountTrigger.of(size)), None
@@ -206,7 +206,7 @@ def _operator_for(definition: WindowDefinition) -> WindowedOperator:
 
 
 def _fires_when_full(definition: WindowDefinition) -> bool:
-    """Whether windows are cut by count, as `count_window` has it."""
+    """Whether windows fire by count, as with `count_window(size)`."""
     trigger = definition.trigger
     return (
         type(definition.assigner) is GlobalWindows
@@ -216,7 +216,7 @@ def _fires_when_full(definition: WindowDefinition) -> bool:
 
 
 def _slides_by_count(definition: WindowDefinition) -> bool:
-    """Whether windows slide by count, as `count_window` with a slide has it."""
+    """Whether windows slide by count, as with `count_window(size, slide)`."""
     evictor = definition.evictor
     return (
         type(definition.assigner) is GlobalWindows
@@ -229,10 +229,10 @@ def _slides_by_count(definition: WindowDefinition) -> bool:
 
 
 def _fires_at_end(definition: WindowDefinition) -> bool:
-    """Whether windows fire when they are complete, and for late elements, as the default triggers have it."""
+    """Whether windows fire at their end and for every late element, as with the default triggers."""
     trigger = definition.trigger
     if type(trigger) is PurgingTrigger and definition.lateness == 0:
-        trigger = trigger.nested_trigger  # a window that is gone when it has fired need not be purged
+        trigger = trigger.nested_trigger  # purging makes no difference: the window is removed when it fires
     return type(trigger) is (EventTimeTrigger if definition.event_time else ProcessingTimeTrigger)
 
 
@@ -247,8 +247,8 @@ def _check_trigger(assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any
     chosen = assigner.get_default_trigger(None) if trigger is None else trigger
     if isinstance(assigner, MergingWindowAssigner) and not chosen.can_merge():
         raise InvalidProgramError(
-            f"{assigner!r} merges windows, and {chosen!r} cannot be used with windows that merge: "
-            "its can_merge() must be true and on_merge() must be implemented"
+            f"{assigner!r} merges windows, but {chosen!r} does not support merging: "
+            "can_merge() must return True, and on_merge() must be implemented"
         )
     return chosen
 
@@ -261,7 +261,7 @@ def _check_evictor(evictor: Evictor[Any, Any] | None) -> Evictor[Any, Any] | Non
 
 def _check_lateness(lateness: int) -> int:
     if not is_int(lateness) or lateness < 0:
-        raise InvalidProgramError(f"the allowed lateness must be 0 or more milliseconds, got {lateness!r}")
+        raise InvalidProgramError(f"the allowed lateness must not be negative, got {lateness!r}")
     return lateness
 
 
@@ -309,7 +309,7 @@ def _fired_function(function: Any, *, all_window: bool) -> FiredFunction:
 
 
 def to_key_select(selector: Any) -> KeySelect:
-    """The plain callable behind a key selector."""
+    """Return a key selector as a plain callable."""
     if isinstance(selector, FunctionWrapper):
         return selector.func
     select = selector.get_key if isinstance(selector, KeySelector) else selector
@@ -320,5 +320,5 @@ def to_key_select(selector: Any) -> KeySelect:
 
 
 def _same_key(value: Any) -> int:
-    """Everything in one window, whatever its key: window_all."""
+    """Return the same key for every element: window_all has one window for all."""
     return 0

@@ -13,41 +13,41 @@ from penstock.runtime.records.isolation import copied
 
 
 class Contents(ABC):
-    """The contents of a window, and what happens to them when the window fires."""
+    """The contents of a window, and their conversion to elements when the window fires."""
 
     function: Any = None
-    """The user's function, if there is one."""
+    """The user's function, if any."""
     mergeable: bool = True
-    """Whether `merge` can be relied on."""
+    """Whether `merge` is implemented."""
     kind: str
-    """Describes what the state holds; state of another kind is rejected."""
+    """Describes the content of the state. State of another kind is rejected."""
 
     @abstractmethod
     def first(self, value: Any) -> Any:
-        """The contents after the first element."""
+        """Return the contents after the first element."""
 
     @abstractmethod
     def fold(self, contents: Any, value: Any) -> Any:
-        """The contents with one more element."""
+        """Return the contents with one more element."""
 
     @abstractmethod
     def merge(self, contents: Any, other: Any) -> Any:
-        """The contents of two windows together; both are given up."""
+        """Return the merged contents of two windows. The caller must not use either of them afterwards."""
 
     @property
     def merger(self) -> Callable[[Any, Any], Any]:
-        """`merge` without detours, for contents that are known to be mergeable."""
+        """Return `merge` without its checks, for contents that are known to be mergeable."""
         return self.merge
 
     @abstractmethod
     def elements(self, contents: Any, *, kept: bool) -> list[Any]:
-        """Return the elements for the window function. If the contents are kept, the function must not be able to
-        change them.
+        """Return the elements for the window function. If the contents are `kept`, they must be protected against
+        changes by the function.
         """
 
 
 class ReduceContents(Contents):
-    """One value; the first element is taken unchanged."""
+    """One reduced value. The first element is taken unchanged."""
 
     kind = "reduced values"
 
@@ -56,7 +56,7 @@ class ReduceContents(Contents):
 
     @property
     def reduce(self) -> Callable[[Any, Any], Any]:
-        """reduce(current, new), without detours."""
+        """Return reduce(current, new) as a plain callable."""
         function = self.function
         if isinstance(function, FunctionWrapper):
             return function.func
@@ -99,7 +99,7 @@ class AggregateContents(Contents):
         if not self.mergeable:
             raise InvalidProgramError(
                 f"two windows must be merged, but {type(self.function).__name__}.merge() is not implemented: "
-                "return one accumulator for both"
+                "implement it to return one accumulator for both"
             )
         return self.function.merge(contents, other)
 
@@ -134,7 +134,7 @@ class ListContents(Contents):
 
 
 def fold_elements(contents: Contents, values: list[Any]) -> list[Any] | None:
-    """Return the elements for the window function; None if reduce has nothing to reduce."""
+    """Return the elements for the window function, or None if reduce has no elements."""
     if isinstance(contents, AggregateContents):
         accumulator = contents.function.create_accumulator()
         for value in values:

@@ -1,6 +1,6 @@
-"""Tumbling count windows: whenever a key has n elements, they are computed and forgotten.
+"""Tumbling count windows: when a key has n elements, the window fires and is cleared.
 
-The same as a global window with a purging count trigger, without trigger, timers and window objects.
+Equivalent to a global window with a purging count trigger, but without trigger, timers and window objects.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from penstock.runtime.windows.definition import WindowDefinition
 
 
 def counted_elements(counted: list[Any]) -> list[Path]:
-    """Where the elements are in [number, elements]."""
+    """Locate the elements in [number, elements]."""
     return [(1,)]
 
 
 class CountWindowOperator(WindowedOperator):
-    """In a key's entry: [number of elements, contents]."""
+    """The state of a key is [number of elements, contents]."""
 
     slot: int
 
@@ -36,7 +36,7 @@ class CountWindowOperator(WindowedOperator):
         self.slot = self._register_windows("count windows", growing=counted_elements)
 
     def end_batch(self) -> None:
-        """There are no timers."""
+        """Do nothing: there are no timers."""
 
     def _add_all(self, values: Values, timestamps: Timestamps, select: KeySelect) -> None:
         backend, entries, slot, size = self.backend, self.backend.entries, self.slot, self.size

@@ -1,4 +1,4 @@
-"""All that makes up a windowed operation, checked and complete."""
+"""A complete, checked definition of a windowed operation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.runtime.windows.functions import FiredFunction
 
 @dataclass(slots=True)
 class WindowDefinition:
-    """Which windows, when they fire, what is kept for them and what is called."""
+    """The assigner, the trigger, the contents and the functions of a windowed operation."""
 
     assigner: WindowAssigner[Any, Any]
     trigger: Trigger[Any, Any]
@@ -26,13 +26,13 @@ class WindowDefinition:
     allowed_lateness: int = 0
     late_tag: OutputTag | None = None
     second_key_selector: KeySelect | None = None
-    """Of the second stream, if the windows hold two (window join, co-group)."""
+    """The key selector of the second stream, if the windows contain two streams (window join, co-group)."""
     held_type: TypeDescription | None = None
-    """What elements or accumulators were declared to be."""
+    """The declared type of the elements or accumulators."""
 
     @property
     def event_time(self) -> bool:
-        """Whether windows end by watermarks."""
+        """Whether windows end by watermark."""
         return self.assigner.is_event_time()
 
     @property
@@ -42,5 +42,5 @@ class WindowDefinition:
 
     @property
     def lateness(self) -> int:
-        """Return how long a complete window is kept; processing time has no late elements."""
+        """Return how long a complete window is kept. In processing time, no element is late."""
         return self.allowed_lateness if self.event_time else 0

@@ -1,4 +1,4 @@
-"""Results of windows on their way to the collector."""
+"""Pass the results of windows to the collector."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from penstock.runtime.records.isolation import IMMUTABLE
 
 
 def collect_list(collector: Collector, results: list[Any], timestamp: int) -> None:
-    """All results of a window: at once if all of them are immutable, else each as a snapshot.
+    """Collect all results of a window: together if all of them are immutable, otherwise as one snapshot each.
 
-    In a batch job a window may end after the largest timestamp, its results may not.
+    In a batch job, a window may end after the largest timestamp. Its results may not.
     """
     timestamp = min(timestamp, MAX_WATERMARK)
     kinds = set(map(type, results))
@@ -25,7 +25,7 @@ def collect_list(collector: Collector, results: list[Any], timestamp: int) -> No
 
 
 def append_results(collector: Collector, results: list[Any], timestamp: int) -> None:
-    """Results without other references and without side outputs."""
+    """Collect results that have no other references and no side outputs."""
     timestamp = min(timestamp, MAX_WATERMARK)
     if collector.timestamps is None:
         collector.timestamps = [None] * len(collector.values)

@@ -1,4 +1,4 @@
-"""Windows with an evictor: every element is kept, with its timestamp, until it is evicted (rule 6.6)."""
+"""Windows with an evictor: every element is kept with its timestamp until it is evicted (rule 6.6)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from penstock.runtime.windows.window_operator import WindowOperator
 
 
 class EvictingWindowOperator(WindowOperator):
-    """The contents of a window are (value, timestamp) pairs; reduce and aggregate run when it fires."""
+    """The contents of a window are (value, timestamp) pairs. reduce and aggregate run when the window fires."""
 
     contents_kind = "elements and their timestamps"
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """The evictor's context."""
+        """Create the evictor's context."""
         super().setup(context, output)
         self.evictor_context = WindowEvictorContext(context, self.timers)
 
@@ -33,7 +33,7 @@ class EvictingWindowOperator(WindowOperator):
         if folded is not None:
             self._emit(self.backend.key, window, folded)
         self._evict("evict_after", elements, window)
-        contents[:] = [(element.value, element.timestamp) for element in elements]  # what was evicted stays evicted
+        contents[:] = [(element.value, element.timestamp) for element in elements]  # without the evicted elements
         self.backend.entry[0].dirty = True
         if not contents:
             self._drop(window)
@@ -44,12 +44,12 @@ class EvictingWindowOperator(WindowOperator):
         if returned is not None:
             problem = f"returned {shorten(returned)}"
         elif not set(map(type, elements)) <= {TimestampedValue}:
-            problem = "put something else than elements of the window into the list"
+            problem = "added other objects than elements of the window to the list"
         else:
             return
         raise TypeMismatchError(
-            f"{method}() of the evictor {evictor!r} {problem}: delete what is to go from the list it is given, "
-            "`del elements[0]` for instance, and return nothing",
+            f"{method}() of the evictor {evictor!r} {problem}: delete elements from the list that it receives, "
+            "for instance with `del elements[0]`, and return nothing",
             operator_name=self.context.operator_name,
         )
 

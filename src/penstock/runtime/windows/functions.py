@@ -1,4 +1,4 @@
-"""The functions called when a window fires, and their context (rule 6.5)."""
+"""The functions that are called when a window fires, and their context (rule 6.5)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction
         self.current_window: Any = None
 
     def window(self) -> Any:
-        """The window at hand."""
+        """The current window."""
         return self.current_window
 
     def current_processing_time(self) -> int:
@@ -72,7 +72,7 @@ class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction
 
 
 class FiredFunction:
-    """A window function of any kind, called the same way: elements in, results out."""
+    """A window function of any kind behind one signature: elements in, results out."""
 
     method = "process"
 
@@ -80,16 +80,16 @@ class FiredFunction:
         self.function = function
 
     def call(self, key: Any, context: WindowContext, elements: Any) -> Iterable[Any] | None:
-        """The results for a window."""
+        """Return the results for a window."""
         raise NotImplementedError
 
     @property
     def clears(self) -> bool:
-        """Whether the function wants to know when a window goes."""
+        """Whether the function has its own `clear`."""
         return False
 
     def clear(self, context: WindowContext) -> None:
-        """The window goes."""
+        """Notify the function that the window is cleared."""
 
 
 class ProcessCall(FiredFunction):
@@ -145,7 +145,7 @@ class ApplyAllCall(FiredFunction):
 
 
 class EmitCall(FiredFunction):
-    """No window function: what reduce or aggregate made goes out as it is."""
+    """No window function: the result of reduce or aggregate is emitted."""
 
     def __init__(self) -> None:
         super().__init__(None)
@@ -161,7 +161,7 @@ class CoGroupCall(FiredFunction):
     method = "co_group"
 
     def call(self, key: Any, context: WindowContext, elements: Any) -> Iterable[Any] | None:
-        """`elements` are the two lists, or one list of TaggedUnion."""
+        """Call the function. `elements` are the two lists, or one list of TaggedUnion."""
         if type(elements) is not tuple:
             elements = (
                 [element.value for element in elements if element.tag == 1],
@@ -177,13 +177,13 @@ class CoGroupCall(FiredFunction):
 
 
 class JoinCall(CoGroupCall):
-    """JoinFunction, FlatJoinFunction or a plain function: once for every pair."""
+    """Calls a JoinFunction, FlatJoinFunction or plain function once per pair."""
 
     method = "join"
 
     @property
     def pair_function(self) -> Callable[[Any, Any], Any] | None:
-        """Return the function that gives one result for a pair; None if pairs may give any number."""
+        """Return the function that returns one result per pair, or None if a pair may have any number of results."""
         function = self.function
         if isinstance(function, FlatJoinFunction):
             return None

@@ -14,21 +14,21 @@ from penstock.runtime.windows.window_operator import WindowOperator
 
 
 class _Merges(MergingWindowAssigner.MergeCallback[Any]):
-    """Notes what the assigner wants merged."""
+    """Records the merges that the assigner requests."""
 
     def __init__(self) -> None:
         self.found: list[tuple[list[Any], Any]] = []
 
     def merge(self, to_be_merged: Iterable[Any], merge_result: Any) -> None:
-        """Note a group."""
+        """Record a group."""
         self.found.append((list(to_be_merged), merge_result))
 
 
 class MergingWindowOperator(WindowOperator):
-    """Every element starts as a window of its own, which is then merged with those it belongs to.
+    """Every element starts in its own window, which is then merged with the windows it overlaps.
 
-    Besides the contents a key has a list of its live windows: one that was purged has no contents, but others still
-    merge with it.
+    Besides the contents, a key has a list of its live windows: a purged window has no contents, but other windows can
+    still merge with it.
     """
 
     kind = "merging windows"
@@ -58,7 +58,7 @@ class MergingWindowOperator(WindowOperator):
             actual = self._merge_in(window)
             cleanup = self._cleanup_time(actual)
             if self.event_time and cleanup <= self.timers.current_watermark:
-                self._retire(actual)  # tested on the merged window: a late element may join an open session
+                self._retire(actual)  # checked after merging: a late element may join an open session
                 continue
             accepted = True
             self._put(actual, value, timestamp, shared=False)
@@ -67,7 +67,7 @@ class MergingWindowOperator(WindowOperator):
             self._skipped(value, timestamp)
 
     def _merge_in(self, window: Any) -> Any:
-        """Make a window live and merge what has to be merged; returns the live window that now stands for it."""
+        """Add a window to the live ones, do the merges it causes, and return the live window that now contains it."""
         live = self._live()
         if window in live:
             return window
@@ -86,7 +86,7 @@ class MergingWindowOperator(WindowOperator):
         return actual
 
     def _merge(self, members: list[Any], result: Any) -> None:
-        """Live windows become one: trigger first, then timers and contents (rule 6.6)."""
+        """Merge live windows into one: trigger first, then timers and contents (rule 6.6)."""
         self._check_end(result)
         ctx, windows = self.trigger_context, self._windows()
         gone = [window for window in members if window != result]
@@ -112,18 +112,18 @@ class MergingWindowOperator(WindowOperator):
         return self.definition.contents.merge(contents, other)
 
     def _check_end(self, result: Any) -> None:
-        """Time does not run backwards: an assigner must not merge into a window that is over."""
+        """Reject a merge into a window that has already ended: time does not run backwards."""
         now = self.timers.current_watermark if self.event_time else self.context.clock.now
         if self._cleanup_time(result) <= now:
             raise InvalidProgramError(
-                f"{self.assigner!r} merged windows into {result!r}, which is over at {now}: "
+                f"{self.assigner!r} merged windows into {result!r}, which has already ended at {now}: "
                 "the end of a merged window must not be earlier than the ends of its parts"
             )
 
     # -- time ---------------------------------------------------------------------------------------------------
 
     def _on_time(self, call: Callable[..., TriggerResult], timestamp: int, window: Any, *, event_time: bool) -> None:
-        """Timers of windows that were merged into others are void (rule 6.6)."""
+        """Ignore timers of windows that were merged into others (rule 6.6)."""
         if window in self._live():
             super()._on_time(call, timestamp, window, event_time=event_time)
 

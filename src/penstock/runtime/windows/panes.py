@@ -1,8 +1,8 @@
-"""Windows of fixed size that fire when they are complete, kept as panes.
+"""Windows of fixed size that fire at their end, stored as panes.
 
-A pane is a piece of the time line that no window boundary crosses: a tumbling window, or a slice that several sliding
-windows share. An element goes into exactly one pane. In a key's entry the panes are a dict from the pane's start to
-its contents. The key's timers have no namespace: the windows that end at a moment follow from the moment.
+A pane is a section of the time line that no window boundary crosses: a tumbling window, or a slice that several sliding
+windows share. An element belongs to exactly one pane. In a key's entry, the panes are a dict from the start of a pane
+to its contents. The key's timers have no namespace: their timestamp determines which windows end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from penstock.runtime.windows.definition import WindowDefinition
 
 
 class TimedOperator(WindowedOperator):
-    """Windows whose timers are plain moments of a key: no trigger object, no namespace, a cheap index."""
+    """Windows whose timers are plain timestamps of a key: no trigger object, no namespace, a cheap index."""
 
     timers: DueTimerService
     slot: int
@@ -39,11 +39,11 @@ class TimedOperator(WindowedOperator):
         return timers
 
     def _schedule(self, key: Any, entry: Entry, timestamp: int) -> None:
-        """Make sure that `_on_timer` is called at this moment."""
+        """Register a timer that calls `_on_timer` at this timestamp."""
         if self.event_time:
             if timestamp > MAX_WATERMARK and not self.context.batch_execution:
                 self._check_end(timestamp)
-                return  # only the lateness ends after all time: the window stays
+                return  # only the lateness exceeds the time range: the window is never removed
             self.timers.schedule(key, entry, timestamp)
         else:
             self.backend.key, self.backend.entry = key, entry
@@ -52,12 +52,12 @@ class TimedOperator(WindowedOperator):
     def _check_end(self, timestamp: int) -> None:
         if timestamp - self.lateness > MAX_WATERMARK:
             raise ValueError(
-                f"the timestamp is too close to the largest one, {MAX_WATERMARK} ms: its window in "
+                f"the timestamp is too close to the maximum, {MAX_WATERMARK} ms: its window in "
                 f"{self.definition.assigner!r} can never end"
             )
 
     def end_batch(self) -> None:
-        """Event-time windows have no processing-time timers."""
+        """Do nothing in event time, which has no processing-time timers."""
         if not self.event_time:
             super().end_batch()
 
@@ -74,7 +74,7 @@ class TimedOperator(WindowedOperator):
             raise self._error(error) from None
 
     def _fire(self, timestamp: int, keys: list[Any]) -> None:
-        """All keys that are due at one moment."""
+        """Fire the windows of all keys with a timer at this timestamp."""
         backend = self.backend
         for key in keys:
             backend.set_current_key(key)
@@ -88,30 +88,30 @@ class TimedOperator(WindowedOperator):
                 self._on_timer(timestamp, key, entry)
 
     def _on_timer(self, timestamp: int, key: Any, entry: Entry) -> None:
-        """A moment that was scheduled has come for a key."""
+        """Handle a timer of a key."""
         raise NotImplementedError
 
 
 class PaneOperator(TimedOperator):
-    """The loops that put elements into panes."""
+    """The loops that add elements to panes."""
 
     def __init__(self, definition: WindowDefinition, size: int, period: int, offset: int, split: int = 0) -> None:
         super().__init__(definition)
         self.size = size
         self.period = period  # a pane begins at every multiple of it, shifted by the offset
         self.offset = offset
-        self.split = split  # if not 0, another pane begins this long after
+        self.split = split  # if not 0, another pane begins this long after that
 
     def _boundary(self) -> int:
-        """Panes that start here or before may belong to windows that fired already."""
+        """Panes that start here or earlier may belong to windows that have fired."""
         raise NotImplementedError
 
     def _new_pane(self, key: Any, entry: Entry, start: int) -> None:
-        """A pane got its first element."""
+        """Handle the first element of a pane."""
         raise NotImplementedError
 
     def _add_late(self, value: Any, timestamp: int, key: Any, entry: Entry, start: int) -> None:
-        """An element of a pane at or before the boundary."""
+        """Add an element to a pane at or before the boundary."""
         raise NotImplementedError
 
     def _new_panes(self) -> dict[int, Any]:
@@ -132,7 +132,7 @@ class PaneOperator(TimedOperator):
             self._check_timestamps(values, times)
             raise
 
-    # The three loops differ in one line. They are written out because a call for each record shows in the benchmark.
+    # The three loops differ in one line. They are written out because a call per record is visible in the benchmark.
 
     def _aggregate(
         self, values: Values, timestamps: list[Any], select: KeySelect, boundary: int, contents: AggregateContents

@@ -1,8 +1,8 @@
 """Session windows that fire at their end.
 
-In a key's entry the sessions are a list of [start, end, contents], ordered, no two of them touching. An element that
-falls into the latest session only moves its end: timers are set when a session begins, and a timer that finds its
-session grown sets itself anew. So the cost of a record does not include moving timers.
+In a key's entry, the sessions are a sorted list of [start, end, contents] without overlaps. An element that falls into
+the latest session only moves its end. A timer is registered when a session begins; if the session has grown when the
+timer fires, it is registered again. Records therefore never move timers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _contents_of(sessions: list[Session]) -> list[Path]:
 
 
 class SessionWindowOperator(TimedOperator):
-    """Sessions of fixed or dynamic gap."""
+    """Sessions with a fixed or dynamic gap."""
 
     def __init__(self, definition: WindowDefinition, assigner: SessionWindows) -> None:
         super().__init__(definition)
@@ -47,11 +47,12 @@ class SessionWindowOperator(TimedOperator):
     def _add_all(self, values: Values, timestamps: Timestamps, select: KeySelect) -> None:
         times = self._timestamps(values, timestamps)
         if None in times:
-            times = [MIN_WATERMARK if time is None else time for time in times]  # rule 6.4: sessions do not check
+            # Rule 6.4: sessions do not check timestamps.
+            times = [MIN_WATERMARK if time is None else time for time in times]
         backend, entries, slot = self.backend, self.backend.entries, self.slot
         contents, gap_of, gap = self.definition.contents, self.assigner.gap_of, self.fixed_gap
         fold = contents.reduce if isinstance(contents, ReduceContents) else contents.fold
-        # A session that ends here or before has fired: with lateness it may still be there.
+        # A session that ends here or earlier has fired. With allowed lateness, it may still exist.
         complete = self.timers.current_watermark + 1 if self.event_time else MIN_WATERMARK
         for value, timestamp in zip(values, times, strict=True):
             key = select(value)
@@ -70,7 +71,7 @@ class SessionWindowOperator(TimedOperator):
             self._add(value, timestamp, end, key, entry)
 
     def _add(self, value: Any, start: int, end: int, key: Any, entry: Entry) -> None:
-        """An element that begins a session, or bridges some, or comes to one that is complete (rules 6.4, 6.8)."""
+        """Add an element that starts a session, connects sessions, or belongs to a complete one (rules 6.4, 6.8)."""
         sessions: list[Session] = entry[self.slot] or []
         contents, watermark = self.definition.contents, self.timers.current_watermark
         low = next((at for at, session in enumerate(sessions) if session[END] >= start), len(sessions))
@@ -99,7 +100,7 @@ class SessionWindowOperator(TimedOperator):
     # -- windows ------------------------------------------------------------------------------------------------
 
     def _on_timer(self, timestamp: int, key: Any, entry: Entry) -> None:
-        """Sessions that end now fire; those whose lateness is over go; those that grew get a new timer."""
+        """Fire sessions that end now, remove those whose lateness has expired, and re-register timers of the others."""
         for session in list(entry[self.slot] or ()):
             last = session[END] - 1
             if last == timestamp:

@@ -1,12 +1,12 @@
-"""Slices of a key, and how a window is made of them.
+"""Slices of a key, and how they form windows.
 
-A window of n slices could merge all of them whenever it fires; the cost of a record would then grow with size / slide
-after all. Instead the time line is cut into blocks as long as a window. A window touches two blocks at most: it is a
-tail of the first one and a head of the second one. All tails of a block come out of one pass from its end, and the
-head grows by one slice with each window. That makes about three merges for each window, whatever n is.
+A window of n slices could merge all of them whenever it fires, but then the cost of a record would still grow with
+size / slide. Instead, the time line is divided into blocks of the length of a window. A window touches at most two
+blocks: it is a tail of the first and a head of the second. One pass from the end of a block computes all its tails, and
+the head grows by one slice with each window. This takes about three merges per window, for any n.
 
-The blocks are fixed on the time line and the order of merging follows from them. So results (sums of floats, too) do
-not depend on when state was written and read back, and what is kept to save merges never needs to be stored.
+The blocks are fixed on the time line, and they determine the order of merging. Results (including sums of floats)
+therefore do not depend on when state was written and restored, and the cached tails and heads are never stored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from penstock.runtime.windows.contents import Contents
 
 
 class SliceGrid:
-    """Where slices begin: with every window, and where a window ends.
+    """Boundaries of slices: a slice begins wherever a window begins or ends.
 
     >>> grid = SliceGrid(size=10, slide=4, offset=0)
     >>> [grid.after(0), grid.after(2), grid.after(4)], grid.block_of(13), grid.block_length
@@ -38,37 +38,37 @@ class SliceGrid:
         self.block_length = -(-size // slide) * slide
 
     def after(self, start: int) -> int:
-        """The start of the next slice."""
+        """Return the start of the next slice."""
         if not self.split:
             return start + self.slide
         return start + (self.split if (start - self.offset) % self.slide == 0 else self.slide - self.split)
 
     def block_of(self, timestamp: int) -> int:
-        """The start of the block around a time."""
+        """Return the start of the block that contains a timestamp."""
         return timestamp - (timestamp - self.offset) % self.block_length
 
 
 class Slices(ABC):
-    """The contents of slices, and how they form a window."""
+    """The contents of slices, and their combination to windows."""
 
     def create(self) -> KeySlices:
-        """A key without slices."""
+        """Create the slices of a new key."""
         return KeySlices()
 
     @abstractmethod
     def add(self, slices: KeySlices, start: int, value: Any) -> None:
-        """Put an element into a slice."""
+        """Add an element to a slice."""
 
     @abstractmethod
     def elements(self, slices: KeySlices, start: int, end: int) -> list[Any] | None:
-        """Return the elements for the window function; None if the window is empty."""
+        """Return the elements for the window function, or None if the window is empty."""
 
 
 class NumberedSlices(Slices):
-    """All elements, each with its number of arrival at the key, so that a window sees them in that order."""
+    """All elements, each with its arrival number within the key, so that a window sees them in arrival order."""
 
     def add(self, slices: KeySlices, start: int, value: Any) -> None:
-        """Put an element into a slice."""
+        """Add an element to a slice."""
         slices.arrivals += 1
         known = slices.get(start)
         if known is None:
@@ -77,14 +77,14 @@ class NumberedSlices(Slices):
             known.append((slices.arrivals, value))
 
     def elements(self, slices: KeySlices, start: int, end: int) -> list[Any] | None:
-        """All elements between start and end."""
+        """Return all elements between start and end."""
         found = [element for at in sorted(slices) if start <= at < end for element in slices[at]]
-        found.sort(key=itemgetter(0))  # quick: the slices are sorted runs
+        found.sort(key=itemgetter(0))  # fast: the slices are sorted runs
         return [element[1] for element in found] or None
 
 
 class FoldedSlices(Slices):
-    """One reduced value or accumulator for each slice."""
+    """One reduced value or accumulator per slice."""
 
     def __init__(self, contents: Contents, grid: SliceGrid) -> None:
         self._contents = contents
@@ -92,25 +92,25 @@ class FoldedSlices(Slices):
         self._merge = contents.merger
 
     def add(self, slices: KeySlices, start: int, value: Any) -> None:
-        """Put an element into a slice."""
+        """Add an element to a slice."""
         known = slices.get(start, MISSING)
         slices[start] = self._contents.first(value) if known is MISSING else self._contents.fold(known, value)
 
     def elements(self, slices: KeySlices, start: int, end: int) -> list[Any] | None:
-        """The one result of all slices between start and end."""
+        """Return the one result of all slices between start and end."""
         tail_block, head_block = self.blocks(start)
         combined, kept = self.combine(slices, tail_block, start, head_block, end)
         return None if combined is MISSING else self._contents.elements(combined, kept=kept)
 
     def blocks(self, start: int) -> tuple[int | None, int]:
-        """The block a window has a tail of, None if it begins with a block, and the one it has a head of."""
+        """Return the block of the window's tail (None if the window begins with a block) and the block of its head."""
         block = self._grid.block_of(start)
         return (None, block) if start == block else (block, block + self._grid.block_length)
 
     def combine(
         self, slices: KeySlices, tail_block: int | None, start: int, head_block: int, end: int
     ) -> tuple[Any, bool]:
-        """The tail of one block together with the head of the next, and whether that is still needed here."""
+        """Combine the tail of one block with the head of the next. Also return whether the slices hold the result."""
         if slices.head_block == head_block and slices.head_to == end:
             head = slices.head
         else:
@@ -126,7 +126,7 @@ class FoldedSlices(Slices):
         return (tail, True) if head is MISSING else (self._merge(copied(tail), copied(head)), False)
 
     def _head(self, slices: KeySlices, block: int, end: int) -> Any:
-        """All slices from the beginning of a block to `end`."""
+        """Merge all slices from the beginning of a block to `end`."""
         if slices.head_block != block or slices.head_to > end:
             slices.head_block, slices.head_to, slices.head = block, block, MISSING
         at, head, merge, after = slices.head_to, slices.head, self._merge, self._grid.after

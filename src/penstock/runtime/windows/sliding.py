@@ -1,7 +1,7 @@
-"""Sliding windows that fire at their end, on slices that the windows share.
+"""Sliding windows that fire at their end, with slices that the windows share.
 
-An element is added to one slice, however many windows it is in; a window that fires is put together from its slices
-(see `slices`). A key has a timer for the next window that has elements; each window that fires sets the next one.
+An element is added to one slice, however many windows contain it. A window that fires is combined from its slices (see
+`slices`). A key has a timer for the next window that has elements. Each window that fires registers the next timer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from penstock.runtime.windows.slices import FoldedSlices, NumberedSlices, SliceG
 
 
 class SlidingWindowOperator(PaneOperator):
-    """Windows of `size`, one beginning every `slide`; the slide is shorter than the size."""
+    """Windows of `size`, one per `slide`. The slide is shorter than the size."""
 
     _slices: Slices
 
@@ -45,10 +45,10 @@ class SlidingWindowOperator(PaneOperator):
             self._slices = NumberedSlices()
         else:
             self._slices = FoldedSlices(contents, SliceGrid(self.size, self.slide, self.offset))
-        self._fired_until = MIN_WATERMARK  # processing time: windows up to here have fired in this task
+        self._fired_until = MIN_WATERMARK  # processing time: windows up to this time have fired in this task
 
     def _complete_until(self) -> int:
-        """Windows whose last millisecond is this one or an earlier one have fired."""
+        """Return the time up to which windows have fired, by their last millisecond."""
         return self.timers.current_watermark if self.event_time else self._fired_until
 
     # -- elements -----------------------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ class SlidingWindowOperator(PaneOperator):
         self._schedule(key, entry, first_end - 1)
 
     def _append(self, values: Values, timestamps: list[Any], select: KeySelect, boundary: int) -> None:
-        """The loop for lists, with numbered elements: slices share them, and a window needs their order of arrival."""
+        """The loop for lists with numbered elements: windows share slices, but need elements in arrival order."""
         backend, slot, add = self.backend, self.slot, self._slices.add
         period, offset, split = self.period, self.offset, self.split
         for value, timestamp in zip(values, timestamps, strict=True):
@@ -84,7 +84,7 @@ class SlidingWindowOperator(PaneOperator):
             entry[0].dirty = True
 
     def _add_late(self, value: Any, timestamp: int, key: Any, entry: Entry, start: int) -> None:
-        """An element that may be late for some of its windows and in time for others (rule 6.8)."""
+        """Add an element that may be late for some of its windows and in time for others (rule 6.8)."""
         complete, lateness = self._complete_until(), self.lateness
         last_end = timestamp - (timestamp - self.offset) % self.slide + self.size
         if last_end - 1 + lateness <= complete and self.event_time:
@@ -100,9 +100,9 @@ class SlidingWindowOperator(PaneOperator):
         still_open = [end for end in ends if end - 1 > complete]
         if still_open:
             self._schedule(key, entry, still_open[-1] - 1)
-        for end in ends[len(still_open) :]:  # these are complete: the latest first
+        for end in ends[len(still_open) :]:  # the complete windows, latest first
             if not self.event_time:
-                # Fired in this very millisecond, and gone: the element has the window for itself.
+                # The window fired in this millisecond and was removed: it fires again with this element alone.
                 contents = self.definition.contents
                 elements = contents.elements(contents.first(copied(value)), kept=False)
                 self._emit_window(key, entry, end, elements)
@@ -121,7 +121,7 @@ class SlidingWindowOperator(PaneOperator):
             super()._fire(timestamp, keys)
 
     def _fire_folded(self, timestamp: int, keys: list[Any], folded: FoldedSlices) -> None:
-        """Do the work of `_on_timer` for all keys of a moment; compute what depends on the moment alone once."""
+        """Do what `_on_timer` does, for all keys with this timer. Compute once what depends only on the timestamp."""
         backend, entries, slot, split = self.backend, self.backend.entries, self.slot, self.split
         end = timestamp + 1
         start, next_start, next_end = end - self.size, end - self.size + self.slide, end + self.slide
@@ -155,7 +155,7 @@ class SlidingWindowOperator(PaneOperator):
         append_results(self.collector, results, timestamp)
 
     def _on_timer(self, timestamp: int, key: Any, entry: Entry) -> None:
-        """The end of one window and, with lateness, the time to forget an earlier one."""
+        """Fire the window that ends now and, with lateness, remove an earlier one."""
         self._fired_until = max(self._fired_until, timestamp)
         end, gone = timestamp + 1, timestamp + 1 - self.lateness
         if self._is_end(end) and self._evaluate(key, entry, end):
@@ -171,7 +171,7 @@ class SlidingWindowOperator(PaneOperator):
         return (timestamp - self.size - self.offset) % self.slide == 0
 
     def _evaluate(self, key: Any, entry: Entry, end: int) -> bool:
-        """Fire the window with this end; nothing happens if it is empty."""
+        """Fire the window with this end, unless it is empty."""
         slices = entry[self.slot]
         elements = None if slices is None else self._slices.elements(slices, end - self.size, end)
         if elements is None:
@@ -187,7 +187,7 @@ class SlidingWindowOperator(PaneOperator):
             self._emit(key, TimeWindow(end - self.size, end), elements)
 
     def _forget_window(self, key: Any, entry: Entry, end: int) -> None:
-        """Remove a window, and the slices that no later window needs."""
+        """Remove a window and the slices that no later window needs."""
         slices = entry[self.slot]
         start = end - self.size
         if slices is None or (self.clears and not slices.any_between(start, end)):

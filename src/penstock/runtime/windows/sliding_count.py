@@ -1,7 +1,8 @@
 """Sliding count windows: after every `slide` elements of a key, its last `size` elements.
 
-The same as a global window with a count trigger and a count evictor, without keeping what can be kept folded. Elements
-are numbered as they come to a key, and the numbers serve as a time line: windows share slices of it (see `slices`).
+Equivalent to a global window with a count trigger and a count evictor, but keeps reduced values instead of elements
+where possible. Elements are numbered per key, and the numbers serve as a time line: windows share its slices (see
+`slices`).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class _SlidingCountOperator(WindowedOperator):
         self.slot = self._register_windows(kind, self.contents_kind, growing=counted_elements)
 
     def end_batch(self) -> None:
-        """There are no timers."""
+        """Do nothing: there are no timers."""
 
     def _emit_window(self, key: Any, entry: Any, elements: list[Any]) -> None:
         if self._emits_results:
@@ -51,15 +52,15 @@ class _SlidingCountOperator(WindowedOperator):
 
 
 class FoldedSlidingCountOperator(_SlidingCountOperator):
-    """For reduce and aggregate: a key has slices, and the number of its elements so far."""
+    """For reduce and aggregate. The state of a key is its slices and the number of its elements."""
 
     def __init__(self, definition: WindowDefinition, size: int, slide: int) -> None:
         super().__init__(definition, size, slide)
-        self._offset = -size  # windows end where a multiple of the slide is reached, and begin `size` before
+        self._offset = -size  # windows end at multiples of the slide and begin `size` earlier
         self._split = size % slide
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """Decide how windows are assembled."""
+        """Choose how windows are combined."""
         super().setup(context, output)
         self._slices = FoldedSlices(self.definition.contents, SliceGrid(self.size, self.slide, self._offset))
 
@@ -89,7 +90,7 @@ class FoldedSlidingCountOperator(_SlidingCountOperator):
     def _fire(self, key: Any, entry: Any, slices: KeySlices, end: int) -> None:
         start = end - self.size
         elements = self._slices.elements(slices, start, end)
-        assert elements is not None  # the element that completes a slide is in the window
+        assert elements is not None  # the window contains the element that completes the slide
         slices.pop(start, None)
         if self._split:
             slices.pop(start + self._split, None)
@@ -97,7 +98,7 @@ class FoldedSlidingCountOperator(_SlidingCountOperator):
 
 
 class BufferedSlidingCountOperator(_SlidingCountOperator):
-    """For functions of all elements, and those that cannot merge: [elements since the last window, last elements]."""
+    """For functions of all elements, or without merge. State: [elements since the last window, last elements]."""
 
     contents_kind = "elements"
 
@@ -120,12 +121,12 @@ class BufferedSlidingCountOperator(_SlidingCountOperator):
                 counted[0] = 0
                 del buffer[:-size]
                 elements = fold_elements(contents, buffer[:])
-                assert elements is not None  # there is the element that completed the slide
+                assert elements is not None  # the element that completed the slide is present
                 self._emit_window(key, entry, elements)
 
 
 def sliding_count_operator(definition: WindowDefinition, size: int, slide: int) -> WindowedOperator:
-    """The operator of `count_window(size, slide)`."""
+    """Build the operator of `count_window(size, slide)`."""
     contents = definition.contents
     folded = contents.mergeable and contents.function is not None and slide <= size
     return (FoldedSlidingCountOperator if folded else BufferedSlidingCountOperator)(definition, size, slide)

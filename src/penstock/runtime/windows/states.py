@@ -1,4 +1,4 @@
-"""State that belongs to a key and a window: of triggers, and of process functions (`window_state`, `global_state`)."""
+"""State per key and window, of triggers and of process functions (`window_state`, `global_state`)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from penstock.runtime.windows import ttl_merging
 
 
 class WindowStates:
-    """The states of one operator by name. Trigger and process function share states of the same name, as in Flink."""
+    """The states of one operator by name. As in Flink, trigger and process function share states with the same name."""
 
     __slots__ = ("_factory", "_operator_name", "_per_key", "_per_window")
 
@@ -38,13 +38,13 @@ class WindowStates:
         self._per_key: dict[str, tuple[StateDescriptor, Any]] = {}
 
     def of_window(self, descriptor: StateDescriptor, window: Any) -> Any:
-        """State of the current key and of this window."""
+        """Return the state of the current key and this window."""
         state = self._find(self._per_window, descriptor, namespaced=True)
         state.cell.namespace = window
         return state
 
     def of_key(self, descriptor: StateDescriptor) -> Any:
-        """State of the current key, whatever the window."""
+        """Return the state of the current key, independent of windows."""
         return self._find(self._per_key, descriptor, namespaced=False)
 
     def _find(

@@ -15,7 +15,7 @@ from penstock.runtime.windows.states import WindowStates
 
 
 class WindowTriggerContext(Trigger.OnMergeContext):
-    """The `ctx` of all trigger methods: clocks, and timers and state of the window at hand."""
+    """The `ctx` of all trigger methods: clocks, and timers and state of the current window."""
 
     __slots__ = ("_context", "_states", "_timers", "merged", "window")
 
@@ -39,25 +39,26 @@ class WindowTriggerContext(Trigger.OnMergeContext):
         return self._context.metrics
 
     def register_processing_time_timer(self, time: int) -> None:
-        """For the current key and window."""
+        """Register a timer for the current key and window."""
         self._timers.register_processing_time_timer(timer_timestamp(time), self.window)
 
     def register_event_time_timer(self, time: int) -> None:
-        """For the current key and window."""
-        if time <= MAX_WATERMARK or not self._context.batch_execution:  # there is an end of time for each key
+        """Register a timer for the current key and window."""
+        # In batch execution, a timer beyond the time range fires at the end of its key.
+        if time <= MAX_WATERMARK or not self._context.batch_execution:
             time = timer_timestamp(time)
         self._timers.register_event_time_timer(time, self.window)
 
     def delete_processing_time_timer(self, time: int) -> None:
-        """Harmless if absent."""
+        """Delete a timer of the current key and window, if it exists."""
         self._timers.delete_processing_time_timer(time, self.window)
 
     def delete_event_time_timer(self, time: int) -> None:
-        """Harmless if absent."""
+        """Delete a timer of the current key and window, if it exists."""
         self._timers.delete_event_time_timer(time, self.window)
 
     def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
-        """State of the current key and window."""
+        """Return the state of the current key and window."""
         return self._states.of_window(state_descriptor, self.window)
 
     def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:

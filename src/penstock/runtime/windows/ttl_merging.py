@@ -1,4 +1,4 @@
-"""State with time-to-live of windows that merge: what expired is left behind, the rest is merged as without it."""
+"""Merge the state with time-to-live of merging windows: drop expired values, merge the others as usual."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.runtime.state.ttl import Stamped, Ttl, TtlAggregatingState, TtlLis
 
 
 def merge_function(state: Any) -> Callable[[Any, Iterable[Any]], None] | None:
-    """`merge(target, sources)` for namespaces of a state with time-to-live; None if the kind of state cannot merge."""
+    """Return `merge(target, sources)` for namespaces of a state with time-to-live, or None if it cannot merge."""
     if isinstance(state, TtlListState):
         return lambda target, sources: _merge_lists(state, target, sources)
     if isinstance(state, TtlReducingState):
@@ -20,21 +20,21 @@ def merge_function(state: Any) -> Callable[[Any, Iterable[Any]], None] | None:
 
 
 def _take(state: Any, target: Any, sources: Iterable[Any]) -> list[Any]:
-    """Take the contents of the sources, with the target in scope."""
+    """Take the contents out of the sources, with the target as current namespace."""
     taken: list[Any] = state.cell.take(sources)
     state.cell.namespace = target
     return taken
 
 
 def _merge_lists(state: TtlListState, target: Any, sources: Iterable[Any]) -> None:
-    """Elements keep the time of their last touch."""
+    """Merge lists. Elements keep the time of their last access."""
     taken, ttl = _take(state, target, sources), state.ttl
     merged = [stamped for stored in (state.cell.get() or (), *taken) for stamped in stored if ttl.alive(stamped)]
     state.cell.put(merged or None)
 
 
 def _merge_values(state: Any, target: Any, sources: Iterable[Any], merge: Callable[[Any, Any], Any]) -> None:
-    """Merging two values touches the result; one that is alone keeps its time."""
+    """Merge values. Merging two values updates their time; a single value keeps its time."""
     taken = _take(state, target, sources)
     ttl: Ttl = state.ttl
     alive: list[Stamped] = [value for value in (state.cell.get(), *taken) if value is not None and ttl.alive(value)]

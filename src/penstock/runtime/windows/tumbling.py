@@ -1,4 +1,4 @@
-"""Tumbling windows that fire at their end: the window operator of most programs."""
+"""Tumbling windows that fire at their end: the most common window operator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.runtime.windows.panes import PaneOperator
 
 
 class TumblingWindowOperator(PaneOperator):
-    """A pane is a window. It fires at its end and, if lateness is allowed, once more for every late element."""
+    """A pane is a window. It fires at its end and, if lateness is allowed, again for every late element."""
 
     contents_kind: str | None = None
     growing: Growing = staticmethod(by_namespace)
@@ -41,7 +41,7 @@ class TumblingWindowOperator(PaneOperator):
         self._schedule(key, entry, start + self.size - 1)
 
     def _add_late(self, value: Any, timestamp: int, key: Any, entry: Entry, start: int) -> None:
-        """The window is complete: fire it again if it is still kept, else the element is late (rule 6.8)."""
+        """Fire the complete window again if it is still kept. Otherwise the element is late (rule 6.8)."""
         cleanup = start + self.size - 1 + self.lateness
         if cleanup <= self.timers.current_watermark:
             self._late(value, timestamp)
@@ -57,7 +57,7 @@ class TumblingWindowOperator(PaneOperator):
         self._evaluate(key, entry, start, kept=True)
 
     def _on_timer(self, timestamp: int, key: Any, entry: Entry) -> None:
-        """The end of one window and, with lateness, the time to forget earlier ones."""
+        """Fire the window that ends now and, with lateness, remove earlier ones."""
         panes = entry[self.slot]
         if panes is None:
             return
@@ -86,7 +86,7 @@ class TumblingWindowOperator(PaneOperator):
         if not self._emits_results or not isinstance(contents, (AggregateContents, ReduceContents)):
             super()._fire(timestamp, keys)
             return
-        # Thousands of keys may be due at once: no window object, no call but the user's.
+        # Thousands of keys may be due at once: create no window object, call nothing but the user's function.
         backend, slot, start = self.backend, self.slot, timestamp - self.size + 1
         entries = backend.entries
         result_of = contents.function.get_result if isinstance(contents, AggregateContents) else None
@@ -103,7 +103,7 @@ class TumblingWindowOperator(PaneOperator):
             entry[0].dirty = True
             panes = entry[slot]
             if panes is None or start not in panes:
-                self._on_timer(timestamp, key, entry)  # set when lateness was allowed
+                self._on_timer(timestamp, key, entry)  # registered while lateness was allowed
                 continue
             value = panes.pop(start)
             if not panes:

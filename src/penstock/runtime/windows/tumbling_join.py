@@ -1,6 +1,6 @@
 """Window join and co-group on tumbling windows that fire at their end.
 
-The elements of the two inputs are kept in two lists from the start: nothing is wrapped, nothing sorted out later.
+Elements of the two inputs are stored in two lists from the start, so they need not be wrapped and separated later.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _both_sides(panes: dict[int, Any]) -> list[Path]:
 
 
 class TumblingJoinOperator(TumblingWindowOperator):
-    """The contents of a pane are (elements of the first input, elements of the second)."""
+    """The contents of a pane are (elements of the first input, elements of the second input)."""
 
     contents_kind = "elements of two inputs"
     growing = staticmethod(_both_sides)
@@ -40,7 +40,7 @@ class TumblingJoinOperator(TumblingWindowOperator):
                     entry = backend.activate(key)
                 start = timestamp - (timestamp - offset) % period
                 if start <= boundary:
-                    self._behind_on(side, value, timestamp, key, entry, start)
+                    self._add_late_on_side(side, value, timestamp, key, entry, start)
                     continue
                 panes = entry[slot]
                 if panes is None:
@@ -58,8 +58,8 @@ class TumblingJoinOperator(TumblingWindowOperator):
         backend.clear_current_key()
         self.collector.flush()
 
-    def _behind_on(self, side: int, value: Any, timestamp: int, key: Any, entry: Entry, start: int) -> None:
-        """As in the base class: late, or the window fires again."""
+    def _add_late_on_side(self, side: int, value: Any, timestamp: int, key: Any, entry: Entry, start: int) -> None:
+        """Fire the window again or report the element as late, as in the base class."""
         cleanup = start + self.size - 1 + self.lateness
         if cleanup <= self.timers.current_watermark:
             self._late(value, timestamp)
@@ -85,7 +85,7 @@ class TumblingJoinOperator(TumblingWindowOperator):
         if join is None:
             super()._fire(timestamp, keys)
             return
-        # All pairs of a moment at once: the results are looked at and passed on together.
+        # Join all keys due at this timestamp first: the results are checked and collected together.
         backend, slot, start = self.backend, self.slot, timestamp - self.size + 1
         entries = backend.entries
         results: list[Any] = []
@@ -102,7 +102,7 @@ class TumblingJoinOperator(TumblingWindowOperator):
             backend.key, backend.entry = key, entry
             panes = entry[slot]
             if panes is None or start not in panes:
-                self._on_timer(timestamp, key, entry)  # set when lateness was allowed
+                self._on_timer(timestamp, key, entry)  # registered while lateness was allowed
                 continue
             first, second = panes.pop(start)
             if not panes:

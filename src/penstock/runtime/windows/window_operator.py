@@ -1,7 +1,7 @@
 """The general window operator: any assigner, any trigger, with or without evictor (rules 6.4 to 6.8).
 
-A key's windows are a dict from the window to its contents. Trigger timers and the cleanup timer carry the window as
-their namespace.
+The windows of a key are a dict from window to contents. Trigger timers and the cleanup timer have the window as
+namespace.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class WindowOperator(WindowedOperator):
     slot: int
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """Contexts for trigger and assigner, and the windows themselves."""
+        """Create the contexts of trigger and assigner, and register the windows."""
         super().setup(context, output)
         self.slot = self._register_windows(self.kind, self.contents_kind)
         self.trigger = self.definition.trigger
@@ -48,11 +48,11 @@ class WindowOperator(WindowedOperator):
             set_key(select(value))
             add(value, timestamp)
             if timers.due:
-                # Timers set for the past fire right after the method that set them (rule 6.3).
+                # Timers registered for the past fire right after the method that registered them (rule 6.3).
                 timers.advance_processing_time(self.context.clock.now - 1)
 
     def _add(self, value: Any, timestamp: int | None) -> None:
-        """One element of the current key."""
+        """Add an element of the current key."""
         time = MIN_WATERMARK if timestamp is None else timestamp
         windows = self._assigned(value, time)
         over_at = self.timers.current_watermark if self.event_time else MIN_WATERMARK
@@ -84,7 +84,7 @@ class WindowOperator(WindowedOperator):
         windows = self._windows()
         known = windows.get(window, MISSING)
         if shared and isinstance(contents, ReduceContents):
-            value = copied(value)  # several windows get it, and reduce may change or keep what it is given
+            value = copied(value)  # several windows receive it, and reduce may change or keep its arguments
         windows[window] = contents.first(value) if known is MISSING else contents.fold(known, value)
 
     def _after_element(self, window: Any, value: Any, time: int, cleanup: int) -> None:
@@ -101,7 +101,7 @@ class WindowOperator(WindowedOperator):
                 self.timers.register_processing_time_timer(cleanup, window)
 
     def _skipped(self, value: Any, timestamp: int | None) -> None:
-        """No window took the element. It is late only if it is behind the watermark (rule 6.8)."""
+        """Handle an element that no window accepted. It is late only if it is behind the watermark (rule 6.8)."""
         if not self.event_time:
             return
         time = MIN_WATERMARK if timestamp is None else timestamp
@@ -109,7 +109,7 @@ class WindowOperator(WindowedOperator):
             self._late(value, timestamp)
 
     def _windows(self) -> Windows:
-        """The windows of the current key, about to be changed."""
+        """Return the windows of the current key, marked as changed."""
         entry = self.backend.entry
         entry[0].dirty = True
         windows: Windows | None = entry[self.slot]
@@ -126,7 +126,7 @@ class WindowOperator(WindowedOperator):
         self._on_time(self.trigger.on_processing_time, timestamp, namespace, event_time=False)
 
     def _on_time(self, call: Callable[..., TriggerResult], timestamp: int, window: Any, *, event_time: bool) -> None:
-        """A timer of the current key: the trigger sees it first, then the window may have to go (rule 6.6)."""
+        """Fire a timer of the current key: call the trigger, then remove the window if it has expired (rule 6.6)."""
         ctx = self.trigger_context
         ctx.window = window
         try:
@@ -156,17 +156,17 @@ class WindowOperator(WindowedOperator):
             return result
         raise TypeMismatchError(
             f"{method}() of the trigger {self.trigger!r} returned {shorten(result)}: return a TriggerResult, "
-            "CONTINUE to do nothing",
+            "such as TriggerResult.CONTINUE",
             operator_name=self.context.operator_name,
             record=value.value if type(value) is TaggedUnion else value,
         )
 
     def _act(self, result: TriggerResult, window: Any) -> None:
-        """FIRE evaluates the contents, PURGE drops them; trigger state and timers stay (rule 6.6)."""
+        """FIRE evaluates the contents, PURGE drops them. Trigger state and timers stay (rule 6.6)."""
         windows = self.backend.entry[self.slot]
         contents = MISSING if windows is None else windows.get(window, MISSING)
         if contents is MISSING:
-            return  # purged before: there is nothing to compute
+            return  # purged earlier: the window is empty
         if result is not TriggerResult.PURGE:
             self._fire(window, contents, kept=result is TriggerResult.FIRE)
         if result is not TriggerResult.FIRE:
