@@ -159,7 +159,7 @@ class WindowedOperator(StreamOperator):
         raise NotImplementedError
 
     def advance_processing_time(self, now: int) -> None:
-        """Fire windows that ended before this millisecond. Those that end with it wait for the elements of the batch."""
+        """Fire windows that ended before this millisecond. Those that end with it wait for the batch's elements."""
         super().advance_processing_time(now - 1)
 
     def end_batch(self) -> None:
