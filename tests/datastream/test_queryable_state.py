@@ -225,7 +225,7 @@ def test_what_cannot_be_answered_is_said(served):
         served.get_kv_state("other", "last temperature", "a", None, ValueStateDescriptor("any")).result(60)
     with pytest.raises(StateAccessError, match="no queryable state server"):
         QueryableStateClient("127.0.0.1", 1).get_kv_state("x", "y", "a", None, ValueStateDescriptor("any")).result(60)
-    with pytest.raises(StateAccessError, match="'window-contents' is state of windows, not of keys alone"):
+    with pytest.raises(StateAccessError, match="'window-contents' belongs to windows"):
         served.get_kv_state("the job", "window-contents", "a", None, ValueStateDescriptor("any"), uid="windows").result(
             60
         )

@@ -161,7 +161,7 @@ def test_keyed_state_cannot_be_touched_on_a_broadcast_element(hand):
 
     data, control = script(hand.env, [], bounded=False), script(hand.env, ["rule"], bounded=False)
     hand.watch(data.key_by(0).connect(control.broadcast(NAMES)).process(Touches()))
-    with pytest.raises(StateAccessError, match=r"accessed without a key in scope.*not in open.*broadcast element"):
+    with pytest.raises(StateAccessError, match=r"accessed without a current key.*not in open.*broadcast element"):
         hand.step()
 
 

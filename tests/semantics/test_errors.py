@@ -285,7 +285,7 @@ class TestStateAndTimersWithoutKeys:
 
     def test_state_in_open(self, env):
         env.from_collection([1]).key_by(lambda v: v).map(StateInOpen()).name("early").print()
-        with pytest.raises(StateAccessError, match=r"'early' was accessed without a key in scope"):
+        with pytest.raises(StateAccessError, match=r"'early' was accessed without a current key"):
             env.execute()
 
     def test_a_timer_on_a_stream_without_keys(self, env):

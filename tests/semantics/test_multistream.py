@@ -239,7 +239,7 @@ def test_keyed_state_is_refused_on_the_side_without_keys(env):
     keyed, rules = env.from_collection(["a"]).key_by(lambda word: word), env.from_collection([7]).broadcast()
     keyed.connect(rules).map(CountsOnTheWrongSide()).print()
 
-    with pytest.raises(StateAccessError, match=r"Co-Map.*without a key"):
+    with pytest.raises(StateAccessError, match=r"Co-Map.*without a current key"):
         env.execute()
 
 

@@ -313,7 +313,7 @@ def test_timers_at_the_ends_of_time_fire_in_order(env, run):
 @pytest.mark.parametrize(
     ("time", "message"),
     [
-        (2**63, "ValueError: a timer needs a timestamp of 64 bits"),
+        (2**63, "ValueError: a timer needs a timestamp that fits into 64 bits"),
         (1.5, "TypeError: a timer needs a timestamp in milliseconds .an int., got 1.5"),
         (None, "TypeError: a timer needs a timestamp in milliseconds .an int., got None"),
     ],

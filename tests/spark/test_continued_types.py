@@ -57,7 +57,7 @@ def test_a_checkpoint_is_not_continued_without_its_state(spark, tmp_path):
         assert client.job.progress.restarts == 0
         assert commits == before
 
-    refused(InvalidProgramError, "had keys of another type .*: INT cannot become STRING", text, Types.STRING())
+    refused(InvalidProgramError, "had another key type .*: INT cannot become STRING", text, Types.STRING())
     refused(InvalidProgramError, "a key of operator 'KeyedProcess' is a str, and was a number when", text)
     refused(SavepointError, "had max parallelism 128 .* this job sets 64.*set 128", number, max_parallelism=64)
     refused(InvalidProgramError, "has state of operator 'KeyedProcess' in stage 1, which this job", number, uid="other")
@@ -83,8 +83,8 @@ def test_a_class_of_the_program_may_get_a_field_with_a_default_and_not_without(t
     written = {path.name for path in output.iterdir()}
     said, errors = run("field without a default")
     assert said == ""
-    assert "class Tally in the state of operator 'KeyedProcess' that do not fit the class as it is now" in errors
-    assert "it got the field 'unit', which they do not have. Give it a default" in errors
+    assert "class Tally in the state of operator 'KeyedProcess' that do not fit the current class" in errors
+    assert "it has the new field 'unit'. Give the field a default" in errors
     assert {path.name for path in output.iterdir()} == written
     said, errors = run("field added")
     assert said == "finished", errors

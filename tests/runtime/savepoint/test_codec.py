@@ -114,7 +114,7 @@ def test_a_new_field_without_a_default_is_refused_by_name(module):
     old = module("Order", make_dataclass("Order", ["number"]))
     data = encode(old(1), "state")
     module("Order", make_dataclass("Order", ["number", "price"]))
-    with pytest.raises(SavepointError, match=r"dataclass Order got a field 'price'.*give it a default"):
+    with pytest.raises(SavepointError, match=r"dataclass Order has a new field 'price'.*give it a default"):
         decode(data, "state")
 
 
@@ -124,7 +124,7 @@ def test_a_named_tuple_may_get_fields_with_defaults_and_lose_others(module):
     new = module("Fix", namedtuple("Fix", ["lat", "lon", "speed"], defaults=[0]))  # noqa: PYI024
     assert decode(data, "state") == new(lat=2, lon=1, speed=0)
     module("Fix", namedtuple("Fix", ["lat", "lon", "speed"]))  # noqa: PYI024
-    with pytest.raises(SavepointError, match="named tuple Fix got a field 'speed'"):
+    with pytest.raises(SavepointError, match="named tuple Fix has a new field 'speed'"):
         decode(data, "state")
 
 

@@ -116,7 +116,7 @@ def test_keys_of_another_type_are_refused_and_their_state_is_not_lost_silently(t
         program.feed(1, 2, 3)
         path = program.stop(tmp_path)
         with pytest.raises(
-            SavepointError, match=r"'keeps'. had keys of another type .*cannot become STRING.*Keys cannot"
+            SavepointError, match=r"'keeps'. had another key type .*cannot become STRING.*Key types cannot"
         ):
             keyed(str, Types.STRING()).start(path)
         for same in (Types.INT(), Types.LONG(), None):

@@ -60,7 +60,7 @@ def saved(windows, tmp_path):
 def test_windows_that_cannot_become_others_are_refused_with_what_to_do(tmp_path, windows, message):
     path = saved(lambda keyed: tumbling(keyed).reduce(add), tmp_path)
     with pytest.raises(
-        InvalidProgramError, match=rf"operator 'windows' had .*{message}.* Keep them, or .*a new uid\(\)"
+        InvalidProgramError, match=rf"operator 'windows' had .*{message}.* Keep the old windows, or .*a new uid\(\)"
     ):
         started(windows, path).feed(At(4, 40))
 

@@ -236,7 +236,7 @@ def test_state_without_a_key_in_scope_is_refused():
     state = KeyedStateFactory(pages.backend, lambda: 0).create(ValueStateDescriptor("v"))
     assert pages.backend.key is NO_KEY
     for use in (state.value, lambda: state.update(1), state.clear):
-        with pytest.raises(StateAccessError, match="'test' was accessed without a key in scope"):
+        with pytest.raises(StateAccessError, match="'test' was accessed without a current key"):
             use()
     pages.backend.set_current_key("a")
     state.update(1)

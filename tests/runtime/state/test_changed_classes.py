@@ -151,12 +151,12 @@ def by_value(cls):
 
 
 MISFITS = {
-    "no default": (held(), held(("must", int)), "it got the field 'must', which they do not have. Give it a default"),
-    "no default, in the main program": (held(), by_value(held(("must", int))), "it got the field 'must', which they"),
+    "no default": (held(), held(("must", int)), "it has the new field 'must'. Give the field a default"),
+    "no default, in the main program": (held(), by_value(held(("must", int))), "it has the new field 'must'. Give"),
     "another type": (held(), make_dataclass("Held", [("x", str)]), "the field 'x' was int and is str now. Use a new"),
     "no dataclass": (held(), named("x"), "it was a dataclass. Keep it one"),
     "no named tuple": (named("x"), held(), "it was a named tuple. Keep it one"),
-    "named tuple, no default": (named("x"), named("a x"), "it got the field 'a', which they"),
+    "named tuple, no default": (named("x"), named("a x"), "it has the new field 'a'. Give"),
 }
 
 
@@ -262,9 +262,7 @@ def test_keys_that_hash_otherwise_are_refused_when_their_page_is_read(versions):
     versions(Key=old)
     first = fed(keyed(old, 2), *range(50))
     versions(Key=new)
-    with pytest.raises(
-        InvalidProgramError, match=r"under the key .*Key.*, which hashes otherwise than when it was writt"
-    ):
+    with pytest.raises(InvalidProgramError, match=r"under the key .*Key.*, whose hash has changed since it was writt"):
         keyed(new, 2).continue_from(first).feed(*range(50))
 
 

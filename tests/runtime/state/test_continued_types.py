@@ -52,7 +52,7 @@ def test_keys_that_are_declared_to_be_of_another_type_are_refused_before_the_fir
     before = fed(keyed(same, declared))
     reason = "INT cannot become STRING" if declared else "it has values of type int, which cannot become STRING"
     with pytest.raises(
-        InvalidProgramError, match=f"'KeyedProcess' had keys of another type .*: {reason}. Keys cannot change"
+        InvalidProgramError, match=f"'KeyedProcess' had another key type .*: {reason}. Key types cannot change"
     ):
         keyed(str, Types.STRING()).continue_from(before).job.run_batch()  # without a record
     for fine in (Types.INT(), Types.LONG(), None):

@@ -52,7 +52,7 @@ def test_only_pages_that_are_due_are_read():
 )
 def test_windows_that_mean_something_else_now_are_refused(changed):
     driver = WindowDriver(operator()).send(*at((1, 1)))
-    with pytest.raises(InvalidProgramError, match="windows that are open cannot become others"):
+    with pytest.raises(InvalidProgramError, match="open windows cannot be converted"):
         driver.restart(changed)
 
 

@@ -111,7 +111,7 @@ def _check_key_type(known: OperatorManifest, inputs: list[JobEdge]) -> None:
     reason = key_types_mismatch(declared or [known.key_type], key_types_of(inputs))
     if reason is not None:
         raise SavepointError(
-            f"operator {known.title} had keys of another type when its state was written: {reason}. Keys cannot "
+            f"operator {known.title} had another key type when its state was written: {reason}. Key types cannot "
             "change: no record would find the state of the old ones"
         )
 

@@ -1,7 +1,7 @@
-"""Avro's rules of schema resolution: whether records of one schema can be read as another, and how (rule J09).
+"""Avro's rules of schema resolution: whether and how records of one schema can be read as another (rule J09).
 
-The check looks at schemas only, so that an incompatible change is refused when a job starts and not when a value
-happens to be read; the conversion itself is fastavro's.
+The check compares only schemas, so an incompatible change is rejected when the job starts, not when a value is read.
+fastavro does the conversion.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MISSING = object()
 
 
 def avro_mismatch(writer: Any, reader: Any) -> str | None:
-    """Why records of the writer's schema cannot be read with the reader's; None if they can.
+    """Return why records of the writer's schema cannot be read with the reader's, or None if they can.
 
     >>> old = {"type": "record", "name": "P", "fields": [{"name": "age", "type": "int"}]}
     >>> new = {"type": "record", "name": "P", "fields": [{"name": "age", "type": "string"}]}
@@ -48,15 +48,15 @@ def avro_adapter(writer: Any, reader: Any) -> Callable[[Any], Any]:
             return avro.schemaless_reader(stream, old, new)
         except Exception as error:
             raise SavepointError(
-                f"{shorten(record)} in state is not a record of the Avro schema '{writer.get('name')}' it was declared "
-                f"with, and cannot be brought into the new one: {type(error).__name__}: {error}"
+                f"{shorten(record)} in state does not match the Avro schema '{writer.get('name')}' that was declared "
+                f"for it, and cannot be converted to the new schema: {type(error).__name__}: {error}"
             ) from None
 
     return adapt
 
 
 class _Resolution:
-    """The comparison of two schemas; each may define names that are used further down."""
+    """Compares two schemas. Each may define names that it uses later."""
 
     def __init__(self, writer: Any, reader: Any) -> None:
         self._written: dict[str, Any] = {}
@@ -67,7 +67,7 @@ class _Resolution:
 
     def mismatch(self, writer: Any, reader: Any) -> str | None:
         writer, reader = _resolved(writer, self._written), _resolved(reader, self._read)
-        if isinstance(writer, list):  # any of them may have been written
+        if isinstance(writer, list):  # values of any branch may have been written
             return next((why for why in (self.mismatch(branch, reader) for branch in writer) if why is not None), None)
         if isinstance(reader, list):
             reasons = [self.mismatch(writer, branch) for branch in reader]
@@ -86,7 +86,7 @@ class _Resolution:
     def _named(self, kind: str, writer: Any, reader: Any) -> str | None:
         names = [_short(name) for name in [reader["name"], *reader.get("aliases", ())]]
         if _short(writer["name"]) not in names:
-            return f"the {kind} '{writer['name']}' is not '{reader['name']}' (an alias would make it so)"
+            return f"the {kind} '{writer['name']}' is not '{reader['name']}' (an alias would make them match)"
         if kind == "fixed":
             sizes = writer["size"], reader["size"]
             return None if sizes[0] == sizes[1] else f"fixed of {sizes[0]} bytes cannot be read as one of {sizes[1]}"
@@ -133,7 +133,7 @@ def _collect_names(schema: Any, names: dict[str, Any]) -> None:
 
 
 def _resolved(schema: Any, names: dict[str, Any]) -> Any:
-    """Return the type behind a name; a type may also be written as {"type": ...} around another."""
+    """Return the type behind a name. A type may also be wrapped as {"type": ...}."""
     if isinstance(schema, str):
         return names.get(_short(schema), schema)
     if isinstance(schema, dict) and isinstance(schema["type"], (dict, list)):

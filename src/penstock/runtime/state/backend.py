@@ -1,8 +1,8 @@
 """The keyed state backend of one operator in one subtask.
 
-While a batch runs, a key's states are plain Python objects in the slots of one list, its *entry*; setting the
-current key is one dict lookup. Entries live in pages: loaded when a key in them is touched, written at the end of
-the batch when something in them changed.
+During a batch, the states of a key are plain Python objects in the slots of one list, its *entry*. Setting the current
+key is one dict lookup. Entries live in pages. A page is loaded when one of its keys is accessed, and written at the end
+of the batch if it has changed.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from penstock.runtime.state.state_types import (
 from penstock.runtime.state.sweeps import Sweep
 
 DROPPED = "dropped state"
-"""The kind of a state that was restored but is not wanted any more: its place in entries stays empty."""
+"""The kind of a restored state that is no longer wanted. Its slot in entries stays empty."""
 _PAGES_OF_KEYS = 8
 NO_KEY: Any = type("NoKey", (), {"__repr__": lambda self: "NO_KEY"})()
 
 
 class _NoEntry:
-    """Stands in for an entry while no key is in scope, so that the hot path needs no check."""
+    """Replaces the entry while there is no current key, so that the hot path needs no check."""
 
     def __init__(self, operator_name: str) -> None:
         self._operator_name = operator_name
 
     def _refuse(self, *_: Any) -> NoReturn:
         raise StateAccessError(
-            f"keyed state of operator '{self._operator_name}' was accessed without a key in scope: use it inside "
+            f"keyed state of operator '{self._operator_name}' was accessed without a current key: use it inside "
             "process_element/on_timer/map... of a keyed stream, not in open(), close() or on a broadcast element"
         )
 
@@ -81,14 +81,14 @@ class KeyedStateBackend(LoggedPageTable):
         self._blank: tuple[None, ...] = (None,) * (FIRST_SLOT - 1 + self._width)
         self._savepoint_sweeps: dict[int, Sweep] = {}
         self.registered: set[str] = set()
-        self.queryable: dict[str, str] = {}  # name for the outside -> state name
+        self.queryable: dict[str, str] = {}  # queryable name -> state name
         self.verify_key_shape = False
-        """Whether this program has not shown yet that its keys are those of the state it continues from."""
+        """Whether the keys of this program must still be compared with those of the restored state."""
 
     # -- keys ---------------------------------------------------------------------------------------------------
 
     def set_current_key(self, key: Any) -> None:
-        """Bring a key into scope; its page is loaded if need be."""
+        """Set the current key. Load its page if necessary."""
         entry = self.entries.get(key)
         if entry is None:
             entry = self.activate(key)
@@ -96,12 +96,12 @@ class KeyedStateBackend(LoggedPageTable):
         self.entry = entry
 
     def clear_current_key(self) -> None:
-        """Take the key out of scope: state access raises from here on."""
+        """Remove the current key: state access fails from now on."""
         self.key = NO_KEY
         self.entry = self._no_entry
 
     def activate(self, key: Any) -> Entry:
-        """The slow path of :meth:`set_current_key`: the entry of a key that is not in memory yet."""
+        """The slow path of :meth:`set_current_key`: return the entry of a key that is not in memory."""
         if self._unread_young:
             self._load_young()
             if key in self.entries:
@@ -110,7 +110,7 @@ class KeyedStateBackend(LoggedPageTable):
             return self._activate_logged(key)
         directory = self.directory
         entry = None
-        if len(self.pages) - len(directory.young) < directory.page_count:  # else nothing is anywhere but in memory
+        if len(self.pages) - len(directory.young) < directory.page_count:  # otherwise all pages are in memory
             page = self._roomy_page_at(directory.index_of(key_hash(key) // self.max_parallelism))
             entry = page.entries.get(key)
         if entry is None:
@@ -119,7 +119,7 @@ class KeyedStateBackend(LoggedPageTable):
         return entry
 
     def _activate_logged(self, key: Any) -> Entry:
-        """With a log, also keys of pages in memory come here: `entries` has only those in use."""
+        """Activate a key in an engine with a change log, where `entries` contains only the keys in use."""
         page = self._roomy_page_at(self.directory.index_of(key_hash(key) // self.max_parallelism))
         entry = page.entries.get(key)
         if entry is None:
@@ -129,7 +129,7 @@ class KeyedStateBackend(LoggedPageTable):
         return entry
 
     def keys(self, slot: int | None = None) -> Iterator[Any]:
-        """Every key that has state (in the given slot), loading pages one after the other as far as memory goes."""
+        """Return every key that has state (in the given slot). Pages are loaded one by one within the memory budget."""
         self._place_newborn()
         for index in self._indexes():
             page = self._roomy_page_at(index)
@@ -139,9 +139,10 @@ class KeyedStateBackend(LoggedPageTable):
                     yield key
 
     def scan(self, now: int) -> Iterator[tuple[Any, ...]]:
-        """All entries as (key, event timers, processing timers, slot 0, ...), without what expired, page by page.
+        """Return all entries as (key, event timers, processing timers, slot 0, ...), without expired values, page by
+        page.
 
-        Between batches only. Pages that are not in memory are read and not kept.
+        Call it only between batches. Pages that are not in memory are read and not kept.
         """
         for index in self._indexes():
             for key, entry in self._peek(index).entries.items():
@@ -153,7 +154,7 @@ class KeyedStateBackend(LoggedPageTable):
                     yield (key, *values)
 
     def peek(self, key: Any, slot: int, now: int) -> Any:
-        """Return the unexpired value of a key in a slot without loading it into memory; between batches only."""
+        """Return the unexpired value of a key in a slot without loading it into memory. Only between batches."""
         if self._unread_young:
             self._load_young()
         entry = self.entries.get(key)
@@ -164,7 +165,7 @@ class KeyedStateBackend(LoggedPageTable):
         return stored if stored is None or sweep is None else sweep(stored, now)
 
     def _some_keys(self, without: Container[Any] = ()) -> list[Any]:
-        """Keys of some pages, as they are stored."""
+        """Return the stored keys of some pages."""
         found: list[Any] = []
         pages = 0
         for index in self._indexes():
@@ -176,9 +177,9 @@ class KeyedStateBackend(LoggedPageTable):
         return found
 
     def check_key_types(self, wanted: list[TypeDescription | None]) -> None:
-        """Refuse keys that are declared to be of another type than those which state is under, before the first record.
+        """Before the first record, reject declared key types that differ from those of the stored state.
 
-        If none was declared so far, some of the keys are looked at, once.
+        If no key type was declared so far, check the types of some stored keys, once.
         """
         declared = [each for each in wanted if each is not None]
         known = self.directory.key_types
@@ -187,25 +188,25 @@ class KeyedStateBackend(LoggedPageTable):
             reason = key_types_mismatch(seen, wanted)
             if reason is not None:
                 raise InvalidProgramError(
-                    f"operator '{self.operator_name}' had keys of another type when its state was written: {reason}. "
-                    "Keys cannot change: no record would find the state of the old ones. Declare them as before"
+                    f"operator '{self.operator_name}' had another key type when its state was written: {reason}. "
+                    "Key types cannot change, because no record would find the existing state. Declare the old type"
                 )
         self.directory.key_types = declared or known
 
     def _compare_keys(self, new: list[Any]) -> None:
-        """The same for what the key selector really returns."""
+        """Compare the keys that the key selector returns with the stored keys."""
         if new and self.directory.total_bytes:
             known = forms_of(self._some_keys(without=set(new)))
             other = other_form(known, forms_of(new))
             if other is not None:
                 raise InvalidProgramError(
                     f"a key of operator '{self.operator_name}' is {other} when its state was written: no record would "
-                    "find the state of the old keys. Let the key selector return what it returned then, or allow state "
+                    "find the existing state. Let the key selector return the previous form of keys, or allow state "
                     "that is not restored (execution.savepoint.ignore-unclaimed-state)"
                 )
 
     def key_group(self, key: Any) -> int:
-        """The key group of a key."""
+        """Return the key group of a key."""
         return key_group_for(key, self.max_parallelism)
 
     # -- slots --------------------------------------------------------------------------------------------------
@@ -220,10 +221,10 @@ class KeyedStateBackend(LoggedPageTable):
         sweep_in_background: bool = True,
         growing: Growing | None = None,
     ) -> int:
-        """The position in an entry of the named state; the same name always gets the same position.
+        """Return the position of the named state in an entry. The same name always has the same position.
 
-        `sweep` takes away what has expired: from savepoints, and (`sweep_in_background`) from pages.
-        `growing` tells where there are collections that may become too large for a page.
+        `sweep` removes expired values: from savepoints, and (`sweep_in_background`) from pages.
+        `growing` locates collections that may become too large for a page.
         """
         layout = self.directory.layout
         position = next((index for index, (known, _) in enumerate(layout) if known == name), len(layout))
@@ -256,15 +257,15 @@ class KeyedStateBackend(LoggedPageTable):
                 "new name for state of another kind"
             )
         return InvalidProgramError(
-            f"operator '{self.operator_name}' had {known} when its state was written and has {kind} now: windows that "
-            "are open cannot become others. Keep them, or give the operator a new uid() and allow state that is not "
+            f"operator '{self.operator_name}' had {known} when its state was written and has {kind} now: open windows "
+            "cannot be converted. Keep the old windows, or give the operator a new uid() and allow state that is not "
             "restored (execution.savepoint.ignore-unclaimed-state)"
         )
 
     def _check_type(self, name: str, kind: str, slot: int, wanted: TypeDescription | None) -> None:
-        """State that was written with another type: refuse it, or bring all its values into the new form at once.
+        """Reject state that was written with another type, or convert all its values at once.
 
-        That is done before the first record, as Flink does it: whatever is stored has one type at any time.
+        This happens before the first record, as in Flink, so all stored values always have the same type.
         """
         types = self.directory.types
         known = types.get(name)
@@ -276,7 +277,7 @@ class KeyedStateBackend(LoggedPageTable):
                 f"state '{name}' of operator '{self.operator_name}' was stored with another type: {reason}. Use a new "
                 "name for state of another type"
             )
-        if name in self.registered:  # another descriptor of the same program
+        if name in self.registered:  # another descriptor in the same program
             return
         adapt = slot_adapter(kind, known, wanted)
         if adapt is not None:
@@ -284,10 +285,10 @@ class KeyedStateBackend(LoggedPageTable):
         if wanted is not None:
             types[name] = wanted
         elif known is not None and known["type"] != PYTHON:
-            del types[name]  # from here on it can be anything
+            del types[name]  # from now on, it may contain anything
 
     def _seen_type(self, name: str, kind: str, slot: int, known: TypeDescription | None) -> TypeDescription | None:
-        """The type of a state as far as it was declared, and else what is in it: every page is looked at, this once."""
+        """Return the declared type of a state, completed by the types found in it. This reads every page, once."""
         seen = SeenTypes([(name, kind)])
         if self.directory.total_bytes and seen.looks_at(name):
             for index in self._indexes():
@@ -295,7 +296,7 @@ class KeyedStateBackend(LoggedPageTable):
         return seen.describe(name, known)
 
     def drop_states(self, names: set[str]) -> None:
-        """Remove states permanently, page by page; their slots stay empty."""
+        """Remove states permanently, page by page. Their slots stay empty."""
         layout = self.directory.layout
         slots = [FIRST_SLOT + index for index, (name, _) in enumerate(layout) if name in names]
         self._rewrite(lambda entry: None, slots)
@@ -307,7 +308,7 @@ class KeyedStateBackend(LoggedPageTable):
     # -- end of a batch -----------------------------------------------------------------------------------------
 
     def snapshot(self, now: int) -> PageDirectory:
-        """Write what changed to the store; the returned directory is kept by the task."""
+        """Write changed pages to the store. The task keeps the returned directory."""
         self.clear_current_key()
         if self.verify_key_shape:
             self._compare_keys(list(self._newborn.entries) if self._log is None else self._fresh)
@@ -321,7 +322,7 @@ class KeyedStateBackend(LoggedPageTable):
         return self.directory
 
     def log_early(self) -> bool:
-        """Between two batches: log the keys in use if they are many; returns whether it was done."""
+        """Between two batches: log the keys in use if there are many, and return whether this happened."""
         if self._log is None or self.verify_key_shape:
             return False
         self.clear_current_key()

@@ -1,7 +1,7 @@
-"""Cells: the place in a key's entry where one state keeps its value.
+"""Cells: the place in a key's entry where one state stores its value.
 
-A slot cell is the slot itself. A namespace cell keeps a dict in the slot, one value for each namespace
-(a window, for instance); who uses it sets the namespace first.
+A slot cell is the slot itself. A namespace cell keeps a dict in the slot, with one value per namespace (for example
+per window). Set the namespace before you use it.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ class SlotCell:
         self.slot = slot
 
     def get(self) -> Any:
-        """Return the value of the current key, None without one."""
+        """Return the value of the current key, or None."""
         entry = self.backend.entry
         entry[0].maybe_mutated = True
         return entry[self.slot]
 
     def put(self, value: Any) -> None:
-        """Store a value; None removes."""
+        """Store a value. None removes it."""
         entry = self.backend.entry
         entry[self.slot] = value
         entry[0].dirty = True
 
     def touch(self) -> None:
-        """The stored object was changed in place."""
+        """Mark the stored object as changed in place."""
         self.backend.entry[0].dirty = True
 
 
@@ -49,14 +49,14 @@ class NamespaceCell:
         self.namespace: Any = None
 
     def get(self) -> Any:
-        """Return the value of the current key and namespace, None without one."""
+        """Return the value of the current key and namespace, or None."""
         entry = self.backend.entry
         entry[0].maybe_mutated = True
         values = entry[self.slot]
         return None if values is None else values.get(self.namespace)
 
     def put(self, value: Any) -> None:
-        """Store a value; None removes, and the last removal frees the slot."""
+        """Store a value. None removes it, and the last removal frees the slot."""
         entry = self.backend.entry
         values = entry[self.slot]
         if value is not None:
@@ -71,11 +71,11 @@ class NamespaceCell:
         entry[0].dirty = True
 
     def touch(self) -> None:
-        """The stored object was changed in place."""
+        """Mark the stored object as changed in place."""
         self.backend.entry[0].dirty = True
 
     def take(self, namespaces: Iterable[Any]) -> list[Any]:
-        """Remove and return what the given namespaces hold."""
+        """Remove and return the values of the given namespaces."""
         kept = self.namespace
         taken = []
         for self.namespace in namespaces:

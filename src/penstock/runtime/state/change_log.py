@@ -1,9 +1,8 @@
-"""What keyed operators say about changed keys between two checkpoints, for engines that store changes of single keys.
+"""The changed keys that keyed operators report between two checkpoints, for engines that store changes of single keys.
 
-Everything that is stored carries a *mark*, the number of the checkpoint it belongs to. A page has the changes up to the
-moment when it was written. So of the changes in the log, those with a lower mark than the page are in it, and all
-others are applied to it when state is loaded. A change that the page has already does no harm when it is applied again:
-it is the whole new state of a key.
+All stored data carries a *mark*, the number of its checkpoint. A page contains all changes up to the moment when it was
+written. Therefore changes in the log with a lower mark than the page are already in it, and all others are applied when
+state is loaded. Applying a change twice does no harm, because it is the whole new state of a key.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ __all__ = ["ChangeLog", "LoggedChanges", "changes_page", "is_changes_page"]
 
 
 def changes_page(operator_id: str, number: int) -> str:
-    """Under which name changes that were loaded are in the store, until they are on their pages."""
+    """Return the name of a stored page of loaded changes, which exists until they are applied to their pages."""
     return f"{operator_id}/d{number}"
 
 
 def is_changes_page(name: str) -> bool:
-    """Whether this is such a name.
+    """Whether this is the name of a page of loaded changes.
 
     >>> is_changes_page(changes_page("counts", 1)), is_changes_page("counts/p1")
     (True, False)
@@ -29,7 +28,7 @@ def is_changes_page(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LoggedChanges:
-    """What `ChangeLog.take` returns: everything since the last call."""
+    """The result of `ChangeLog.take`: all changes since the last call."""
 
     mark: int
     changes: list[tuple[str, bytes]]
@@ -52,14 +51,14 @@ class ChangeLog:
     """
 
     mark: int = 1
-    """Of what is written from now on."""
+    """The mark of changes that are written from now on."""
     page_marks: dict[str, int] = field(default_factory=dict)
-    """Of the pages that were loaded."""
+    """The mark of the loaded pages."""
     loaded: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
-    """By operator id: marks of the changes that were loaded, and the names under which they are in the store."""
+    """By operator id: marks of the loaded changes, and their page names in the store."""
     floors: dict[str, int] = field(default_factory=dict)
     least_bytes: int = 4 << 20
-    """An operator's changes are worth keeping up to this size, however small the pages are."""
+    """Up to this size, an operator keeps its changes in the log, however small its pages are."""
     _changes: list[tuple[str, bytes]] = field(default_factory=list)
 
     def add(self, operator_id: str, blob: bytes) -> None:
@@ -67,16 +66,16 @@ class ChangeLog:
         self._changes.append((operator_id, blob))
 
     def drop_until(self, operator_id: str, mark: int) -> None:
-        """The changes up to this mark are on pages."""
+        """Record that the changes up to this mark are on pages."""
         self.floors[operator_id] = mark
 
     def take(self) -> LoggedChanges:
-        """What was logged since the last call. The next mark begins."""
+        """Return the changes since the last call, and begin the next mark."""
         taken = LoggedChanges(self.mark, self._changes, dict(self.floors))
         self.mark += 1
         self._changes = []
         return taken
 
     def pages_of(self, operator_id: str) -> list[str]:
-        """The names of an operator's loaded changes."""
+        """Return the page names of an operator's loaded changes."""
         return [name for _, name in self.loaded.get(operator_id, ())]

@@ -1,7 +1,7 @@
-"""State that was written with other versions of the program's dataclasses and named tuples.
+"""Convert state that was written with other versions of the program's dataclasses and named tuples.
 
-Before the first record, whatever holds values of a class that has changed is written once more with the class as it is
-now, by the rules of savepoints: fields that are gone are dropped, new ones need a default (rules J09, J10).
+Before the first record, all stored values of changed classes are rewritten with the current class, by the rules of
+savepoints: removed fields are dropped, and new fields need a default (rules J09, J10).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Fields = dict[str, Any]
 def adopt_changed_classes(
     records: RecordTypes, store: PageStore, page_ids: Iterable[str], operator_name: str, *, keyed: bool
 ) -> int:
-    """Bring stored values of classes that have changed into their new form; returns by how many bytes state grew."""
+    """Convert stored values of changed classes to their new form, and return by how many bytes state grew."""
     changed = ChangedClasses(records, operator_name)
     if not changed:
         return 0
@@ -41,7 +41,7 @@ def adopt_changed_classes(
 
 
 class _Adoption:
-    """Pages that are written once more."""
+    """Rewrites pages."""
 
     def __init__(self, changed: ChangedClasses, store: PageStore, notes: RecordNotes, label: str) -> None:
         self._changed = changed
@@ -51,7 +51,7 @@ class _Adoption:
         self.grown = 0  # bytes
 
     def adopt_page(self, page_id: str, *, keyed: bool) -> None:
-        """Bring what is on a page, and in the chunks that belong to it, to the classes as they are now."""
+        """Convert the values of a page and of its chunks to the current classes."""
         blob = self._store.get(page_id)
         if blob is None:
             return
@@ -66,7 +66,7 @@ class _Adoption:
             self._write(page_id, blob, content)
 
     def _adopt_chunks(self, prefix: str, chunks: list[Any]) -> bool:
-        """The chunks of a collection; what the page says about them is put right."""
+        """Convert the chunks of a collection, and correct their entries in the page."""
         found_any = False
         for position, (number, count, *_) in enumerate(chunks):
             name = chunk_page(prefix, number)
@@ -87,7 +87,7 @@ class _Adoption:
 
 
 def united(parts: Iterable[Any], operator_name: str) -> list[Any]:
-    """The elements of a union list state that all subtasks had; some may have been written before there were parts."""
+    """Return the union list state elements of all subtasks. Older checkpoints contain elements instead of parts."""
     elements: list[Any] = []
     for part in parts:
         if isinstance(part, UnionPart):
@@ -98,7 +98,7 @@ def united(parts: Iterable[Any], operator_name: str) -> list[Any]:
 
 
 class ChangedClasses:
-    """Classes that are not what they were when state was written; false if there is none."""
+    """The classes that have changed since state was written. False if there are none."""
 
     def __init__(self, records: RecordTypes, operator_name: str) -> None:
         self._records = records
@@ -115,33 +115,33 @@ class ChangedClasses:
         return bool(self._changes)
 
     def loads(self, blob: bytes) -> tuple[Any, bool]:
-        """Unpickle a value with all its parts as instances of today's classes; also return whether any part changed."""
+        """Unpickle a value as instances of the current classes. Also return whether any of its parts has changed."""
         reader = _Reader(blob, self._changes)
         try:
             content = reader.load()
         except _MisfitError as misfit:
             raise InvalidProgramError(
                 f"the checkpoint has values of class {misfit.change.path} in the state of operator "
-                f"'{self._operator_name}' that do not fit the class as it is now: {misfit.change.reason}"
+                f"'{self._operator_name}' that do not fit the current class: {misfit.change.reason}"
             ) from None
         for change in reader.found.values():
             change.complete()
         return content, bool(reader.found)
 
     def check_keys(self, keys: list[Any]) -> None:
-        """Keys do not evolve: state would be where no record looks for it."""
+        """Reject keys of changed classes: no record would find their state."""
         classes = tuple(change.cls for change in self._changes.values() if change.cls is not None)
         for key in keys:
             cls = _held_in(key, classes)
             if cls is not None:
                 raise InvalidProgramError(
                     f"the checkpoint has state of operator '{self._operator_name}' under the key {shorten(key)}, whose "
-                    f"class {cls.__qualname__} had other fields when it was written: keys cannot change, put the class "
-                    "back as it was"
+                    f"class {cls.__qualname__} had other fields when it was written: keys cannot change, so restore "
+                    "the previous class"
                 )
 
     def forget_old(self) -> None:
-        """All state has the new classes; of those that are gone it has no values."""
+        """Forget the old classes: all state has been converted to the new ones."""
         for name, change in self._changes.items():
             if change.now is None:
                 self._records.pop(name, None)
@@ -150,7 +150,7 @@ class ChangedClasses:
 
 
 class _MisfitError(Exception):
-    """A value of a class that has changed beyond what can be."""
+    """A value of a class that has changed incompatibly."""
 
     def __init__(self, change: _Change) -> None:
         super().__init__(change.path)
@@ -158,7 +158,7 @@ class _MisfitError(Exception):
 
 
 class _Change:
-    """A class as it was and as it is now."""
+    """The stored and the current version of a class."""
 
     def __init__(self, name: str, before: dict[str, Any]) -> None:
         self._before = before
@@ -194,14 +194,14 @@ class _Change:
             return f"it was a {before['kind']}. Keep it one"
         missing = next((n for n in now["fields"] if n not in before["fields"] and not _has_default(self.cls, n)), None)
         if missing is not None:
-            return f"it got the field '{missing}', which they do not have. Give it a default"
+            return f"it has the new field '{missing}'. Give the field a default"
         changed = changed_field(before["types"], now["types"])
         return None if changed is None else f"the field {changed}. Use a new field for values of another type"
 
     # -- reading ------------------------------------------------------------------------------------------------
 
     def stand_in(self) -> Any:
-        """Return the class that pickle uses instead: it builds today's instances from stored ones."""
+        """Return the class for pickle to use instead: it builds current instances from stored ones."""
         if _reads_itself(self.cls):
             return self.cls
         if self._before["kind"] == DATACLASS:
@@ -214,7 +214,7 @@ class _Change:
         return type(cls.__name__, (), {"__new__": new})
 
     def _dataclass_stand_in(self) -> Any:
-        """Pickle makes the instance first, others may refer to it by then, and gives it its fields later."""
+        """Pickle first creates the instance, to which others may already refer, and sets its fields later."""
         shells, cls = self._shells, self.cls
 
         def new(own: type) -> Any:
@@ -244,7 +244,7 @@ class _Change:
             object.__setattr__(shell, name, value)
 
     def complete(self) -> None:
-        """An instance that had no fields at all has none to be given."""
+        """Complete the instances that were stored without any fields."""
         for shell in self._shells:
             if type(shell) is not self.cls:
                 self._fill(shell, {})
@@ -259,12 +259,12 @@ def _has_default(cls: Any, name: str) -> bool:
 
 
 def _reads_itself(cls: Any) -> bool:
-    """Whether a class has a `__setstate__` of its own, which knows what to do with old values."""
+    """Whether a class defines its own `__setstate__`, which handles old values."""
     return getattr(getattr(cls, "__setstate__", None), "__module__", "dataclasses") != "dataclasses"
 
 
 def _held_in(key: Any, classes: tuple[type, ...]) -> type | None:
-    """The first of some classes that a key is of, or holds."""
+    """Return the first of the given classes that the key is an instance of, or contains."""
     if isinstance(key, classes):
         return type(key)
     parts: Iterable[Any] = ()
@@ -276,7 +276,7 @@ def _held_in(key: Any, classes: tuple[type, ...]) -> type | None:
 
 
 class _Reader(StoredUnpickler):
-    """Reads what was pickled with classes that have changed since."""
+    """Reads values that were pickled with classes that have changed since."""
 
     def __init__(self, blob: bytes, changes: dict[str, _Change]) -> None:
         super().__init__(io.BytesIO(blob))

@@ -1,7 +1,7 @@
-"""Large maps of a key, stored in chunks: of a map only what was touched is written (rule G08).
+"""Large maps of a key, stored in chunks, so that only accessed parts of a map are written (rule G08).
 
-Entries are in chunks in the order in which they came, new ones at the end. So a map keeps its order when it is read
-back, and keys that come and go with time are in few chunks.
+Chunks contain the entries in insertion order, with new entries at the end. A map therefore keeps its order when it is
+restored, and keys that come and go over time are in few chunks.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from penstock.runtime.state.chunks import Chunk, ChunkStore, cannot_change
 
 
 class MapChunk:
-    """Some entries of a map, and what the store has of them."""
+    """Some entries of a map, and the stored chunk that contains them."""
 
     __slots__ = ("changed", "entries", "read", "stored")
 
@@ -21,21 +21,21 @@ class MapChunk:
         self.entries = entries
         self.stored = stored
         self.changed = stored is None
-        self.read = False  # some of the entries were given out, and may be changed in place
+        self.read = False  # user code has read some of the entries, and may change them in place
 
     @property
     def size(self) -> int:
-        """Bytes, as last stored."""
+        """Size in bytes when last stored."""
         return 0 if self.stored is None else self.stored.size
 
     def lend(self) -> None:
-        """Values are given out."""
+        """Note that user code receives values."""
         if self.stored is None or not self.stored.fixed:
             self.read = True
 
 
 class ChunkedMap(MutableMapping[Any, Any]):
-    """A dict in pieces. It is in memory as a whole: what is saved is writing, not reading."""
+    """A dict in chunks. All of it is in memory: chunks save writing, not reading."""
 
     __slots__ = ("_chunk_of", "_parts")
 
@@ -53,7 +53,7 @@ class ChunkedMap(MutableMapping[Any, Any]):
         return part.entries[key]
 
     def get(self, key: Any, default: Any = None) -> Any:
-        """The value under a key."""
+        """Return the value of a key."""
         part = self._chunk_of.get(key)
         if part is None:
             return default
@@ -61,7 +61,7 @@ class ChunkedMap(MutableMapping[Any, Any]):
         return part.entries[key]
 
     def peek(self, key: Any) -> Any:
-        """The value under a key, for a caller that neither changes it nor passes it on."""
+        """Return the value of a key to a caller that neither changes it nor passes it on."""
         return self._chunk_of[key].entries[key]
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -72,9 +72,9 @@ class ChunkedMap(MutableMapping[Any, Any]):
         part.changed = True
 
     def _last(self) -> MapChunk:
-        """Where new keys go."""
+        """Return the chunk for new keys."""
         if not self._parts or (self._parts[-1].stored is not None and not self._parts[-1].changed):
-            # One that is stored and has room is filled up when it is stored again.
+            # Storing fills up a stored chunk with room, so new keys start a new chunk here.
             self._parts.append(MapChunk({}))
         return self._parts[-1]
 
@@ -93,11 +93,11 @@ class ChunkedMap(MutableMapping[Any, Any]):
         return key in self._chunk_of
 
     def items(self) -> ItemsView[Any, Any]:
-        """The entries in the order in which they came."""
+        """The entries in insertion order."""
         return self._whole().items()
 
     def values(self) -> ValuesView[Any]:
-        """The values in the order of the entries."""
+        """The values in insertion order."""
         return self._whole().values()
 
     def _whole(self) -> dict[Any, Any]:
@@ -108,7 +108,7 @@ class ChunkedMap(MutableMapping[Any, Any]):
         return whole
 
     def unnoted(self) -> Iterator[tuple[Any, Any]]:
-        """The entries, for callers that do not pass them on."""
+        """Return the entries to callers that do not pass them on."""
         for part in self._parts:
             yield from part.entries.items()
 
@@ -127,7 +127,7 @@ class ChunkedMap(MutableMapping[Any, Any]):
         return [part.stored for part in self._parts if part.stored is not None]
 
     def save(self, store: ChunkStore) -> None:
-        """Store the chunks in which something has changed."""
+        """Store the chunks that have changed."""
         kept: list[MapChunk] = []
         for part in self._parts:
             if not part.entries:
@@ -148,13 +148,13 @@ class ChunkedMap(MutableMapping[Any, Any]):
             part.read = False
 
     def _join(self, part: MapChunk, other: MapChunk) -> None:
-        """Two small chunks become one: keys that go leave no trail of tiny ones."""
+        """Merge two small chunks, so that removed keys do not leave many tiny ones."""
         part.entries.update(other.entries)
         part.changed = True
         self._chunk_of.update(dict.fromkeys(other.entries, part))
 
     def _store_pieces(self, part: MapChunk, store: ChunkStore) -> None:
-        """Store a chunk anew, as several if it has grown."""
+        """Store a chunk again, as several chunks if it has grown."""
         reused = [] if part.stored is None else [part.stored]
         for number, (items, blob) in enumerate(store.pieces(list(part.entries.items()))):
             piece = part
@@ -171,5 +171,5 @@ class ChunkedMap(MutableMapping[Any, Any]):
 
 
 def unnoted_items(entries: dict[Any, Any] | ChunkedMap) -> Iterable[tuple[Any, Any]]:
-    """The entries of a plain or a chunked map, for callers that do not pass them on."""
+    """Return the entries of a plain or chunked map to callers that do not pass them on."""
     return entries.unnoted() if isinstance(entries, ChunkedMap) else entries.items()

@@ -1,8 +1,8 @@
-"""Large lists of a key, stored in chunks: what is appended is written, what was there is not (rule G07).
+"""Large lists of a key, stored in chunks: only appended elements are written (rule G07).
 
-A page is written as a whole. That suits keys with little state; one with a list of a million elements would have all of
-them pickled in every batch that adds one. So a list that has grown large becomes a `ChunkedList`: still a list in
-memory, which knows what of it the store has, and in which chunks.
+A page is written as a whole. That suits keys with little state, but a list of a million elements would be pickled in
+every batch that appends to it. A list that has grown large therefore becomes a `ChunkedList`: still a list in memory,
+but one that knows which of its elements are stored in which chunks.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _SAMPLE = 16
 
 @dataclass(slots=True)
 class Chunk:
-    """The facts about a stored chunk that are known without reading it."""
+    """The properties of a stored chunk that are known without reading it."""
 
     number: int  # its name in the store
-    count: int = 0  # elements in it
-    size: int = 0  # bytes
+    count: int = 0  # number of elements
+    size: int = 0  # size in bytes
     check: int = 0  # checksum of the bytes
-    fixed: bool = False  # nothing in it can be changed in place
+    fixed: bool = False  # no element can be changed in place
 
     def as_tuple(self) -> tuple[int, int, int, int, bool]:
-        """The short form that a page keeps."""
+        """The short form that is stored in the page."""
         return self.number, self.count, self.size, self.check, self.fixed
 
 
 class ChunkStore:
-    """The chunks of one operator in one subtask, beside its pages."""
+    """The chunks of one operator in one subtask, stored beside its pages."""
 
     __slots__ = ("_directory", "_label", "_prefix", "_store", "chunk_bytes", "on_put")
 
@@ -51,11 +51,11 @@ class ChunkStore:
         self.on_put: Callable[[bytes], None] | None = None
 
     def encode(self, content: Any) -> bytes:
-        """Return the stored form of some elements."""
+        """Return the stored form of elements."""
         return dumps(content, self._label)
 
     def put(self, chunk: Chunk, blob: bytes, *, count: int, fixed: bool) -> None:
-        """Store the content of a chunk, unless it is what the store has anyway."""
+        """Store the content of a chunk, unless the store already has it."""
         check = crc32(blob)
         if check != chunk.check or len(blob) != chunk.size:
             self._store.put(self._name(chunk.number), blob)
@@ -64,22 +64,22 @@ class ChunkStore:
         chunk.count, chunk.size, chunk.check, chunk.fixed = count, len(blob), check, fixed
 
     def get(self, number: int) -> bytes:
-        """The content of a chunk."""
+        """Return the content of a chunk."""
         blob = self._store.get(self._name(number))
         if blob is None:
             raise KeyError(f"chunk {number} of the {self._label} is not in the store")
         return blob
 
     def remove(self, number: int) -> None:
-        """Forget a chunk."""
+        """Remove a chunk."""
         self._store.remove(self._name(number))
 
     def new_number(self) -> int:
-        """A name that no other chunk has."""
+        """Return an unused chunk number."""
         return self._directory.new_chunk()
 
     def size_of(self, elements: list[Any]) -> int:
-        """About how many bytes some elements take, from a sample of them."""
+        """Estimate the size of elements in bytes from a sample."""
         if not elements:
             return 0
         step = max(1, len(elements) // _SAMPLE)
@@ -87,7 +87,7 @@ class ChunkStore:
         return len(self.encode(sample)) * len(elements) // len(sample)
 
     def pieces(self, elements: list[Any]) -> Iterator[tuple[list[Any], bytes]]:
-        """Elements in order, in pieces of about the size of a chunk, each with its bytes."""
+        """Divide elements into pieces of about the size of a chunk, each with its encoded form."""
         start, total = 0, len(elements)
         step = max(1, total * self.chunk_bytes // max(1, self.size_of(elements)))
         while start < total:
@@ -96,7 +96,7 @@ class ChunkStore:
             else:
                 piece = elements[start : start + step]
             blob = self.encode(piece)
-            if len(blob) > 2 * self.chunk_bytes and len(piece) > 1:  # the sample was not like these
+            if len(blob) > 2 * self.chunk_bytes and len(piece) > 1:  # the sample was not representative
                 step = max(1, min(len(piece) * self.chunk_bytes // len(blob), len(piece) // 2))
                 continue
             yield piece, blob
@@ -109,10 +109,10 @@ class ChunkStore:
 
 
 class ChunkedList(list[Any]):
-    """A list that notes how it is changed: what is appended is stored, what was there before stays as it is.
+    """A list that records how it changes, so that only new and changed elements are stored.
 
-    Elements that were read may have been changed in place. They are compared with what is stored, unless
-    they are of types that cannot change.
+    Elements that were read may have been changed in place. They are compared with the stored ones, unless their types
+    are immutable.
     """
 
     __slots__ = ("_changed_from", "_read_from", "_read_to", "_trimmed", "chunks")
@@ -123,20 +123,20 @@ class ChunkedList(list[Any]):
         self._forget()
 
     def _forget(self) -> None:
-        self._trimmed = 0  # elements that were removed at the beginning
+        self._trimmed = 0  # number of elements removed at the beginning
         self._changed_from: int | None = None
         self._read_from, self._read_to = 0, 0
 
     # -- storing ------------------------------------------------------------------------------------------------
 
     def save(self, store: ChunkStore) -> None:
-        """Store what is new or has changed."""
+        """Store new and changed elements."""
         self._drop_trimmed(store)
         position = self._keep_unchanged()
         self._check_read(store)
         if position < len(self):
             reused = []
-            if self.chunks and self.chunks[-1].size < store.chunk_bytes:  # there is room in the last one
+            if self.chunks and self.chunks[-1].size < store.chunk_bytes:  # the last chunk has room
                 reused = [self.chunks.pop()]
                 position -= reused[0].count
             for piece, blob in store.pieces(_plain(self, position)):
@@ -146,7 +146,7 @@ class ChunkedList(list[Any]):
         self._forget()
 
     def _drop_trimmed(self, store: ChunkStore) -> None:
-        """Chunks without their elements go; of one that has lost some, the others are written again."""
+        """Remove chunks without elements. Rewrite a chunk that has lost some of its elements."""
         trimmed = self._trimmed
         gone = 0
         while gone < len(self.chunks) and trimmed >= self.chunks[gone].count:
@@ -159,7 +159,7 @@ class ChunkedList(list[Any]):
             store.put(first, store.encode(rest), count=len(rest), fixed=first.fixed)
 
     def _keep_unchanged(self) -> int:
-        """Forget the chunks after the first change; returns where those that stay end."""
+        """Remove the chunks after the first change, and return where the remaining ones end."""
         limit = len(self) if self._changed_from is None else min(self._changed_from, len(self))
         position = kept = 0
         for chunk in self.chunks:
@@ -180,11 +180,11 @@ class ChunkedList(list[Any]):
             position = end
 
     def keep(self, elements: list[Any]) -> None:
-        """Leave only these, which are some of those that are there, in the same order."""
+        """Keep only these elements, which are a subsequence of the current ones."""
         gone = len(self) - len(elements)
         if not gone:
             return
-        if all(map(is_, list.__getitem__(self, slice(gone, None)), elements)):  # the first ones go, as they mostly do
+        if all(map(is_, list.__getitem__(self, slice(gone, None)), elements)):  # usually the first elements are removed
             del self[:gone]
         else:
             self[:] = elements
@@ -245,7 +245,7 @@ class ChunkedList(list[Any]):
         return super().pop(index)
 
     def remove(self, value: Any) -> None:
-        """Remove the first element that is equal."""
+        """Remove the first equal element."""
         self._note_change(0)
         super().remove(value)
 
@@ -255,17 +255,17 @@ class ChunkedList(list[Any]):
         super().sort(**options)
 
     def reverse(self) -> None:
-        """Turn around in place."""
+        """Reverse in place."""
         self._note_change(0)
         super().reverse()
 
     def clear(self) -> None:
-        """Remove everything."""
+        """Remove all elements."""
         self._note_change(0)
         super().clear()
 
     def copy(self) -> list[Any]:
-        """A plain list of the same elements."""
+        """Return a plain list of the same elements."""
         return list(self)
 
     def __add__(self, other: Any) -> list[Any]:
@@ -292,7 +292,7 @@ class ChunkedList(list[Any]):
 
 
 def _first(index: Any, length: int) -> int:
-    """The first position that an index or slice means."""
+    """Return the first position that an index or slice selects."""
     if isinstance(index, slice):
         start, end, step = index.indices(length)
         return start if step > 0 else min(start, end)
@@ -301,12 +301,12 @@ def _first(index: Any, length: int) -> int:
 
 
 def _plain(elements: list[Any], start: int) -> list[Any]:
-    """A slice that does not count as a read."""
+    """Return a slice that does not count as a read."""
     return list.__getitem__(elements, slice(start, None))
 
 
 def cannot_change(values: Iterable[Any]) -> bool:
-    """Whether there is nothing among the values that can be changed in place.
+    """Whether none of the values can be changed in place.
 
     >>> cannot_change([1, "a", (2, 3.0)]), cannot_change([(1, [2])])
     (True, False)

@@ -1,7 +1,7 @@
 """The types of the fields of dataclasses and named tuples, and whether they have changed.
 
-Python enforces no annotations, so values are not looked at: only what the class said then is compared with what it says
-now (rule J10). If either is not a built-in type, the change is accepted.
+Python does not enforce annotations, so values are not checked. Only the annotations of the stored and the current class
+are compared (rule J10). If either is not a built-in type, the change is accepted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import typing
 from typing import Any
 
 FieldTypes = dict[str, list[str]]
-"""The types each field may have, by name; fields that may have any are left out."""
+"""The possible types of each field, by name. Fields of any type are left out."""
 
 _NO_DEFAULT = type(dataclasses.MISSING)
 _BUILT_IN = {kind.__name__ for kind in (bool, int, float, complex, str, bytes, list, tuple, set, frozenset, dict)}
@@ -20,7 +20,7 @@ _WIDER = {"bool": {"int", "float", "complex"}, "int": {"float", "complex"}, "flo
 
 
 def field_types(cls: type) -> FieldTypes:
-    """The types of the fields of a class, as far as they are Python's own.
+    """Return the types of the fields of a class, where they are built-in types.
 
     >>> class Point(typing.NamedTuple):
     ...     x: int
@@ -31,7 +31,7 @@ def field_types(cls: type) -> FieldTypes:
     """
     try:
         hints = typing.get_type_hints(cls)
-    except Exception:  # names that are only there for type checkers
+    except Exception:  # names that exist only for type checkers
         return {}
     found = {name: _alternatives(hint) for name, hint in hints.items()}
     return {name: sorted(kinds) for name, kinds in found.items() if kinds and kinds <= _BUILT_IN}
@@ -46,9 +46,9 @@ def _alternatives(hint: Any) -> set[str]:
 
 
 def is_given(default: Any) -> bool:
-    """Whether this is the default of a field of a dataclass, and not the mark that it has none.
+    """Whether a dataclass field has this default, rather than the marker for a missing one.
 
-    A class that came to a worker by value has a copy of that mark.
+    A class that was pickled by value has a copy of that marker.
 
     >>> import dataclasses
     >>> is_given(None), is_given(dataclasses.MISSING)
@@ -58,7 +58,7 @@ def is_given(default: Any) -> bool:
 
 
 def changed_field(before: FieldTypes, now: FieldTypes) -> str | None:
-    """The first field whose values cannot be what the class says now, with what it was and what it is.
+    """Describe the first field whose stored values do not match its current annotation.
 
     >>> changed_field({"x": ["int"]}, {"x": ["float"]}), changed_field({"x": ["int"]}, {"x": ["str"]})
     (None, "'x' was int and is str now")

@@ -1,7 +1,7 @@
-"""Keys of another form than those that state is under: no record would find it.
+"""Detect keys of another form than the keys of stored state, which no record would find.
 
-What a key selector returns is known when it has returned it. So the keys of the first records of a program are compared
-with some of those in the state that it continues from (rule J10).
+The form of the keys is known only after the key selector has returned some. Therefore the keys of a program's first
+records are compared with some keys of the restored state (rule J10).
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Any
 from penstock.common.types import Row
 
 _ENOUGH = 1_000
-_FAMILIES: dict[type, str] = {  # Keys of one family may be equal; keys of two never are.
+_FAMILIES: dict[type, str] = {  # Keys of one family may be equal. Keys of different families never are.
     **dict.fromkeys((int, bool, float, complex, Decimal), "a number"),
     **{kind: f"a {kind.__name__}" for kind in (str, bytes, dt.date, dt.time, dt.datetime, frozenset)},
 }
 
 Forms = dict[int | None, set[str]]
-"""What keys are (under None), and what the fields of tuples are, by position."""
+"""The forms of keys (under None) and of the fields of tuples, by position."""
 
 
 def forms_of(keys: Iterable[Any]) -> Forms:
-    """The forms of some keys, without those that may be anything: None, and classes of the user's own.
+    """Return the forms of some keys, except None and user-defined classes, which may be anything.
 
     >>> forms_of([("a", 1), ("b", 2.0)])
     {None: {'a tuple of 2'}, 0: {'a str'}, 1: {'a number'}}
@@ -48,7 +48,7 @@ def _note(forms: Forms, where: int | None, value: Any) -> None:
 
 
 def other_form(known: Forms, now: Forms) -> str | None:
-    """Explain how the keys of a program differ from the known ones; None if they may be the same.
+    """Explain how the keys of a program differ from the known ones. Return None if they may be the same.
 
     >>> other_form(forms_of([1, 2]), forms_of(["1"]))
     'a str, and was a number'

@@ -1,4 +1,4 @@
-"""The slices of one key: what sliding windows store."""
+"""The slices of one key, as sliding windows store them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MISSING: Any = type("Missing", (), {"__repr__": lambda self: "MISSING"})()
 
 
 class KeySlices(dict[int, Any]):
-    """The slices of one key by their start. Only these and the count of arrivals are stored."""
+    """The slices of one key by their start. Only the slices and the number of arrivals are stored."""
 
     __slots__ = ("arrivals", "head", "head_block", "head_to", "tail", "tail_block", "tail_from", "tail_starts")
 
@@ -20,7 +20,7 @@ class KeySlices(dict[int, Any]):
         self.forget()
 
     def forget(self) -> None:
-        """Drop what was computed from slices: one of them changed."""
+        """Drop the values computed from slices: a slice has changed."""
         self.head_block: int | None = None
         self.head_to = 0
         self.head: Any = MISSING
@@ -30,7 +30,7 @@ class KeySlices(dict[int, Any]):
         self.tail: list[Any] = []
 
     def any_between(self, start: int, end: int) -> bool:
-        """Whether a slice begins in [start, end); nearly always the first one tells."""
+        """Whether a slice begins in [start, end). Nearly always, the first slice decides."""
         for at in self:  # noqa: SIM110 - any() with a generator takes several times as long
             if start <= at < end:
                 return True

@@ -1,4 +1,4 @@
-"""The state objects user code holds: value, list, map, reducing and aggregating state over a cell."""
+"""The state objects of user code: value, list, map, reducing and aggregating state over a cell."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from penstock.runtime.state.list_elements import checked_element, checked_elemen
 
 
 def fresh(default: Any) -> Any:
-    """The default value of a descriptor for one key: never an object that another key has, too."""
+    """Return the default value of a descriptor for one key. Keys never share a mutable default."""
     return default if deeply_immutable(default) else copy_of(default)
 
 
 class SlotValueState(ValueState[Any]):
-    """Value state straight on the slot: the one state that is read and written for every record."""
+    """Value state directly on the slot: the state that many programs read and write for every record."""
 
     __slots__ = ("_backend", "_default", "_slot")
 
@@ -28,7 +28,7 @@ class SlotValueState(ValueState[Any]):
         self._default = default
 
     def value(self) -> Any:
-        """The value of the current key: the object itself, so that a change in place is kept."""
+        """Return the value of the current key. It is the object itself, so changes in place are kept."""
         entry = self._backend.entry
         entry[0].maybe_mutated = True
         value = entry[self._slot]
@@ -46,12 +46,12 @@ class SlotValueState(ValueState[Any]):
 
 
 class SlotValueStateWithMutableDefault(SlotValueState):
-    """The same for a default value that user code can change."""
+    """Value state directly on the slot, with a mutable default value."""
 
     __slots__ = ()
 
     def value(self) -> Any:
-        """The value of the current key, or a default of its own."""
+        """Return the value of the current key, or its own copy of the default."""
         self._backend.entry[0].maybe_mutated = True
         value = self._backend.entry[self._slot]
         return copy_of(self._default) if value is None else value
@@ -65,16 +65,16 @@ class CellValueState(ValueState[Any]):
         self._default = default
 
     def value(self) -> Any:
-        """The value in scope."""
+        """The value of the current key and namespace."""
         value = self.cell.get()
         return fresh(self._default) if value is None else value
 
     def update(self, value: Any) -> None:
-        """Replace the value in scope."""
+        """Replace the value of the current key and namespace."""
         self.cell.put(value)
 
     def clear(self) -> None:
-        """Remove the value in scope."""
+        """Remove the value of the current key and namespace."""
         self.cell.put(None)
 
 
@@ -101,7 +101,7 @@ class CellListState(ListState[Any]):
             self.cell.touch()
 
     def add_all(self, values: list[Any]) -> None:
-        """Append several elements; what is there is not copied."""
+        """Append several elements. Existing elements are not copied."""
         held = self.cell.get()
         if held is None:
             self.update(values)
@@ -110,7 +110,7 @@ class CellListState(ListState[Any]):
             self.cell.touch()
 
     def update(self, values: list[Any]) -> None:
-        """Replace the list; an empty list clears the state."""
+        """Replace the list. An empty list clears the state."""
         self.cell.put(checked_elements(values) or None)
 
     def clear(self) -> None:
@@ -118,7 +118,7 @@ class CellListState(ListState[Any]):
         self.cell.put(None)
 
     def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
-        """Append what the source namespaces hold to the target namespace."""
+        """Append the elements of the source namespaces to the target namespace."""
         taken = self.cell.take(sources)  # type: ignore[union-attr]
         self.cell.namespace = target  # type: ignore[union-attr]
         if taken:
@@ -135,14 +135,14 @@ class CellMapState(MapState[Any, Any]):
         return self.cell.get() or {}
 
     def get(self, key: Any) -> Any:
-        """The value under a map key, None if absent."""
+        """Return the value of a map key, None if absent."""
         return self._map().get(key)
 
     def __getitem__(self, key: Any) -> Any:
         return self.get(key)
 
     def put(self, key: Any, value: Any) -> None:
-        """Set the value under a map key."""
+        """Set the value of a map key."""
         values = self.cell.get()
         if values is None:
             self.cell.put({key: value})
@@ -156,7 +156,7 @@ class CellMapState(MapState[Any, Any]):
             self.put(key, value)
 
     def remove(self, key: Any) -> None:
-        """Remove a map key; harmless if absent."""
+        """Remove a map key, if present."""
         values = self.cell.get()
         if values is not None and key in values:
             del values[key]
@@ -179,7 +179,7 @@ class CellMapState(MapState[Any, Any]):
         return iter(list(self._map().values()))
 
     def is_empty(self) -> bool:
-        """Whether there is no entry."""
+        """Whether the map is empty."""
         return not self._map()
 
     def clear(self) -> None:
@@ -199,7 +199,7 @@ class CellReducingState(ReducingState[Any]):
         return self.cell.get()
 
     def add(self, value: Any) -> None:
-        """Fold one value in."""
+        """Reduce one value into the state."""
         current = self.cell.get()
         self.cell.put(value if current is None else self._reduce(current, value))
 
@@ -208,7 +208,7 @@ class CellReducingState(ReducingState[Any]):
         self.cell.put(None)
 
     def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
-        """Fold what the source namespaces hold into the target namespace."""
+        """Reduce the values of the source namespaces into the target namespace."""
         taken = self.cell.take(sources)  # type: ignore[union-attr]
         self.cell.namespace = target  # type: ignore[union-attr]
         for value in taken:
@@ -216,14 +216,14 @@ class CellReducingState(ReducingState[Any]):
 
 
 class CellAggregatingState(AggregatingState[Any, Any]):
-    """Aggregating state in a cell: the accumulator is kept, the result computed on read."""
+    """Aggregating state in a cell. It stores the accumulator and computes the result on read."""
 
     def __init__(self, cell: Cell, function: Any) -> None:
         self.cell = cell
         self.function = function
 
     def get(self) -> Any:
-        """The result for the accumulator, None if nothing was added."""
+        """Return the result of the accumulator, None if nothing was added."""
         accumulator = self.cell.get()
         return None if accumulator is None else self.function.get_result(accumulator)
 

@@ -1,4 +1,4 @@
-"""From a state descriptor to a state object: what `RuntimeContext.get_state` and its sisters do."""
+"""Create state objects from descriptors: the implementation of `RuntimeContext.get_state` and the like."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ _KINDS: dict[type[StateDescriptor], str] = {
 
 
 class KeyedStateFactory:
-    """Creates state objects on one backend; the same descriptor name gives the same state."""
+    """Creates state objects on one backend. Descriptors with the same name share their state."""
 
     def __init__(self, backend: KeyedStateBackend, clock: Callable[[], int]) -> None:
         self.backend = backend
         self._clock = clock
 
     def create(self, descriptor: StateDescriptor, *, namespaced: bool = False) -> Any:
-        """A state object over a slot (or, namespaced, over a dict in the slot; see `.cell.namespace`)."""
+        """Return a state object over a slot or, if namespaced, over a dict in the slot (see `.cell.namespace`)."""
         kind = next((name for cls, name in _KINDS.items() if isinstance(descriptor, cls)), None)
         if kind is None:
             raise InvalidProgramError(f"unknown state descriptor {type(descriptor).__name__}")
@@ -87,7 +87,7 @@ class KeyedStateFactory:
 
 
 def _growing(descriptor: StateDescriptor, *, namespaced: bool) -> Growing | None:
-    """Lists and maps may grow without end; what is inside of a value is the user's own."""
+    """Lists and maps may grow without limit. The inside of a value belongs to the user."""
     if not isinstance(descriptor, (ListStateDescriptor, MapStateDescriptor)):
         return None
     return by_namespace if namespaced else whole_value
@@ -133,10 +133,10 @@ def _with_ttl(descriptor: StateDescriptor, cell: Cell, ttl: Ttl) -> Any:
 
 
 def read_only_state(name: str, descriptor: StateDescriptor, kind: str, stored: Any, cell: Callable[[Any], Any]) -> Any:
-    """A state object over a stored value of that kind, which must be what the descriptor asks for."""
+    """Return a state object over a stored value of this kind, which must match the descriptor."""
     plain = kind.removesuffix(" with TTL")
     if plain not in _KINDS.values():
-        raise StateAccessError(f"state '{name}' is state of windows, not of keys alone: it cannot be queried")
+        raise StateAccessError(f"state '{name}' belongs to windows: only state per key can be queried")
     wanted = next((known for cls, known in _KINDS.items() if isinstance(descriptor, cls)), None)
     if wanted != plain:
         raise InvalidProgramError(f"state '{name}' is a {plain} and cannot be read as a {wanted}")
@@ -144,6 +144,6 @@ def read_only_state(name: str, descriptor: StateDescriptor, kind: str, stored: A
 
 
 def reducer(function: Any) -> Callable[[Any, Any], Any]:
-    """The two-argument callable behind a ReduceFunction or a lambda."""
+    """Return a ReduceFunction or a lambda as a two-argument callable."""
     reduce: Callable[[Any, Any], Any] = getattr(function, "reduce", function)
     return reduce

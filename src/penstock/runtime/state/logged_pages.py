@@ -1,10 +1,9 @@
-"""Pages of an engine whose checkpoints must not take longer when there is more state.
+"""Pages for an engine whose checkpoint time must not grow with the state.
 
-At a checkpoint, only the keys that were used since the last one are stored: their new state goes to the change log.
-`entries` holds just these keys, and begins empty after every checkpoint. If there are many, they are logged in portions
-before, each after a step. A page is written when it leaves memory, when it is split, or when its changes make up too
-much of the log. That is done page by page between the steps of the engine (`tidy`), so no step waits for more than one
-page.
+A checkpoint stores only the keys used since the last one: their new state goes to the change log. `entries` contains
+just these keys, and is empty after every checkpoint. If there are many, some are logged earlier, after each step. A
+page is written when it leaves memory, when it is split, or when its changes make up too much of the log. This happens
+page by page between the steps of the engine (`tidy`), so a step waits for at most one page.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from penstock.runtime.state.young_pages import PageTableWithYoungPages
 __all__ = ["LoggedPageTable"]
 
 _KEYS_A_BLOB = 1_000
-_EARLY_KEYS = 500  # that may wait for a checkpoint
-_LOG_SHARE = 2  # the log may grow to this part of the pages
+_EARLY_KEYS = 500  # keys that may wait for a checkpoint
+_LOG_SHARE = 2  # the log may grow to this fraction of the pages (1/n)
 _SECOND_CHANCES = 8
-_PAGES_LEAVING = 2  # for each page that comes, while memory is full
+_PAGES_LEAVING = 2  # per loaded page, while memory is full
 
 
 class LoggedPageTable(PageTableWithYoungPages):
-    """Pages by index. Without a log, they are those of the base class."""
+    """A page table with a change log. Without a log, it behaves like its base class."""
 
     __slots__ = ("_early_at", "_fresh", "_logged_bytes", "_round", "_round_mark")
 
@@ -39,16 +38,16 @@ class LoggedPageTable(PageTableWithYoungPages):
         self._fresh: list[Any] = []  # new keys since the last checkpoint
         self._early_at = _EARLY_KEYS
         self._logged_bytes = 0  # since the last round began
-        self._round: list[int] = []  # pages that must be written before older changes can be dropped
+        self._round: list[int] = []  # pages to write before older changes can be dropped
         self._round_mark: int | None = None
 
     def log_to(self, log: ChangeLog) -> None:
-        """Log changes from now on. Changes that were loaded go to their pages."""
+        """Log changes from now on. Apply loaded changes to their pages."""
         self._log = log
         self._merge_loaded(log)
 
     def find(self, key: Any) -> Entry | None:
-        """The entry of a key if its page is in memory."""
+        """Return the entry of a key if its page is in memory."""
         entry = self.entries.get(key)
         if entry is None and self._log is not None:
             page = self.pages.get(self.directory.index_of(key_hash(key) // self.max_parallelism))
@@ -100,7 +99,7 @@ class LoggedPageTable(PageTableWithYoungPages):
             self._logged_bytes = 0
 
     def _log_many_keys(self, log: ChangeLog) -> bool:
-        """Log the keys in use before a checkpoint is due, if there are many; returns whether it was done."""
+        """Log the keys in use before a checkpoint is due, if there are many. Return whether this happened."""
         if len(self.entries) < self._early_at:
             return False
         self._log_keys_in_use(log, NOTHING_EXPIRES, early=True)
@@ -120,7 +119,7 @@ class LoggedPageTable(PageTableWithYoungPages):
                     keys.append(key)
                     entries.append(entry)
                 elif early:
-                    self.entries[key] = entry  # the page is written once for each checkpoint
+                    self.entries[key] = entry  # the page is written only once per checkpoint
                 else:
                     page.dirty = True
                     whole.add(page.index)
@@ -139,7 +138,7 @@ class LoggedPageTable(PageTableWithYoungPages):
         return max(log.least_bytes, self.directory.total_bytes // _LOG_SHARE)
 
     def _drop_untouched(self) -> list[Entry]:
-        """Forget entries that were only looked at; returns the new ones that stay."""
+        """Drop entries without state that were only read. Return the new entries that remain."""
         alive: list[Entry] = []
         for key in self._fresh:
             entry = self.entries.get(key)
@@ -148,18 +147,18 @@ class LoggedPageTable(PageTableWithYoungPages):
             page = entry[PAGE]
             if entry[-1] is not None or not is_blank(entry[PAGE + 1 :]):
                 alive.append(entry)
-            elif page.written != self._batch:  # otherwise it may have been stored: the log says that it is gone
+            elif page.written != self._batch:  # otherwise it may have been stored, and the log must record its removal
                 del self.entries[key], page.entries[key]
         self._fresh.clear()
         return alive
 
     def _log_keys(self, log: ChangeLog, keys: list[Any], entries: list[Entry]) -> int:
-        """Returns the number of bytes."""
+        """Log the state of some keys, and return the number of bytes."""
         columns: list[Any] = list(zip(*entries, strict=True))
         if not any(map(all_true, columns[FIRST_SLOT:])):
             for key, entry in zip(keys, entries, strict=True):
                 if is_blank(entry[PAGE + 1 :]):
-                    entry[PAGE].entries.pop(key, None)  # the log says that it is gone
+                    entry[PAGE].entries.pop(key, None)  # the log records its removal
         columns[PAGE] = keys
         thin(columns)
         blob = dumps(columns, f"state of operator '{self.operator_name}'")
@@ -174,7 +173,7 @@ class LoggedPageTable(PageTableWithYoungPages):
         return len(blob)
 
     def _expect(self, fresh: Collection[Entry], size: int) -> None:
-        """New keys are not on a stored page yet, but take their room."""
+        """Count the size of new keys, which are not on a stored page yet."""
         for entry in fresh:
             entry[PAGE].size += size
         self._resident += size * len(fresh)
@@ -185,7 +184,7 @@ class LoggedPageTable(PageTableWithYoungPages):
         return math.ceil(self.directory.total_bytes / self._page_bytes)
 
     def _write_unlogged(self, now: int) -> None:
-        """Write the pages that have changed otherwise than by single keys."""
+        """Write the pages with changes that the log does not contain."""
         for index in self._unlogged:
             page = self.pages.get(index)
             if page is not None:
@@ -196,7 +195,7 @@ class LoggedPageTable(PageTableWithYoungPages):
     # -- between steps ------------------------------------------------------------------------------------------
 
     def tidy(self) -> bool:
-        """Do a little of what can wait; returns whether there was something to do. No key may be in scope."""
+        """Do one piece of pending work, and return whether there was any. There must be no current key."""
         if self._log is None:
             return False
         if self._is_full() and len(self.pages) > 1:
@@ -213,14 +212,14 @@ class LoggedPageTable(PageTableWithYoungPages):
 
     @property
     def is_behind(self) -> bool:
-        """Whether so much is to be done that steps have to wait for it."""
+        """Whether there is so much pending work that steps must wait."""
         return self._log is not None and (
             self._logged_bytes > 2 * self._longest_log(self._log)
             or 2 * self._wanted_pages > 3 * self.directory.page_count
         )
 
     def _continue_round(self, log: ChangeLog) -> None:
-        """Write one page whose changes are in the log only; after the last one, the log can be shortened."""
+        """Write one page whose changes are only in the log. After the last page, shorten the log."""
         while self._round:
             page = self.pages.get(self._round.pop())
             if page is not None and page.dirty:
@@ -248,7 +247,7 @@ class LoggedPageTable(PageTableWithYoungPages):
         return self.memory_budget is not None and self._resident > self.memory_budget
 
     def _leave(self, count: int, needed: Page | None = None) -> None:
-        """Write some pages that were not used for long, and drop them."""
+        """Write and drop some pages that were not used recently."""
         for _ in range(min(count, len(self.pages) - 1)):
             page = next(iter(self.pages.values()))
             for _ in range(_SECOND_CHANCES):
@@ -262,6 +261,6 @@ class LoggedPageTable(PageTableWithYoungPages):
             self._drop(page)
 
     def _next_after(self, page: Page) -> Page:
-        """Put the first page behind all others."""
+        """Move the first page to the end, and return the new first one."""
         self.pages[page.index] = self.pages.pop(page.index)
         return next(iter(self.pages.values()))

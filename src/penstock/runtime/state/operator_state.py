@@ -1,6 +1,6 @@
 """Operator state: list, union list and broadcast state of one operator in one subtask (rules 3.7, D02 to D07).
 
-Unlike keyed state it belongs to the subtask. It is kept decoded and written as one blob per state when it changed.
+Unlike keyed state, it belongs to the subtask. It is kept in decoded form. A changed state is written as one blob.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ MODES = {SPLIT: "list state", UNION: "union list state", BROADCAST: "broadcast s
 
 
 def operator_state_page(operator_id: str, name: str) -> str:
-    """Under which name an operator state is in the store."""
+    """Return the name of an operator state in the store."""
     return f"{operator_id}/o/{name}"
 
 
 @dataclass(frozen=True)
 class UnionPart:
-    """The elements of a union list state that one subtask has. The driver keeps it as it is."""
+    """The elements of one subtask in a union list state. The driver keeps them encoded."""
 
     blob: bytes
     records: RecordTypes
 
 
 class _Slot:
-    """One named operator state: its mode, its content, whether it changed."""
+    """One named operator state: its mode, its content, and whether it has changed."""
 
     __slots__ = ("check", "content", "dirty", "maybe_mutated", "mode")
 
@@ -54,10 +54,10 @@ class _Slot:
         self.content = content
         self.dirty = False
         self.maybe_mutated = False  # user code holds an element and may change it in place
-        self.check = 0  # checksum of what was last read or written
+        self.check = 0  # checksum of the last read or written form
 
     def may_have_changed(self) -> bool:
-        """Whether the state must be written: it was changed, or an element that can be changed was given out."""
+        """Whether the state must be written: it has changed, or user code holds a mutable element."""
         if self.dirty or not self.maybe_mutated:
             return self.dirty
         held = self.content.values() if self.mode == BROADCAST else self.content
@@ -90,15 +90,15 @@ class OperatorStateBackend(OperatorStateStore):
         self._layout: dict[str, str] = dict(layout or {})  # name -> mode of all states known to the store
         self._slots: dict[str, _Slot] = {}
         self.changed_unions: dict[str, list[UnionPart]] = {}
-        """Union list states that the last snapshot has written."""
+        """The union list states that the last snapshot wrote."""
         self._untold = False
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """State whose elements are spread over all subtasks when the parallelism changes."""
+        """State whose elements are redistributed among all subtasks when the parallelism changes."""
         return OperatorListState(self._typed_slot(state_descriptor, ListStateDescriptor, SPLIT, list))
 
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """State of which every subtask gets all elements when the job is restored."""
+        """State whose elements all subtasks receive when the job is restored."""
         return OperatorListState(self._typed_slot(state_descriptor, ListStateDescriptor, UNION, list))
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> OperatorBroadcastState:
@@ -106,20 +106,20 @@ class OperatorStateBackend(OperatorStateStore):
         return OperatorBroadcastState(self._typed_slot(state_descriptor, MapStateDescriptor, BROADCAST, dict))
 
     def get_raw(self, name: str) -> Any:
-        """An operator's own private object (a watermark generator, for instance), None at first."""
+        """Return the operator's private object, such as a watermark generator. None at first."""
         return self._slot(name, RAW, lambda: None).content
 
     def put_raw(self, name: str, value: Any) -> None:
-        """Keep an operator's own private object."""
+        """Store the operator's private object."""
         slot = self._slot(name, RAW, lambda: None)
         slot.content = value
         slot.dirty = True
 
     def _typed_slot(self, descriptor: Any, kind: type[StateDescriptor], mode: str, empty: Any) -> _Slot:
-        """A state is refused when it is asked for, and not when an element is used (rules J08 to J10)."""
+        """Return the slot of a state. Reject an incompatible type now, not when it is read (rules J08 to J10)."""
         if not isinstance(descriptor, kind):
             raise InvalidProgramError(
-                f"{MODES[mode]}{self._whose} was asked for with {shorten(descriptor)}, which is not a {kind.__name__}"
+                f"{MODES[mode]}{self._whose} was requested with {shorten(descriptor)}, which is not a {kind.__name__}"
             )
         name, known, wanted = descriptor.name, self.types.get(descriptor.name), describe(descriptor.type_info)
         asked_before = name in self._slots
@@ -132,7 +132,7 @@ class OperatorStateBackend(OperatorStateStore):
                 f"operator state '{name}'{self._whose} was stored with another type: {reason}. Use a new name for "
                 "state of another type"
             )
-        if asked_before:  # another descriptor of the same program
+        if asked_before:  # another descriptor in the same program
             return slot
         adapt = slot_adapter("map state" if mode == BROADCAST else "list state", known, wanted)
         if adapt is not None:
@@ -140,7 +140,7 @@ class OperatorStateBackend(OperatorStateStore):
         if wanted is not None:
             self.types[name] = wanted
         else:
-            self.types.pop(name, None)  # from here on it can be anything
+            self.types.pop(name, None)  # from now on, it may contain anything
         return slot
 
     def _slot(self, name: str, mode: str, empty: Any) -> _Slot:
@@ -188,11 +188,11 @@ class OperatorStateBackend(OperatorStateStore):
             self._store.remove(self._page_id(name))
 
     def tell_unions(self) -> None:
-        """The driver does not know what this subtask was given: the next snapshot tells of all union list states."""
+        """Let the next snapshot report all union list states: the driver does not know what this subtask restored."""
         self._untold = True
 
     def snapshot(self) -> dict[str, str]:
-        """Write what changed; returns the layout for the task to keep."""
+        """Write changed states. Return the layout for the task to keep."""
         self.changed_unions = {}
         if self._untold:
             self._untold = False
@@ -222,14 +222,14 @@ class OperatorStateBackend(OperatorStateStore):
 
 
 class OperatorListState(ListState[Any]):
-    """List state of a subtask. A function may keep elements as its members for as long as it lives."""
+    """List state of a subtask. A function may keep elements as attributes for as long as it lives."""
 
     def __init__(self, slot: _Slot) -> None:
         self._slot = slot
         slot.maybe_mutated = True
 
     def get(self) -> Iterator[Any]:
-        """A stable view of the elements."""
+        """Return a stable view of the elements."""
         return iter(list(self._slot.content))
 
     def __iter__(self) -> Iterator[Any]:
@@ -263,7 +263,7 @@ class OperatorBroadcastState(BroadcastState[Any, Any]):
         self._lends = lends
 
     def reading(self) -> OperatorBroadcastState:
-        """A read-only view of the state."""
+        """Return a read-only view of the state."""
         return OperatorBroadcastState(self._slot, lends=False)
 
     def get(self, key: Any) -> Any:
@@ -289,7 +289,7 @@ class OperatorBroadcastState(BroadcastState[Any, Any]):
         self._slot.dirty = True
 
     def remove(self, key: Any) -> None:
-        """Remove a key; harmless if absent."""
+        """Remove a key, if present."""
         if key in self._slot.content:
             del self._slot.content[key]
             self._slot.dirty = True
@@ -309,7 +309,7 @@ class OperatorBroadcastState(BroadcastState[Any, Any]):
         return iter(list(self._slot.content.values()))
 
     def is_empty(self) -> bool:
-        """Whether there is no entry."""
+        """Whether the state is empty."""
         return not self._slot.content
 
     def clear(self) -> None:

@@ -1,8 +1,8 @@
-"""The collections of a page that are too large for it: where they are in entries, and how they are kept beside it.
+"""Collections that are too large for their page: where they are in entries, and how they are stored beside the page.
 
-Who registers a state says where in its slot a collection may be that grows (the elements of a list state, of a window).
-A page that has become large is searched for such collections. They are replaced by chunked ones; from then on the page
-holds only the numbers of their chunks.
+The registration of a state locates collections in its slot that can grow (the elements of a list state, of a window).
+In a page that has become large, these collections are replaced by chunked ones. From then on, the page contains only
+the numbers of their chunks.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from penstock.runtime.state.chunks import Chunk, ChunkedList, ChunkStore
 from penstock.runtime.state.pages import Entry, Page
 
 Path = tuple[Any, ...]
-"""How to get from a slot's value to a collection in it, index by index; empty if it is the value itself."""
+"""The indexes that lead from a slot's value to a collection in it. Empty for the value itself."""
 Growing = Callable[[Any], Iterable[Path]]
-"""The collections in the value of a slot."""
+"""Locates the collections in the value of a slot."""
 
 Chunked = ChunkedList | ChunkedMap
 Place = tuple[int, Path, bool, list[tuple[Any, ...]]]
 """The position of the entry in its page, the path (slot first), whether it is a map, its chunks."""
 
-_TAKEN_OUT = 0  # stands where a collection was: anything but None
+_TAKEN_OUT = 0  # replaces a collection; must not be None
 
 
 def whole_value(value: Any) -> Iterable[Path]:
-    """For states that are one collection."""
+    """Locate the collection in a state that is one collection."""
     return ((),)
 
 
 def by_namespace(values: dict[Any, Any]) -> Iterable[Path]:
-    """For dicts of collections."""
+    """Locate the collections in a dict of collections."""
     return [(namespace,) for namespace in values]
 
 
 class PageChunks:
-    """Divides large collections of one operator's pages, and puts them together again."""
+    """Divides large collections of one operator's pages into chunks, and restores them."""
 
     __slots__ = ("_least", "growing", "page_limit", "store")
 
@@ -48,12 +48,12 @@ class PageChunks:
         self.growing: dict[int, Growing] = {}  # by slot
         self.page_limit = 4 * store.chunk_bytes
         """Pages up to this size are not searched."""
-        self._least = 2 * store.chunk_bytes  # what is smaller is not worth it
+        self._least = 2 * store.chunk_bytes  # smaller collections are not divided
 
     # -- writing ------------------------------------------------------------------------------------------------
 
     def divide(self, page: Page, least_count: int = 2) -> bool:
-        """Make large collections chunked ones; whether there were any."""
+        """Replace large collections by chunked ones, and return whether there were any."""
         found = False
         for entry, path, collection in list(self._collections(page)):
             kind = type(collection)
@@ -68,7 +68,7 @@ class PageChunks:
 
     @contextmanager
     def taken_out(self, page: Page) -> Iterator[list[Place]]:
-        """Store the chunked collections of a page; while this lasts, they are not in its entries."""
+        """Store the chunked collections of a page. Within the context, its entries do not contain them."""
         number_of = {id(entry): number for number, entry in enumerate(page.entries.values())}
         held = [item for item in self._collections(page) if isinstance(item[2], (ChunkedList, ChunkedMap))]
         places: list[Place] = []
@@ -88,7 +88,7 @@ class PageChunks:
                 _put(entry, path, collection)
 
     def remove(self, page: Page, live: dict[int, int]) -> None:
-        """Forget the chunks of a page that nothing in it needs any more."""
+        """Remove chunks that the page no longer needs."""
         for number in (page.chunks or {}).keys() - live.keys():
             self.store.remove(number)
         page.chunks = live or None
@@ -114,7 +114,7 @@ class PageChunks:
     # -- moving -------------------------------------------------------------------------------------------------
 
     def move(self, before: list[Page], after: Iterable[Page]) -> None:
-        """Entries have gone from pages to others: their chunks belong to those now."""
+        """Assign chunks to the pages to which their entries have moved."""
         stored: dict[int, int] = {}
         for page in before:
             stored.update(page.chunks or {})
@@ -128,7 +128,7 @@ class PageChunks:
                     for chunk in collection.chunks:
                         page.chunks[chunk.number] = chunk.size
                         stored.pop(chunk.number, None)
-        if stored:  # chunks of removed values: the first value that is written removes them
+        if stored:  # chunks of removed values: the first page that is written removes them
             before[0].chunks = {**(before[0].chunks or {}), **stored}
 
     def _collections(self, page: Page) -> Iterator[tuple[Entry, Path, Any]]:
@@ -144,7 +144,7 @@ class PageChunks:
 
 
 def _put(container: Any, path: Path, value: Any) -> None:
-    """Put a value where the path leads; a tuple on the way is replaced by another one."""
+    """Put a value at the end of the path. A tuple on the way is replaced by a copy."""
     inner = container
     for step in path[:-1]:
         inner = inner[step]
@@ -156,7 +156,7 @@ def _put(container: Any, path: Path, value: Any) -> None:
 
 
 def swept(stored: Any, kept: Any) -> Any:
-    """Return the stored value without its expired part; a chunked value stays the same object."""
+    """Return the stored value without its expired part. A chunked value stays the same object."""
     if kept is None:
         return None
     if isinstance(stored, ChunkedMap):
@@ -166,6 +166,6 @@ def swept(stored: Any, kept: Any) -> Any:
     if isinstance(stored, ChunkedList):
         stored.keep(kept)
         return stored
-    if isinstance(stored, dict):  # perhaps of namespaces
+    if isinstance(stored, dict):  # possibly by namespace
         return {name: swept(stored[name], value) for name, value in kept.items()}
     return kept

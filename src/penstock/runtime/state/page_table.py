@@ -1,7 +1,7 @@
 """The pages of one operator's keyed state in one subtask: which are in memory, how they are read, written and split.
 
-Pages come from the store when something in them is asked for, go back when something in them changed, and leave memory
-when a budget says so.
+Pages are loaded when one of their keys is accessed, written when they have changed, and dropped when the memory budget
+is exceeded.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from penstock.runtime.state.timer_index import TimerIndex, TimerMinima
 
 TARGET_PAGE_BYTES = 32 * 1024
 _PAGES_A_CHUNK = 2
-_MANY = 64  # elements: whether few are large is seen when they are written
+_MANY = 64  # elements; with fewer, their size is checked when they are written
 _SPLITS_PER_BATCH = 64
 _KEYS_TO_CHECK = 4
-NOTHING_EXPIRES = -(1 << 62)  # the end of a batch is the time to sweep
+NOTHING_EXPIRES = -(1 << 62)  # sweeps happen only at the end of a batch
 _NEVER = 1 << 62
 _NEWBORN = -1
 
 
 class PageTable:
-    """Pages by index; `entries` has all keys of the pages in memory."""
+    """Pages by index. `entries` contains all keys of the pages in memory."""
 
     __slots__ = (
         "_batch",
@@ -90,7 +90,7 @@ class PageTable:
         self.operator_name = operator_name
         self.max_parallelism = max_parallelism
         self.key_groups: range | None = None
-        """The key groups of the subtask, if keys that are read are to be in one of them."""
+        """The key groups of the subtask, if loaded keys must belong to one of them."""
         self.memory_budget = memory_budget
         self.directory = directory or PageDirectory()
         self._records = RecordNotes(self.directory.records)
@@ -100,30 +100,30 @@ class PageTable:
         self._prefix = operator_id
         self._store = store
         self._page_bytes = page_bytes
-        self._resident = 0  # bytes of the pages in memory, as last read or written
+        self._resident = 0  # bytes of the pages in memory, when last read or written
         self._sweeps: dict[int, Sweep] = {}
         self._batch = 0
         self._width = len(self.directory.layout)
         chunks = ChunkStore(operator_id, operator_name, store, self.directory, _PAGES_A_CHUNK * page_bytes)
         chunks.on_put = self._note_written
         self.written_bytes = 0
-        """Since the last report of the task."""
+        """Bytes written since the last report of the task."""
         self._chunks = PageChunks(chunks)
         self._listeners: list[Callable[[Page], None]] = []
         self._log: ChangeLog | None = None
-        self._unlogged: set[int] = set()  # pages that have changed otherwise than by the keys in `entries`
+        self._unlogged: set[int] = set()  # pages with changes other than those of the keys in `entries`
         self._newborn = Page(_NEWBORN)
-        """The keys that this batch has added."""
+        """The keys added in this batch."""
         self._unread_young = bool(self.directory.young)
 
     # -- reading ------------------------------------------------------------------------------------------------
 
     def on_page_loaded(self, listener: Callable[[Page], None]) -> None:
-        """Call `listener` with every page read from the store (the timer service fills its queues from it)."""
+        """Call `listener` with every page read from the store. The timer service fills its queues from it."""
         self._listeners.append(listener)
 
     def page_at(self, index: int) -> Page:
-        """The page with this index, read from the store if it is not in memory."""
+        """Return the page with this index. Read it from the store if it is not in memory."""
         page = self.pages.get(index)
         if page is None:
             page = self.pages[index] = self._load(index)
@@ -132,11 +132,11 @@ class PageTable:
 
     @property
     def keys_in_memory(self) -> int:
-        """How many keys have their state in memory."""
+        """Number of keys whose state is in memory."""
         return sum(len(page.entries) for page in self.pages.values())
 
     def _indexes(self) -> list[int]:
-        """All pages."""
+        """Return the indexes of all pages."""
         return [*range(self.directory.page_count), *(FIRST_YOUNG + number for number in self.directory.young)]
 
     def _load(self, index: int) -> Page:
@@ -155,9 +155,9 @@ class PageTable:
         return page
 
     def _check_home(self, page: Page) -> None:
-        """A class of keys that hashes otherwise than it did: state is where no record looks for it.
+        """Detect a class of keys whose hash has changed: no record would find the state.
 
-        Some keys tell, since all of them have moved. Of those that are Python's own, none ever does.
+        Checking some keys is enough, because all of them have moved. The hash of built-in types never changes.
         """
         for key in islice(page.entries, _KEYS_TO_CHECK):
             if never_changes(key):
@@ -169,8 +169,8 @@ class PageTable:
                 at_home = at_home and self.directory.index_of(code // self.max_parallelism) == page.index
             if not at_home:
                 raise InvalidProgramError(
-                    f"the checkpoint has state of operator '{self.operator_name}' under the key {shorten(key)}, which "
-                    "hashes otherwise than when it was written: keys cannot change, put their class back as it was"
+                    f"the checkpoint has state of operator '{self.operator_name}' under the key {shorten(key)}, whose "
+                    "hash has changed since it was written: keys cannot change, so restore the previous class"
                 )
 
     def _fill(self, page: Page, blob: bytes) -> None:
@@ -185,7 +185,7 @@ class PageTable:
             raise unreadable(f"state of operator '{self.operator_name}'", error) from error
 
     def _peek(self, index: int) -> Page:
-        """A page as it is in memory or, without bringing it there, in the store."""
+        """Return a page from memory, or decode it from the store without keeping it in memory."""
         page = self.pages.get(index)
         if page is None:
             page = Page(index)
@@ -204,7 +204,7 @@ class PageTable:
     # -- writing ------------------------------------------------------------------------------------------------
 
     def _write(self, page: Page, now: int) -> None:
-        """Store a page; keys without anything are dropped.
+        """Store a page without its blank keys.
 
         A page that was only read is stored if an object in it was changed in place.
         """
@@ -214,7 +214,7 @@ class PageTable:
         if now >= page.expires:
             page.expires = self._remove_expired(page, now)
         columns: list[Any] = list(zip(*entries.values(), strict=True))
-        # Only if every state is missing somewhere can a key have nothing at all.
+        # A key can be blank only if every state is missing for some key.
         if columns and not any(map(all_true, columns[FIRST_SLOT:])):
             self._drop_blank(entries)
             columns = list(zip(*entries.values(), strict=True))
@@ -230,7 +230,7 @@ class PageTable:
                 self._note_written(blob)
             page.check = check
             size = len(blob) + page.chunk_bytes
-        elif page.size or self._log is not None:  # older changes of its keys may be in the log
+        elif page.size or self._log is not None:  # the log may contain older changes of its keys
             self._chunks.remove(page, {})
             self._store.remove(self._page_id(page.index))
         self.timer_index.note(page.index, minima)
@@ -245,18 +245,18 @@ class PageTable:
         self.written_bytes += len(blob)
 
     def _remove_expired(self, page: Page, now: int) -> int:
-        """Returns when something can expire next."""
+        """Remove expired values, and return when the next value can expire."""
         entries = page.entries.values()
         return min((sweep.clear_slot(entries, slot, now) for slot, sweep in self._sweeps.items()), default=_NEVER)
 
     def _encode(self, page: Page, columns: list[Any]) -> bytes:
-        """A page by columns, which pickles faster than entry by entry; what is too large for it goes into chunks."""
+        """Encode a page by columns, which is faster than by entries. Collections that are too large go into chunks."""
         if page.chunks is None:
             blob = self._encode_columns(page, columns)
             if len(blob) <= self._chunks.page_limit or not self._chunks.divide(page):
                 return blob
         else:
-            self._chunks.divide(page, _MANY)  # a large list may have been replaced by another one
+            self._chunks.divide(page, _MANY)  # a large list may have been replaced
         with self._chunks.taken_out(page) as places:
             columns = list(zip(*page.entries.values(), strict=True))
             thin(columns)
@@ -272,7 +272,7 @@ class PageTable:
             self.entries.pop(key, None)
 
     def _rewrite(self, value: Callable[[Entry], Any], slots: list[int]) -> None:
-        """Give every entry new values in some slots, page by page; pages that are not in memory do not stay there."""
+        """Set some slots of every entry to new values, page by page. Pages not in memory are not kept there."""
         for index in self._indexes():
             page = self._peek(index)
             for entry in page.entries.values():
@@ -291,7 +291,7 @@ class PageTable:
         self._resident = resident
 
     def _sweep_next_page(self, now: int) -> None:
-        """Sweep one page per batch, in turn: expired state also goes from pages that are never touched again."""
+        """Sweep one page per batch, in turn, so that expired state also leaves pages that are never accessed."""
         indexes = self._indexes()
         index = indexes[self._batch % len(indexes)]
         page = self._peek(index)
@@ -302,7 +302,7 @@ class PageTable:
                 self._write_back(page, now)
 
     def _change(self, page: Page) -> None:
-        """A page that is in memory has changed as a whole."""
+        """Mark a page in memory as changed as a whole."""
         page.dirty = True
         self._unlogged.add(page.index)
 
@@ -319,7 +319,7 @@ class PageTable:
     # -- leaving memory -----------------------------------------------------------------------------------------
 
     def _evict(self) -> None:
-        """Drop the pages used longest ago from memory when the budget is exceeded."""
+        """Drop the least recently used pages from memory if the budget is exceeded."""
         if self.memory_budget is None or self._resident <= self.memory_budget:
             return
         used = 0
@@ -329,7 +329,7 @@ class PageTable:
                 self._drop(page)
 
     def _roomy_page_at(self, index: int) -> Page:
-        """A page, for which others may have to leave memory."""
+        """Return a page. Other pages may have to leave memory."""
         page = self.page_at(index)
         if self._is_full():
             self._make_room(page)
@@ -339,9 +339,9 @@ class PageTable:
         return self.memory_budget is not None and self._resident > 2 * self.memory_budget
 
     def _make_room(self, needed: Page) -> None:
-        """In the middle of a batch that touches more than fits: pages loaded first are written and leave memory.
+        """Write and drop the pages loaded first, in the middle of a batch that needs more memory than there is.
 
-        No operator keeps an entry while it turns to another key, so only the page that was just asked for must stay.
+        No operator keeps an entry while it switches to another key, so only the requested page must stay.
         """
         self._place_newborn()
         for page in list(self.pages.values()):
@@ -364,12 +364,12 @@ class PageTable:
         """Put new keys into the pages of their hashes."""
         if self._newborn.entries:
             source = Page(_NEWBORN)
-            source.expires = _NEVER  # later than anything that is there
-            source.entries, self._newborn.entries = self._newborn.entries, {}  # making room comes here, too
+            source.expires = _NEVER  # later than any existing expiry
+            source.entries, self._newborn.entries = self._newborn.entries, {}  # making room calls this method, too
             self._scatter(source)
 
     def _scatter(self, source: Page) -> None:
-        """Move the entries of a page to those of their hashes."""
+        """Move the entries of a page to the pages of their hashes."""
         index_of, groups = self.directory.index_of, self.max_parallelism
         by_index: dict[int, dict[Any, Entry]] = {}
         for code, (key, entry) in zip(key_hashes(source.entries), source.entries.items(), strict=True):
@@ -396,7 +396,7 @@ class PageTable:
             self._split()
 
     def _estimate(self, new_entries: list[Entry]) -> int:
-        """Bytes that keys not yet written will take, from a sample."""
+        """Estimate the size of new keys in bytes, from a sample."""
         if len(new_entries) < 64:
             return 0
         sample = [entry[1:] for entry in new_entries[:: len(new_entries) // 32]]
@@ -407,7 +407,7 @@ class PageTable:
         self._spread([self.page_at(old_index)], {old_index, new_index})
 
     def _rehash(self, wanted: int) -> None:
-        """More than double: rehash everything at once."""
+        """Rehash everything at once if the number of pages more than doubles."""
         pages = [self.page_at(index) for index in range(self.directory.page_count)]
         self.directory.bits = max(self.directory.bits, (2 * wanted - 1).bit_length())  # room to grow
         self.directory.split = 0
@@ -441,14 +441,14 @@ def _lost_something(stored: Any, kept: Any) -> bool:
 
 
 def thin(columns: list[Any]) -> None:
-    """Of columns without anything, None is enough."""
+    """Replace columns that contain only None by None."""
     for number, column in enumerate(columns):
         if is_blank(column):
             columns[number] = None
 
 
 def all_true(column: tuple[Any, ...]) -> bool:
-    """Whether a column is surely without None, by the fastest way to ask; some values refuse to be true or false."""
+    """Whether a column certainly contains no None. Uses the fastest test; some values have no truth value."""
     try:
         return all(column)
     except Exception:

@@ -1,7 +1,7 @@
 """Pages: the unit in which keyed state is loaded, kept and written.
 
-A page holds all states and timers of some keys. Pages are addressed by linear hashing: the table grows one
-split at a time, so that adding a key never rewrites the whole state (rule H01).
+A page holds all states and timers of some keys. Pages are addressed by linear hashing: the table grows by one split at
+a time, so that adding a key never rewrites the whole state (rule H01).
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from penstock.runtime.records.stored_classes import load_stored
 
 
 class PageStore(Protocol):
-    """Where a task's pages live between batches. Calls may be expensive: one call moves one page."""
+    """Stores a task's pages between batches. Calls may be expensive, and each moves one page."""
 
     def get(self, page_id: str) -> bytes | None:
-        """The blob written last under this id, or None."""
+        """Return the last blob written under this id, or None."""
 
     def put(self, page_id: str, blob: bytes) -> None:
-        """Keep a blob under this id."""
+        """Store a blob under this id."""
 
     def remove(self, page_id: str) -> None:
-        """Forget this id; harmless if it is not there."""
+        """Remove this id, if present."""
 
 
 def keyed_state_page(operator_id: str, index: int) -> str:
-    """Under which name a page of keyed state is in the store."""
+    """Return the name of a page of keyed state in the store."""
     return f"{operator_id}/p{index}"
 
 
 def young_page(operator_id: str, number: int) -> str:
-    """The same for a page of keys that are too new to have been moved to the page of their hash."""
+    """Return the name of a page of keys that are too new to be in the page of their hash."""
     return f"{operator_id}/y{number}"
 
 
 def chunk_page(operator_id: str, number: int) -> str:
-    """The same for a chunk of a collection that is too large for its page."""
+    """Return the name of a chunk of a collection that is too large for its page."""
     return f"{operator_id}/c{number}"
 
 
@@ -52,15 +52,15 @@ class MemoryPageStore:
         self.blobs: dict[str, bytes] = {} if blobs is None else blobs
 
     def get(self, page_id: str) -> bytes | None:
-        """The blob under this id."""
+        """Return the blob under this id."""
         return self.blobs.get(page_id)
 
     def put(self, page_id: str, blob: bytes) -> None:
-        """Keep a blob."""
+        """Store a blob."""
         self.blobs[page_id] = blob
 
     def remove(self, page_id: str) -> None:
-        """Forget a blob."""
+        """Remove a blob."""
         self.blobs.pop(page_id, None)
 
     def __iter__(self) -> Iterator[str]:
@@ -68,15 +68,15 @@ class MemoryPageStore:
 
 
 Entry = list[Any]
-"""All a key has: [its page, its event timers, its processing timers, slot 0, slot 1, ...]."""
+"""The state of a key: [its page, its event timers, its processing timers, slot 0, slot 1, ...]."""
 
 PAGE, EVENT_TIMERS, PROCESSING_TIMERS, FIRST_SLOT = 0, 1, 2, 3
 FIRST_YOUNG = 1 << 40
-"""The index of the first young page: they come after all others."""
+"""The index of the first young page. Young pages come after all others."""
 
 
 class Page:
-    """Decoded entries of the keys that hash to one page index."""
+    """The decoded entries of the keys that hash to one page index."""
 
     __slots__ = (
         "check",
@@ -95,25 +95,25 @@ class Page:
         self.index = index
         self.entries: dict[Any, Entry] = {}
         self.dirty = False
-        self.expires = 0  # the first processing time at which something in it may have expired
-        self.maybe_mutated = False  # something was given out in this batch, and may be changed without update()
-        self.size = 0  # bytes when last read or written, with all chunks
+        self.expires = 0  # the first processing time at which a value may have expired
+        self.maybe_mutated = False  # user code received an object in this batch, and may change it without update()
+        self.size = 0  # bytes when last read or written, including all chunks
         self.chunks: dict[int, int] | None = None  # sizes of the stored chunks by number, if collections are divided
-        self.check = 0  # checksum of those bytes
+        self.check = 0  # checksum of the bytes
         self.last_used = 0  # batch number, for eviction
-        self.written = -1  # batch number in which it was written or read last
+        self.written = -1  # batch number of the last write or read
 
     @property
     def chunk_bytes(self) -> int:
-        """Bytes that are stored beside the page."""
+        """Bytes stored beside the page."""
         return sum(self.chunks.values()) if self.chunks else 0
 
     def may_have_changed(self) -> bool:
-        """Whether the page must be written: something was updated, or an object that can be changed was given out."""
+        """Whether the page must be written: it was updated, or user code received a mutable object."""
         return self.dirty or (self.maybe_mutated and self.can_change_in_place())
 
     def can_change_in_place(self) -> bool:
-        """Whether there are objects that can be changed without update(): by far the most are numbers and strings."""
+        """Whether the page contains mutable objects. Most values are numbers and strings."""
         columns = list(zip(*self.entries.values(), strict=True))[FIRST_SLOT:]
         return not all(IMMUTABLE.issuperset(map(type, column)) or _flat_tuples(column) for column in columns)
 
@@ -127,7 +127,7 @@ def _flat_tuples(column: tuple[Any, ...]) -> bool:
 
 @dataclass(slots=True)
 class PageDirectory:
-    """The small part of an operator's keyed state that is always known: layout, table shape, byte count.
+    """The small part of an operator's keyed state that is always in memory: layout, table shape, size.
 
     >>> directory = PageDirectory()
     >>> [directory.index_of(h) for h in (0, 1, 2, 3)]
@@ -143,7 +143,7 @@ class PageDirectory:
     split: int = 0
     total_bytes: int = 0
     keys: int = 0
-    types: dict[str, Any] = field(default_factory=dict)  # state name -> description of its type, if one is known
+    types: dict[str, Any] = field(default_factory=dict)  # state name -> description of its type, if known
     key_types: list[Any] = field(default_factory=list)  # descriptions of the declared types of the keys
     records: dict[str, Any] = field(default_factory=dict)  # dataclasses and named tuples: see record_types.py
     next_chunk: int = 0
@@ -152,23 +152,23 @@ class PageDirectory:
 
     @property
     def page_count(self) -> int:
-        """Number of pages addressed."""
+        """Number of addressed pages."""
         return (1 << self.bits) + self.split
 
     def index_of(self, page_hash: int) -> int:
-        """The page of a hash."""
+        """Return the page index of a hash."""
         index = page_hash & ((1 << self.bits) - 1)
         if index < self.split:
             index = page_hash & ((2 << self.bits) - 1)
         return index
 
     def new_chunk(self) -> int:
-        """A number for a chunk."""
+        """Return a new chunk number."""
         self.next_chunk += 1
         return self.next_chunk - 1
 
     def add_page(self) -> tuple[int, int]:
-        """Grow by one page; returns (page to split, new page)."""
+        """Add one page, and return (page to split, new page)."""
         old, new = self.split, self.page_count
         self.split += 1
         if self.split == 1 << self.bits:
@@ -178,7 +178,7 @@ class PageDirectory:
 
 
 def is_blank(values: Iterable[Any]) -> bool:
-    """Whether there is nothing but None. Values are not compared: many cannot be compared with None.
+    """Whether all values are None. Values are not compared: many cannot be compared with None.
 
     >>> is_blank([None, None]), is_blank([None, 0])
     (True, False)
@@ -190,19 +190,20 @@ def is_blank(values: Iterable[Any]) -> bool:
 
 
 def decode_page(blob: bytes, width: int) -> tuple[Iterator[tuple[Any, ...]], Any]:
-    """The entries of a page as (key, event timers, processing timers, slot 0, ...); `width` is the number of slots.
+    """Return the entries of a page as (key, event timers, processing timers, slot 0, ...), and the places of its
+    chunks.
 
-    And, if collections of the page are in chunks, what it says about them.
+    `width` is the number of slots. The places are None if no collection of the page is in chunks.
     """
     decoded = load_stored(blob)
     (keys, *columns), divided = decoded if type(decoded) is tuple else (decoded, None)
-    columns += [None] * (FIRST_SLOT - 1 + width - len(columns))  # states registered since it was written
+    columns += [None] * (FIRST_SLOT - 1 + width - len(columns))  # for states registered since the page was written
     filled = [repeat(None) if column is None else column for column in columns]
     return zip(keys, *filled, strict=False), divided
 
 
 def earliest_timer(timers: Any) -> int | None:
-    """The smallest timestamp in a column of timer sets."""
+    """Return the smallest timestamp in a column of timer sets."""
     if timers is None:
         return None
     return min(timer if type(timer) is int else timer[0] for some in timers if some for timer in some)

@@ -1,7 +1,7 @@
-"""Which dataclasses and named tuples are in stored state, and what they looked like when it was written.
+"""The dataclasses and named tuples in stored state, and their fields when it was written.
 
-Pages are plain pickles, which name classes and say nothing about them. A program that comes back with another version
-of a class must know: an old instance would lack the new fields, and a named tuple has its values by position.
+Pages are plain pickles, which contain class names but no definitions. A program with another version of a class must
+detect this: an old instance would lack new fields, and a named tuple stores its values by position.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from penstock.runtime.records.stored_classes import StoredUnpickler
 from penstock.runtime.state.field_types import field_types
 
 RecordTypes = dict[str, dict[str, Any]]
-"""``module:name`` -> how the class is made up."""
+"""``module:name`` -> description of the class."""
 
 DATACLASS, NAMED_TUPLE = "dataclass", "named tuple"
 
@@ -25,7 +25,7 @@ _OURS = "penstock."
 
 
 def record_type(cls: Any) -> dict[str, Any] | None:
-    """Describe the fields of a dataclass or named tuple; None for other classes, and for those with their own pickling.
+    """Describe the fields of a dataclass or named tuple. Return None for other classes and for custom pickling.
 
     >>> from collections import namedtuple
     >>> record_type(namedtuple("Point", "x y"))
@@ -44,12 +44,12 @@ def record_type(cls: Any) -> dict[str, Any] | None:
 
 
 def is_named_tuple(cls: type) -> bool:
-    """Whether this is a named tuple that leaves pickling to Python."""
+    """Whether this is a named tuple without custom pickling."""
     return issubclass(cls, tuple) and hasattr(cls, "_fields") and cls.__reduce_ex__ is object.__reduce_ex__
 
 
 def pickles_plainly(cls: Any) -> bool:
-    """Whether a dataclass leaves pickling to Python: one with ideas of its own is asked."""
+    """Whether a dataclass has no custom pickling. A class with custom pickling handles its own changes."""
     own_state = getattr(cls, "__getstate__", object.__getstate__)
     return (
         cls.__reduce_ex__ is object.__reduce_ex__
@@ -61,14 +61,14 @@ def pickles_plainly(cls: Any) -> bool:
 
 
 def _form(cls: type) -> str:
-    """Where the values of a dataclass are in its pickle."""
+    """Return how a dataclass stores its values in a pickle."""
     if getattr(cls.__getstate__, "__module__", None) == "dataclasses":
         return "positions"
     return "names" if cls.__dictoffset__ else "slots"
 
 
 class RecordNotes:
-    """Notes the classes in what is written. It has to be cheap: every page that is written comes by."""
+    """Records the classes in written state. It must be cheap, because it runs for every written page."""
 
     __slots__ = ("_names", "known")
 
@@ -77,7 +77,7 @@ class RecordNotes:
         self._names: set[bytes] = set()
 
     def note(self, blob: bytes) -> None:
-        """Look for classes in a pickle. Only a name that was not seen before takes more than some microseconds."""
+        """Look for classes in a pickle. Only an unknown name takes more than a few microseconds."""
         found = False
         position = blob.find(PICKLE_STACK_GLOBAL)
         while position > 0:
@@ -92,7 +92,7 @@ class RecordNotes:
 
     def _note_all(self, blob: bytes) -> None:
         reader = _ClassReader(io.BytesIO(blob))
-        with contextlib.suppress(Exception):  # reading the value for use raises the error
+        with contextlib.suppress(Exception):  # reading the value for use will raise the error
             reader.load()
         for name, cls in reader.classes.items():
             described = None if name.startswith(_OURS) else record_type(cls)
@@ -101,7 +101,7 @@ class RecordNotes:
 
 
 def _name_before(blob: bytes, position: int) -> bytes:
-    """The strings that name a class, as they are in the pickle; a module that was named before is left out."""
+    """Return the strings in the pickle that name a class. The module may be missing if it was named earlier."""
     start = blob.rfind(PICKLE_SHORT_STRING, 0, position)
     if start > 0 and blob[start - 1 : start] == PICKLE_MEMOIZE:
         start = blob.rfind(PICKLE_SHORT_STRING, 0, start)
@@ -109,7 +109,7 @@ def _name_before(blob: bytes, position: int) -> bytes:
 
 
 class _Anything:
-    """Whatever a pickle makes of a class: nothing of the user's is run to find out its name."""
+    """Replaces all classes in a pickle, so that finding their names runs no user code."""
 
     __slots__ = ()
 
@@ -117,13 +117,13 @@ class _Anything:
         return object.__new__(cls)
 
     def _ignore(self, *_: Any) -> None:
-        """A part of the value."""
+        """Accept a part of the value."""
 
     __call__ = __setstate__ = __setitem__ = append = extend = add = _ignore
 
 
 class _ClassReader(StoredUnpickler):
-    """Reads a pickle for the sake of the classes in it."""
+    """Reads a pickle only to find its classes."""
 
     def __init__(self, stream: io.BytesIO) -> None:
         super().__init__(stream)

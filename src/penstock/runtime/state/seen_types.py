@@ -1,7 +1,6 @@
-"""The Python types of what keyed states hold, noted while a savepoint is written.
+"""The Python types of the values in keyed state, recorded while a savepoint is written.
 
-A state without a declared type says nothing about itself. What was seen in it is compared instead with the type that a
-later program declares (rule J10).
+For a state without a declared type, these types are compared with the type that a later program declares (rule J10).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ _ENOUGH = 8
 _TTL = " with TTL"
 
 Values = Callable[[list[Any]], Iterable[Any]]
-"""What is to be looked at in a column of stored states, without those that are None."""
+"""Return the values to check in a column of stored states, without None."""
 
 _PARTS: dict[str, dict[str, Values]] = {
     "value state": {"": lambda column: column},
@@ -28,7 +27,7 @@ _PARTS: dict[str, dict[str, Values]] = {
 
 
 def seen_types(values: Iterable[Any]) -> set[str]:
-    """The names of the types of some values.
+    """Return the type names of some values.
 
     >>> seen_types([1, None, 2])
     {'int'}
@@ -37,18 +36,18 @@ def seen_types(values: Iterable[Any]) -> set[str]:
 
 
 class SeenTypes:
-    """The types seen in the states of one operator."""
+    """The types found in the states of one operator."""
 
     def __init__(self, states: list[tuple[str, str]]) -> None:
         self._kinds = {name: kind for name, kind in states if kind.removesuffix(_TTL) in _PARTS}
         self._seen: dict[tuple[str, str], set[str]] = {}
 
     def looks_at(self, name: str) -> bool:
-        """Whether states of its kind are looked at."""
+        """Whether states of this kind are checked."""
         return name in self._kinds
 
     def note(self, name: str, column: list[Any]) -> None:
-        """Look at the states of some keys."""
+        """Record the types in the states of some keys."""
         kind = self._kinds.get(name)
         if kind is None:
             return
@@ -62,7 +61,7 @@ class SeenTypes:
                 seen.update(seen_types(found))
 
     def describe(self, name: str, declared: TypeDescription | None) -> TypeDescription | None:
-        """The type of a state: as it was declared and, where it was not, as it was seen."""
+        """Return the type of a state: the declared type, completed by the types found."""
         parts = {part: seen for (state, part), seen in self._seen.items() if state == name and seen}
         if not parts:
             return declared

@@ -1,7 +1,7 @@
-"""The snapshot of a stage: what a checkpoint keeps besides pages, and its encoding.
+"""The snapshot of a stage: what a checkpoint stores besides pages, and its encoding.
 
 An encoded snapshot is a version and a pickle of plain values: dicts, lists, tuples, strings and numbers. It names no
-class, so classes can move and change. A field that the writing version did not know is missing, and gets its default.
+class, so classes can move and change. A field that the writing version did not have gets its default.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from penstock.runtime.state.record_types import RecordTypes
 __all__ = ["OperatorSnapshot", "SourceStatus", "StageSnapshot", "TaskSnapshot"]
 
 _VERSION = 2
-_BARE_PICKLE = 0x80  # version 1 had no version byte: this is how a pickle begins
+_BARE_PICKLE = 0x80  # version 1 had no version byte: a pickle begins with this byte
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class OperatorSnapshot:
     records: RecordTypes = field(default_factory=dict)  # dataclasses and named tuples in operator state
 
     def adopt_classes(self, operator_id: str, operator_name: str, store: PageStore) -> None:
-        """Convert operator state to the present definition of its classes: see changed_classes.py."""
+        """Convert operator state to the current definition of its classes: see changed_classes.py."""
         if self.records:
             pages = [operator_state_page(operator_id, name) for name in self.operator_state]
             adopt_changed_classes(self.records, store, pages, operator_name, keyed=False)
@@ -45,7 +45,7 @@ class OperatorSnapshot:
     def adopt_classes_of_keyed_state(
         self, operator_id: str, operator_name: str, store: PageStore, more_pages: Iterable[str] = ()
     ) -> None:
-        """The same for keyed state."""
+        """Convert keyed state to the current definition of its classes."""
         directory = self.directory
         if directory is not None and directory.records:
             pages = [keyed_state_page(operator_id, index) for index in range(directory.page_count)]
@@ -79,14 +79,14 @@ class StageSnapshot:
     True
     """
 
-    tasks: dict[int, TaskSnapshot] = field(default_factory=dict)  # by vertex
+    tasks: dict[int, TaskSnapshot] = field(default_factory=dict)  # by vertex id
     checkpoint_id: int | None = None
     incarnation: str = ""
-    """The start of the job in which these tasks took over the union list states."""
+    """Identifies the start of the job in which these tasks restored the union list states."""
     code_fingerprint: str = ""
-    """Of the program whose keys were compared with the state."""
+    """The fingerprint of the program whose keys were compared with the state."""
     sources: SourceStatus | None = None
-    """Kept only for jobs that read DataFrames: their batches may come without a header of the coordinator."""
+    """Stored only for jobs that read DataFrames, whose batches may have no header from the coordinator."""
 
     @property
     def is_empty(self) -> bool:
@@ -94,7 +94,7 @@ class StageSnapshot:
         return not self.tasks and not self.incarnation and self.checkpoint_id is None
 
     def encode(self) -> bytes:
-        """The snapshot as bytes."""
+        """Encode the snapshot as bytes."""
         content = {
             "checkpoint_id": self.checkpoint_id,
             "incarnation": self.incarnation,
@@ -112,7 +112,7 @@ class StageSnapshot:
 
     @classmethod
     def decode(cls, data: bytes) -> StageSnapshot:
-        """The snapshot that was encoded, by this version or an earlier one."""
+        """Decode a snapshot of this version or an earlier one."""
         if data[0] == _BARE_PICKLE:
             return _decode_version_1(data)
         if data[0] != _VERSION:
@@ -187,7 +187,7 @@ def _decode_version_1(data: bytes) -> StageSnapshot:
 
 
 def _completed(operator: OperatorSnapshot) -> OperatorSnapshot:
-    """Unpickled objects lack the fields that their class did not have when they were written."""
+    """Add missing fields: unpickled objects lack the fields that their class did not have when they were written."""
     known = {each.name: getattr(operator, each.name) for each in fields(operator) if hasattr(operator, each.name)}
     directory = known.get("directory")
     if directory is not None:

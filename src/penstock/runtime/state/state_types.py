@@ -1,7 +1,7 @@
-"""Types of states as they are remembered, whether a later type fits, and how older values become newer ones.
+"""Stored descriptions of state types, whether a later type is compatible, and how older values are converted.
 
-A state keeps the description of the type it was registered with. When a program comes back with another type, it is
-decided here, at registration and not when a value happens to be read, whether that can be (rules J09 and J10).
+A state keeps the description of its registered type. When a program registers another type, compatibility is decided
+here, at registration and not when a value is read (rules J09 and J10).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from penstock.common.types import Row
 from penstock.runtime.state.avro_evolution import avro_adapter, avro_mismatch
 
 TypeDescription = dict[str, Any]
-"""``{"type": name, ...}``, made of what JSON can hold."""
+"""``{"type": name, ...}``, serializable as JSON."""
 
 Adapter = Callable[[Any], Any]
 
 PYTHON = "PYTHON"
-"""The type of a state that none was declared for: what was seen in it is remembered instead."""
+"""The type of a state without a declared type. Its description contains the types found in it."""
 
 AVRO = "AVRO"
 
@@ -44,7 +44,7 @@ _PYTHON_TYPES = {
     "BIG_DEC": {"Decimal", "int"},
     AVRO: {"dict"},
 }
-# Classes of the user's own may be rows, lists or tuples, too: only what is surely something else is refused.
+# User-defined classes may also be rows, lists or tuples: only types that certainly differ are rejected.
 _COLLECTIONS = {"LIST": {"list", "tuple"}, "MAP": {"dict"}, "ROW": {"Row", "tuple", "dict"}, "TUPLE": {"tuple", "Row"}}
 _TIMES = {
     "INSTANT": {"Instant", "datetime"},
@@ -59,7 +59,7 @@ _SCALARS = {"str", "bytes", "bool", "int", "float", "Decimal", "date", "time", "
 
 
 def describe(type_info: TypeInformation | None) -> TypeDescription | None:
-    """A description of a type as JSON; None if nothing is known.
+    """Return the description of a type as JSON, or None if nothing is known.
 
     >>> from penstock.common.typeinfo import Types
     >>> describe(Types.ROW_NAMED(["a"], [Types.INT()]))
@@ -84,7 +84,7 @@ def describe(type_info: TypeInformation | None) -> TypeDescription | None:
 
 
 def seen_in(content: list[Any] | dict[Any, Any], declared: TypeDescription | None) -> TypeDescription:
-    """The type of what a list or a map holds: as far as none was declared, the Python types that are in it.
+    """Return the type of a list or map: the declared type, completed by the Python types in the content.
 
     >>> seen_in([1, "a"], None)
     {'type': 'LIST', 'element': {'type': 'PYTHON', 'seen': ['int', 'str']}}
@@ -101,7 +101,7 @@ def _seen(values: Iterable[Any]) -> TypeDescription:
 
 
 def is_complete(known: TypeDescription | None) -> bool:
-    """Whether a type is known in full: of a list or a map perhaps only that it is one was declared."""
+    """Whether a type is fully known. A list or map may be declared without its element types."""
     return known is not None and all(known.get(part, known) is not None for part in ("element", "key", "value"))
 
 
@@ -116,7 +116,7 @@ def merged(one: TypeDescription, other: TypeDescription) -> TypeDescription:
 
 
 def mismatch(known: TypeDescription | None, wanted: TypeDescription | None) -> str | None:
-    """Why values of the known type cannot be used as the wanted one; None if they can.
+    """Return why values of the known type cannot be used as the wanted one, or None if they can.
 
     >>> mismatch({"type": "INT"}, {"type": "LONG"}), mismatch({"type": "STRING"}, {"type": "DOUBLE"})
     (None, 'STRING cannot become DOUBLE')
@@ -124,7 +124,7 @@ def mismatch(known: TypeDescription | None, wanted: TypeDescription | None) -> s
     if known is None or wanted is None or known == wanted:
         return None
     old, new = known["type"], wanted["type"]
-    if old == PYTHON:  # never declared: what was seen in it counts
+    if old == PYTHON:  # never declared: compare the types found in it
         strange = sorted(_strange(set(known["seen"]), new))
         return f"it has values of type {strange[0]}, which cannot become {new}" if strange else None
     if new == PYTHON:
@@ -135,7 +135,7 @@ def mismatch(known: TypeDescription | None, wanted: TypeDescription | None) -> s
 
 
 def _strange(seen: set[str], wanted: str) -> set[str]:
-    """Python types whose values cannot be of the wanted type."""
+    """Return the Python types whose values cannot be of the wanted type."""
     accepted = _COLLECTIONS.get(wanted) or _TIMES.get(wanted)
     if accepted is not None:
         return (seen & (_SCALARS | {"list", "dict", "set"})) - accepted
@@ -143,7 +143,7 @@ def _strange(seen: set[str], wanted: str) -> set[str]:
 
 
 def _part_mismatch(known: TypeDescription, wanted: TypeDescription) -> str | None:
-    """The same for the fields of rows and tuples, and for what lists and maps hold."""
+    """Like `mismatch`, for the fields of rows and tuples and the elements of lists and maps."""
     if known["type"] == AVRO:
         return avro_mismatch(known["schema"], wanted["schema"])
     if known["type"] == "ROW":
@@ -166,9 +166,10 @@ def _part_mismatch(known: TypeDescription, wanted: TypeDescription) -> str | Non
 
 
 def key_mismatch(known: TypeDescription | None, wanted: TypeDescription | None) -> str | None:
-    """The same for keys: state under a key of another form would never be found."""
+    """Like `mismatch`, for keys: state under a key of another form would never be found."""
     if known is not None and known["type"] == PYTHON:
-        known = {**known, "seen": sorted(_SCALARS.intersection(known["seen"]))}  # any class may be a kind of string
+        # A user-defined class may be a subclass of str.
+        known = {**known, "seen": sorted(_SCALARS.intersection(known["seen"]))}
     reason = mismatch(known, wanted)
     if reason is None and _adapter(known, wanted) is not None:
         reason = "the fields of keys cannot change"
@@ -176,13 +177,13 @@ def key_mismatch(known: TypeDescription | None, wanted: TypeDescription | None) 
 
 
 def key_types_mismatch(known: list[TypeDescription], wanted: list[TypeDescription | None]) -> str | None:
-    """The same for the keys of all inputs of an operator, each of which may declare them in its own way."""
+    """Like `mismatch`, for the keys of all inputs of an operator. Each input may declare its own type."""
     reasons = (key_mismatch(known[0], each) for each in wanted if known and each not in known)
     return next((reason for reason in reasons if reason is not None), None)
 
 
 def slot_adapter(kind: str, known: TypeDescription | None, wanted: TypeDescription | None) -> Adapter | None:
-    """Return a function that converts the stored form of a state to the wanted type; None if none is needed."""
+    """Return a function that converts the stored form of a state to the wanted type, or None if none is needed."""
     if known is None or wanted is None or known == wanted:
         return None
     windowed, stamped = kind.startswith("windowed "), kind.endswith(" with TTL")
@@ -233,9 +234,9 @@ def _adapter(known: TypeDescription | None, wanted: TypeDescription | None) -> A
 
 
 def _fields_before(known: TypeDescription, wanted: TypeDescription) -> list[list[Any]]:
-    """The fields of the known row type by the names they have in the wanted one.
+    """Return the fields of the known row type, with their names in the wanted type.
 
-    Fields without names are called after their places (f0, f1, ...): a type that names them means the same fields.
+    Fields without names are called f0, f1, ... by position. A type that names them means the same fields.
     """
     fields: list[list[Any]] = known["fields"]
     names = [name for name, _ in wanted["fields"]]
@@ -249,7 +250,7 @@ def _named(fields: list[list[Any]]) -> bool:
 
 
 def _row_adapter(known: TypeDescription, wanted: TypeDescription) -> Adapter:
-    """Fields by name: removed ones go, new ones are None."""
+    """Convert rows by field name: removed fields are dropped, new fields are None."""
     fields_before = _fields_before(known, wanted)
     old_names = [name for name, _ in fields_before]
     renamed = {name: now for (name, _), now in zip(known["fields"], old_names, strict=False)}
@@ -266,7 +267,7 @@ def _row_adapter(known: TypeDescription, wanted: TypeDescription) -> Adapter:
         fields = value.get_field_names()
         if fields == names and not any(inner.values()):
             return value
-        if fields is None:  # without names it has the shape it was written with
+        if fields is None:  # a row without names keeps the shape with which it was written
             fields = old_names if len(value) == len(known["fields"]) else names
         held = dict(zip([renamed.get(name, name) for name in fields], value, strict=False))
         made = Row(*(_apply(inner[name], held.get(name)) for name in names))

@@ -1,7 +1,7 @@
-"""Rebuilding of the values in a savepoint.
+"""Functions that rebuild the values in a savepoint.
 
-A savepoint refers to these functions by name. They are part of the format: a name that was released once keeps its
-meaning forever, whatever becomes of the classes behind it.
+A savepoint refers to these functions by name, so they are part of the format. A released name keeps its meaning
+forever, even if the classes behind it change.
 """
 
 from __future__ import annotations
@@ -34,32 +34,32 @@ __all__ = [
 
 
 def time_window(start: int, end: int) -> TimeWindow:
-    """A time window."""
+    """Build a time window."""
     return TimeWindow(start, end)
 
 
 def global_window() -> GlobalWindow:
-    """The global window."""
+    """Build the global window."""
     return GlobalWindow.get()
 
 
 def count_window(number: int) -> CountWindow:
-    """A count window."""
+    """Build a count window."""
     return CountWindow(number)
 
 
 def tagged(tag: int, value: Any) -> TaggedUnion:
-    """An element of a window of a join."""
+    """Build a window element of a join."""
     return TaggedUnion(tag, value)
 
 
 def key_slices(slices: dict[int, Any], arrivals: int) -> KeySlices:
-    """The slices of the sliding windows of a key."""
+    """Build the slices of the sliding windows of a key."""
     return KeySlices(slices, arrivals)
 
 
 def row(names: tuple[str, ...] | None, values: list[Any], kind: int) -> Row:
-    """A row."""
+    """Build a row."""
     made = Row(*values)
     if names is not None:
         made.set_field_names(names)
@@ -68,7 +68,7 @@ def row(names: tuple[str, ...] | None, values: list[Any], kind: int) -> Row:
 
 
 def record_type(name: str | type, before: FieldTypes) -> type:
-    """The class of dataclass values or named tuples as it is now; once for all values of a block."""
+    """Return the current class of dataclass values or named tuples, once for all values of a block."""
     cls = name if isinstance(name, type) else class_by_name(name)
     changed = changed_field(before, field_types(cls))
     if changed is not None:
@@ -80,7 +80,7 @@ def record_type(name: str | type, before: FieldTypes) -> type:
 
 
 def dataclass_value(name: str | type, fields: dict[str, Any], others: dict[str, Any] | None = None) -> Any:
-    """An instance of a dataclass as it is defined now: fields that are gone are dropped, new ones get their default."""
+    """Build an instance of the current dataclass: removed fields are dropped, new fields get their default."""
     cls = name if isinstance(name, type) else class_by_name(name)
     if not dataclasses.is_dataclass(cls):
         raise SavepointError(
@@ -96,7 +96,7 @@ def dataclass_value(name: str | type, fields: dict[str, Any], others: dict[str, 
             value = field.default_factory()  # type: ignore[operator]
         else:
             raise SavepointError(
-                f"the dataclass {_shown(name)} got a field '{field.name}' that values in the savepoint do not have: "
+                f"the dataclass {_shown(name)} has a new field '{field.name}', which values in the savepoint lack: "
                 "give it a default"
             )
         object.__setattr__(made, field.name, value)
@@ -106,23 +106,25 @@ def dataclass_value(name: str | type, fields: dict[str, Any], others: dict[str, 
 
 
 def named_tuple(name: str | type, fields: dict[str, Any]) -> Any:
-    """A named tuple as it is defined now; fields that are gone are dropped, new ones need a default."""
+    """Build a named tuple of the current class: removed fields are dropped, new fields need a default."""
     cls = name if isinstance(name, type) else class_by_name(name)
     known = getattr(cls, "_fields", None)
     if known is None:
-        raise SavepointError(f"the savepoint has values of the named tuple {_shown(name)}, which is none any more")
+        raise SavepointError(
+            f"the savepoint has values of the named tuple {_shown(name)}, which is no longer a named tuple"
+        )
     defaults: dict[str, Any] = cls._field_defaults  # type: ignore[attr-defined]
     missing = [field for field in known if field not in fields and field not in defaults]
     if missing:
         raise SavepointError(
-            f"the named tuple {_shown(name)} got a field '{missing[0]}' that values in the savepoint do not have: "
+            f"the named tuple {_shown(name)} has a new field '{missing[0]}', which values in the savepoint lack: "
             "give it a default"
         )
     return cls(**{field: fields[field] for field in known if field in fields})
 
 
 def class_name(cls: type) -> str | None:
-    """``module:name`` if that leads to the class in another process, else None."""
+    """Return ``module:name`` if it leads to the class in another process, else None."""
     module, name = cls.__module__, cls.__qualname__
     if "<locals>" in name:
         return None
@@ -133,7 +135,7 @@ def class_name(cls: type) -> str | None:
 
 
 def class_by_name(name: str) -> type:
-    """The class behind ``module:name``."""
+    """Return the class named ``module:name``."""
     module, _, path = name.partition(":")
     try:
         found: Any = find_stored_class(name) if module.startswith("penstock.") else _attribute(module, path)

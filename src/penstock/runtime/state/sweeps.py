@@ -1,7 +1,7 @@
-"""Taking expired elements out of pages.
+"""Remove expired elements from pages.
 
-A sweep looks at everything in a slot. Pages are written far more often than something in them expires, so a sweep also
-tells when the next element can expire: until then the page need not be looked at again. Elements that are written later
+A sweep checks everything in a slot. Pages are written far more often than their elements expire. Therefore a sweep also
+returns when the next element can expire: until then, the page need not be checked. Elements that are written later
 expire later, since processing time never goes back.
 """
 
@@ -21,7 +21,7 @@ Stamped = tuple[Any, int]
 
 
 class Sweep(ABC):
-    """Removes expired elements from a slot: an element lives while now < touched + ttl."""
+    """Removes expired elements from a slot. An element lives while now < touched + ttl."""
 
     __slots__ = ("ttl",)
 
@@ -30,14 +30,14 @@ class Sweep(ABC):
 
     @abstractmethod
     def __call__(self, stored: Any, now: int) -> Any:
-        """Return the unexpired part; None if nothing is left."""
+        """Return the unexpired part, or None if nothing is left."""
 
     @abstractmethod
     def oldest(self, stored: Any) -> int:
-        """When the element was touched that was touched longest ago."""
+        """Return the time of the element that was touched least recently."""
 
     def clear_slot(self, entries: Iterable[Entry], slot: int, now: int) -> int:
-        """Remove from a slot of all entries what has expired; returns when something in it can expire next."""
+        """Remove expired elements from a slot of all entries, and return when the next element can expire."""
         oldest = now
         for entry in entries:
             stored = entry[slot]
@@ -49,7 +49,7 @@ class Sweep(ABC):
 
 
 class ValueSweep(Sweep):
-    """One value."""
+    """Sweeps one value."""
 
     __slots__ = ()
 
@@ -60,7 +60,7 @@ class ValueSweep(Sweep):
         return stored[1]
 
     def clear_slot(self, entries: Iterable[Entry], slot: int, now: int) -> int:
-        """As above, without a call for each entry."""
+        """Sweep all entries without a call per entry."""
         born, oldest = now - self.ttl, now
         for entry in entries:
             stored = entry[slot]
@@ -74,7 +74,7 @@ class ValueSweep(Sweep):
 
 
 class ListSweep(Sweep):
-    """The elements of a list."""
+    """Sweeps the elements of a list."""
 
     __slots__ = ()
 
@@ -87,7 +87,7 @@ class ListSweep(Sweep):
 
 
 class MapSweep(Sweep):
-    """The entries of a map."""
+    """Sweeps the entries of a map."""
 
     __slots__ = ()
 
@@ -101,7 +101,7 @@ class MapSweep(Sweep):
 
 
 class NamespaceSweep(Sweep):
-    """A value, list or map for each namespace."""
+    """Sweeps a value, list or map per namespace."""
 
     __slots__ = ("_inner",)
 
@@ -113,7 +113,7 @@ class NamespaceSweep(Sweep):
         kept = {}
         for namespace, value in stored.items():
             left = self._inner(value, now)
-            if left is not None:  # what has lost nothing stays the same object: it may be a chunked one
+            if left is not None:  # an unchanged value stays the same object: it may be chunked
                 kept[namespace] = value if len(left) == len(value) else left
         return kept or None
 

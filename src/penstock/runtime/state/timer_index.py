@@ -1,4 +1,4 @@
-"""The earliest timers of every page, so that a watermark loads only pages that have something due."""
+"""The earliest timers of every page, so that a watermark loads only pages with due timers."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from penstock.runtime.records.stored_classes import load_stored
 from penstock.runtime.state.pages import PageStore
 
-SEGMENT = 256  # pages whose earliest timers are kept in one blob
+SEGMENT = 256  # number of pages whose earliest timers are stored in one blob
 
 TimerMinima = tuple[int | None, int | None]
-"""The earliest event-time timer of a page and the earliest processing-time timer."""
+"""The earliest event-time timer and the earliest processing-time timer of a page."""
 
 
 class TimerIndex(dict[int, TimerMinima]):
-    """Page -> its earliest timers; pages without timers are not in it."""
+    """Page -> its earliest timers. Pages without timers are absent."""
 
     __slots__ = ("_changed", "_prefix", "_store")
 
@@ -30,7 +30,7 @@ class TimerIndex(dict[int, TimerMinima]):
                 self.update(load_stored(blob))
 
     def note(self, page: int, minima: TimerMinima) -> None:
-        """A page was written."""
+        """Record the timers of a page that was written."""
         if minima == (None, None):
             if self.pop(page, None) is None:
                 return
@@ -41,7 +41,7 @@ class TimerIndex(dict[int, TimerMinima]):
         self._changed.add(page // SEGMENT)
 
     def write(self) -> None:
-        """Bring what changed to the store."""
+        """Write changed segments to the store."""
         for segment in self._changed:
             pages = range(segment * SEGMENT, (segment + 1) * SEGMENT)
             write_segment(self._store, self._prefix, segment, {page: self[page] for page in pages if page in self})
@@ -49,7 +49,7 @@ class TimerIndex(dict[int, TimerMinima]):
 
 
 def write_segment(store: PageStore, prefix: str, segment: int, minima: Mapping[int, TimerMinima]) -> None:
-    """One blob of the index."""
+    """Write one blob of the index."""
     name = f"{prefix}/t{segment}"
     if minima:
         store.put(name, pickle.dumps(dict(minima), 5))

@@ -1,8 +1,8 @@
-"""Time-to-live: every stored element carries the processing time of its last touch (rule A20).
+"""Time-to-live: every stored element has the processing time of its last access (rule A20).
 
-Expired elements are invisible at once (or, if so configured, until they are cleaned up). They are really removed when
-they are read, whenever their page is written, and page by page in the background; without cleanup in the background
-only when they are read. Savepoints leave them out.
+Expired elements are invisible at once or, if so configured, until they are cleaned up. They are removed when they are
+read, whenever their page is written, and page by page in the background. Without cleanup in the background, they are
+removed only when they are read. Savepoints do not contain them.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Ttl:
         )
 
     def stamp(self, value: Any) -> Stamped:
-        """A value touched now."""
+        """Return a value stamped with the current time."""
         return (value, self.clock())
 
     def alive(self, stamped: Stamped, now: int | None = None) -> bool:
-        """Whether the element has not expired: it lives while now < touched + ttl."""
+        """Whether the element has not expired. It lives while now < touched + ttl."""
         return (self.clock() if now is None else now) < stamped[1] + self.ttl
 
     def visible(self, stamped: Stamped) -> bool:
@@ -81,7 +81,7 @@ class _TtlScalar:
             return None
         if not self.ttl.alive(stamped):
             visible = self.ttl.visible(stamped)
-            self.cell.put(None)  # read once at most
+            self.cell.put(None)  # an expired value is returned at most once
             return stamped[0] if visible else None
         if self.ttl.refresh_on_read:
             self.cell.put(self.ttl.stamp(stamped[0]))
@@ -103,17 +103,17 @@ class TtlValueState(_TtlScalar, ValueState[Any]):
         self._default = default
 
     def value(self) -> Any:
-        """The value, unless it expired."""
+        """Return the value, unless it has expired."""
         value = self._read()
         return fresh(self._default) if value is None else value
 
     def update(self, value: Any) -> None:
-        """Replace the value and restart its life."""
+        """Replace the value and restart its time-to-live."""
         self._write(value)
 
 
 class SlotTtlValueState(ValueState[Any]):
-    """The same straight on the slot, without calls between: the usual case, a default value that cannot change."""
+    """The common case: value state directly on the slot, with an immutable default and without intermediate calls."""
 
     __slots__ = ("_backend", "_clock", "_default", "_refresh_on_read", "_returns_expired", "_slot", "_ttl")
 
@@ -127,7 +127,7 @@ class SlotTtlValueState(ValueState[Any]):
         self._returns_expired = ttl.returns_expired
 
     def value(self) -> Any:
-        """The value, unless it expired."""
+        """Return the value, unless it has expired."""
         entry = self._backend.entry
         stamped = entry[self._slot]
         if stamped is None:
@@ -136,7 +136,7 @@ class SlotTtlValueState(ValueState[Any]):
         value = stamped[0]
         now = self._clock()
         if now >= stamped[1] + self._ttl:
-            entry[self._slot] = None  # read once at most
+            entry[self._slot] = None  # an expired value is returned at most once
             entry[0].dirty = True
             return value if self._returns_expired else self._default
         if self._refresh_on_read:
@@ -145,7 +145,7 @@ class SlotTtlValueState(ValueState[Any]):
         return value
 
     def update(self, value: Any) -> None:
-        """Replace the value and restart its life."""
+        """Replace the value and restart its time-to-live."""
         entry = self._backend.entry
         entry[self._slot] = None if value is None else (value, self._clock())
         entry[0].dirty = True
@@ -163,11 +163,11 @@ class TtlReducingState(_TtlScalar, ReducingState[Any]):
         self.reduce_function = reduce
 
     def get(self) -> Any:
-        """The reduced value, unless it expired."""
+        """Return the reduced value, unless it has expired."""
         return self._read()
 
     def add(self, value: Any) -> None:
-        """Fold one value in and restart the life."""
+        """Reduce one value into the state and restart its time-to-live."""
         current = self._read()
         self._write(value if current is None else self.reduce_function(current, value))
 
@@ -180,12 +180,12 @@ class TtlAggregatingState(_TtlScalar, AggregatingState[Any, Any]):
         self.function = function
 
     def get(self) -> Any:
-        """The result, unless the accumulator expired."""
+        """Return the result, unless the accumulator has expired."""
         accumulator = self._read()
         return None if accumulator is None else self.function.get_result(accumulator)
 
     def add(self, value: Any) -> None:
-        """Add one value and restart the life."""
+        """Add one value and restart the time-to-live."""
         accumulator = self._read()
         if accumulator is None:
             accumulator = self.function.create_accumulator()
@@ -200,7 +200,7 @@ class TtlListState(ListState[Any]):
         self.ttl = ttl
 
     def get(self) -> Iterator[Any]:
-        """The elements that are visible."""
+        """Return the visible elements."""
         stored = self.cell.get()
         if stored is None:
             return iter(())
@@ -220,7 +220,7 @@ class TtlListState(ListState[Any]):
         self.add_all([value])
 
     def add_all(self, values: list[Any]) -> None:
-        """Append several elements; what is there is not copied."""
+        """Append several elements. Existing elements are not copied."""
         held = self.cell.get()
         if held is None:
             self.update(values)
@@ -245,7 +245,7 @@ class TtlMapState(MapState[Any, Any]):
         self.ttl = ttl
 
     def _read(self, key: Any) -> Stamped | None:
-        """An entry that is visible. An expired one is removed, one that is alive may get a new life."""
+        """Return an entry if it is visible. Remove an expired entry; reading may restart the time-to-live."""
         stored = self.cell.get()
         stamped: Stamped | None = None if stored is None else stored.get(key)
         if stamped is None:
@@ -258,7 +258,7 @@ class TtlMapState(MapState[Any, Any]):
         return stamped
 
     def get(self, key: Any) -> Any:
-        """The value under a map key, unless it expired."""
+        """Return the value of a map key, unless it has expired."""
         stamped = self._read(key)
         return None if stamped is None else stamped[0]
 
@@ -266,7 +266,7 @@ class TtlMapState(MapState[Any, Any]):
         return self.get(key)
 
     def put(self, key: Any, value: Any) -> None:
-        """Set the value and restart its life."""
+        """Set the value and restart its time-to-live."""
         stored = self.cell.get() or {}
         stored[key] = self.ttl.stamp(value)
         self.cell.put(stored)
@@ -284,7 +284,7 @@ class TtlMapState(MapState[Any, Any]):
             self.cell.put(stored or None)
 
     def contains(self, key: Any) -> bool:
-        """Whether a visible entry is there; asking is a read."""
+        """Whether a visible entry exists. This counts as a read."""
         return self._read(key) is not None
 
     def items(self) -> Iterator[tuple[Any, Any]]:

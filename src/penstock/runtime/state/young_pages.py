@@ -1,8 +1,8 @@
-"""Young pages: where new keys are until they move to the pages of their hashes.
+"""Young pages: where new keys stay until they move to the pages of their hashes.
 
-New keys are scattered over all pages. If many come with every batch, each batch would write the whole state. They are
-then written in pages of their own, the young ones, by age instead of by hash. When these have become half as large as
-the others, their keys move to where they belong. What is young has no timers, and stays in memory.
+New keys are scattered over all pages. If every batch added many, each batch would write the whole state. Such keys are
+therefore written to their own pages, the young ones, by age instead of by hash. When young pages have become half as
+large as the others, their keys move to the pages of their hashes. Young keys have no timers and stay in memory.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from __future__ import annotations
 from penstock.runtime.state.page_table import PageTable
 from penstock.runtime.state.pages import EVENT_TIMERS, FIRST_YOUNG, PAGE, PROCESSING_TIMERS, Page, is_blank
 
-_WORTH_IT = 4  # times as much must be saved as is written
-_SMALL = 8  # pages: a state that is always written as a whole
-_MAX_YOUNG_BYTES = 64 * 1024 * 1024  # they are all read when a task starts
+_WORTH_IT = 4  # the factor by which the saved bytes must exceed the written bytes
+_SMALL = 8  # pages; smaller state is always written as a whole
+_MAX_YOUNG_BYTES = 64 * 1024 * 1024  # all of them are read when a task starts
 
 
 class PageTableWithYoungPages(PageTable):
-    """A page table that keeps new keys apart where that saves writing."""
+    """A page table that keeps new keys apart if this reduces writing."""
 
     __slots__ = ()
 
     def _settle_newborn(self) -> None:
-        """Put the keys that the batch has added into pages, and add pages."""
+        """Put the keys added in this batch into pages, and add pages."""
         newborn = self._newborn
         entries = newborn.entries
         for key in [key for key, entry in entries.items() if entry[-1] is None and is_blank(entry[PAGE + 1 :])]:
-            del entries[key], self.entries[key]  # it was only looked at
+            del entries[key], self.entries[key]  # it was only read
         size = self._estimate(list(entries.values()))
         young_bytes = sum(self.directory.young.values())
         if size and self._is_worth_a_young_page(size):
@@ -40,7 +40,7 @@ class PageTableWithYoungPages(PageTable):
         self._place_newborn()
 
     def _is_worth_a_young_page(self, size: int) -> bool:
-        """Whether new keys of that many bytes would make many times as much be written if they were put into pages."""
+        """Whether writing new keys of this size to young pages saves several times as many bytes."""
         directory, newborn = self.directory, self._newborn
         if any(entry[EVENT_TIMERS] or entry[PROCESSING_TIMERS] for entry in newborn.entries.values()):
             return False
@@ -55,7 +55,7 @@ class PageTableWithYoungPages(PageTable):
         return most if self.memory_budget is None else min(most, self.memory_budget // 4)
 
     def _make_young(self, keys: int) -> None:
-        """New pages with that many of the newborn keys each."""
+        """Create young pages with this number of new keys each."""
         directory, newborn = self.directory, self._newborn
         items = list(newborn.entries.items())
         newborn.entries = {}
@@ -70,7 +70,7 @@ class PageTableWithYoungPages(PageTable):
                 entry[PAGE] = page
 
     def _move_to_their_pages(self, young: list[Page]) -> None:
-        """Young pages end."""
+        """Move the keys of young pages to the pages of their hashes, and remove the young pages."""
         for page in young:
             if page.size:
                 self._store.remove(self._page_id(page.index))
@@ -81,13 +81,13 @@ class PageTableWithYoungPages(PageTable):
             self._chunks.remove(page, {})
 
     def _load_young(self) -> None:
-        """Read all young pages: only they tell which keys they have."""
+        """Read all young pages: only they know which keys they contain."""
         self._unread_young = False
         for number in self.directory.young:
             self.page_at(FIRST_YOUNG + number)
 
     def _end_young_pages_with_timers(self) -> None:
-        """The index of timers is about pages that are not in memory."""
+        """Move keys with timers out of young pages: the timer index covers only other pages."""
         timed = [
             page
             for page in self.pages.values()
@@ -98,7 +98,7 @@ class PageTableWithYoungPages(PageTable):
         self._move_to_their_pages(timed)
 
     def _end_empty_young_pages(self) -> None:
-        """Young pages without keys end."""
+        """Remove young pages without keys."""
         young = self.directory.young
         for number in list(young):
             page = self.pages.get(FIRST_YOUNG + number)

@@ -1,4 +1,4 @@
-"""Timers of windows that fire at their end: plain moments of a key, with a cheap index over them."""
+"""Timers of windows that fire at their end: plain timestamps per key, with a cheap index over them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from penstock.runtime.state.pages import EVENT_TIMERS, Entry
 from penstock.runtime.timers.internal_timer_service import InternalTimerService, OnTimer
 
 Fire = Callable[[int, list[Any]], None]
-"""(moment, keys that may be due then)"""
+"""(timestamp, keys that may be due then)"""
 
 
 class DueIndex:
     """Keys by timestamp, earliest first.
 
-    Windows of thousands of keys end at the same few moments: one heap item for each moment is much cheaper than one
-    for each timer. Items may be stale or double; who takes them asks the key's entry whether the timer is still set.
+    Windows of thousands of keys end at the same few timestamps. One heap item per timestamp is much cheaper than one
+    per timer. Items may be stale or duplicated; the caller checks in the key's entry whether the timer is still set.
 
     >>> index = DueIndex()
     >>> index.add(9, "a"), index.add(4, "b"), index.add(9, "c")
@@ -35,7 +35,7 @@ class DueIndex:
         self.size = 0
 
     def add(self, timestamp: int, key: Any) -> None:
-        """Note that a key is due."""
+        """Add a key to a timestamp."""
         self.size += 1
         keys = self._keys.get(timestamp)
         if keys is None:
@@ -45,7 +45,7 @@ class DueIndex:
             keys.append(key)
 
     def add_all(self, timestamp: int, keys: list[Any]) -> None:
-        """Note that several keys are due; the list is given away."""
+        """Add several keys to a timestamp. The caller must not use the list afterwards."""
         self.size += len(keys)
         known = self._keys.get(timestamp)
         if known is not None:
@@ -55,7 +55,7 @@ class DueIndex:
             heappush(self._times, timestamp)
 
     def pop(self, limit: int) -> tuple[int, list[Any]] | None:
-        """The earliest moment up to the limit, and the keys that are due then; None if there is none."""
+        """Remove and return the earliest timestamp up to the limit and its keys, or None."""
         times = self._times
         if not times or times[0] > limit:
             return None
@@ -73,10 +73,11 @@ class DueIndex:
 
 
 class DueTimerService(InternalTimerService):
-    """Event-time timers without namespace, fired moment by moment for all keys at once.
+    """Event-time timers without namespace, fired for all keys of a timestamp at once.
 
-    Like all timers they live in the keys' entries. Those set in this task are indexed here. Those of pages read from
-    the store arrive through the base class and join the others before anything fires, so that the order of time holds.
+    Like all timers, they live in the entries of keys. Timers registered in this task are indexed here. Timers of pages
+    read from the store arrive through the base class and join the others before any timer fires, to keep the time
+    order.
     """
 
     __slots__ = ("_compact_index_at", "_fire_moment", "index")
@@ -96,7 +97,7 @@ class DueTimerService(InternalTimerService):
         self._fire_moment = fire
 
     def schedule(self, key: Any, entry: Entry, timestamp: int) -> None:
-        """Set an event-time timer of a key; the key need not be the current one."""
+        """Register an event-time timer of a key, which need not be the current key."""
         timers = entry[EVENT_TIMERS]
         if timers is None:
             entry[EVENT_TIMERS] = {timestamp}
@@ -117,7 +118,7 @@ class DueTimerService(InternalTimerService):
             fire(*due)
 
     def compact(self) -> None:
-        """Between batches: drop index items of timers that are gone or whose page left memory (it knows them)."""
+        """Between batches: drop items without a timer and those of pages that left memory (the page keeps the timer)."""
         super().compact()
         if self.index.size >= self._compact_index_at:
             self.index.keep(self._is_set)

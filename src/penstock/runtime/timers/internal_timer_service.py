@@ -1,11 +1,11 @@
-"""The timer service: per key, deduplicated, in both time domains, checkpointed with the key's page.
+"""The timer service: timers per key, deduplicated, in both time domains, checkpointed with the page of the key.
 
-Timers live in the key's entry (so they are stored, moved and removed with it). The queues here are only an index
-over the entries in memory: an item is valid while its entry still holds the timer, which makes deletion lazy and
-loading a page twice harmless.
+Timers live in the key's entry, so they are stored, moved and removed with it. The queues here are only an index over
+the entries in memory: an item is valid while its entry still contains the timer. Deletion is therefore lazy, and
+loading a page twice does no harm.
 
-In batch execution time ends key by key: no timer fires before the last record of its key, then all of them fire, and
-those that their callbacks register are ignored, so that a key comes to an end.
+In batch execution, time ends key by key. No timer fires before the last record of its key. Then all of them fire, and
+timers that their callbacks register are ignored, so that each key ends.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from penstock.common.watermark import MAX_WATERMARK, MIN_WATERMARK
 from penstock.runtime.state.backend import KeyedStateBackend
 from penstock.runtime.state.pages import EVENT_TIMERS, PROCESSING_TIMERS, Page
 
-_FOR_EVER = 2**64  # later than the end of any window, also of one that ends after the largest timestamp
+_FOR_EVER = 2**64  # later than the end of any window, even if it exceeds the time range
 
 _LOG = logging.getLogger(__name__)
 
 OnTimer = Callable[[int, Any, Any], None]
-"""(timestamp, key, namespace); the key is already the current key."""
+"""(timestamp, key, namespace). The key is already the current key."""
 
 
 class InternalTimerService:
-    """Timers of one operator: register and delete for the current key, fire when time passes."""
+    """Timers of one operator: register and delete them for the current key, fire them when time advances."""
 
     __slots__ = (
         "_backend",
@@ -59,7 +59,7 @@ class InternalTimerService:
         self._backend = backend
         self._clock = clock
         self._batch = batch
-        self._quiesced = False  # the timers of a key fire for the last time: user code may register no more
+        self._quiesced = False  # the last timers of a key are firing: user code may register no more
         self._ignored_any = False
         self._on_event = on_event
         self._on_processing = on_processing
@@ -74,37 +74,37 @@ class InternalTimerService:
     # -- for user code ------------------------------------------------------------------------------------------
 
     def register_event_time_timer(self, timestamp: int, namespace: Any = None) -> None:
-        """One timer per key, namespace and timestamp (rule 6.3)."""
+        """Register a timer. There is one per key, namespace and timestamp (rule 6.3)."""
         if self._quiesced:
             self._ignore("event", timestamp)
         elif self._add(EVENT_TIMERS, timestamp, namespace):
             heappush(self._event_queue, (timestamp, next(self._counter), self._backend.key, namespace))
 
     def register_processing_time_timer(self, timestamp: int, namespace: Any = None) -> None:
-        """Like event time; a timer that is already due fires when the current method returns."""
+        """Register a processing-time timer. If it is already due, it fires when the current method returns."""
         if self._quiesced:
             self._ignore("processing", timestamp)
         else:
             self.schedule_processing_time(timestamp, namespace)
 
     def _ignore(self, domain: str, timestamp: int) -> None:
-        """Say so once for each task: a trigger or a timer that plans the next one does it for every key."""
+        """Warn once per task: a trigger or timer that registers its successor does so for every key."""
         level = logging.DEBUG if self._ignored_any else logging.WARNING
         self._ignored_any = True
         _LOG.log(
             level,
-            "a batch job ignores timers that are registered while those of their key fire: the %s-time timer at %d "
-            "and others like it",
+            "a batch job ignores timers that are registered while the timers of their key fire, such as the %s-time "
+            "timer at %d",
             domain,
             timestamp,
         )
 
     def delete_event_time_timer(self, timestamp: int, namespace: Any = None) -> None:
-        """Harmless if there is no such timer."""
+        """Delete a timer, if it exists."""
         self._discard(EVENT_TIMERS, timestamp, namespace)
 
     def delete_processing_time_timer(self, timestamp: int, namespace: Any = None) -> None:
-        """Harmless if there is no such timer."""
+        """Delete a timer, if it exists."""
         self._discard(PROCESSING_TIMERS, timestamp, namespace)
 
     def _add(self, domain: int, timestamp: int, namespace: Any) -> bool:
@@ -135,14 +135,14 @@ class InternalTimerService:
     # -- for the operator ---------------------------------------------------------------------------------------
 
     def schedule_processing_time(self, timestamp: int, namespace: Any = None) -> None:
-        """A timer that an operator needs for itself: unlike user code, it may set one while a key ends."""
+        """Register a timer for the operator itself. Unlike user code, it may do so while a key ends."""
         if self._add(PROCESSING_TIMERS, timestamp, namespace):
             heappush(self._processing_queue, (timestamp, next(self._counter), self._backend.key, namespace))
             if timestamp <= self._clock() and not self._batch:
                 self.due = True
 
     def advance_watermark(self, watermark: int) -> None:
-        """Fire all event timers up to the watermark, in time order, also those registered meanwhile."""
+        """Fire all event timers up to the watermark in time order, including those registered meanwhile."""
         if not self._batch:
             self.current_watermark = watermark
             self._fire_event_timers(watermark)
@@ -155,7 +155,7 @@ class InternalTimerService:
             self._fire_processing_timers(now)
 
     def end_key(self) -> None:
-        """Batch execution: the input of a key has ended, and with it time. The next key begins at its beginning."""
+        """Batch execution: end time for the current key. The next key starts at the minimum watermark."""
         self.current_watermark = MAX_WATERMARK
         self._quiesced = True
         self._fire_event_timers(_FOR_EVER)
@@ -174,7 +174,7 @@ class InternalTimerService:
         self.due = False
 
     def fire_due(self) -> None:
-        """Fire processing timers that became due because they were registered for the past."""
+        """Fire processing timers that were registered for the past."""
         self.advance_processing_time(self._clock())
 
     def _fire(self, queue: list[tuple[int, int, Any, Any]], domain: int, limit: int, callback: OnTimer) -> None:
@@ -186,14 +186,14 @@ class InternalTimerService:
                 callback(timestamp, key, namespace)
 
     def next_processing_time(self) -> int | None:
-        """The earliest registered processing timer: the engine must run a batch then, though no input may come."""
+        """Return the earliest processing timer: the engine must run a batch then, even without input."""
         queue = self._processing_queue
         backend = self._backend
         while queue:  # drop deleted timers from the front
             timestamp, _, key, namespace = queue[0]
             entry = backend.find(key)
             if entry is None:
-                break  # its page was evicted; the index below knows
+                break  # its page was evicted; the timer index below contains it
             timers = entry[PROCESSING_TIMERS]
             if timers is not None and (timestamp if namespace is None else (timestamp, namespace)) in timers:
                 break
@@ -202,7 +202,7 @@ class InternalTimerService:
         return min([queue[0][0], *stored] if queue else stored, default=None)
 
     def count_timers(self) -> tuple[int, int]:
-        """(event, processing) timers held in memory, for tests and metrics."""
+        """Return the number of (event, processing) timers in memory, for tests and metrics."""
         entries = self._backend.entries.values()
         return (
             sum(len(entry[EVENT_TIMERS] or ()) for entry in entries),
@@ -210,7 +210,7 @@ class InternalTimerService:
         )
 
     def compact(self) -> None:
-        """Between batches: drop index items whose timers are gone, each time the queues have doubled."""
+        """Between batches: drop index items without timers whenever the queues have doubled."""
         if len(self._event_queue) + len(self._processing_queue) < self._compact_at:
             return
         for domain, queue in ((EVENT_TIMERS, self._event_queue), (PROCESSING_TIMERS, self._processing_queue)):

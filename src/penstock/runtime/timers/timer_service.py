@@ -1,4 +1,4 @@
-"""The TimerService user code sees."""
+"""The TimerService for user code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.runtime.timers.internal_timer_service import InternalTimerService
 
 
 def timer_timestamp(timestamp: Any) -> int:
-    """A timer's timestamp from user code as an int; an error here gets the operator, the record and the user's line."""
+    """Check a timer's timestamp from user code. An error here names the operator, the record and the user's line."""
     if type(timestamp) is not int:
         try:
             timestamp = (
@@ -23,7 +23,9 @@ def timer_timestamp(timestamp: Any) -> int:
             message = f"a timer needs a timestamp in milliseconds (an int), got {shorten(timestamp)}"
             raise TypeError(message) from None
     if not MIN_WATERMARK <= timestamp <= MAX_WATERMARK:
-        raise ValueError(f"a timer needs a timestamp of 64 bits, which event time can reach, got {shorten(timestamp)}")
+        raise ValueError(
+            f"a timer needs a timestamp that fits into 64 bits and that event time can reach, got {shorten(timestamp)}"
+        )
     return timestamp  # type: ignore[no-any-return]
 
 
@@ -53,16 +55,16 @@ class KeyedTimerService(TimerService):
         self._timers.register_event_time_timer(timer_timestamp(timestamp))
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        """Harmless if absent."""
+        """Delete a timer, if it exists."""
         self._timers.delete_processing_time_timer(timer_timestamp(timestamp))
 
     def delete_event_time_timer(self, timestamp: int) -> None:
-        """Harmless if absent."""
+        """Delete a timer, if it exists."""
         self._timers.delete_event_time_timer(timer_timestamp(timestamp))
 
 
 class UnkeyedTimerService(TimerService):
-    """On a stream without keys time can be read, but timers need a key (rule 6.3)."""
+    """Streams without keys can read time, but timers need a key (rule 6.3)."""
 
     def __init__(self, now: Callable[[], int], operator_name: str) -> None:
         self._now = now
@@ -80,7 +82,7 @@ class UnkeyedTimerService(TimerService):
     def _refuse(self, timestamp: int) -> None:
         raise InvalidProgramError(
             f"operator '{self._operator_name}' set a timer on a stream without keys: call key_by() first "
-            "(a constant key will do, at the price of parallelism 1)"
+            "(a constant key works, but limits the parallelism to 1)"
         )
 
     register_processing_time_timer = _refuse
