@@ -332,7 +332,9 @@ class WrongDescriptor(CountKeys):
 @ONE_WAY
 def test_state_of_one_kind_with_a_descriptor_of_another_is_refused(env):
     env.from_collection([1]).key_by(lambda value: value).process(WrongDescriptor()).print()
-    with pytest.raises(InvalidProgramError, match=r"'KeyedProcess' asked for .*which is not a ValueStateDescriptor"):
+    with pytest.raises(
+        InvalidProgramError, match=r"'KeyedProcess' requested state with .*which is not a ValueStateDescriptor"
+    ):
         env.execute()
 
 

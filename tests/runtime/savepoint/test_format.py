@@ -174,7 +174,7 @@ def test_a_path_object_is_a_directory_too(tmp_path, capsys):
     running = job()
     running.run()
     assert SavepointReader.read(Path(running.savepoint(tmp_path))).operators() == ["remember"]
-    with pytest.raises(SavepointError, match="a path or an address, got None"):
+    with pytest.raises(SavepointError, match="a path or a URI, got None"):
         SavepointReader.read(None)
 
 

@@ -243,6 +243,6 @@ def test_state_of_an_operator_that_runs_with_its_source_now_is_refused_unless_al
         program.stream().map(str).uid("lists").sink_to(program.sink)  # in one chain with the source: it keeps no state
         return program
 
-    with pytest.raises(SavepointError, match=r"has state of operator .*'lists'.*, which keeps none in this job"):
+    with pytest.raises(SavepointError, match=r"has state of operator .*'lists'.*, which keeps no state in this job"):
         changed().start(path)
     assert changed().start(path, allow_non_restored_state=True).feed(2) == ["2"]

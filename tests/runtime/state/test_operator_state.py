@@ -116,7 +116,7 @@ def test_the_same_name_is_the_same_state(store):
 @pytest.mark.parametrize(
     ("kind", "descriptor", "message"),
     [
-        ("get_list_state", ValueStateDescriptor("v"), r"list state of operator 'x' was asked for .* not a ListState"),
+        ("get_list_state", ValueStateDescriptor("v"), r"list state of operator 'x' was requested .* not a ListState"),
         ("get_union_list_state", RULES, r"union list state of operator 'x' .* which is not a ListStateDescriptor"),
         ("get_broadcast_state", NUMBERS, r"broadcast state of operator 'x' .* which is not a MapStateDescriptor"),
     ],

@@ -27,7 +27,7 @@ def test_any_damage_is_an_error(tmp_path):
     write_checked(path, b"content")
     for damaged in damages(path.read_bytes()):
         path.write_bytes(damaged)
-        with pytest.raises(CheckpointError, match=r"file .* is damaged .*: put it back"):
+        with pytest.raises(CheckpointError, match=r"file .* is damaged .*: restore it"):
             read_checked(path)
     path.unlink()
     with pytest.raises(CheckpointError, match="cannot read"):

@@ -12,8 +12,8 @@ Every batch completes a checkpoint. It goes through the same steps on every engi
 A crash before step 5 repeats the batch from step 2 with the same offsets. The fence stops a driver that another one has
 replaced: after step 1 (before the offset is logged), before the first sink commits, and before step 5.
 
-An engine that is driven from here implements `BatchEngine`. Spark's streaming query drives itself, and calls the steps
-from its hooks: see `penstock.spark.job_query`.
+An engine that runs batches on request implements `BatchEngine`. Spark's streaming query drives itself, and calls the
+steps from its hooks: see `penstock.spark.job_query`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class BatchEngine(Protocol):
     """Runs the batches of a job."""
 
     def run(self, batch: Batch) -> list[TaskReport]:
-        """Run a batch; returns the reports of all tasks."""
+        """Run a batch, and return the reports of all tasks."""
 
     def make_durable(self, batch: Batch) -> None:
         """Complete the checkpoint: from now on, state and offset of the batch survive a crash."""
@@ -83,9 +83,9 @@ class CheckpointCoordinator:
         self.fence = fence or Fence()
         self.committers = SinkCommitters(vertices, fence=self.fence, stepped=stepped)
         self.stopped_with: SavepointTicket | None = None
-        """The savepoint that the job has stopped with."""
+        """The savepoint with which the job has stopped."""
         self.ended = False
-        """Whether the job's last checkpoint, or that of the savepoint it stopped with, is complete."""
+        """Whether the last checkpoint of the job, or that of its final savepoint, is complete."""
         self._vertices = vertices
         self._on_first_checkpoint = on_first_checkpoint
         self._storage: CheckpointStorage | None = None
@@ -98,21 +98,21 @@ class CheckpointCoordinator:
         self._batch: Batch | None = None
         self._began = 0.0
         self._awaited: int | None = None  # the checkpoint that is committed, but not complete yet
-        self._unplanned = 0  # the last checkpoint, if the engine runs batches that are not planned here: of DataFrames
-        self._notified = 0  # the last checkpoint that the sources know to be complete
+        self._unplanned = 0  # the last checkpoint, if the engine runs batches of DataFrames without a plan
+        self._notified = 0  # the last checkpoint whose completion the sources know
         self._notify_again: Offset | None = None
         life.savepoints.serve(vertices, self.wake)
 
     # -- life cycle ---------------------------------------------------------------------------------------------
 
     def start(self, job_id: str, storage: CheckpointStorage) -> None:
-        """Open the committers and their logs. `job_id` is the lasting id that sinks know the job by."""
+        """Open the committers and their logs. `job_id` is the permanent id of the job for sinks."""
         self._storage = storage
         self._unions = UnionStates(self._vertices, storage.union_files)
         self.committers.start(job_id, storage.directory(COMMITTABLES))
 
     def open(self, sources: SourceCoordinator, *, loading_only: bool = False) -> UnionStart:
-        """Begin an attempt after the last complete checkpoint; returns the union list states that tasks start with.
+        """Begin an attempt after the last complete checkpoint, and return the union list states to start with.
 
         :param loading_only: the attempt ends with the batch in which tasks load restored state, and takes no savepoint
         """
@@ -137,19 +137,19 @@ class CheckpointCoordinator:
 
     @property
     def storage(self) -> CheckpointStorage:
-        """Where checkpoints are kept."""
+        """The storage of checkpoints."""
         assert self._storage is not None, "start() was not called"
         return self._storage
 
     @property
     def sources(self) -> SourceCoordinator:
-        """The sources of the present attempt."""
+        """The sources of the current attempt."""
         assert self._sources is not None, "open() was not called"
         return self._sources
 
     @property
     def batch(self) -> Batch | None:
-        """The batch that runs now, or was the last one of this attempt."""
+        """The current or last batch of this attempt."""
         return self._batch
 
     def wake(self) -> None:
@@ -182,11 +182,11 @@ class CheckpointCoordinator:
         requested: bool | None = None,
         durable: Offset | None = None,
     ) -> Offset | None:
-        """Step 1: the offset that the next batch leads to; None if there is nothing to do.
+        """Step 1: return the offset that the next batch leads to, or None if there is nothing to do.
 
-        :param checkpoint_id: of the checkpoint that the batch belongs to; the one after `start` if None
-        :param requested: whether a batch is needed even without input; if something waits for a checkpoint if None
-        :param durable: the offset of the last complete checkpoint, if batches are steps on the way to the next one
+        :param checkpoint_id: the checkpoint of the batch; None means the one after `start`
+        :param requested: whether a batch is needed even without input; None means if a request waits for a checkpoint
+        :param durable: the offset of the last complete checkpoint, if several batches lead to a checkpoint
         """
         savepoints = None if self._loading_only else self.life.savepoints
         end = self.sources.plan(
@@ -204,7 +204,7 @@ class CheckpointCoordinator:
         return end
 
     def begin(self, start: Offset, end: Offset) -> Batch:
-        """Step 2: what the tasks have to do. However often a batch is begun, its header stays the same."""
+        """Step 2: return what the tasks have to do. Beginning a batch again gives the same header."""
         self._began = time.monotonic()
         if self._batch is not None and self._batch.end == end:
             header = self._batch.header
@@ -219,9 +219,9 @@ class CheckpointCoordinator:
     def begin_step(self, start: Offset, end: Offset, step: int, completed: int, *, checkpoint: bool) -> Batch:
         """Step 2 for one of several batches that lead to a checkpoint.
 
-        :param step: counts the batches of an attempt from 1
-        :param completed: the checkpoint that has become complete since the last step; 0 if none
-        :param checkpoint: whether this is the batch at whose end tasks write their state
+        :param step: the number of the batch in this attempt, from 1
+        :param completed: the checkpoint that has become complete since the last step, or 0
+        :param checkpoint: whether tasks write their state at the end of this batch
         """
         if checkpoint:
             self.fence.check()
@@ -233,12 +233,12 @@ class CheckpointCoordinator:
         return batch
 
     def end_step(self, checkpoint_id: int, reports: list[TaskReport], step: int) -> None:
-        """A batch without a checkpoint was run: commit the sinks that publish at once, and learn from the reports."""
+        """End a batch without a checkpoint: commit the sinks that publish at once, and learn from the reports."""
         self.committers.publish(reports, step)
         self._learn(checkpoint_id, reports, checkpoint=False)
 
     def commit(self, checkpoint_id: int, reports: list[TaskReport], *, step: int = 0) -> None:
-        """Step 4: publish what the tasks have done. If this raises an error, the batch must not become durable."""
+        """Step 4: publish the results of the tasks. If this raises an error, the batch must not become durable."""
         self.storage.check()
         self.committers.publish(reports, step)
         self._unions.batch(reports, checkpoint_id)
@@ -254,7 +254,7 @@ class CheckpointCoordinator:
         self._awaited = checkpoint_id
 
     def _learn(self, checkpoint_id: int, reports: list[TaskReport], *, checkpoint: bool = True) -> None:
-        """Note the progress, and plan the next batch by what this one took."""
+        """Record the progress, and adapt the size of the next batch."""
         seconds = time.monotonic() - self._began
         self.sources.observe(reports)
         self.progress.batch(reports, checkpoint_id, seconds, checkpoint=checkpoint)
@@ -280,7 +280,7 @@ class CheckpointCoordinator:
         if offset.checkpoint_id > self._notified:
             self.sources.commit(offset)
             self._notified = offset.checkpoint_id
-            # Before its first plan, a source may not know the splits yet: tell it once more then.
+            # Before its first plan, a source may not know the splits yet: notify it again then.
             self._notify_again = None if self.sources.is_restored else offset
         self.life.queries.checkpoint_complete(complete)
         if self._loading_only:
@@ -291,7 +291,7 @@ class CheckpointCoordinator:
             notify()
 
     def complete_if_durable(self) -> None:
-        """The engine was stopped during the last batch: complete it if it became durable nevertheless."""
+        """Complete the last batch if it became durable although the engine was stopped during it."""
         batch = self._batch
         if self.ended or batch is None or not (batch.end.is_last or self.stopped_with is not None):
             return
@@ -299,9 +299,9 @@ class CheckpointCoordinator:
             self.complete(batch.end)
 
     def adopt_checkpoint_of_previous_driver(self) -> None:
-        """The engine could not complete a checkpoint because the previous driver has just done so.
+        """Complete a checkpoint that the previous driver, not this one, made durable.
 
-        That driver was paused right before it. Its run of the batch counts, so commit what its sinks have prepared.
+        That driver was paused just before it. Its run of the batch counts, so commit what its sinks have prepared.
         """
         awaited, self._awaited = self._awaited, None
         if awaited is not None and self.storage.last_checkpoint() >= awaited:
@@ -314,7 +314,7 @@ class CheckpointCoordinator:
     # -- driving an engine --------------------------------------------------------------------------------------
 
     def run_batch(self, engine: BatchEngine, start: Offset) -> bool:
-        """Take one checkpoint through all its steps; False if there is nothing to do."""
+        """Run one checkpoint through all its steps. Return False if there is nothing to do."""
         self.complete(start)
         end = self.plan(start)
         if end is None:
@@ -327,7 +327,7 @@ class CheckpointCoordinator:
         self._run(engine, self.begin_whole_input())
 
     def begin_whole_input(self) -> Batch:
-        """Steps 1 and 2 for a batch that reads all sources to their end."""
+        """Do steps 1 and 2 for a batch that reads all sources to their end."""
         start = self.sources.initial_offset
         end = self.sources.plan_to_end(start)
         self.fence.check()
@@ -342,9 +342,9 @@ class CheckpointCoordinator:
     # -- the end of the job -------------------------------------------------------------------------------------
 
     def outcome(self) -> JobStatus:
-        """Return the final status of the job; RESTARTING if it continues at another parallelism.
+        """Return the final status of the job, or RESTARTING if it continues at another parallelism.
 
-        A job that is cancelled when its last checkpoint is already complete has finished.
+        A job that is cancelled after its last checkpoint has completed is FINISHED.
         """
         ticket = self.stopped_with
         if ticket is not None and not self.ended:

@@ -13,42 +13,42 @@ from penstock.runtime.task.union_states import UnionFiles
 __all__ = ["COMMITTABLES", "RECEIVED", "CheckpointStorage", "MemoryCheckpointStorage"]
 
 COMMITTABLES = "committables"
-"""The directory for what sinks have prepared to commit after a checkpoint."""
+"""The directory of committables that wait for their checkpoint."""
 RECEIVED = "received"
-"""The directory for what receivers have received."""
+"""The directory of the receive logs."""
 
 
 class CheckpointStorage(Protocol):
-    """Where the driver finds its part of the checkpoints again after a crash."""
+    """Stores the driver's part of the checkpoints, so that it survives a crash."""
 
     @property
     def base(self) -> int:
-        """Checkpoint ids continue from here: the id of the savepoint that the job started from, or 0."""
+        """The id of the savepoint from which the job started, or 0. Checkpoint ids continue from here."""
 
     @property
     def union_files(self) -> UnionFiles:
-        """Where union list states are kept."""
+        """The storage of union list states."""
 
     def directory(self, name: str) -> str | None:
-        """A directory for logs of the driver; None if they can only live as long as the process."""
+        """Return a directory for logs of the driver, or None if they cannot outlive the process."""
 
     def last_checkpoint(self) -> int:
-        """The id of the last complete checkpoint; the base if there is none."""
+        """Return the id of the last complete checkpoint, or the base."""
 
     def check(self) -> None:
-        """Called before sinks commit: raise an error if the storage is no longer there."""
+        """Raise an error if the storage is no longer available. Called before sinks commit."""
 
     def source_positions(self, checkpoint_id: int, directory: Directory) -> dict[str, Json]:
-        """For a savepoint, by operator id: where the sources are that the engine reads itself."""
+        """For a savepoint, return the positions of the sources that the engine reads itself, by operator id."""
 
 
 class MemoryCheckpointStorage:
-    """Checkpoints that live as long as the process; logs of the driver may be kept in a directory.
+    """Checkpoints that live as long as the process. Logs of the driver may be in a directory.
 
     :param last_checkpoint: the checkpoint that the job continues from
     :param unions: the files of union list states, by checkpoint id
-    :param keeps_received: whether a job that starts again reads what its receivers have received before
-    :param epoch: of the lease on the directory, if another driver may take it over
+    :param keeps_received: whether a restarted job reads what its receivers received earlier
+    :param epoch: the epoch of the lease on the directory, if another driver may take it over
     """
 
     base = 0
@@ -69,24 +69,24 @@ class MemoryCheckpointStorage:
         self._epoch = epoch
 
     def directory(self, name: str) -> str | None:
-        """A directory below the one given."""
+        """Return a subdirectory of the given directory."""
         if self._directory is None or (name == RECEIVED and not self._keeps_received):
             return None
         return str(adopt_directory(self._directory, name, self._epoch))
 
     def last_checkpoint(self) -> int:
-        """The last one noted."""
+        """Return the last recorded checkpoint."""
         return self._last_checkpoint
 
     def complete(self, checkpoint_id: int) -> None:
-        """Note that a checkpoint is complete."""
+        """Record that a checkpoint is complete."""
         self._last_checkpoint = checkpoint_id
 
     def check(self) -> None:
-        """Memory stays."""
+        """Do nothing: memory is always available."""
 
     def source_positions(self, checkpoint_id: int, directory: Directory) -> dict[str, Json]:
-        """There are no such sources."""
+        """Return nothing: the engine reads no sources itself."""
         return {}
 
 

@@ -1,12 +1,12 @@
-"""The commit log: what sinks have prepared for a checkpoint, kept until it is committed in the outer system.
+"""The commit log: the committables of sinks for a checkpoint, kept until they are committed in the external system.
 
-An entry is one file, `<checkpoint id>.log`: the committables of one sink. It is written while the batch can still
-fail; then a replay writes it again, so that in the end it belongs to the run whose state is in the checkpoint. It is
-committed when the checkpoint is complete, and removed when the commit has returned (rule U09).
+An entry is one file, `<checkpoint id>.log`, with the committables of one sink. It is written while the batch can still
+fail. A replay writes it again, so that the entry belongs to the run whose state is in the checkpoint. It is committed
+when the checkpoint is complete, and removed when the commit has returned (rule U09).
 
-A driver that takes over finds the entry of a batch that was not complete, and runs the batch again. The driver before
-may be paused right before it completes it: then its run of the batch is the one that counts, though this driver has
-prepared its own. So the former entry is kept, as `<checkpoint id>.former`, until the batch is complete.
+A driver that takes over finds the entry of an incomplete batch, and runs the batch again. The previous driver may be
+paused just before it completes the batch. If it then completes it, its run counts, although this driver has prepared
+its own. The previous entry is therefore kept as `<checkpoint id>.former` until the batch is complete.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from penstock.runtime.storage.checked_file import make_directory, read_checked, 
 
 
 class CommitLog:
-    """The entries of one sink; without a directory they live as long as the process.
+    """The entries of one sink. Without a directory, they live as long as the process.
 
     >>> log = CommitLog(None)
     >>> log.put(7, ["a transaction"])
@@ -37,7 +37,7 @@ class CommitLog:
         self._entries: dict[int, list[Any]] = {}
         self._former: dict[int, list[Any]] = {}
         self.uncertain: set[int] = set()
-        """Entries that may be committed: an earlier attempt, of this process or another, did not finish."""
+        """Entries that may have been committed: an earlier attempt, of this process or another, did not finish."""
         if self._directory is not None:
             make_directory(self._directory)
             self._entries = self._load("log")
@@ -51,15 +51,15 @@ class CommitLog:
         return {int(path.stem): load_stored(read_checked(path)) for path in self._directory.glob(f"*.{kind}")}
 
     def put(self, checkpoint_id: int, committables: list[Any]) -> None:
-        """Keep what is to be committed with a checkpoint, instead of anything kept for it before."""
+        """Store the committables of a checkpoint, replacing earlier ones."""
         self.set_aside(checkpoint_id)
         if self._directory is not None:
             write_checked(self._path(checkpoint_id), dumps(committables, "a committable"))
         self._entries[checkpoint_id] = committables
 
     def set_aside(self, checkpoint_id: int) -> None:
-        """The batch is run again: an entry of the driver before counts only if that one should complete it after all.
-        An entry of a failed run of this driver does not count.
+        """Set an entry aside, because the batch runs again. An entry of the previous driver counts only if that driver
+        completes the batch after all. An entry of a failed run of this driver does not count.
         """
         entry = self._entries.pop(checkpoint_id, None)
         if entry is None:
@@ -72,7 +72,7 @@ class CommitLog:
             self._unlink(checkpoint_id, "log")
 
     def completed_by_the_driver_before(self, checkpoint_id: int) -> None:
-        """Its entry is the one that counts."""
+        """Use the entry of the previous driver, which has completed the checkpoint."""
         self.remove(checkpoint_id)
         if checkpoint_id in self._former:
             self._entries[checkpoint_id] = self._former.pop(checkpoint_id)
@@ -80,7 +80,7 @@ class CommitLog:
             self._rename(checkpoint_id, "former", "log")
 
     def forget_former(self) -> None:
-        """All batches so far are complete, by this driver's own runs."""
+        """Drop former entries: this driver's own runs have completed all batches so far."""
         for checkpoint_id in list(self._former):
             del self._former[checkpoint_id]
             self._unlink(checkpoint_id, "former")
@@ -90,11 +90,11 @@ class CommitLog:
         return sorted(self._entries.items(), key=lambda entry: entry[0])
 
     def remove(self, checkpoint_id: int) -> None:
-        """The entry is committed."""
+        """Remove a committed entry."""
         if self._entries.pop(checkpoint_id, None) is not None:
             self._unlink(checkpoint_id, "log")
             if checkpoint_id in self.uncertain and checkpoint_id not in self._former:
-                self._unlink(checkpoint_id, "former")  # where it may have been since a crash
+                self._unlink(checkpoint_id, "former")  # a crash may have left it there
             self.uncertain.discard(checkpoint_id)
 
     def _unlink(self, checkpoint_id: int, kind: str) -> None:
@@ -103,7 +103,7 @@ class CommitLog:
 
     def _rename(self, checkpoint_id: int, kind: str, other: str) -> None:
         if self._directory is not None:
-            with suppress(FileNotFoundError):  # it has the other name already, since a crash in between
+            with suppress(FileNotFoundError):  # a crash may have happened after the rename
                 self._path(checkpoint_id, kind).rename(self._path(checkpoint_id, other))
 
     def _path(self, checkpoint_id: int, kind: str = "log") -> Path:

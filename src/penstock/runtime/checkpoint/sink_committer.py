@@ -1,4 +1,4 @@
-"""Commits sinks on the driver: all committables of a batch, sink by sink, under the batch's checkpoint id."""
+"""Commits sinks on the driver: all committables of a batch, sink by sink, with the checkpoint id of the batch."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from penstock.runtime.plan.job_vertex import JobVertex
 
 T = TypeVar("T")
 
-_LONGEST_BACKOFF = 100  # times the first wait
+_LONGEST_BACKOFF = 100  # multiples of the first wait
 
 
 class SinkCommitters:
     """The committers of all sinks of a job.
 
-    Most commit within the batch. Those with `after_checkpoint` go through the commit log: `commit` writes it,
-    `checkpoint_complete` empties it. Before the first commit of either, the fence is checked.
+    Most sinks commit within the batch. Sinks with `after_checkpoint` use the commit log: `commit` writes it,
+    `checkpoint_complete` empties it. The fence is checked before the first commit of either kind.
 
-    :param stepped: a batch that is run again may have other records than before. So all sinks commit after the
-        checkpoint, except those that publish at once.
+    :param stepped: a repeated batch may have other records, so all sinks commit after the checkpoint, except those that
+        publish at once
     """
 
     def __init__(
@@ -62,31 +62,31 @@ class SinkCommitters:
                         self._committers[chained.operator_id] = committer
 
     def start(self, job_id: str, directory: str | None) -> None:
-        """Called before the first batch: the job's lasting id, and a directory that survives a crash of the driver."""
+        """Open all committers before the first batch. The job id is permanent, and the directory survives a crash."""
         for sink_id, committer in self._committers.items():
             self._guarded(sink_id, "open its committer", partial(committer.open, job_id, sink_id))
             if self._waits(sink_id, committer):
                 self._logs[sink_id] = CommitLog(None if directory is None else str(Path(directory) / sink_id))
 
     def _waits(self, sink_id: str, committer: Committer) -> bool:
-        """Whether a sink commits when the checkpoint is complete."""
+        """Whether a sink commits after the checkpoint is complete."""
         if self._stepped:
             return sink_id not in self._at_once
         return committer.after_checkpoint and sink_id not in self._early
 
     def check_durable(self, checkpoint: str) -> None:
-        """There is no place for logs: sinks that can do without one commit early, others are refused."""
+        """Prepare to run without a directory for logs: sinks that need none commit early, others are rejected."""
         for sink_id, committer in self._committers.items():
             if committer.after_checkpoint and committer.may_commit_early and not self._stepped:
                 self._early.add(sink_id)
             elif self._waits(sink_id, committer):
                 raise InvalidProgramError(
-                    f"sink '{self._names[sink_id]}' commits after the checkpoint from a log that must be on a local "
-                    f"(or mounted) file system, but the checkpoint directory is {checkpoint}: use a file: address"
+                    f"sink '{self._names[sink_id]}' commits after the checkpoint, from a log that must be on a local "
+                    f"or mounted file system, but the checkpoint directory is {checkpoint}: use a file: URI"
                 )
 
     def commit(self, reports: list[TaskReport], checkpoint_id: int) -> None:
-        """Commit what the tasks prepared; sinks in the order of the job, tasks in the order of their subtasks."""
+        """Commit what the tasks prepared: sinks in job order, tasks in subtask order."""
         prepared: dict[str, list[Any]] = {}
         for report in sorted(reports, key=lambda report: (report.vertex, report.subtask)):
             for sink_id, committables in report.committables:
@@ -98,7 +98,7 @@ class SinkCommitters:
                 continue
             if sink_id not in prepared:
                 if log is not None:
-                    log.set_aside(checkpoint_id)  # of a run of this batch that does not count
+                    log.set_aside(checkpoint_id)  # of an earlier run of this batch, which does not count
             elif log is not None:
                 log.put(checkpoint_id, prepared[sink_id])
             elif self._waits(sink_id, committer):
@@ -107,7 +107,7 @@ class SinkCommitters:
                 self._commit(sink_id, committer, committer.commit, prepared[sink_id], checkpoint_id)
 
     def publish(self, reports: list[TaskReport], number: int) -> None:
-        """Commit what tasks prepared for sinks that publish at once; each call has a higher number."""
+        """Commit what tasks prepared for sinks that publish at once. Each call has a higher number."""
         if not self._at_once:
             return
         prepared: dict[str, list[Any]] = {}
@@ -120,9 +120,8 @@ class SinkCommitters:
             self._commit(sink_id, committer, committer.commit, committables, number)
 
     def checkpoint_complete(self, up_to: int | None = None, *, final: bool = False) -> None:
-        """The batches whose committables are in the logs, or those up to an id, are durable: commit them, oldest first
-        (rule U08). What has to wait stays for the next time,
-        unless this is the last.
+        """Commit what is in the logs, oldest first, because these batches (all, or those up to an id) are durable (rule
+        U08). Committables that must wait stay in the log, unless this is the final call.
         """
         if any(log.entries() for log in self._logs.values()):
             self._fence.check()
@@ -135,7 +134,7 @@ class SinkCommitters:
                 try:
                     self._commit(sink_id, committer, commit, committables, checkpoint_id, retry=final)
                 except RetryCommitError:
-                    break  # in order: what is younger waits, too
+                    break  # keep the order: later entries wait, too
                 except PenstockError:
                     log.uncertain.add(checkpoint_id)
                     raise
@@ -145,8 +144,8 @@ class SinkCommitters:
             self._guarded(sink_id, "clean up", partial(committer.checkpoint_complete, final=final))
 
     def completed_by_the_driver_before(self, checkpoint_id: int) -> None:
-        """This driver has run a batch, but the one before has completed it, since it was paused just before that. What
-        that one has prepared is to be committed. Sinks that commit within the batch have recognized it by its id.
+        """Commit what the previous driver has prepared. It completed a batch that this driver has also run, because it
+        was paused just before. Sinks that commit within the batch have recognized it by its id.
         """
         for log in self._logs.values():
             log.completed_by_the_driver_before(checkpoint_id)
@@ -183,7 +182,7 @@ class SinkCommitters:
                 if failures > committer.max_retries:
                     raise JobExecutionError(
                         f"sink '{self._names[sink_id]}' could not commit batch {checkpoint_id} in {failures} attempts: "
-                        f"{error}; start the job again from its checkpoint when the outer system is back"
+                        f"{error}; restart the job from its checkpoint when the external system is available"
                     ) from error
                 wait = committer.retry_backoff_ms * min(2 ** (failures - 1), _LONGEST_BACKOFF)
                 self._sleep(wait / 1000)
@@ -191,7 +190,7 @@ class SinkCommitters:
                 return
 
     def close(self, *, failed: bool = False) -> None:
-        """Close all committers, also if one of them fails; that of a job that has failed is the error that counts."""
+        """Close all committers, even if one of them fails. If the job has failed, errors of closing are ignored."""
         errors: list[PenstockError] = []
         committers, self._committers = self._committers, {}
         for sink_id, committer in committers.items():

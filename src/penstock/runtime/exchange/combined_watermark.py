@@ -1,8 +1,8 @@
-"""Several clocks as one: the smallest of the active ones (rule 3.6).
+"""Several clocks as one: the minimum of the active ones (rule 3.6).
 
-A source subtask combines the clocks of its splits like this, an operator those of its two inputs. Unlike a channel of
-the valve, a part that returns from idleness behind the others holds the clock where it is, so that its records are not
-late. When all parts are idle, the clock advances to the largest of them.
+A source subtask combines the clocks of its splits, an operator those of its two inputs. Unlike a channel of the valve,
+a part that returns from idleness behind the others stops the clock, so that its records are not late. When all parts
+are idle, the clock advances to their maximum.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class PartialWatermark:
     idle: bool = False
 
     def advance(self, watermark: int) -> None:
-        """A watermark of the part: makes it active, and never turns it back."""
+        """Advance to a watermark of the part. The part becomes active, and never goes back."""
         self.idle = False
         self.watermark = max(self.watermark, watermark)
 
@@ -30,7 +30,7 @@ Part = TypeVar("Part", bound=PartialWatermark)
 
 
 class CombinedWatermark(Generic[Part]):
-    """Combines the clocks of some parts.
+    """Combines the clocks of several parts.
 
     >>> combined = CombinedWatermark()
     >>> a, b = combined.parts["a"], combined.parts["b"] = PartialWatermark(10), PartialWatermark(5)
@@ -40,7 +40,7 @@ class CombinedWatermark(Generic[Part]):
     >>> combined.update(), combined.watermark
     (True, 10)
     >>> a.advance(20)
-    >>> b.advance(7)  # back, and behind
+    >>> b.advance(7)  # active again, and behind
     >>> combined.update(), combined.watermark
     (False, 10)
     """
@@ -53,7 +53,7 @@ class CombinedWatermark(Generic[Part]):
         self.all_idle = False
 
     def update(self) -> bool:
-        """Take the parts as they are now; returns whether the watermark advanced."""
+        """Recompute the watermark, and return whether it advanced."""
         parts = self.parts.values()
         if not parts:
             return False

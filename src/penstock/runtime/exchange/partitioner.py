@@ -1,6 +1,6 @@
-"""Partitioners: which subtasks of the next task get a record (rules 2.1, 5.5).
+"""Partitioners: which subtasks of the next task receive a record (rules 2.1, 5.5).
 
-A partitioner works on a batch: it returns, for each target channel, the records that go there.
+A partitioner works on a batch. It returns, for each target channel, the records for that channel.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CACHED_KEYS = 1 << 17
 
 
 class Partitioner:
-    """Base: `setup` once, then `route` for every batch."""
+    """Base of all partitioners: `setup` once, then `route` for every batch."""
 
     name = "PARTITION"
     broadcast = False
@@ -31,15 +31,15 @@ class Partitioner:
         self.sender = 0
 
     def setup(self, sender: int, senders: int, channels: int, max_parallelism: int, target: str) -> None:
-        """The sender's subtask index and count, the number of receivers, their key groups and name."""
+        """Set the sender's index, the number of senders and receivers, and the receivers' key groups and name."""
         self.sender = sender
         self.channels = channels
 
     def begin_batch(self, batch: int) -> None:
-        """Begin a batch. Choices depend on its number only, so that a retry makes the same ones."""
+        """Begin a batch. Choices depend only on its number, so that a retry makes the same ones."""
 
     def route(self, values: Values, timestamps: Timestamps) -> Routed:
-        """Split a batch by target channel, keeping the order."""
+        """Split a batch by target channel, and keep the order."""
         raise NotImplementedError
 
 
@@ -56,53 +56,53 @@ def _scatter(values: Values, timestamps: Timestamps, targets: list[int], channel
 
 
 class ForwardPartitioner(Partitioner):
-    """Subtask i to subtask i; both sides have the same parallelism."""
+    """Sends subtask i to subtask i. Both sides have the same parallelism."""
 
     name = "FORWARD"
 
     def route(self, values: Values, timestamps: Timestamps) -> Routed:
-        """All to the one receiver."""
+        """Send all records to the one receiver."""
         return [(self.sender, values, timestamps)]
 
 
 class GlobalPartitioner(Partitioner):
-    """Everything to the first subtask."""
+    """Sends all records to the first subtask."""
 
     name = "GLOBAL"
 
     def route(self, values: Values, timestamps: Timestamps) -> Routed:
-        """All to subtask 0."""
+        """Send all records to subtask 0."""
         return [(0, values, timestamps)]
 
 
 class BroadcastPartitioner(Partitioner):
-    """Everything to every subtask."""
+    """Sends all records to every subtask."""
 
     name = "BROADCAST"
     broadcast = True
 
     def route(self, values: Values, timestamps: Timestamps) -> Routed:
-        """A copy to each."""
+        """Send a copy to each receiver."""
         return [(channel, values, timestamps) for channel in range(self.channels)]
 
 
 class RebalancePartitioner(Partitioner):
-    """Round robin over all receivers."""
+    """Sends records round robin to all receivers."""
 
     name = "REBALANCE"
 
     def setup(self, sender: int, senders: int, channels: int, max_parallelism: int, target: str) -> None:
-        """Senders start at different receivers, so that few records still spread."""
+        """Let senders start at different receivers, so that even a few records are spread."""
         super().setup(sender, senders, channels, max_parallelism, target)
         self._next = sender % channels
         self._targets = list(range(channels))
 
     def begin_batch(self, batch: int) -> None:
-        """Each batch starts one receiver further, so that small batches spread too."""
+        """Start each batch one receiver further, so that small batches are spread, too."""
         self._next = (self.sender + batch - 1) % len(self._targets)  # the first batch is number 1
 
     def route(self, values: Values, timestamps: Timestamps) -> Routed:
-        """Every n-th record to the same receiver, by slices."""
+        """Send every n-th record to the same receiver, by slices."""
         targets, count = self._targets, len(self._targets)
         routed: Routed = []
         for offset in range(count):
@@ -115,7 +115,7 @@ class RebalancePartitioner(Partitioner):
 
 
 def rescale_targets(sender: int, senders: int, receivers: int) -> list[int]:
-    """The receivers that belong to a sender: contiguous portions, cut where Flink cuts them.
+    """Return the receivers of a sender: contiguous portions with the same boundaries as in Flink.
 
     >>> [rescale_targets(sender, 2, 5) for sender in range(2)]
     [[0, 1, 2], [3, 4]]
@@ -128,33 +128,33 @@ def rescale_targets(sender: int, senders: int, receivers: int) -> list[int]:
 
 
 class RescalePartitioner(RebalancePartitioner):
-    """Round robin over the receivers that belong to this sender only."""
+    """Sends records round robin to the receivers of this sender."""
 
     name = "RESCALE"
 
     def setup(self, sender: int, senders: int, channels: int, max_parallelism: int, target: str) -> None:
-        """Receivers are dealt out in contiguous, even portions."""
+        """Assign receivers to senders in contiguous, even portions."""
         super().setup(sender, senders, channels, max_parallelism, target)
         self._targets = rescale_targets(sender, senders, channels)
         self._next = 0
 
 
 class ShufflePartitioner(Partitioner):
-    """To a receiver chosen uniformly at random; the same choice when a batch is replayed."""
+    """Sends each record to a uniformly random receiver. A replayed batch makes the same choices."""
 
     name = "SHUFFLE"
 
     def setup(self, sender: int, senders: int, channels: int, max_parallelism: int, target: str) -> None:
-        """Create the generator."""
+        """Create the random generator."""
         super().setup(sender, senders, channels, max_parallelism, target)
         self._random = random.Random(sender)  # noqa: S311 - not for security
 
     def begin_batch(self, batch: int) -> None:
-        """Seeded by sender and batch, so that a replay repeats itself."""
+        """Seed the generator with sender and batch, so that a replay makes the same choices."""
         self._random.seed(self.sender * 7919 + batch)
 
     def route(self, values: Values, timestamps: Timestamps) -> Routed:
-        """One draw a record."""
+        """Draw once per record."""
         channels = self.channels
         targets = [int(draw * channels) for draw in map(_draw(self._random), values)]
         return _scatter(values, timestamps, targets, channels)
@@ -166,7 +166,7 @@ def _draw(generator: random.Random) -> Callable[[Any], float]:
 
 
 class KeyGroupPartitioner(Partitioner):
-    """By key: key -> key group -> subtask (rule 3.8)."""
+    """Sends records by key: key -> key group -> subtask (rule 3.8)."""
 
     name = "HASH"
 
@@ -174,7 +174,7 @@ class KeyGroupPartitioner(Partitioner):
         super().__init__()
         self.key_selector = key_selector
         self.key_type = key_type
-        """The description of the declared type of the keys, if one was declared."""
+        """The description of the declared key type, if any."""
 
     def setup(self, sender: int, senders: int, channels: int, max_parallelism: int, target: str) -> None:
         """Start with an empty cache of key -> channel."""
@@ -185,7 +185,7 @@ class KeyGroupPartitioner(Partitioner):
         self._select: Callable[[Any], Any] | None = None
 
     def route(self, values: Values, timestamps: Timestamps) -> Routed:
-        """One key selector call and one dict lookup a record."""
+        """Call the key selector once and look up one dict entry per record."""
         channels = self.channels
         if channels == 1:
             return [(0, values, timestamps)]
@@ -222,7 +222,7 @@ class KeyGroupPartitioner(Partitioner):
         return [known[key] for key in keys]
 
     def _error_of_a_record(self, error: Exception, values: Values) -> PenstockError:
-        """The error with the record at which it occurs: records are tried again, one by one."""
+        """Find the record of an error by processing the records again, one by one."""
         assert self._select is not None
         for value in values:
             try:
@@ -233,14 +233,14 @@ class KeyGroupPartitioner(Partitioner):
 
 
 class _Unknown:
-    """Stands for a record that cannot be named."""
+    """Represents a record that cannot be named."""
 
     def __repr__(self) -> str:
-        return "(unknown: the selector does not fail again)"
+        return "(unknown: the key selector did not fail again)"
 
 
 def key_error(error: Exception, value: Any, target: str) -> PenstockError:
-    """The error for a key selector that raised, or returned something that cannot be a key."""
+    """Return the error for a key selector that failed, or returned something that cannot be a key."""
     if isinstance(error, KeySelectorError) and error.operator_name is None:
         return KeySelectorError(str(error), operator_name=target, record=value)
     if isinstance(error, PenstockError):
@@ -256,7 +256,7 @@ def key_error(error: Exception, value: Any, target: str) -> PenstockError:
 
 
 class CustomPartitioner(Partitioner):
-    """By the user's own function of key and receiver count."""
+    """Sends records by the user's own function of key and number of receivers."""
 
     name = "CUSTOM"
 
@@ -266,12 +266,12 @@ class CustomPartitioner(Partitioner):
         self._key_selector = key_selector
 
     def setup(self, sender: int, senders: int, channels: int, max_parallelism: int, target: str) -> None:
-        """Remember the target for messages."""
+        """Store the target's name for messages."""
         super().setup(sender, senders, channels, max_parallelism, target)
         self._target = target
 
     def route(self, values: Values, timestamps: Timestamps) -> Routed:
-        """Ask the user's function for every record."""
+        """Call the user's function for every record."""
         channels = self.channels
         targets = []
         for value in values:

@@ -1,7 +1,7 @@
-"""The watermark valve of a task: one clock per input channel, the task's event time is their minimum (rule 3.6).
+"""The watermark valve of a task: one clock per input channel. The task's event time is their minimum (rule 3.6).
 
-Idle channels are left out. A channel that comes back is left out until it has caught up with the task's clock: it is
-not aligned. When the last channel becomes idle that the clock was waiting for, it jumps to the largest of them.
+Idle channels are ignored. A channel that becomes active again is ignored until it has caught up with the task's clock:
+it is not aligned. If the last channel for which the clock was waiting becomes idle, the clock jumps to the maximum.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class WatermarkValve:
     >>> valve = WatermarkValve()
     >>> valve.expect("a")
     >>> valve.expect("b")
-    >>> valve.input_watermark("a", 10) is None  # b has not spoken yet
+    >>> valve.input_watermark("a", 10) is None  # no watermark of b yet
     True
     >>> valve.input_watermark("b", 7)
     7
@@ -41,13 +41,13 @@ class WatermarkValve:
         self.idle = False
 
     def expect(self, channel: Any) -> None:
-        """A channel whose clock has to be waited for: also a new one, whose first records must not be late."""
+        """Wait for the clock of a channel. This includes new channels, whose first records must not be late."""
         if channel not in self.channels:
             self.channels[channel] = ChannelClock()
             self.idle = False
 
     def forget(self, channel: Any) -> int | None:
-        """A channel that is gone for good; returns the task's new event time if the others have been waiting for it.
+        """Remove a channel permanently. Return the task's new event time if the others were waiting for it.
 
         >>> valve = WatermarkValve()
         >>> valve.input_watermark("slow", 1), valve.input_watermark("fast", 5)
@@ -59,7 +59,7 @@ class WatermarkValve:
         return None if clock is None or clock.idle else self._leave(clock)
 
     def input_watermark(self, channel: Any, watermark: int) -> int | None:
-        """A watermark arrived; returns the task's new event time if it advanced."""
+        """Handle a watermark. Return the task's new event time if it advanced."""
         clock = self._clock(channel)
         if clock.idle or watermark <= clock.watermark:
             return None
@@ -69,7 +69,7 @@ class WatermarkValve:
         return self._advance_to_minimum()
 
     def input_status(self, channel: Any, *, idle: bool) -> int | None:
-        """A channel became idle or active; returns the task's new event time if it advanced."""
+        """Handle a channel that becomes idle or active. Return the task's new event time if it advanced."""
         clock = self._clock(channel)
         if clock.idle == idle:
             return None
@@ -87,7 +87,7 @@ class WatermarkValve:
         return clock
 
     def _leave(self, clock: ChannelClock) -> int | None:
-        """A channel that was active is left out; only one that the others were waiting for lets the clock advance."""
+        """Ignore a channel that was active. The clock advances only if the others were waiting for it."""
         held_back = clock.aligned and clock.watermark <= self.last
         clock.aligned = False
         self.idle = all(other.idle for other in self.channels.values())
@@ -108,7 +108,7 @@ class WatermarkValve:
         return watermark
 
     def snapshot(self) -> tuple[Any, ...]:
-        """A small picklable copy."""
+        """Return a small picklable copy."""
         clocks = {name: (clock.watermark, clock.idle, clock.aligned) for name, clock in self.channels.items()}
         return (self.last, self.idle, clocks)
 

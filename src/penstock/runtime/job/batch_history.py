@@ -22,7 +22,7 @@ class BatchRecord:
     records_in: int
     watermark: int
     late_records: int
-    """Of the job so far."""
+    """The total of the job so far."""
     state_size: int
     written_size: int
     busy: dict[int, int] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class StepTotals:
         self._busy: dict[tuple[int, int], float] = {}
 
     def add(self, reports: list[TaskReport], began: float, records_in: int) -> None:
-        """A step was run. `began` is in epoch seconds."""
+        """Add a step. `began` is in epoch seconds."""
         if not self.count:
             self.began = began
         self.count += 1
@@ -51,7 +51,7 @@ class StepTotals:
             self._busy[subtask] = self._busy.get(subtask, 0.0) + report.busy_seconds
 
     def busy_by_vertex(self) -> dict[int, int]:
-        """Milliseconds of the busiest subtask of each vertex."""
+        """Return the milliseconds of the busiest subtask of each vertex."""
         found: dict[int, int] = {}
         for (vertex, _), seconds in self._busy.items():
             found[vertex] = max(found.get(vertex, 0), round(seconds * 1000))
@@ -60,7 +60,7 @@ class StepTotals:
 
 @dataclass(slots=True)
 class SecondRecord:
-    """The batches that were committed in one second; sums, the longest duration, and the last of the rest."""
+    """The batches committed in one second: sums, the longest duration, and the last values of the rest."""
 
     second: int
     records_in: int = 0
@@ -71,7 +71,7 @@ class SecondRecord:
 
 
 class BatchHistory:
-    """The last thousand batches, and sums of those of the last 15 minutes by second.
+    """The last thousand batches, and sums per second of the last 15 minutes.
 
     >>> history = BatchHistory()
     >>> for n in (1, 2, 3):
@@ -85,7 +85,7 @@ class BatchHistory:
         self._seconds: deque[SecondRecord] = deque(maxlen=_SECONDS)
 
     def add(self, batch: BatchRecord) -> None:
-        """Keep a batch that was committed."""
+        """Add a committed batch."""
         self._batches.append(batch)
         second = batch.end // 1000
         if not self._seconds or self._seconds[-1].second != second:
@@ -96,9 +96,9 @@ class BatchHistory:
         sums.watermark, sums.late_records, sums.state_size = batch.watermark, batch.late_records, batch.state_size
 
     def seconds(self) -> list[SecondRecord]:
-        """Sums by second, oldest first; seconds without a batch are left out."""
+        """Return the sums per second, oldest first. Seconds without a batch are left out."""
         return list(self._seconds)
 
     def since(self, checkpoint_id: int) -> list[BatchRecord]:
-        """The batches after this one, oldest first. A batch that is repeated after a restart has the same number."""
+        """Return the batches after this one, oldest first. A batch repeated after a restart has the same number."""
         return [batch for batch in list(self._batches) if batch.checkpoint_id > checkpoint_id]

@@ -1,6 +1,6 @@
-"""Statistics of a job's checkpoints: counts, summaries of all of them, and a history that covers a day.
+"""Statistics of a job's checkpoints: counts, summaries, and a history of one day.
 
-A micro-batch is a checkpoint, so there may be ten a second. Counts and averages cover all of them. The history keeps
+A micro-batch is a checkpoint, so there may be ten per second. Counts and averages cover all of them. The history keeps
 the last ten, one per second for a minute, one per minute for a day, and every savepoint and failure.
 """
 
@@ -37,7 +37,7 @@ class CheckpointStatistics:
 
     @property
     def duration(self) -> int:
-        """From planning to the commit."""
+        """The time from planning to the commit."""
         return max(0, self.completed - self.triggered)
 
 
@@ -55,10 +55,10 @@ class Summary:
 
     def __init__(self) -> None:
         self.count = self.total = self.minimum = self.maximum = 0
-        self._samples = array("q")  # a ring: no object per sample
+        self._samples = array("q")  # a ring buffer without an object per sample
 
     def add(self, value: int) -> None:
-        """Take one more value into account."""
+        """Add a value."""
         self.minimum = min(self.minimum, value) if self.count else value
         self.maximum = max(self.maximum, value) if self.count else value
         if len(self._samples) < _SAMPLES:
@@ -70,11 +70,11 @@ class Summary:
 
     @property
     def average(self) -> int:
-        """The mean as a whole number, as Flink reports it; 0 without values."""
+        """The mean as an integer, as in Flink; 0 without values."""
         return self.total // self.count if self.count else 0
 
     def percentile(self, percent: float) -> float:
-        """Interpolated as Flink does (commons-math's default estimate); NaN without samples."""
+        """Return a percentile, interpolated as in Flink (commons-math's default estimate); NaN without samples."""
         values = sorted(self._samples)
         if not values:
             return math.nan
@@ -88,7 +88,7 @@ class Summary:
 
 
 class CheckpointHistory:
-    """All that is known about the checkpoints of a job.
+    """The checkpoints of a job: counts, summaries and history.
 
     >>> history = CheckpointHistory()
     >>> for n in range(1, 31):
@@ -114,7 +114,7 @@ class CheckpointHistory:
         self._special: deque[CheckpointStatistics] = deque(maxlen=_SPECIAL)
 
     def add(self, checkpoint: CheckpointStatistics) -> None:
-        """A checkpoint has completed or failed."""
+        """Add a completed or failed checkpoint."""
         self._last.append(checkpoint)
         self._findable.append(checkpoint)
         if checkpoint.failure is not None:
@@ -131,7 +131,7 @@ class CheckpointHistory:
         _keep_first(self._by_minute, checkpoint, 60_000)
 
     def savepoint_taken(self, checkpoint_id: int, location: str) -> None:
-        """The last checkpoint has also written a savepoint."""
+        """Record that the last checkpoint has also written a savepoint."""
         checkpoint = self.latest_completed
         if checkpoint is not None and checkpoint.checkpoint_id == checkpoint_id:
             checkpoint = self.latest_completed = self.latest_savepoint = replace(checkpoint, savepoint=location)
@@ -139,20 +139,20 @@ class CheckpointHistory:
             self._special.append(checkpoint)
 
     def restored_from(self, checkpoint_id: int, time_ms: int, savepoint: str | None = None) -> None:
-        """The job has started from this checkpoint or savepoint."""
+        """Record that the job has started from this checkpoint or savepoint."""
         self.restored += 1
         self.latest_restored = (checkpoint_id, time_ms, savepoint)
 
     def latest(self, count: int = _LAST) -> list[CheckpointStatistics]:
-        """The last ones, newest first."""
+        """Return the last checkpoints, newest first."""
         return list(reversed(self._last))[:count]
 
     def all(self) -> list[CheckpointStatistics]:
-        """The whole history, newest first."""
+        """Return the whole history, newest first."""
         return _newest_first((*self._last, *self._by_second, *self._by_minute, *self._special))
 
     def find(self, checkpoint_id: int) -> CheckpointStatistics | None:
-        """A checkpoint that is in the history, or was until a moment ago: a list is read before its details."""
+        """Return a checkpoint, even if the history has just dropped it: clients read the list before the details."""
         known = (*self.all(), *self._findable)
         return next((found for found in known if found.checkpoint_id == checkpoint_id), None)
 

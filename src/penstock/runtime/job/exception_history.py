@@ -1,4 +1,4 @@
-"""The exceptions a job has seen: every failure that restarted it, and the one that ended it."""
+"""The exceptions of a job: every failure that restarted it, and the one that ended it."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections import deque
 from dataclasses import dataclass
 
 KEPT = 16
-"""How many entries stay, as `web.exception-history-size` in Flink."""
+"""The number of entries to keep, like `web.exception-history-size` in Flink."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExceptionEntry:
-    """One failure; the time is in epoch milliseconds."""
+    """One failure. The time is in epoch milliseconds."""
 
     name: str
     message: str
     timestamp: int
     operator: str | None = None
-    """The operator that failed, if it was one, and its subtask."""
+    """The operator that failed, if known, and its subtask."""
     subtask: int | None = None
 
 
@@ -36,7 +36,7 @@ class ExceptionHistory:
         self.total = 0
 
     def add(self, error: BaseException, time_ms: int | None = None) -> None:
-        """Note a failure."""
+        """Add a failure."""
         now = int(time.time() * 1000) if time_ms is None else time_ms
         kind = type(error)
         name = f"{kind.__module__}.{kind.__qualname__}"
@@ -50,5 +50,5 @@ class ExceptionHistory:
         return self.total > len(self._entries)
 
     def newest_first(self) -> list[ExceptionEntry]:
-        """All entries that are kept."""
+        """Return all entries."""
         return list(reversed(self._entries))

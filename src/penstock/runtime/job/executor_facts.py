@@ -1,4 +1,4 @@
-"""What an engine knows of the processes that run its tasks."""
+"""Facts that an engine knows about the processes that run its tasks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["ExecutorFacts"]
 
 @dataclass(frozen=True, slots=True)
 class ExecutorFacts:
-    """One process; sizes are bytes. Spark reports the most that was used so far."""
+    """One process. Sizes are in bytes. Spark reports the maximum so far."""
 
     executor_id: str
     host: str
@@ -21,8 +21,8 @@ class ExecutorFacts:
     heap_max: int = 0
     non_heap_used: int = 0
     managed: int = 0
-    """What Spark may use for execution and storage."""
+    """The memory that Spark may use for execution and storage."""
     direct_used: int = 0
     mapped_used: int = 0
     collections: tuple[tuple[str, int, int], ...] = ()
-    """Garbage collectors: name, how often, how many milliseconds."""
+    """Garbage collectors: name, number of collections, total milliseconds."""

@@ -1,4 +1,4 @@
-"""The client of a job that runs in a thread of its own, on whichever engine."""
+"""The client of a job that runs in its own thread, on any engine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Rescaling", "RunnableJob", "ThreadJobClient"]
 
 @dataclass(slots=True)
 class Rescaling:
-    """A change of parallelism that a client asked for; times are epoch milliseconds, `ended` is -1 until it is over."""
+    """A change of parallelism requested by a client. Times are epoch milliseconds; `ended` is -1 until it is over."""
 
     before: int
     wanted: int
@@ -33,7 +33,7 @@ class Rescaling:
     rescaling_id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def end(self, error: BaseException | None) -> None:
-        """It is over, perhaps with an error."""
+        """Record the end, possibly with an error."""
         self.error = None if error is None else str(error)
         self.ended = int(time.time() * 1000)
 
@@ -43,28 +43,28 @@ class RunnableJob(Protocol):
 
     @property
     def status(self) -> JobStatus:
-        """Where the job is in its life; when `run` has returned, at its end."""
+        """The status of the job. When `run` has returned, it is terminal."""
 
     @property
     def graph(self) -> Any:
-        """The job graph as it runs now."""
+        """The current job graph."""
 
     @property
     def progress(self) -> JobProgress:
-        """Records, watermarks, state."""
+        """The progress: records, watermarks, state."""
 
     def executors(self) -> list[ExecutorFacts]:
-        """The processes that run its tasks; none if that is this process and its children."""
+        """Return the processes that run its tasks. Empty if these are this process and its children."""
 
     def run(self) -> None:
-        """Run to the end; raises the job's error."""
+        """Run to the end. Raise the job's error."""
 
     def cancel(self) -> None:
-        """Ask to stop."""
+        """Ask the job to stop."""
 
 
 class ThreadJobClient(JobClient):
-    """Handle of a submitted job. Status and result agree: both come from the one end that the job had."""
+    """The client of a submitted job. Status and result always agree, because both come from the same end of the job."""
 
     def __init__(self, job_id: JobID, job: RunnableJob) -> None:
         self._job_id = job_id
@@ -72,7 +72,7 @@ class ThreadJobClient(JobClient):
         self._result: CompletableFuture[JobExecutionResult] = CompletableFuture.computing()
         self._started = time.monotonic()
         self.rescalings: list[Rescaling] = []
-        """What clients have asked for, the oldest first."""
+        """The requested changes of parallelism, oldest first."""
         self._thread = threading.Thread(target=self._run, name=f"penstock-job-{job_id}", daemon=True)
         self._thread.start()
 
@@ -92,7 +92,7 @@ class ThreadJobClient(JobClient):
 
     @property
     def progress(self) -> JobProgress:
-        """Records, watermarks, state and metrics of the committed batches."""
+        """The progress in committed batches: records, watermarks, state and metrics."""
         progress: JobProgress = self.job.progress
         return progress
 
@@ -102,13 +102,13 @@ class ThreadJobClient(JobClient):
         return str(self.job.graph.name)
 
     def _repr_html_(self) -> str:
-        """In a notebook: what the job has done so far."""
+        """Show the progress in a notebook."""
         from penstock.runtime.job.job_html import job_html
 
         return job_html(self)
 
     def _ipython_display_(self) -> None:
-        """In a notebook: the same, kept up to date while the job runs."""
+        """Show the progress in a notebook, and update it while the job runs."""
         from penstock.runtime.job.job_html import show_live
 
         show_live(self)
@@ -118,44 +118,45 @@ class ThreadJobClient(JobClient):
         return self._job_id
 
     def get_job_status(self) -> CompletableFuture[JobStatus]:
-        """Where the job is in its life."""
+        """Return the status of the job."""
         return CompletableFuture.completed(self.job.status)
 
     def cancel(self) -> CompletableFuture[None]:
-        """Stop after the running batch; the future is done when the job is over, cancelled or finished just before."""
+        """Stop after the running batch. The future completes when the job has ended (or has finished before)."""
         self.job.cancel()
         done: CompletableFuture[None] = CompletableFuture()
         self._result.add_done_callback(lambda _: done.complete(None))
         return done
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
-        """The result, once the job is over; the error if it failed or was cancelled."""
+        """Return the result when the job has ended. The future fails if the job failed or was cancelled."""
         return self._result
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
-        """The metrics of the committed batches."""
+        """Return the metrics of the committed batches."""
         return CompletableFuture.completed(dict(self.job.progress.metrics))
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        """Write a savepoint at the end of the next batch; the job runs on. The future gives its path."""
+        """Write a savepoint at the end of the next batch, and continue. The future has the path of the savepoint."""
         return self._streaming.savepoint(savepoint_directory)
 
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
-        """Write a savepoint with the job's last batch; the future is done when the job has stopped.
+        """Write a savepoint with the job's last batch. The future completes when the job has stopped.
 
-        With ``advance_to_end_of_event_time`` all windows and timers fire first: for a job that will not be resumed.
+        With ``advance_to_end_of_event_time``, all windows and timers fire first: use it for a job that will not be
+        resumed.
         """
         future = self._streaming.savepoint(savepoint_directory, stop=True, drain=advance_to_end_of_event_time)
         return self._when_over(future)
 
     def cancel_with_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        """Like :meth:`stop_with_savepoint` without draining; the job ends as cancelled."""
+        """Like :meth:`stop_with_savepoint` without draining. The job ends as cancelled."""
         return self._when_over(self._streaming.savepoint(savepoint_directory, cancel=True))
 
     def rescale(self, parallelism: int) -> CompletableFuture[None]:
-        """Continue with another parallelism; the future is done when the job runs again."""
+        """Continue with another parallelism. The future completes when the job runs again."""
         future = self._streaming.rescale(parallelism)
         rescaling = Rescaling(self.job.graph.settings.parallelism, parallelism)
         self.rescalings.append(rescaling)
@@ -165,11 +166,11 @@ class ThreadJobClient(JobClient):
     @property
     def _streaming(self) -> RunningJob:
         if not isinstance(self.job, RunningJob):
-            raise UnsupportedFeatureError("a batch job has no state to save: it starts again from the beginning")
+            raise UnsupportedFeatureError("a batch job has no state to save: it always starts from the beginning")
         return self.job
 
     def _when_over(self, taken: CompletableFuture[str]) -> CompletableFuture[str]:
-        """The path of a savepoint, once the job is over as well."""
+        """Return the path of a savepoint after the job has ended."""
         over: CompletableFuture[str] = CompletableFuture()
 
         def on_taken(done: CompletableFuture[str]) -> None:

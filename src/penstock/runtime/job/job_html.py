@@ -1,4 +1,4 @@
-"""A running job in a notebook: a table that follows the job until it is over."""
+"""A running job in a notebook: a table that is updated until the job ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COLOURS = {"RUNNING": "#1a7f37", "FINISHED": "#57606a", "FAILED": "#cf222e", "C
 
 
 class ShownJob(Protocol):
-    """What is needed of a job's client."""
+    """The part of a job client that the table needs."""
 
     @property
     def progress(self) -> JobProgress:
@@ -35,14 +35,14 @@ class ShownJob(Protocol):
         """The job's id."""
 
     def get_job_status(self) -> CompletableFuture[JobStatus]:
-        """Where the job is in its life."""
+        """Return the status of the job."""
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
-        """The result, once the job is over."""
+        """Return the result when the job has ended."""
 
 
 def job_html(client: ShownJob) -> str:
-    """A table of what the job has done so far."""
+    """Return a table of the job's progress."""
     status = client.get_job_status().result().name
     progress = client.progress
     rows = {
@@ -77,7 +77,7 @@ def _event_time(watermark: int) -> str:
 
 
 def show_live(client: ShownJob, interval: float = 0.5) -> None:
-    """Display the table in a notebook and keep it up to date until the job is over."""
+    """Display the table in a notebook, and update it until the job has ended."""
     from IPython.display import HTML, display
 
     shown: Any = display(HTML(job_html(client)), display_id=True)

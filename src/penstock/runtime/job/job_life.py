@@ -24,7 +24,7 @@ class JobLife:
     (True, False)
     >>> life.cancel(), life.transition_to(JobStatus.RUNNING), life.status
     (True, False, <JobStatus.CANCELLING: 4>)
-    >>> life.end(JobStatus.FINISHED)  # it was faster
+    >>> life.end(JobStatus.FINISHED)  # it ended before the request
     >>> life.cancel(), life.status
     (False, <JobStatus.FINISHED: 6>)
     """
@@ -33,7 +33,7 @@ class JobLife:
         self.job_id = job_id
         self.job_name = job_name
         self.cancelled = threading.Event()
-        """Set when the job is to end early."""
+        """Set to end the job early."""
         self.savepoints = SavepointQueue(job_id, job_name, compress=compress_savepoints)
         self.queries = QueryBoard()
         self._status = JobStatus.INITIALIZING
@@ -44,13 +44,13 @@ class JobLife:
 
     @property
     def status(self) -> JobStatus:
-        """The present status."""
+        """The current status."""
         return self._status
 
     def transition_to(self, status: JobStatus) -> bool:
         """Change the status; return False if Flink forbids the transition.
 
-        A terminal status is final, a job that is being cancelled can only end, and a job is created once.
+        A terminal status is final, a job that is being cancelled can only end, and a job is created only once.
         """
         with self._lock:
             now = self._status
@@ -78,13 +78,13 @@ class JobLife:
 
     @property
     def seconds_since_cancelled(self) -> float:
-        """The time since it was cancelled; 0 if it was not."""
+        """The time since the job was cancelled, or 0."""
         return time.monotonic() - self._cancelled_at if self.cancelled.is_set() else 0.0
 
     def end(self, status: JobStatus, stopped_with: str | None = None) -> None:
-        """The job has ended: fail all requests that are still open.
+        """End the job, and fail all open requests.
 
-        :param stopped_with: the path of the savepoint that the job has stopped with
+        :param stopped_with: the path of the savepoint with which the job has stopped
         """
         self.transition_to(status)
         how = status.name if stopped_with is None else f"it was stopped with the savepoint {stopped_with}"

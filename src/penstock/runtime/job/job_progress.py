@@ -18,16 +18,16 @@ from penstock.runtime.job.rates import Rate
 from penstock.runtime.plan.offset import Offset
 
 _SHORTEST_BATCH = 0.1  # seconds
-_GAP = 0.1  # of a batch's duration: a shorter pause before it means that there was more to read
+_GAP = 0.1  # as a fraction of the batch's duration: after a shorter pause, there was more to read
 
 
 RATES = ("records_in", "records_out", "bytes_in", "bytes_out", "busy_seconds", "backpressured_seconds")
-"""What subtasks have rates of."""
+"""The quantities for which subtasks have rates."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchTimes:
-    """When a batch ran, and whether it began as soon as the one before was done."""
+    """When a batch ran, and whether it began right after the previous one."""
 
     start: float
     end: float
@@ -35,7 +35,7 @@ class BatchTimes:
     sources: frozenset[int]
 
     def is_source(self, vertex: int) -> bool:
-        """Whether a task reads from a source."""
+        """Whether a vertex reads from a source."""
         return vertex in self.sources
 
     def held_up(self, busy_seconds: float) -> float:
@@ -45,7 +45,7 @@ class BatchTimes:
 
 @dataclass(slots=True)
 class SubtaskProgress:
-    """One subtask of a task, in committed batches only."""
+    """One subtask of a vertex, in committed batches only."""
 
     records_in: int = 0
     records_out: int = 0
@@ -60,7 +60,7 @@ class SubtaskProgress:
     rates: dict[str, Rate] = field(default_factory=lambda: {name: Rate() for name in RATES})
 
     def add(self, report: TaskReport, batch: BatchTimes) -> None:
-        """A batch was committed."""
+        """Add a committed batch."""
         held_up = batch.held_up(report.busy_seconds) if batch.is_source(report.vertex) else 0.0
         self.backpressured_seconds += held_up
         amounts = (
@@ -83,7 +83,7 @@ class SubtaskProgress:
 
 @dataclass(slots=True)
 class VertexProgress:
-    """One task of the job."""
+    """One vertex of the job."""
 
     name: str
     subtasks: dict[int, SubtaskProgress] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class VertexProgress:
 
     @property
     def records_in(self) -> int:
-        """Records received by all subtasks; of a source, records read."""
+        """Records received by all subtasks. For a source: records read."""
         return self.earlier_in + sum(subtask.records_in for subtask in self.subtasks.values())
 
     @property
@@ -102,12 +102,12 @@ class VertexProgress:
 
     @property
     def watermark(self) -> int:
-        """The slowest subtask."""
+        """The minimum over all subtasks."""
         return min((subtask.watermark for subtask in self.subtasks.values()), default=MIN_WATERMARK)
 
     @property
     def output_watermark(self) -> int:
-        """The slowest subtask's, as it is sent to other tasks."""
+        """The minimum over all subtasks of the watermark sent to other tasks."""
         return min((subtask.output_watermark for subtask in self.subtasks.values()), default=MIN_WATERMARK)
 
     @property
@@ -116,13 +116,13 @@ class VertexProgress:
         return sum(subtask.state_bytes for subtask in self.subtasks.values())
 
     def rescaled(self) -> None:
-        """The task runs at another parallelism now: totals continue, subtasks report the rest anew."""
+        """Continue at another parallelism: totals continue, and subtasks report the rest again."""
         self.earlier_in, self.earlier_out = self.records_in, self.records_out
         self.subtasks.clear()
 
 
 class JobProgress:
-    """Counts committed batches only, so a replayed batch counts once."""
+    """The progress of a job in committed batches only, so that a replayed batch counts once."""
 
     def __init__(self, graph: Any) -> None:
         self.vertices = {vertex.id: VertexProgress(vertex.name) for vertex in graph.vertices}
@@ -139,11 +139,11 @@ class JobProgress:
         self.exceptions = ExceptionHistory()
         self.batches = BatchHistory()
         self._steps = StepTotals()
-        self.committed = Offset()  # where the sources are behind the last batch
-        self.pending: dict[str, dict[str, int]] = {}  # records behind that, by source and split, where it is known
+        self.committed = Offset()  # where the sources are after the last batch
+        self.pending: dict[str, dict[str, int]] = {}  # records after that, by source and split, where known
 
     def batch(self, reports: list[TaskReport], checkpoint_id: int, seconds: float, *, checkpoint: bool = True) -> None:
-        """A batch was run; with `checkpoint` it was committed, too."""
+        """Add a batch. With `checkpoint`, it was also committed."""
         self.last_source_records = 0
         now = time.time()
         times = self._times(now, seconds)
@@ -177,7 +177,7 @@ class JobProgress:
         records = self.last_source_records
         if not checkpoint and self.recent:
             when, before, took = self.recent[-1]
-            if now - when + took < _SHORTEST_BATCH:  # there may be hundreds of steps a second: note them together
+            if now - when + took < _SHORTEST_BATCH:  # there may be hundreds of steps per second: combine them
                 self.recent[-1] = (now, before + records, now - when + took)
                 return
         self.recent.append((now, records, seconds))
@@ -217,51 +217,51 @@ class JobProgress:
         )
 
     def records_per_second(self, now: float, over: float = 5.0) -> float:
-        """Records read from the sources per second, over the last few seconds.
+        """Return the records read from the sources per second, over the last few seconds.
 
-        :param now: as :func:`time.time`
+        :param now: like :func:`time.time`
         """
         batches = [(when, records) for when, records, _ in self.recent if when > now - over]
         if not batches:
             return 0.0
-        # A job that has run for less than that: since the first batch began.
+        # A job that has run for less time: since its first batch began.
         began = min(when - seconds for when, _, seconds in self.recent)
         return sum(records for _, records in batches) / max(min(over, now - began), 1e-3)
 
     @property
     def watermark(self) -> int:
-        """The slowest task behind an exchange: how far event time has come."""
+        """The minimum over all vertices after an exchange: the event time that the job has reached."""
         behind = [vertex.watermark for key, vertex in self.vertices.items() if key not in self._sources]
         return min(behind, default=MIN_WATERMARK)
 
     @property
     def late_records(self) -> int:
-        """Records dropped because their window was gone."""
+        """Records dropped because their window had expired."""
         return sum(value for name, value in self.metrics.items() if name.endswith(".numLateRecordsDropped"))
 
     @property
     def state_bytes(self) -> int:
-        """Bytes of keyed state, as last written."""
+        """Bytes of keyed state when last written."""
         return sum(vertex.state_size for vertex in self.vertices.values())
 
     @property
     def checkpointed_at(self) -> float | None:
-        """When the last batch was committed, as :func:`time.time`; None: none was."""
+        """When the last batch was committed, like :func:`time.time`; None if none was."""
         return self.recent[-1][0] if self.recent else None
 
     def restarted(self, error: Exception) -> None:
-        """The job is about to be restarted after this error."""
+        """Record an error that restarts the job."""
         self.restarts += 1
         self.last_error = error
         self.exceptions.add(error)
 
     def failed(self, error: BaseException) -> None:
-        """The job has ended with this error."""
+        """Record the error that has ended the job."""
         self.exceptions.add(error)
 
 
 def combined_level(name: str, levels: list[Any], totals: Mapping[str, Any]) -> Any:
-    """One value for all subtasks: the smallest, the largest, the mean of all, or else the sum.
+    """Combine the values of all subtasks: the minimum, the maximum, the total mean, or otherwise the sum.
 
     >>> combined_level("sizes.min", [3, 5], {}), combined_level("open_sessions", [3, 5], {})
     (3, 8)

@@ -1,7 +1,7 @@
 """Rates over the last minute, from amounts that arrive batch by batch.
 
-A batch's records are spread over the time the batch took. Otherwise a batch of ten seconds would look like nine
-seconds of silence and one of ten times the load.
+The records of a batch are spread over its duration. Otherwise a batch of ten seconds would look like nine seconds of
+silence and one second with ten times the load.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ class Rate:
 
     def __init__(self) -> None:
         self._amounts = array("d", bytes(8 * _BUCKETS))
-        self._latest = -1  # the newest second that has a bucket
+        self._latest = -1  # the latest second with a bucket
         self._since = -1.0  # when the first amount began
 
     def add(self, amount: float, start: float, end: float) -> None:
-        """An amount that was made between two times, in seconds."""
+        """Add an amount that was produced between two times in seconds."""
         if self._since < 0:
             self._since = start
         if not amount and self._latest >= 0:
-            return  # there are hundreds of steps a second, and most rates of most tasks are zero
+            return  # there are hundreds of steps per second, and most rates of most tasks are zero
         start = max(start, end - _SECONDS)
         self._advance(int(end))
         if end <= start or int(start) == int(end):
@@ -48,7 +48,7 @@ class Rate:
                 self._amounts[second % _BUCKETS] += per_second * overlap
 
     def per_second(self, now: float) -> float:
-        """The mean over the last minute, or since the first amount if that is shorter ago."""
+        """Return the mean over the last minute, or since the first amount if that is more recent."""
         if self._latest < 0:
             return 0.0
         self._advance(int(now))
@@ -57,7 +57,7 @@ class Rate:
         return sum(self._amounts[second % _BUCKETS] for second in range(first, int(now) + 1)) / span
 
     def _advance(self, second: int) -> None:
-        """Empty the buckets of seconds that have come since."""
+        """Clear the buckets of the seconds that have passed."""
         if self._latest < 0:
             self._latest = second
         for passed in range(max(self._latest + 1, second - _BUCKETS + 1), second + 1):

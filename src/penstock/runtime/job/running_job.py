@@ -1,6 +1,6 @@
-"""A streaming job from its start to its end: one master for each parallelism, one after the other.
+"""A streaming job from start to end: one master per parallelism, one after the other.
 
-An engine defines what a master is (`Master`) and how one follows another (`RunningJob._successor`).
+An engine defines its masters (`Master`) and how one follows another (`RunningJob._successor`).
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ class Master(Protocol):
 
     @property
     def stopped_with(self) -> SavepointTicket | None:
-        """The savepoint that it has stopped with."""
+        """The savepoint with which it has stopped."""
 
     def run(self) -> JobStatus:
-        """Run to the end; returns the final status, or RESTARTING if the job is to continue at another parallelism.
+        """Run to the end. Return the final status, or RESTARTING if the job continues at another parallelism.
 
-        Raises the job's error.
+        Raise the job's error.
         """
 
     def cancel(self) -> None:
-        """The job was cancelled: stop soon."""
+        """Stop soon: the job was cancelled."""
 
 
 class RunningJob(ABC):
@@ -56,14 +56,15 @@ class RunningJob(ABC):
     def __init__(self, life: JobLife, savepoint_dir: str | None) -> None:
         self.life = life
         self.failure: BaseException | None = None
-        """The error of a job that was cancelled before it failed."""
+        """The error of a job that failed after it had been cancelled."""
         self._savepoint_dir = savepoint_dir
         self._master: Any = None
-        self._rescaling: CompletableFuture[None] | None = None  # a master has stopped, its successor does not run yet
+        # Set while a master has stopped and its successor does not run yet.
+        self._rescaling: CompletableFuture[None] | None = None
 
     @abstractmethod
     def _successor(self, parallelism: int, savepoint: str, on_running: Callable[[], None]) -> Master:
-        """A master that continues from a savepoint; it calls `on_running` when the job runs again."""
+        """Create a master that continues from a savepoint. It calls `on_running` when the job runs again."""
 
     @abstractmethod
     def _check_parallelism(self, parallelism: int) -> None:
@@ -73,50 +74,50 @@ class RunningJob(ABC):
         """Reject a savepoint that the job cannot take."""
 
     def _release(self, status: JobStatus) -> None:
-        """The job has ended like this: release what all its masters used."""
+        """Release the resources of all masters: the job has ended with this status."""
 
     @property
     def _lasting_directory(self) -> str | None:
-        """Where the savepoint of a rescaling goes; None: into a temporary directory."""
+        """The parent directory of savepoints for rescaling. None means a temporary directory."""
         return self._savepoint_dir
 
     def executors(self) -> list[ExecutorFacts]:
-        """The processes that run its tasks; none if that is this process and its children."""
+        """Return the processes that run its tasks. Empty if these are this process and its children."""
         return []
 
     # -- requests of the client ---------------------------------------------------------------------------------
 
     @property
     def status(self) -> JobStatus:
-        """Where the job is in its life."""
+        """The status of the job."""
         return self.life.status
 
     @property
     def progress(self) -> JobProgress:
-        """Records, watermarks, state."""
+        """The progress: records, watermarks, state."""
         progress: JobProgress = self._master.progress
         return progress
 
     @property
     def graph(self) -> Any:
-        """The job graph as it runs now."""
+        """The current job graph."""
         return self._master.graph
 
     def cancel(self) -> None:
-        """Stop after the running batch; a job that is being rescaled stops as well."""
+        """Stop after the running batch, even while the job is being rescaled."""
         if self.life.cancel():
-            self._master.cancel()  # a successor that is just starting checks by itself
+            self._master.cancel()  # a successor that is just starting checks this itself
 
     def savepoint(
         self, directory: str | None, *, stop: bool = False, drain: bool = False, cancel: bool = False
     ) -> CompletableFuture[str]:
-        """Take a savepoint; with `stop` or `cancel` the job ends with it."""
+        """Take a savepoint. With `stop` or `cancel`, the job ends with it."""
         root = savepoint_root(directory, self._savepoint_dir)
         self._check_savepoint()
         return self.life.savepoints.submit(root, stop=stop, drain=drain, cancel=cancel).future
 
     def rescale(self, parallelism: int) -> CompletableFuture[None]:
-        """Continue with another parallelism; earlier requests come first."""
+        """Continue with another parallelism, after earlier requests."""
         self._check_parallelism(parallelism)
         self._check_savepoint()
         done: CompletableFuture[None] = CompletableFuture()
@@ -131,14 +132,14 @@ class RunningJob(ABC):
         if error is None:
             self._rescaling = done
             return
-        with contextlib.suppress(OSError):  # it was made for this rescaling, or is in use
-            os.rmdir(root)  # noqa: PTH106 - it may be an address
+        with contextlib.suppress(OSError):  # it was created for this rescaling, or is in use
+            os.rmdir(root)  # noqa: PTH106 - it may be a URI
         done.complete_exceptionally(error)
 
     # -- the job's thread ---------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Run to the end, through all rescalings; raises the job's error."""
+        """Run to the end, through all rescalings. Raise the job's error."""
         error: BaseException | None = None
         try:
             status = self._run_masters()
@@ -169,7 +170,7 @@ class RunningJob(ABC):
             try:
                 self._master = self._successor(ticket.parallelism, ticket.request.location, self._on_running_again)
             except BaseException:
-                if self._lasting_directory is None:  # the job cannot be continued from there
+                if self._lasting_directory is None:  # the job cannot continue from there
                     dispose_of_rescaling(ticket.request.location)
                 raise
             ticket.future.complete(ticket.request.location)
@@ -180,7 +181,7 @@ class RunningJob(ABC):
             done.complete(None)
 
     def _end(self, status: JobStatus, error: BaseException | None = None) -> None:
-        """Set the final status, and complete everything that callers wait for."""
+        """Set the final status, and complete everything for which callers wait."""
         ticket: SavepointTicket | None = self._master.stopped_with
         stopped = ticket is not None and ticket.parallelism is None
         location = ticket.request.location if ticket is not None and stopped else None
@@ -192,7 +193,7 @@ class RunningJob(ABC):
             done.complete_exceptionally(self._not_rescaled(status, error))
 
     def _resolve(self, ticket: SavepointTicket, status: JobStatus, error: BaseException | None) -> None:
-        """Complete the future of the savepoint that the job has stopped with, if it is still open."""
+        """Complete the future of the savepoint with which the job has stopped, if it is still open."""
         location = ticket.request.location
         if ticket.parallelism is not None:
             if error is None:  # the job was cancelled, and does not continue from it
@@ -203,8 +204,8 @@ class RunningJob(ABC):
             ticket.future.complete_exceptionally(
                 SavepointError(
                     f"the savepoint {location} is complete, but the job ended as {status.name} before it had stopped "
-                    f"({_first_line(error)}). What sinks commit after a checkpoint may not be committed: start the job "
-                    "again from its checkpoint directory if it has one"
+                    f"({_first_line(error)}). Commits after the checkpoint may be missing in sinks: restart the job "
+                    "from its checkpoint directory, if it has one"
                 )
             )
         else:
@@ -217,19 +218,19 @@ class RunningJob(ABC):
 
 
 def _first_line(error: BaseException) -> str:
-    """The first line of an error; the job's result has all of it."""
+    """Return the first line of an error. The job's result has the whole error."""
     return str(error).partition("\n")[0] or type(error).__name__
 
 
 def carried_progress(progress: JobProgress) -> JobProgress:
-    """The progress of a job that is rescaled: totals continue, tasks report the rest anew."""
+    """Return the progress of a job that is rescaled: totals continue, and tasks report the rest again."""
     for vertex in progress.vertices.values():
         vertex.rescaled()
     return progress
 
 
 def dispose_of_rescaling(savepoint: str) -> None:
-    """Remove the savepoint that a job without a checkpoint directory was rescaled by."""
+    """Remove the savepoint that was used to rescale a job without a checkpoint directory."""
     directory_at(savepoint).dispose()
-    with contextlib.suppress(OSError):  # it was made for this savepoint; by now it may hold another one
-        os.rmdir(savepoint.rpartition("/")[0])  # noqa: PTH106 - it may be an address
+    with contextlib.suppress(OSError):  # it was created for this savepoint, but may contain another one by now
+        os.rmdir(savepoint.rpartition("/")[0])  # noqa: PTH106 - it may be a URI

@@ -1,5 +1,5 @@
 """One driver at a time owns a checkpoint directory.
 
-`owner` says who a driver is and whether it lives, `files` where leases are kept, `lease` how one is taken, renewed,
-checked and given back.
+`owner` describes a driver and whether it is alive, `files` stores leases, and `lease` takes, renews, checks and
+releases one.
 """

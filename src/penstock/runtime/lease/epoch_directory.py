@@ -1,8 +1,8 @@
 """Directories of a driver's own files in a checkpoint, fenced by their names.
 
-The driver's logs (what sinks have prepared, what receivers have received) are files that it writes by path. Between
-the check of its lease and the write it may be paused, and another driver may take over. So the name of the directory
-contains the epoch: the next driver renames it, in one step, and writes of the old driver fail.
+The driver writes its logs (committables of sinks, received elements) to files by path. It may be paused between the
+check of its lease and the write, and another driver may take over. The name of the directory therefore contains the
+epoch: the next driver renames the directory atomically, and writes of the old driver fail.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["adopt_directory"]
 
 
 def adopt_directory(parent: Path, name: str, epoch: int) -> Path:
-    """The path of an epoch's directory. What the owner before has left is in it; it may also not exist yet.
+    """Return the directory of an epoch, with the files of the previous owner. It may not exist yet.
 
     >>> import tempfile
     >>> parent = Path(tempfile.mkdtemp())
@@ -30,14 +30,14 @@ def adopt_directory(parent: Path, name: str, epoch: int) -> Path:
     earlier = sorted(number for number in found if 0 <= number < epoch)
     if not own.exists() and earlier:
         found[earlier.pop()].rename(own)
-    for number in earlier:  # of a driver that was fenced off, and did not know it yet
+    for number in earlier:  # of a fenced driver that did not know this yet
         with contextlib.suppress(OSError):
             shutil.rmtree(found[number])
     return own
 
 
 def _epoch_of(path: Path, name: str) -> int:
-    """0 for a directory that was made before directories had epochs, -1 for one of another name.
+    """Return 0 for a directory from before directories had epochs, and -1 for another name.
 
     >>> _epoch_of(Path("received-000003"), "received"), _epoch_of(Path("received"), "received")
     (3, 0)

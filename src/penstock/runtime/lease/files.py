@@ -1,4 +1,4 @@
-"""Where leases are kept: a handful of small files. All that is needed of a file system is a conditional create."""
+"""The storage of leases: a few small files. The file system only needs an atomic conditional create."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ class LeaseFiles(Protocol):
         """Return the names of all files."""
 
     def create(self, name: str, content: bytes) -> bool:
-        """Make a file that does not exist, durably; False if it exists. Of several callers one gets True."""
+        """Create a file durably if it does not exist. Of several concurrent callers, only one gets True."""
 
     def read(self, name: str) -> bytes | None:
-        """A file's content as it is now, not as it was remembered; ``None`` if there is no such file."""
+        """Read the current content of a file, not a cached one. Return ``None`` if there is no such file."""
 
     def exists(self, name: str) -> bool:
-        """Whether there is such a file now."""
+        """Whether the file exists now."""
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file, over what was there; fails if the directory is gone."""
+        """Write or replace a file. Fails if the directory no longer exists."""
 
     def remove(self, name: str) -> None:
-        """Harmless if it is gone."""
+        """Remove a file, if it exists."""
 
 
 class LocalLeaseFiles:
-    """On a disk of this machine, or on a file system that is mounted here.
+    """Files on a local disk or a mounted file system.
 
-    Network file systems remember what they have looked up. Opening a file makes them ask the server, so ``read`` does
-    that every time, and a new owner removes the file of the previous one.
+    Network file systems cache lookups. Opening a file makes them ask the server, so ``read`` opens it every time, and a
+    new owner removes the file of the previous one.
     """
 
     def __init__(self, location: str, directory: Path) -> None:
@@ -55,7 +55,7 @@ class LocalLeaseFiles:
         self._directory = directory
 
     def names(self) -> list[str]:
-        """Without temporary files."""
+        """Return the names without temporary files."""
         try:
             return [path.name for path in self._directory.iterdir() if not path.name.startswith(".")]
         except FileNotFoundError:
@@ -64,7 +64,7 @@ class LocalLeaseFiles:
             raise self._unusable(error) from error
 
     def create(self, name: str, content: bytes) -> bool:
-        """Written under another name and linked: complete from its first moment."""
+        """Write under another name and link: the file is complete from the start."""
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
             return self._create(name, content)
@@ -93,7 +93,7 @@ class LocalLeaseFiles:
         return True
 
     def _create_exclusively(self, target: Path, content: bytes) -> bool:
-        """Without hard links, as on FAT and some network file systems: a reader may find it empty for a moment."""
+        """Create without hard links, for FAT and some network file systems. A reader may briefly see an empty file."""
         try:
             with target.open("xb") as file:
                 file.write(content)
@@ -105,7 +105,7 @@ class LocalLeaseFiles:
         return True
 
     def read(self, name: str) -> bytes | None:
-        """Opened anew."""
+        """Open the file and read it."""
         try:
             return (self._directory / name).read_bytes()
         except FileNotFoundError:
@@ -116,11 +116,11 @@ class LocalLeaseFiles:
             raise self._unusable(error) from error
 
     def exists(self, name: str) -> bool:
-        """Whether it is there."""
+        """Whether the file exists."""
         return (self._directory / name).exists()
 
     def write(self, name: str, content: bytes) -> None:
-        """In one step. It is not flushed to disk: after a machine crash the file is not needed."""
+        """Write atomically, without syncing to disk: after a machine crash, the file is not needed."""
         temporary = self._temporary(name)
         try:
             temporary.write_bytes(content)
@@ -132,7 +132,7 @@ class LocalLeaseFiles:
                 temporary.unlink(missing_ok=True)
 
     def remove(self, name: str) -> None:
-        """Unlink."""
+        """Remove the file."""
         with contextlib.suppress(OSError):
             (self._directory / name).unlink(missing_ok=True)
 

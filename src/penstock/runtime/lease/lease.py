@@ -1,13 +1,13 @@
 """The lease on a checkpoint directory: two drivers must never both commit.
 
 A driver takes the lease before it reads, cleans or writes anything else in the directory. Each owner has a higher
-*epoch* than all before it: epochs are files, ``epoch-000007``, and the file of an epoch can be created once. Before the
-steps that count the owner makes sure that it is still the last one (`Lease.check`); that there is a higher epoch is the
-only reason to stop. Clocks, slow disks and pauses are not.
+*epoch* than all previous ones. Epochs are files, such as ``epoch-000007``, and the file of an epoch can be created only
+once. Before each critical step, the owner checks that it is still the last one (`Lease.check`). A higher epoch is the
+only reason to stop; clocks, slow disks and pauses are not.
 
-An owner that lives renews its lease: it writes ``heartbeat-000007`` every few seconds. What that is good for is to
-let other machines see that it lives. They wait for it to change, by their own clock; what it says is of no importance.
-On the owner's own machine its process is looked up instead, so a lease is refused or taken over without waiting.
+A live owner renews its lease: it writes ``heartbeat-000007`` every few seconds, so that other machines see that it is
+alive. They wait for the file to change, by their own clock; its content does not matter. On the owner's own machine,
+its process is looked up instead, so a lease is refused or taken over without waiting.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ __all__ = ["DEFAULT_TIMEOUT", "TAKE_OVER_KEY", "TIMEOUT_KEY", "Clock", "Lease", 
 LOG = logging.getLogger("penstock.lease")
 
 DEFAULT_TIMEOUT = 10.0
-"""Seconds without a sign of life after which another machine takes an owner for dead."""
+"""Seconds without a heartbeat after which another machine considers an owner dead."""
 TIMEOUT_KEY = "penstock.lease.timeout"
 TAKE_OVER_KEY = "penstock.lease.take-over"
 
 _RENEWALS = 3  # within the timeout
-_LOOKS = 20  # within the timeout, of a driver that waits
+_LOOKS = 20  # within the timeout, for a waiting driver
 _EPOCH, _HEARTBEAT = "epoch", "heartbeat"
 _UNREADABLE_SECONDS = 1.0
 
@@ -42,10 +42,10 @@ _held: set[str] = set()  # ids of the owners in this process
 
 
 class Clock:
-    """The passing of time, for a driver that waits for another one's sign of life."""
+    """A clock for a driver that waits for the heartbeat of another one."""
 
     def monotonic(self) -> float:
-        """Seconds since whenever."""
+        """Return seconds since an arbitrary time."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
@@ -54,7 +54,7 @@ class Clock:
 
 
 class Lease(Fence):
-    """A lease that is held. Use `acquire`."""
+    """A lease that this driver holds. Create it with `acquire`."""
 
     def __init__(self, files: LeaseFiles, owner: Owner, epoch: int, timeout: float) -> None:
         self.epoch = epoch
@@ -62,7 +62,7 @@ class Lease(Fence):
         self._files = files
         self._timeout = timeout
         self._lost: FencedError | None = None
-        self._lock = threading.Lock()  # between renewing and giving back
+        self._lock = threading.Lock()  # protects renewing and releasing
         self._released = threading.Event()
         self._beats = 0
         self._renewing: threading.Thread | None = None
@@ -79,9 +79,9 @@ class Lease(Fence):
     ) -> Lease:
         """Take the lease, or raise a `CheckpointInUseError`.
 
-        :param take_over: also from an owner that lives
+        :param take_over: also take it from a live owner
         """
-        _held.add(owner.id)  # another thread may see the file before this one gets any further
+        _held.add(owner.id)  # another thread may see the file before this one continues
         try:
             lease = cls(files, owner, _next_epoch(files, owner, clock or Clock(), take_over=take_over), timeout)
             lease._begin()
@@ -102,7 +102,7 @@ class Lease(Fence):
         self._renewing.start()
 
     def renew(self) -> None:
-        """Show that this driver lives; raises a `FencedError` if another one has taken over."""
+        """Renew the lease. Raise a `FencedError` if another driver has taken over."""
         self.check()
         with self._lock:
             if not self._released.is_set():
@@ -123,7 +123,7 @@ class Lease(Fence):
                 LOG.error("%s", error)  # noqa: TRY400 - the stack does not help
                 return
             except Exception as error:
-                if not failing:  # the job continues: every commit checks for a takeover
+                if not failing:  # the job continues, because every commit checks for a takeover
                     LOG.warning("cannot renew the lease on %s, trying again: %s", self._files.location, error)
                 failing = True
 
@@ -137,7 +137,7 @@ class Lease(Fence):
             self._look_closer()
 
     def _look_closer(self) -> None:
-        """Something is not as it was. Another driver's file, of whatever epoch, means that the directory is its own."""
+        """Check why the file has changed. Another driver's file, of any epoch, means that it owns the directory."""
         newest = _newest(self._files)
         content = None if newest is None else self._files.read(_name(_EPOCH, newest))
         if newest == self.epoch and _is_of(self.owner, content):
@@ -154,20 +154,22 @@ class Lease(Fence):
         raise self._lost
 
     def _restore(self) -> None:
-        """The file was removed, but not by another driver."""
+        """Create the file again: it was removed, but not by another driver."""
         with self._lock:
             if self._released.is_set():
                 return
             self._files.create(_name(_EPOCH, self.epoch), self.owner.to_json())
-            LOG.warning("the lease in %s was removed while the job runs; it is there again", self._files.location)
+            LOG.warning(
+                "the lease in %s was removed while the job was running; it has been restored", self._files.location
+            )
 
     def raise_if_lost(self) -> None:
-        """Raise the error if it is known that there is a higher epoch."""
+        """Raise the error if a higher epoch is known."""
         if self._lost is not None:
             raise self._lost
 
     def release(self, *, remove: Callable[[], None] | None = None) -> None:
-        """Give the lease back, if it is still ours; also if the storage is out of reach: then it runs out."""
+        """Release the lease if this driver still holds it. If the storage is not reachable, the lease expires."""
         try:
             with contextlib.suppress(FencedError, CheckpointError):
                 self.check()
@@ -183,7 +185,7 @@ class Lease(Fence):
 
 
 def _next_epoch(files: LeaseFiles, owner: Owner, clock: Clock, *, take_over: bool) -> int:
-    """Create the file of the next epoch. If another driver is faster, look again who holds the lease now."""
+    """Create the file of the next epoch. If another driver was faster, check again who holds the lease."""
     while True:
         newest = _newest(files)
         if newest is not None and not take_over:
@@ -191,7 +193,7 @@ def _next_epoch(files: LeaseFiles, owner: Owner, clock: Clock, *, take_over: boo
             if _newest(files) != newest:
                 continue
         name = _name(_EPOCH, 1 if newest is None else newest + 1)
-        # Not every store is strict about the condition: the last one to write it has the file.
+        # Not every store enforces the condition: the last writer has the file.
         if files.create(name, owner.to_json()) and _is_of(owner, files.read(name)):
             return _number(name)
 
@@ -202,7 +204,7 @@ def _is_of(owner: Owner, content: bytes | None) -> bool:
 
 
 def check_free(files: LeaseFiles, clock: Clock | None = None) -> None:
-    """Raise a `CheckpointInUseError` if the last owner of a lease lives. Changes nothing."""
+    """Raise a `CheckpointInUseError` if the last owner of the lease is alive. This changes nothing."""
     newest = _newest(files)
     if newest is None:
         return
@@ -221,12 +223,12 @@ def check_free(files: LeaseFiles, clock: Clock | None = None) -> None:
 
 
 def _shows_life(files: LeaseFiles, epoch: int, owner: Owner, heartbeat: bytes | None, clock: Clock) -> bool:
-    """Watch an owner on another machine until its heartbeat changes, at most for the timeout it has given itself.
+    """Watch an owner on another machine until its heartbeat changes, at most for the owner's timeout.
 
-    If another driver takes over meanwhile, what counts is whether that one lives.
+    If another driver takes over meanwhile, return whether that one is alive.
     """
     timeout = _timeout_of(heartbeat)
-    LOG.info("waiting up to %.0f s for a sign of life of %s", timeout, owner)
+    LOG.info("waiting up to %.0f s for a heartbeat of %s", timeout, owner)
     deadline = clock.monotonic() + timeout
     while True:
         over = clock.monotonic() >= deadline
@@ -236,13 +238,13 @@ def _shows_life(files: LeaseFiles, epoch: int, owner: Owner, heartbeat: bytes | 
         now = files.read(_name(_HEARTBEAT, epoch))
         if now != heartbeat:
             return not _is_released(now)
-        if over:  # by the time before this look: a pause of this process is not one of the owner
+        if over:  # measured before this look, because a pause of this process is not a pause of the owner
             return False
         clock.sleep(timeout / _LOOKS)
 
 
 def _read_owner(files: LeaseFiles, epoch: int, clock: Clock) -> Owner | None:
-    """The owner; where files cannot be created in one step it may still be at it, or have died in the middle."""
+    """Read the owner. Without atomic creation, it may still be writing the file, or may have died while writing."""
     deadline = clock.monotonic() + _UNREADABLE_SECONDS
     while True:
         over = clock.monotonic() >= deadline
@@ -258,9 +260,9 @@ def _in_use(files: LeaseFiles, owner: Owner, epoch: int, heartbeat: bytes | None
     sign = f", last renewed {as_utc(renewed)}" if isinstance(renewed, (int, float)) else ""
     return CheckpointInUseError(
         f"the checkpoint directory {files.location} is in use by {owner} (epoch {epoch}{sign}). Two drivers on one "
-        f"directory would destroy the job. Stop that one first (penstock cancel {owner.job_id[:8]}), or give this job "
-        "another directory. To take over from a driver that cannot be stopped, use penstock run --take-over (or set "
-        f"{TAKE_OVER_KEY}=true): the other one then ends without committing"
+        f"directory would destroy the job. Stop the other driver first (penstock cancel {owner.job_id[:8]}), or give "
+        "this job another directory. To take over from a driver that cannot be stopped, use penstock run --take-over "
+        f"(or set {TAKE_OVER_KEY}=true): the other one then ends without committing"
     )
 
 

@@ -1,4 +1,4 @@
-"""The owner of a lease: a driver process, described so that a later driver can tell whether it is alive."""
+"""The owner of a lease: a driver process, described so that a later driver can check whether it is alive."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 __all__ = ["Owner", "is_running", "started_at"]
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_START_TIME = 19  # in /proc/<pid>/stat, counted after the name of the program: see proc(5), field 22
+_START_TIME = 19  # in /proc/<pid>/stat, counted after the program name: see proc(5), field 22
 _ENDED = ("Z", "X")
 
 
@@ -30,21 +30,21 @@ class Owner:
     """
 
     id: str
-    """Random: two jobs of one process are two owners."""
+    """A random id: two jobs of one process are two owners."""
     host: str
     machine: str
-    """Names one boot of one machine, and in it the processes that can see each other by their numbers."""
+    """Identifies one boot of one machine or container, in which processes can see each other by pid."""
     pid: int
     started: str
-    """When the process started, by the machine's own count: another process with this number has another value."""
+    """The start time of the process, in units of the machine. A later process with the same pid has another value."""
     since: float
-    """Seconds since 1970, when it took the lease."""
+    """When it took the lease, in seconds since 1970."""
     job_id: str
     job_name: str
 
     @classmethod
     def of_this_process(cls, job_id: str, job_name: str, since: float) -> Owner:
-        """This process, for one job."""
+        """Describe this process, for one job."""
         pid = os.getpid()
         return cls(
             id=uuid.uuid4().hex,
@@ -59,26 +59,26 @@ class Owner:
 
     @property
     def is_here(self) -> bool:
-        """Whether its process, if it lives, can be seen from this one."""
+        """Whether its process would be visible from this one."""
         return self.machine == this_machine()
 
     @property
     def is_this_process(self) -> bool:
-        """Whether it is another job of this very process."""
+        """Whether it is a job of this process."""
         return self.is_here and self.pid == os.getpid() and self.started == started_at(self.pid)
 
     @property
     def is_alive(self) -> bool:
-        """Whether its process lives; meaningful only if it `is_here`."""
+        """Whether its process is alive. Meaningful only if it `is_here`."""
         return is_running(self.pid, self.started)
 
     def to_json(self) -> bytes:
-        """For a file."""
+        """Encode for a file."""
         return json.dumps(asdict(self)).encode()
 
     @classmethod
     def from_json(cls, text: bytes) -> Owner | None:
-        """From a file; ``None`` if it is not (yet) complete."""
+        """Decode from a file. Return ``None`` if it is incomplete."""
         try:
             content = json.loads(text)
             return cls(**{field.name: content[field.name] for field in fields(cls)})
@@ -91,7 +91,7 @@ class Owner:
 
 
 def as_utc(seconds: float) -> str:
-    """A time for messages.
+    """Format a time for messages.
 
     >>> as_utc(0)
     '1970-01-01 00:00:00 UTC'
@@ -101,7 +101,7 @@ def as_utc(seconds: float) -> str:
 
 @functools.cache
 def this_machine() -> str:
-    """The machine since it was started; in a container, the container: its processes have numbers of their own."""
+    """Identify the machine since its boot. In a container, identify the container, which has its own pids."""
     try:
         boot = _BOOT_ID.read_text(encoding="ascii").strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
@@ -110,7 +110,7 @@ def this_machine() -> str:
 
 
 def started_at(pid: int) -> str | None:
-    """When a process started; ``None`` if it has ended.
+    """Return when a process started, or ``None`` if it has ended.
 
     >>> started_at(os.getpid()) == started_at(os.getpid())
     True
@@ -118,7 +118,7 @@ def started_at(pid: int) -> str | None:
     if not sys.platform.startswith("linux"):
         return _started_by_ps(pid)
     try:
-        # The name of the program is in parentheses, and may contain any character.
+        # The program name is in parentheses, and may contain any character.
         state, *numbers = (
             Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         )
@@ -128,7 +128,7 @@ def started_at(pid: int) -> str | None:
 
 
 def _started_by_ps(pid: int) -> str | None:
-    answer = subprocess.run(  # noqa: S603 - a number
+    answer = subprocess.run(  # noqa: S603 - the argument is a number
         ["/bin/ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
     )
     state, _, started = answer.stdout.strip().partition(" ")
@@ -136,5 +136,5 @@ def _started_by_ps(pid: int) -> str | None:
 
 
 def is_running(pid: int, started: str) -> bool:
-    """Whether a process lives: the one that was started then, and not a later one with the same number."""
+    """Whether the process that was started at this time is alive, rather than a later one with the same pid."""
     return started_at(pid) == started

@@ -1,7 +1,7 @@
-"""Whether a program is the one it was: a fingerprint of the code of the user's functions.
+"""A fingerprint of the code of the user's functions, to detect whether a program has changed.
 
-A program that continues its state and is the same as before needs no second look at what its key selectors return.
-Functions that the user's functions call are not looked at.
+For an unchanged program that continues from its state, the results of key selectors need not be checked again.
+Functions that the user's functions call are not included.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NOT_THE_USERS = ("penstock.", "builtins", "abc", "typing")
 
 
 def fingerprint(vertices: Iterable[JobVertex]) -> str:
-    """Changes with the code of a job's functions, and with nothing else.
+    """Return a fingerprint that changes only with the code of a job's functions.
 
     >>> len(fingerprint([]))
     40
@@ -39,7 +39,7 @@ def fingerprint(vertices: Iterable[JobVertex]) -> str:
 
 
 def _code_of(value: Any, depth: int) -> Iterator[str]:
-    """The code of a function, or of the methods of an object; of what it has closed over or holds, too."""
+    """Yield the code of a function or of an object's methods, including closure variables and attributes."""
     if depth == _DEEP_ENOUGH:
         return
     if isinstance(value, MethodType):
@@ -48,17 +48,17 @@ def _code_of(value: Any, depth: int) -> Iterator[str]:
     elif isinstance(value, FunctionType):
         yield from code_parts(value.__code__)
         for cell in value.__closure__ or ():
-            with contextlib.suppress(ValueError):  # of a function that is not defined yet
+            with contextlib.suppress(ValueError):  # the variable of a function that is not defined yet
                 yield from _part(cell.cell_contents, depth)
     elif isinstance(value, type):
         yield f"{value.__module__}.{value.__qualname__}"
     elif not hasattr(value, "__dict__") and not any("__slots__" in vars(cls) for cls in type(value).__mro__):
-        if callable(value):  # written in C: an itemgetter, say
+        if callable(value):  # written in C, for instance an itemgetter
             with contextlib.suppress(Exception):
                 yield pickle.dumps(value, 5).hex()
     else:
         yield from _methods(type(value))
-        ours = type(value).__module__.startswith(_KEYS)  # what others hold may be anything, such as ids
+        ours = type(value).__module__.startswith(_KEYS)  # other objects may hold anything, such as ids
         for held in _held_by(value):
             if ours or not isinstance(held, (int, str)):
                 yield from _part(held, depth)

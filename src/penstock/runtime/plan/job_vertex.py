@@ -19,7 +19,7 @@ from penstock.runtime.operators.operator import StreamOperator
 
 @dataclass(slots=True)
 class ChainLink:
-    """A chained consumer: position in the vertex, and the side output it reads (None: the main output)."""
+    """A chained consumer: its position in the vertex, and the side output it reads (None: the main output)."""
 
     position: int
     tag_id: str | None
@@ -27,7 +27,7 @@ class ChainLink:
 
 @dataclass(slots=True)
 class ChainedOperator:
-    """One operator of a chain; a source has no operator."""
+    """One operator of a chain. A source has no operator."""
 
     operator_id: str
     name: str
@@ -53,13 +53,13 @@ class JobVertex:
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
     split_parallelism: int | None = None
-    """The parallelism a source was split for when it first started; whatever becomes of it, the splits stay."""
+    """The number of subtasks into which a source was split at its first start. It never changes."""
     spread: bool = False
-    """Whether a source of parallelism 1 is read by all tasks of this vertex, each its part of every range."""
+    """Whether all tasks of this vertex read a source of parallelism 1, each a part of every range."""
     alignment: WatermarkAlignment | None = None
-    """Of a source whose watermark strategy has one."""
+    """The alignment of a source's watermark strategy, if any."""
     declares_idleness: bool = False
-    """Whether that strategy has an idleness timeout."""
+    """Whether the watermark strategy has an idleness timeout."""
 
     @property
     def is_source(self) -> bool:
@@ -68,7 +68,7 @@ class JobVertex:
 
     @property
     def source_parallelism(self) -> int:
-        """Return the number of tasks that the source is split for."""
+        """The number of tasks into which the source is split."""
         return self.split_parallelism or (1 if self.spread else self.parallelism)
 
 
@@ -90,7 +90,7 @@ class JobEdge:
     target_level: int = 0
 
     def reachable(self, sender: int) -> list[int]:
-        """The receivers a sender may send to."""
+        """Return the receivers to which a sender may send."""
         if isinstance(self.partitioner, ForwardPartitioner):
             return [sender]
         if isinstance(self.partitioner, RescalePartitioner):
@@ -98,7 +98,7 @@ class JobEdge:
         return list(range(self.receivers))
 
     def senders_to(self, receiver: int) -> list[int]:
-        """The senders a receiver may hear from: whose clocks it waits for."""
+        """Return the senders from which a receiver may receive, and for whose clocks it waits."""
         return [sender for sender in range(self.senders) if receiver in self.reachable(sender)]
 
 

@@ -1,7 +1,7 @@
 """An offset: everything that is needed to plan a batch again.
 
 A batch is the step from one offset to the next. An engine logs the offset before it runs the batch, so a batch that is
-replayed after a failure reads the same ranges at the same processing time, and is the same batch.
+replayed after a failure reads the same ranges at the same processing time.
 
 The log holds JSON::
 
@@ -16,7 +16,7 @@ The log holds JSON::
         "alignment": {source: {split: [watermark, paused]}},
     }
 
-A source is named by its operator id. Parts of the last line are left out if they are empty. Version 1 had no version;
+A source is identified by its operator id. Empty parts of the last lines are left out. Version 1 had no version field;
 its keys were n, t, end, s, more, f and w.
 """
 
@@ -55,10 +55,10 @@ class SplitPosition:
     """The position up to which a split is read."""
 
     offset: Any
-    """The source's own; None if only the source knows, which has already forgotten the split."""
+    """The source's own position. None if only the source knows it, and no longer lists the split."""
     state: SplitState = SplitState.ACTIVE
     subtask: int | None = None
-    """Which reads it; None if that is still to be decided, as after a savepoint."""
+    """The subtask that reads the split. None if it is not assigned yet, for instance after a savepoint."""
 
 
 Positions = dict[str, dict[str, SplitPosition]]
@@ -67,7 +67,7 @@ Positions = dict[str, dict[str, SplitPosition]]
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """Where the sources of a job are at the end of a batch.
+    """The positions of a job's sources at the end of a batch.
 
     >>> offset = Offset(7, 1_700_000_000_000, splits={"source": {"0": SplitPosition(25, subtask=1)}})
     >>> offset.to_json()["splits"]
@@ -81,23 +81,23 @@ class Offset:
     checkpoint_id: int = 0
     """The checkpoint that the batch completes."""
     processing_time: int = 0
-    """In the batch, in milliseconds."""
+    """The processing time of the batch in milliseconds."""
     is_last: bool = False
     """Whether the job ends with the batch."""
     splits: Positions = field(default_factory=dict)
     more: tuple[str, ...] = ()
     """Sources that have splits which are not listed yet."""
     starts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Where splits begin that are new in the batch, by source and split."""
+    """Where the new splits of the batch begin, by source and split."""
     alignment: dict[str, dict[str, list[int]]] = field(default_factory=dict)
-    """Of aligned sources, by source and split: the watermark before the batch, and whether the split is paused."""
+    """For aligned sources, by source and split: the watermark before the batch, and whether the split is paused."""
 
     def of_source(self, source: str) -> dict[str, SplitPosition]:
-        """The positions of one source's splits."""
+        """Return the positions of one source's splits."""
         return self.splits.get(source, {})
 
     def to_json(self) -> Json:
-        """The offset as it is logged."""
+        """Return the offset as it is logged."""
         content: Json = {
             "version": _VERSION,
             "checkpoint": self.checkpoint_id,
@@ -113,7 +113,7 @@ class Offset:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Offset:
-        """The offset that was logged, by this version or an earlier one."""
+        """Create an offset from the log of this version or an earlier one."""
         version = content.get("version", 1)
         if version > _VERSION:
             raise CheckpointError(

@@ -1,8 +1,8 @@
 """Emitted records are snapshots: a function may change an object after emitting it.
 
-Flink serializes records between tasks, so a later mutation never shows downstream (rule 3.4). Records here wait in a
-list until the batch is passed on, so an object with other references (state, a member, a local variable of a
-suspended generator) is copied when it is emitted. Immutable values and objects without other references are not.
+Flink serializes records between tasks, so a later change is never visible downstream (rule 3.4). Here records wait in a
+list until the batch is passed on. Therefore an object with other references (state, an attribute, a local variable of a
+suspended generator) is copied when it is emitted. Immutable values and objects without other references are not copied.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _all_immutable = IMMUTABLE.issuperset
 
 
 def protect(value: Any, known_holders: int = 0) -> Any:
-    """`value`, or a copy of it if the function that emitted it can still change it.
+    """Return `value`, or a copy if the function that emitted it can still change it.
 
-    `known_holders` counts references besides the caller's variable that will not be used to change it.
+    `known_holders` is the number of references, besides the caller's variable, that are not used for changes.
 
     >>> held = [1]
     >>> state = {"held": held}
@@ -56,7 +56,7 @@ def protect(value: Any, known_holders: int = 0) -> Any:
 
 
 def deeply_immutable(value: Any) -> bool:
-    """Whether nothing inside can change: scalars, enums, tuples and frozen dataclasses of such."""
+    """Whether nothing inside can change: scalars, enums, and tuples and frozen dataclasses of these."""
     if type(value) in IMMUTABLE:
         return True
     if isinstance(value, tuple):
@@ -70,9 +70,9 @@ def deeply_immutable(value: Any) -> bool:
 
 
 def copied(value: Any) -> Any:
-    """The value itself if it is immutable, else a copy that shares nothing mutable with it.
+    """Return the value if it is immutable, otherwise a copy that shares no mutable parts with it.
 
-    A user's `merge` or `reduce` may change and return what it was given, so state hands out copies.
+    A user's `merge` or `reduce` may change and return its arguments, so state passes copies to it.
 
     >>> pair, counts = (1, 2.0), {"a": 1}
     >>> copied(pair) is pair, copied(counts) is counts, copied(counts) == counts
@@ -85,7 +85,7 @@ def copied(value: Any) -> Any:
 
 
 def copy_of(value: Any) -> Any:
-    """A deep copy, as serialization would make it; flat containers and objects the quick way."""
+    """Return a deep copy, like serialization. Flat containers and objects have a faster path."""
     kind: Any = type(value)
     if kind is list and _all_immutable(map(type, value)):
         return value[:]
@@ -103,7 +103,7 @@ def copy_of(value: Any) -> Any:
 
 @cache
 def _plain_to_pickle(kind: Any) -> bool:
-    """Whether an object of this class is nothing but its attributes."""
+    """Whether an object of this class consists only of its attributes."""
     custom = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__")
     return not hasattr(kind, "__slots__") and not any(
         name in vars(base) for base in kind.__mro__[:-1] for name in custom
@@ -111,9 +111,9 @@ def _plain_to_pickle(kind: Any) -> bool:
 
 
 def copy_batch(values: list[Any]) -> list[Any]:
-    """A batch for one more consumer: the same list object is never shared, mutable records are copied.
+    """Copy a batch for one more consumer. List objects are never shared, and mutable records are copied.
 
-    A batch that is not a list is a column batch, which cannot change.
+    A batch that is not a list is a column batch, which is immutable.
     """
     if type(values) is not list:
         return values

@@ -1,8 +1,7 @@
-"""From a key to a key group to a subtask, exactly and forever the same.
+"""The mapping from keys to key groups to subtasks, which never changes.
 
-Python's `hash` is salted per process for strings, so it can never decide where state lives. Numbers keep
-their own hash because it is defined by value (``hash(1) == hash(1.0) == hash(True)``): equal keys must
-land in the same place.
+Python's `hash` is salted per process for strings, so it cannot decide where state lives. Numbers keep their own hash,
+because it is defined by value (``hash(1) == hash(1.0) == hash(True)``): equal keys must have the same place.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _MASK32 = 0xFFFFFFFF
 
 
 def default_max_parallelism(parallelism: int) -> int:
-    """The number of key groups when the user set none (rule 3.8).
+    """Return the number of key groups if the user has not set it (rule 3.8).
 
     >>> default_max_parallelism(1), default_max_parallelism(85), default_max_parallelism(86)
     (128, 128, 256)
@@ -39,7 +38,7 @@ def default_max_parallelism(parallelism: int) -> int:
 
 
 def check_parallelism(parallelism: int, max_parallelism: int) -> None:
-    """Refuse a parallelism that has no key group for each of its subtasks."""
+    """Reject a parallelism without a key group for each subtask."""
     if not 1 <= max_parallelism <= UPPER_BOUND_MAX_PARALLELISM:
         raise InvalidProgramError(
             f"max parallelism must be between 1 and {UPPER_BOUND_MAX_PARALLELISM}, got {max_parallelism}"
@@ -51,7 +50,7 @@ def check_parallelism(parallelism: int, max_parallelism: int) -> None:
 
 
 def stable_code(key: Any) -> int:
-    """A 32-bit code of a key that is the same in every process and equal for equal keys."""
+    """Return a 32-bit code of a key that is the same in every process and equal for equal keys."""
     kind = type(key)
     if kind is str:
         return crc32(key.encode("utf-8", "surrogatepass"))
@@ -66,7 +65,7 @@ def _code_of_number(key: Any) -> int:
     if key != key:  # noqa: PLR0124 - NaN
         raise KeySelectorError(
             f"the key {key!r} is not equal to itself, so its state would never be found again: "
-            "return something else for it from the key selector, None for instance"
+            "return another value for it from the key selector, for instance None"
         )
     return crc32(hash(key).to_bytes(8, "little", signed=True))
 
@@ -90,7 +89,7 @@ def _code_of_object(key: Any) -> int:
         return 0
     if isinstance(key, (bytes, bytearray)):
         return crc32(key)
-    # Before enums: members of an enum of strings or numbers are equal to them.
+    # Before enums: members of an enum of strings or numbers are equal to these.
     if isinstance(key, str):
         return crc32(str.encode(key, "utf-8", "surrogatepass"))
     if isinstance(key, Number):
@@ -108,7 +107,7 @@ def _code_of_object(key: Any) -> int:
     if isinstance(key, dt.datetime) and key.utcoffset() is not None:
         key = key.astimezone(dt.UTC)  # equal in all time zones
     attributes = None if isinstance(key, (type, FunctionType)) else getattr(key, "__dict__", None)
-    if attributes:  # one by one: a pickle of the whole tells equal from identical members
+    if attributes:  # one by one: a pickle of all attributes would distinguish equal from identical ones
         _check_equality(key)
         return _combine(stable_code(attributes[name]) for name in sorted(attributes))
     return _code_of_pickle(key)
@@ -139,7 +138,7 @@ _BUILT_IN = frozenset({int, str, bool, float, bytes, type(None)})
 
 
 def never_changes(key: Any) -> bool:
-    """Whether a key has the same hash forever: no class of the user's own is in it.
+    """Whether the hash of a key can never change, because it contains no user-defined class.
 
     >>> never_changes(("a", 1)), never_changes(dt.date(2024, 1, 1))
     (True, False)
@@ -149,21 +148,23 @@ def never_changes(key: Any) -> bool:
 
 
 def spread(code: int) -> int:
-    """Scramble a code, so that codes of neighbouring keys spread over all key groups (one multiplication: it is called
-    for every key a task has not seen lately, and Python arithmetic is slow).
+    """Scramble a code, so that the codes of similar keys are spread over all key groups.
+
+    It is a single multiplication, because it runs for every key that a task has not seen recently, and Python
+    arithmetic is slow.
     """
     return (code * 0x9E3779B97F4A7C15 >> 20) & _MASK32
 
 
 def key_hash(key: Any) -> int:
-    """The 32-bit hash that decides key group and page of a key."""
-    if type(key) is str and key.isascii():  # the most frequent ones, without three calls
+    """Return the 32-bit hash that determines the key group and page of a key."""
+    if type(key) is str and key.isascii():  # the most common keys, without three calls
         return (crc32(key.encode()) * 0x9E3779B97F4A7C15 >> 20) & _MASK32
     return spread(stable_code(key))
 
 
 def key_hashes(keys: Collection[Any]) -> list[int]:
-    """The hashes of many keys; of text without a call of ours for each.
+    """Return the hashes of many keys. Strings need no Python call per key.
 
     >>> key_hashes(["a", "b"]) == [key_hash("a"), key_hash("b")]
     True
@@ -175,7 +176,7 @@ def key_hashes(keys: Collection[Any]) -> list[int]:
 
 
 def key_group_for(key: Any, max_parallelism: int) -> int:
-    """The key group of a key.
+    """Return the key group of a key.
 
     >>> key_group_for("sensor_1", 128) == key_group_for("sensor_1", 128)
     True
@@ -184,7 +185,7 @@ def key_group_for(key: Any, max_parallelism: int) -> int:
 
 
 def subtask_for_key_group(key_group: int, parallelism: int, max_parallelism: int) -> int:
-    """The subtask that owns a key group.
+    """Return the subtask that owns a key group.
 
     >>> [subtask_for_key_group(g, 3, 128) for g in (0, 42, 43, 85, 86, 127)]
     [0, 0, 1, 1, 2, 2]
@@ -193,7 +194,7 @@ def subtask_for_key_group(key_group: int, parallelism: int, max_parallelism: int
 
 
 def key_group_range(subtask: int, parallelism: int, max_parallelism: int) -> range:
-    """The key groups a subtask owns.
+    """Return the key groups of a subtask.
 
     >>> [key_group_range(i, 3, 128) for i in range(3)]
     [range(0, 43), range(43, 86), range(86, 128)]

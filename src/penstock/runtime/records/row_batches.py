@@ -1,7 +1,7 @@
-"""Rows on their way to another task, by columns.
+"""Encode rows for another task by columns.
 
-Pickle calls `Row.__reduce__` for every row and a Python function for every row it reads. Rows of one schema go as their
-names and one tuple per column instead, which takes a fifth of the time.
+For every row, pickle calls `Row.__reduce__` when writing and a Python function when reading. Rows of one schema are
+written as their names and one tuple per column instead, which takes a fifth of the time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _new_row = Row.__new__
 
 
 def pack_rows(values: Any) -> Any:
-    """Something that pickles faster and is the same list of rows when it is read; the list itself if that is not so.
+    """Return an object that pickles faster and unpickles to the same list of rows, or the list itself.
 
     >>> import pickle
     >>> rows = [Row(word="a", n=1), Row(word="b", n=2)]
@@ -50,7 +50,7 @@ class _PackedRows:
         return _unpack_rows, (self._names, self._columns)
 
     def __repr__(self) -> str:
-        """Shown if the rows cannot be pickled."""
+        """Identify the rows in the error if they cannot be pickled."""
         return repr(_unpack_rows(self._names, self._columns))
 
 

@@ -1,4 +1,4 @@
-"""Pickling of records and state: the C pickler first, cloudpickle for what it cannot name."""
+"""Pickle records and state: with the C pickler first, with cloudpickle for what it cannot name."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import cloudpickle
 from penstock.common.errors import InvalidProgramError, SerializationError, shorten
 
 MISSING_OR_CHANGED = (AttributeError, ImportError, TypeError)
-"""What reading a pickle raises if a class in it is not there any more, or is not what it was."""
+"""The errors of unpickling if a class is missing or has changed."""
 
 
 def dumps(value: Any, label: str) -> bytes:
-    """Pickle `value`; classes defined inside functions go by value, which is slower but works.
+    """Pickle `value`. Classes defined inside functions are pickled by value, which is slower.
 
     >>> import pickle
     >>> pickle.loads(dumps([1, 2], "records"))
@@ -33,6 +33,6 @@ def dumps(value: Any, label: str) -> bytes:
 def unreadable(label: str, error: Exception) -> InvalidProgramError:
     """Return the error for a value that cannot be read."""
     return InvalidProgramError(
-        f"{label} cannot be read from the checkpoint ({type(error).__name__}: {error}): keep the classes of what it "
-        "holds where and as they were"
+        f"{label} cannot be read from the checkpoint ({type(error).__name__}: {error}): restore the previous "
+        "classes of its values, in their previous modules"
     )

@@ -1,15 +1,15 @@
 """The names of Penstock's own classes in stored data, and where these classes are now.
 
-State, commit logs and receive logs hold pickles, and a pickle names a class by its path. A class that moves must still
-be found under the path it had when the data was written. So everything that reads stored data uses `load_stored`, and
-every path that may occur in it is registered here:
+State, commit logs and receive logs contain pickles, and a pickle names a class by its path. A class that moves must
+still be found under the path it had when the data was written. Therefore everything that reads stored data uses
+`load_stored`, and every path that may occur in stored data is registered here:
 
-* A class that may be stored has an entry for its present path. Tests fail if stored data names an unregistered one.
-* When you move or rename such a class, keep its entry, let it point to the new place, and add one for the new path.
+* A class that may be stored has an entry for its current path. Tests fail if stored data names an unregistered class.
+* When you move or rename such a class, keep its entry, point it to the new place, and add an entry for the new path.
 * Entries are never removed: checkpoints and savepoints are kept for years.
 
-The structures around the values (snapshots, offsets, manifests) have encodings of their own, with a version and without
-any class: see `snapshots.py`, `offset.py` and `savepoint/manifest.py`.
+The structures around the values (snapshots, offsets, manifests) have their own encodings, with a version and without
+classes: see `snapshots.py`, `offset.py` and `savepoint/manifest.py`.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ STORED_CLASSES: dict[str, str] = {
     **_moved("penstock.runtime.windows.slices", "penstock.runtime.state.key_slices", "KeySlices"),
     **_entries("penstock.runtime.table.batch", "_read_batch"),
     **_entries("penstock.core.table.data_view", "_list_view", "_map_view"),
-    # The functions that savepoints rebuild values with.
+    # The functions with which savepoints rebuild values.
     **_moved("penstock.runtime.savepoint.values", "penstock.runtime.state.stored_values", *_STORED_VALUES),
-    # Snapshots and union list states of version 1, which were pickled as they are.
+    # Snapshots and union list states of version 1, which were pickled directly.
     **_entries("penstock.runtime.chain", "OperatorSnapshot", now="penstock.runtime.state.snapshots"),
     **_moved("penstock.runtime.snapshots", "penstock.runtime.state.snapshots", "OperatorSnapshot"),
     **_entries("penstock.runtime.state.pages", "PageDirectory"),
@@ -74,9 +74,9 @@ STORED_CLASSES: dict[str, str] = {
 """``module:name`` in stored data -> ``module:name`` in this version."""
 
 unregistered: set[str] = set()
-"""Paths of Penstock's own classes that were found in stored data without being registered; tests look here."""
+"""Paths of Penstock's own classes in stored data that are not registered. Tests check that it stays empty."""
 
-# Where programs import Penstock's classes from. These names are the public API, so they stay.
+# The modules from which programs import Penstock's classes. These names are the public API, so they stay.
 _PUBLIC = (
     "penstock.common",
     "penstock.datastream",
@@ -91,7 +91,7 @@ class StoredUnpickler(pickle.Unpickler):
     """Reads a pickle from stored data."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """The class or function with a path in stored data."""
+        """Return the class or function for a path in stored data."""
         if module.startswith("penstock."):
             return find_stored_class(f"{module}:{name}")
         return super().find_class(module, name)
@@ -108,9 +108,9 @@ def load_stored(blob: bytes) -> Any:
 
 @lru_cache(maxsize=1024)
 def find_stored_class(path: str) -> Any:
-    """The class of ours that stored data calls ``module:name``; raises ImportError or AttributeError if it is gone.
+    """Return the Penstock class for ``module:name`` in stored data, or raise ImportError or AttributeError.
 
-    A program may keep values of any public class in its state. Those that have moved are found by their public name.
+    A program may store values of any public class in its state. Moved classes are found by their public names.
     """
     target = STORED_CLASSES.get(path)
     if target is not None:

@@ -1,8 +1,8 @@
-"""Keys that Python cannot hash: lists, dicts, sets, bytearrays, and tuples and rows with such things in them.
+"""Keys that Python cannot hash: lists, dicts, sets, bytearrays, and tuples and rows that contain them.
 
-PyFlink serializes keys, so anything can be one. Here keys are looked up in dicts, so such a key is replaced by an equal
-one of a subclass that has a hash. Most key selectors return keys with a hash, and a call for every record to find that
-out is dear: the keys of the first records tell.
+PyFlink serializes keys, so any value can be a key. Here keys are looked up in dicts, so an unhashable key is replaced
+by an equal one of a hashable subclass. Most key selectors return hashable keys, and a check of every record is
+expensive. Therefore only the keys of the first records are checked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class ListKey(list[T]):
-    """A list that is a key."""
+    """A list as a key."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ class ListKey(list[T]):
 
 
 class DictKey(dict[Any, T]):
-    """A dict that is a key."""
+    """A dict as a key."""
 
     __slots__ = ()
 
@@ -38,7 +38,7 @@ class DictKey(dict[Any, T]):
 
 
 class SetKey(set[T]):
-    """A set that is a key; equal to the frozenset of its elements."""
+    """A set as a key. It equals the frozenset of its elements."""
 
     __slots__ = ()
 
@@ -50,7 +50,7 @@ class SetKey(set[T]):
 
 
 class BytearrayKey(bytearray):
-    """A bytearray that is a key; equal to its bytes."""
+    """A bytearray as a key. It equals its bytes."""
 
     __slots__ = ()
 
@@ -62,7 +62,7 @@ class BytearrayKey(bytearray):
 
 
 def hashable(key: Any) -> Any:
-    """A key that is equal to the given one and has a hash; raises a TypeError if there is none.
+    """Return an equal key that is hashable, or raise a TypeError if there is none.
 
     >>> key = hashable([1, {"a": [2]}])
     >>> key, key == [1, {"a": [2]}], isinstance(hash(key), int), hashable("plain")
@@ -93,7 +93,7 @@ def _replaced(key: Any) -> Any:
 
 
 class HashableKeys:
-    """A key selector whose keys all have a hash."""
+    """A key selector that returns only hashable keys."""
 
     __slots__ = ("_select",)
 
@@ -101,7 +101,7 @@ class HashableKeys:
         self._select = select
 
     def __call__(self, value: Any) -> Any:
-        """The key of a record."""
+        """Return the key of a record."""
         return hashable(self._select(value))
 
 
@@ -109,12 +109,12 @@ class Keyed(Protocol):
     """An operator with a key selector for each keyed input."""
 
     def key_selectors(self) -> Sequence[KeySelect | None]:
-        """One for each input."""
+        """Return one key selector per input."""
         ...
 
 
 def make_keys_hashable(operator: Keyed, input_index: int, values: Values) -> None:
-    """Replace the operator's key selector for an input, if one of the first records has a key without a hash."""
+    """Wrap the operator's key selector for an input if one of the first records has an unhashable key."""
     selectors = operator.key_selectors()
     select = selectors[input_index] if input_index < len(selectors) else None
     if select is not None and returns_unhashable(select, values):
@@ -122,7 +122,7 @@ def make_keys_hashable(operator: Keyed, input_index: int, values: Values) -> Non
 
 
 def returns_unhashable(select: KeySelect, values: Values) -> bool:
-    """Whether a key of the first records has no hash; errors of the selector are left to the loop over all records."""
+    """Whether a key of the first records is unhashable. The loop over all records handles errors of the selector."""
     for value in values[:_FIRST_KEYS]:
         try:
             key = select(value)

@@ -1,8 +1,8 @@
-"""Block files: what the data files of a savepoint look like.
+"""Block files: the format of the data files of a savepoint.
 
-``magic | block ... | index | index offset, index length, checksum of the index, magic``. A block has a tag (a key
-group, or the number of an operator state), a count of values and a checksum; the index lists all blocks, so that a
-reader gets at those of its key groups without reading the others. All numbers are little-endian.
+``magic | block ... | index | index offset, index length, checksum of the index, magic``. A block has a tag (a key group
+or the number of an operator state), a count of values and a checksum. The index lists all blocks, so that a reader
+finds the blocks of its key groups without reading the others. All numbers are little-endian.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Where a block is, and what it should contain."""
+    """The position of a block, and its expected content."""
 
     tag: int
     offset: int
@@ -59,7 +59,7 @@ class BlockWriter:
         self._write(stored)
 
     def finish(self) -> dict[str, int]:
-        """Write the index; what the manifest has to say about the file."""
+        """Write the index, and return the description of the file for the manifest."""
         index = b"".join(self._blocks)
         offset = self.size
         self._write(index)
@@ -68,14 +68,14 @@ class BlockWriter:
 
 
 class BlockFile:
-    """Reads blocks of a file; whatever does not match its checksum is refused."""
+    """Reads blocks of a file. Data that does not match its checksum is rejected."""
 
     def __init__(self, directory: Directory, description: dict[str, Any]) -> None:
         self._directory = directory
         self._name: str = description["path"]
         self._size: int = description["size"]
         self._checksum: int = description["crc32"]
-        self._index: int | None = description.get("index")  # what was written before it was noted has none
+        self._index: int | None = description.get("index")  # missing in older savepoints
 
     def _damaged(self, why: str) -> SavepointError:
         return SavepointError(
@@ -84,7 +84,7 @@ class BlockFile:
         )
 
     def index(self) -> list[Block]:
-        """All blocks, in the order they were written."""
+        """Return all blocks in the order in which they were written."""
         size = self._directory.size(self._name)
         if size is None:
             raise SavepointError(
@@ -96,17 +96,18 @@ class BlockFile:
             stream.seek(size - _TAIL.size)
             offset, length, checksum, magic = _TAIL.unpack(stream.read(_TAIL.size))
             if magic != MAGIC or offset + length + _TAIL.size != size:
-                raise self._damaged("its end is not that of a block file")
+                raise self._damaged("it does not end like a block file")
             stream.seek(offset)
             index = stream.read(length)
         if zlib.crc32(index) != checksum:
             raise self._damaged("the index does not match its checksum")
-        if self._index not in (None, checksum):  # the index has the checksums of all blocks, so it names the content
+        # The index contains the checksums of all blocks, so it identifies the content.
+        if self._index not in (None, checksum):
             raise self._damaged("it is another file than the one that was written")
         return [Block(*parts) for parts in _INDEX.iter_unpack(index)]
 
     def read(self, tags: range | None = None) -> Iterator[tuple[Block, bytes]]:
-        """The blocks with these tags (all if None), one at a time."""
+        """Yield the blocks with these tags (all if None), one at a time."""
         wanted = [block for block in self.index() if tags is None or block.tag in tags]
         if not wanted:
             return
@@ -119,7 +120,7 @@ class BlockFile:
                 yield block, data if block.stored == block.encoded else _inflated(data, self._damaged)
 
     def verify(self) -> None:
-        """Read everything and compare checksums."""
+        """Read the whole file and compare checksums."""
         self.index()
         checksum = 0
         with self._directory.open(self._name) as stream:

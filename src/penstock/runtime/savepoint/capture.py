@@ -1,6 +1,6 @@
-"""Writing the state of a task into a savepoint, between two batches, and putting the parts of all tasks together.
+"""Write the state of a task into a savepoint, between two batches, and assemble the parts of all tasks.
 
-Runs where the task runs: state goes straight from the pages into files, only their descriptions go to the driver.
+Writing runs in the task: state goes directly from the pages into files. Only descriptions of files go to the driver.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from penstock.runtime.state.seen_types import SeenTypes, seen_types
 from penstock.runtime.state.state_types import TypeDescription, merged, seen_in
 
 BUFFERED_ENTRIES = 20_000
-"""Entries that wait for others of their key group, so that blocks have a good size."""
+"""The entries that are buffered, over all key groups, so that blocks have a good size."""
 
 EntryTuple = tuple[Any, ...]
 """(key, event timers, processing timers, slot 0, slot 1, ...)"""
@@ -34,7 +34,7 @@ EntryTuple = tuple[Any, ...]
 
 @dataclass(slots=True)
 class SavepointRequest:
-    """Travels with a batch: write the state as it is at the end of it."""
+    """Travels with a batch, and requests its final state."""
 
     request_id: str
     location: str
@@ -55,7 +55,7 @@ class TaskPart:
 
 
 class KeyedFileWriter:
-    """Entries in any order, written in blocks by key group, with bounded memory."""
+    """Writes entries in any order into blocks by key group, with bounded memory."""
 
     def __init__(self, writer: BlockWriter, states: list[tuple[str, str]], max_parallelism: int, label: str) -> None:
         self._writer = writer
@@ -70,7 +70,7 @@ class KeyedFileWriter:
         self.seen = SeenTypes(states)
 
     def add(self, entry: EntryTuple) -> None:
-        """One key with all it has."""
+        """Add one key with all its state."""
         group = key_group_for(entry[0], self._max_parallelism)
         known = self._groups.get(group)
         if known is None:
@@ -82,7 +82,7 @@ class KeyedFileWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is buffered."""
+        """Write the buffered entries."""
         for group in sorted(self._groups):
             entries = self._groups[group]
             keys, event, processing, *columns = (list(column) for column in zip(*entries, strict=True))
@@ -112,7 +112,7 @@ def write_keyed_file(
     compress: bool,
     label: str,
 ) -> tuple[Json, SeenTypes]:
-    """A keyed state file; its description, and the Python types that were seen in each state."""
+    """Write a keyed state file. Return its description, and the Python types found in each state."""
     with directory.create(name) as stream:
         blocks = BlockWriter(stream, compress=compress)
         writer = KeyedFileWriter(blocks, layout, max_parallelism, label)
@@ -147,11 +147,11 @@ def write_operator(
     watermark: int,
     now: int,
 ) -> Json:
-    """The state of one operator in one subtask; returns the description of what was written."""
+    """Write the state of one operator in one subtask, and return its description."""
     directory = directory_at(request.location)
     unique = os.urandom(4).hex()  # a retry must not overwrite the files of the first attempt
     part: Json = {"operator": chained.operator_id, "subtask": subtask, "watermark": watermark}
-    if backend is not None and (backend.directory.layout or backend.directory.total_bytes):  # perhaps only timers
+    if backend is not None and (backend.directory.layout or backend.directory.total_bytes):  # it may have only timers
         description, seen = write_keyed_file(
             directory,
             f"{chained.operator_id}/keyed-{subtask}-{unique}.data",
@@ -184,7 +184,7 @@ def write_operator_file(
     *,
     compress: bool,
 ) -> Json:
-    """An operator state file: one block for each state of the subtask."""
+    """Write an operator state file, with one block per state of the subtask."""
     states: list[Json] = []
     with directory.create(name) as stream:
         blocks = BlockWriter(stream, compress=compress)
@@ -206,7 +206,7 @@ def assemble(
     job_name: str,
     offset: Offset,
 ) -> Manifest:
-    """The manifest of what all tasks wrote and of where the sources stand."""
+    """Create the manifest from what all tasks wrote and from the source positions."""
     found = {(part.vertex, part.subtask): part for part in parts if part.request_id == request.request_id}
     manifest = Manifest(
         job_id=job_id,
@@ -219,7 +219,7 @@ def assemble(
     for vertex in vertices:
         if vertex.is_source:
             head = vertex.operators[0]
-            # A savepoint holds no information about tasks, such as the subtask that reads a split (rule 3.10).
+            # A savepoint contains nothing about tasks, such as the subtask that reads a split (rule 3.10).
             manifest.sources[head.operator_id] = {
                 "uid": head.uid,
                 "name": head.name,
@@ -252,7 +252,7 @@ def assemble(
 
 
 def add_part(operator: OperatorManifest, part: Json) -> None:
-    """Add what one subtask wrote to what is known of an operator."""
+    """Add the part of one subtask to the manifest of an operator."""
     operator.watermarks[str(part["subtask"])] = part["watermark"]
     if "keyed" in part:
         operator.keyed_files.append(part["keyed"])
@@ -271,7 +271,7 @@ def add_part(operator: OperatorManifest, part: Json) -> None:
 
 
 def _add_clocks(operator: OperatorManifest, inputs: list[Json]) -> None:
-    """The clock of an input channel is what its slowest receiver has seen of it."""
+    """Add clocks of input channels. The clock of a channel is the minimum over its receivers."""
     for seen in inputs:
         same = ("from", "tag", "index")
         known = next((i for i in operator.inputs if all(i[name] == seen[name] for name in same)), None)
@@ -284,7 +284,7 @@ def _add_clocks(operator: OperatorManifest, inputs: list[Json]) -> None:
 
 
 def remove_strays(directory: Directory, manifest: Manifest) -> None:
-    """Remove what attempts that failed have left behind."""
+    """Remove files that failed attempts have left."""
     wanted = {file["path"] for file in manifest.files()}
     for name in directory.files():
         if name.endswith((".data", ".tmp")) and name not in wanted:

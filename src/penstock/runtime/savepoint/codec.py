@@ -1,7 +1,7 @@
-"""Values of state as bytes, in a form that outlives the classes of this program.
+"""Encode values of state in a form that survives changes of the program's classes.
 
-Plain Python values are pickled as they are, at C speed. Rows, windows, dataclasses and named tuples go by field name
-through the functions of `values`, so that their definitions may change (rules J08 to J10).
+Plain Python values are pickled directly, in C. Rows, windows, dataclasses and named tuples are encoded by field name,
+through functions of `stored_values`, so that their definitions may change (rules J08 to J10).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Reduced = tuple[Any, ...]
 
 
 class _RecordType:
-    """A dataclass or named tuple: pickled once, however many values it has in a block."""
+    """A dataclass or named tuple. It is pickled once per block, however many values the block has."""
 
     def __init__(self, cls: type) -> None:
         self.reference = values.class_name(cls) or cls
@@ -59,7 +59,7 @@ _OURS: dict[type, Callable[[Any], Reduced]] = {
 
 
 def _reduce(value: Any) -> Any:
-    """Return how to write a value; NotImplemented leaves it to pickle."""
+    """Return how to write a value. NotImplemented leaves it to pickle."""
     cls: Any = type(value)
     ours = _OURS.get(cls)
     if ours is not None:
@@ -91,7 +91,7 @@ class _Encoder(pickle.Pickler):
 
 
 class _ThoroughEncoder(cloudpickle.Pickler):  # type: ignore[misc]
-    """For classes that only exist inside of a function: they go by value."""
+    """Pickles classes that exist only inside a function, by value."""
 
     def reducer_override(self, obj: Any) -> Any:
         reduced = _reduce(obj)
@@ -110,7 +110,7 @@ class _Decoder(StoredUnpickler):
 
 
 def encode(value: Any, label: str) -> bytes:
-    """A value as bytes; `what` names it in errors.
+    """Encode a value as bytes. `label` names it in errors.
 
     >>> decode(encode({"a": Row(x=1)}, "state"), "state")
     {'a': Row(x=1)}
@@ -128,7 +128,7 @@ def encode(value: Any, label: str) -> bytes:
 
 
 def decode(data: bytes, label: str) -> Any:
-    """A value from bytes."""
+    """Decode a value from bytes."""
     try:
         return _Decoder(io.BytesIO(data)).load()
     except SavepointError as error:

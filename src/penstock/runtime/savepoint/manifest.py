@@ -1,4 +1,4 @@
-"""The manifest of a savepoint: one JSON file that says what there is, written when everything else is complete."""
+"""The manifest of a savepoint: one JSON file that describes its content, written when all other files are complete."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class OperatorManifest:
 
     @property
     def has_state(self) -> bool:
-        """Whether anything would be lost without this operator."""
+        """Whether state would be lost without this operator."""
         return any(file["keys"] for file in self.keyed_files) or any(
             mode != "raw" for mode in self.operator_states.values()
         )
 
     @property
     def operator_types(self) -> dict[str, Json]:
-        """The types of operator states; what was written before they were remembered has none."""
+        """The types of operator states. Older savepoints have none."""
         types: dict[str, Json] = {}
         for file in self.operator_files:
             for state in file["states"]:
@@ -61,17 +61,17 @@ class OperatorManifest:
 
     @property
     def key_type(self) -> Json:
-        """The type of the keys, as it was declared or as it was seen."""
+        """The declared type of the keys, or the types found in them."""
         declared = next((each["key"] for each in self.inputs if "key" in each), None)
         return declared or {"type": PYTHON, "seen": [name for f in self.keyed_files for name in f.get("key_types", ())]}
 
     @property
     def title(self) -> str:
-        """For messages."""
+        """The operator in messages."""
         return f"'{self.name}' (uid {self.uid!r})" if self.uid else f"'{self.name}' (generated id {self.operator_id})"
 
     def watermark(self, subtask: int | None = None) -> int | None:
-        """The event time of a subtask, or the smallest of all."""
+        """Return the event time of a subtask, or the minimum over all subtasks."""
         if subtask is not None and str(subtask) in self.watermarks:
             return self.watermarks[str(subtask)]
         return min(self.watermarks.values(), default=None)
@@ -79,7 +79,7 @@ class OperatorManifest:
 
 @dataclass(slots=True)
 class Manifest:
-    """Everything a savepoint says about itself."""
+    """The content of a manifest."""
 
     job_id: str = ""
     job_name: str = ""
@@ -91,7 +91,7 @@ class Manifest:
     sources: dict[str, Json] = field(default_factory=dict)  # operator id -> uid, name, parallelism, splits
 
     def find(self, uid: str) -> OperatorManifest:
-        """The operator with this uid, generated id or (if there is only one) name."""
+        """Return the operator with this uid, generated id or (if it is unique) name."""
         for operator in self.operators.values():
             if uid in (operator.uid, operator.operator_id):
                 return operator
@@ -102,7 +102,7 @@ class Manifest:
         raise SavepointError(f"the savepoint has no operator with uid '{uid}'; it has: {known}")
 
     def find_source(self, uid: str) -> str:
-        """The operator id of the source with this uid, generated id or name."""
+        """Return the operator id of the source with this uid, generated id or name."""
         for source_id, source in self.sources.items():
             if uid in (source["uid"], source_id, source["name"]):
                 return source_id
@@ -110,7 +110,7 @@ class Manifest:
         raise SavepointError(f"the savepoint has no source with uid '{uid}'; it has: {known or 'none'}")
 
     def files(self) -> list[Json]:
-        """Descriptions of all data files."""
+        """Return the descriptions of all data files."""
         found = [
             file for operator in self.operators.values() for file in (*operator.keyed_files, *operator.operator_files)
         ]
@@ -119,7 +119,7 @@ class Manifest:
     # -- as JSON ------------------------------------------------------------------------------------------------
 
     def to_json(self) -> Json:
-        """The manifest as it is written."""
+        """Return the manifest as JSON."""
         content: Json = {
             "format": FORMAT,
             "version": VERSION,
@@ -136,7 +136,7 @@ class Manifest:
 
     @staticmethod
     def from_json(content: Json, location: str) -> Manifest:
-        """The manifest that was read."""
+        """Create the manifest from JSON."""
         if content.get("format") != FORMAT:
             raise SavepointError(f"{location} is not a savepoint of Penstock")
         if content.get("version") != VERSION:
@@ -162,7 +162,7 @@ class Manifest:
         )
 
     def write(self, directory: Directory) -> None:
-        """Complete the savepoint."""
+        """Write the manifest, which completes the savepoint."""
         with directory.create(METADATA) as stream:
             stream.write(json.dumps(self.to_json(), indent=1).encode())
 
@@ -192,12 +192,12 @@ def _checksum(content: Json) -> int:
 
 
 def read_manifest(location: str) -> Manifest:
-    """Read what a savepoint says about itself."""
+    """Read the manifest of a savepoint."""
     directory = directory_at(location)
     if directory.size(METADATA) is None:
         raise SavepointError(
-            f"there is no complete savepoint in {location}: it has no file {METADATA}. Give the directory that the "
-            "savepoint was reported with"
+            f"there is no complete savepoint in {location}: it has no file {METADATA}. Give the directory that "
+            "was reported for the savepoint"
         )
     with directory.open(METADATA) as stream:
         data = stream.read()
@@ -215,7 +215,7 @@ def read_manifest(location: str) -> Manifest:
 
 
 def verify(location: str) -> Manifest:
-    """Read all of a savepoint and compare every checksum."""
+    """Read a savepoint completely and compare every checksum."""
     manifest = read_manifest(location)
     directory = directory_at(location)
     for description in manifest.files():

@@ -1,7 +1,7 @@
-"""Pages from entries that come in any order: how restored keyed state gets into the store.
+"""Build pages from entries in any order: how restored keyed state gets into the store.
 
-The number of pages follows from the bytes in the savepoint. If that is more than fits into memory comfortably, entries
-are first dealt out to temporary files, each with those of some of the pages.
+The number of pages follows from the size of the state in the savepoint. If this does not fit well into memory, entries
+are first distributed to temporary files, one per group of pages.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class PageBuilder:
         self._minima: dict[int, TimerMinima] = {}
 
     def build(self, entries: Iterable[EntryTuple], expected_bytes: int) -> PageDirectory:
-        """All entries of the subtask; the directory says where they are now."""
+        """Write all entries of the subtask, and return their directory."""
         wanted = max(1, expected_bytes // TARGET_PAGE_BYTES)
         self.directory.bits = (wanted - 1).bit_length()
         self.directory.split = 0
@@ -99,7 +99,7 @@ class PageBuilder:
 
     def _write_page(self, index: int, entries: list[EntryTuple]) -> None:
         columns: list[Any] = [None if is_blank(column) else column for column in zip(*entries, strict=True)]
-        columns[PAGE] = [entry[0] for entry in entries]  # also a key that is None
+        columns[PAGE] = [entry[0] for entry in entries]  # the key may be None
         blob = dumps(columns, f"state of operator '{self._name}'")
         self._store.put(keyed_state_page(self._prefix, index), blob)
         self._records.note(blob)

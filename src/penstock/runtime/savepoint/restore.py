@@ -1,9 +1,9 @@
-"""Continuing from a savepoint: what fits is decided once, on the driver; each task then loads what is its own.
+"""Continue from a savepoint: the driver checks compatibility once, then each task loads its own state.
 
-A task loads its state in the first batch, into the same store that keeps it afterwards. A crash in that batch loses the
-store's uncommitted changes with it, so the next attempt loads again.
+A task loads its state in the first batch, into the store that keeps it afterwards. A crash in this batch discards the
+store's uncommitted changes, so the next attempt loads the state again.
 
-It imports the plan, the parts of a savepoint and the state they become.
+It imports the plan, the parts of a savepoint and the state built from them.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from penstock.runtime.state.state_types import key_types_mismatch
 
 @dataclass(slots=True)
 class RestorePlan:
-    """Which savepoint a job continues from."""
+    """The savepoint from which a job continues."""
 
     location: str
     manifest: Manifest
     ignore_unclaimed: bool = False
 
     def initial_offset(self) -> Offset:
-        """Where the coordinator begins."""
+        """The offset at which the coordinator begins."""
         splits = {
             source_id: {
                 split: SplitPosition(offset, SplitState(state), *subtask)
@@ -54,7 +54,7 @@ class RestorePlan:
 def plan_restore(
     location: str, vertices: list[JobVertex], edges: list[JobEdge], *, ignore_unclaimed: bool = False
 ) -> RestorePlan:
-    """Check that a job can continue from a savepoint; raises a SavepointError that says why not."""
+    """Check that a job can continue from a savepoint. Otherwise raise a SavepointError with the reason."""
     location = absolute(location)
     manifest = read_manifest(location)
     operators = {chained.operator_id: (vertex, chained) for vertex in vertices for chained in vertex.operators}
@@ -64,10 +64,11 @@ def plan_restore(
                 raise _unclaimed(location, f"operator {known.title}")
             continue
         vertex, chained = operators[known.operator_id]
-        if vertex.level == 0 and known.has_state and not ignore_unclaimed:  # nothing after a source alone keeps state
+        # Operators directly after a source keep no state.
+        if vertex.level == 0 and known.has_state and not ignore_unclaimed:
             raise SavepointError(
-                f"the savepoint in {location} has state of operator {known.title}, which keeps none in this job: have "
-                "the operator ask for it, or allow state that is not restored "
+                f"the savepoint in {location} has state of operator {known.title}, which keeps no state in this job: "
+                "request the state in the operator, or allow state that is not restored "
                 "(execution.savepoint.ignore-unclaimed-state)"
             )
         _check_operator(known, vertex, chained, edges)
@@ -89,8 +90,8 @@ def plan_restore(
 
 def _unclaimed(location: str, whose: str) -> SavepointError:
     return SavepointError(
-        f"the savepoint in {location} has state of {whose}, which this job does not have: give operators the uid() "
-        "they had, or allow state that is not restored (execution.savepoint.ignore-unclaimed-state)"
+        f"the savepoint in {location} has state of {whose}, which this job does not have: give the operator its "
+        "previous uid(), or allow state that is not restored (execution.savepoint.ignore-unclaimed-state)"
     )
 
 
@@ -112,12 +113,12 @@ def _check_key_type(known: OperatorManifest, inputs: list[JobEdge]) -> None:
     if reason is not None:
         raise SavepointError(
             f"operator {known.title} had another key type when its state was written: {reason}. Key types cannot "
-            "change: no record would find the state of the old ones"
+            "change: no record would find the existing state"
         )
 
 
 def adopt_max_parallelism(known: int, vertex: JobVertex, chained: ChainedOperator, edges: list[JobEdge]) -> None:
-    """State that exists decides on the number of key groups; a program that sets another one is refused (F03, F08)."""
+    """Adopt the number of key groups of existing state. Reject a program that sets another one (rules F03, F08)."""
     if chained.max_parallelism == known:
         return
     title = f"'{chained.name}' (uid {chained.uid!r})" if chained.uid else f"'{chained.name}'"
@@ -129,7 +130,7 @@ def adopt_max_parallelism(known: int, vertex: JobVertex, chained: ChainedOperato
     if vertex.parallelism > known:
         raise SavepointError(
             f"operator {title} had max parallelism {known} when its state was written, this job has parallelism "
-            f"{vertex.parallelism}: the number of key groups cannot change, set a parallelism of {known} at most"
+            f"{vertex.parallelism}: the number of key groups cannot change, set a parallelism of at most {known}"
         )
     chained.max_parallelism = known
     if chained is vertex.operators[0]:
@@ -140,7 +141,7 @@ def adopt_max_parallelism(known: int, vertex: JobVertex, chained: ChainedOperato
 
 
 def check_key_groups(now: list[JobVertex], vertices: list[JobVertex], edges: list[JobEdge]) -> None:
-    """Refuse to rescale a job above its number of key groups: that of the first start stays."""
+    """Reject rescaling above the number of key groups, which the first start of the job fixes."""
     known = {chained.operator_id: chained for vertex in now for chained in vertex.operators}
     for vertex in vertices:
         for chained in vertex.operators:
@@ -165,7 +166,7 @@ class TaskRestorer:
         self._directory: Directory = directory_at(plan.location)
 
     def restore(self, vertex: JobVertex, subtask: int) -> TaskSnapshot:
-        """The snapshot a task of the vertex starts from; its pages are in the store."""
+        """Return the snapshot from which a task of the vertex starts. Its pages are in the store."""
         operators: dict[str, OperatorSnapshot] = {}
         for chained in vertex.operators:
             known = self._plan.manifest.operators.get(chained.operator_id)
@@ -231,7 +232,7 @@ class TaskRestorer:
     # -- clocks -------------------------------------------------------------------------------------------------
 
     def _valve(self, vertex: JobVertex, subtask: int) -> Any:
-        """The task's event time and that of its inputs, as far as they are the inputs it had."""
+        """Return the event times of the task and of its inputs, where the inputs have not changed."""
         known = self._plan.manifest.operators.get(vertex.operators[0].operator_id)
         if known is None or not known.event_times:
             return None
@@ -263,7 +264,7 @@ class TaskRestorer:
 
 
 def edge_name(vertices: dict[int, JobVertex], edge: JobEdge) -> tuple[str, str | None, int]:
-    """Return the name of an input in savepoints: the operator it comes from, its side output, its number."""
+    """Return the key of an input in savepoints: the sending operator, its side output, and a number."""
     source = vertices[edge.source].operators[edge.source_position]
     return source.operator_id, edge.tag_id, edge.input_index
 
@@ -275,9 +276,9 @@ def keyed_entries(
     title: str,
     max_parallelism: int | None = None,
 ) -> Iterator[tuple[Any, ...]]:
-    """All entries of some key groups as (key, event timers, processing timers, values of the named states).
+    """Yield all entries of some key groups as (key, event timers, processing timers, values of the named states).
 
-    With a max parallelism given, keys must be in the key group that they hash to.
+    If a max parallelism is given, each key must be in the key group of its hash.
     """
     for file in files:
         for block, data in file.read(groups):
@@ -290,17 +291,17 @@ def keyed_entries(
 
 
 def _check_keys(keys: list[Any], group: int, max_parallelism: int, title: str) -> None:
-    """A class whose fields have changed hashes otherwise: state would be where no record looks for it."""
+    """Detect a class whose hash has changed with its fields: no record would find the state."""
     for key in keys:
         if not never_changes(key) and key_group_for(key, max_parallelism) != group:
             raise SavepointError(
                 f"the savepoint has state of operator {title} under the key {shorten(key)}, which hashes to another "
-                "key group than when it was written: keys cannot change, keep the class of the keys as it was"
+                "key group than when it was written: keys cannot change, so restore the previous class"
             )
 
 
 def read_operator_state(directory: Directory, known: OperatorManifest, name: str, subtask: int) -> Any:
-    """One operator state of one subtask; None if it has none."""
+    """Return one operator state of one subtask, or None."""
     for description in known.operator_files:
         if description["subtask"] != subtask:
             continue

@@ -1,6 +1,6 @@
-"""Requested savepoints: which one the next checkpoint has to write, and when one is complete.
+"""Requested savepoints: which one the next checkpoint must write, and when one is complete.
 
-The queue lives on the driver for as long as the job does, across restarts and rescaling.
+The queue lives on the driver as long as the job, across restarts and rescaling.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from penstock.runtime.savepoint.manifest import Json
 from penstock.runtime.savepoint.storage import Directory, absolute, directory_at, join
 
 SourcePositions = Callable[[int, Directory], dict[str, Json]]
-"""Where the engine's own sources are at a checkpoint, by operator id; files for it go into the directory."""
+"""Returns the positions of the engine's own sources at a checkpoint, by operator id. May write files there."""
 
 
 class SavepointTicket:
@@ -36,13 +36,13 @@ class SavepointTicket:
         self.cancel = cancel
         """Whether the job stops with it and ends as cancelled."""
         self.parallelism = parallelism
-        """The parallelism that the job continues with from here; None if it does not."""
+        """The parallelism with which the job continues from here, or None."""
         self.stop = stop or cancel or parallelism is not None
         """Whether its checkpoint is the last one, of the job or at this parallelism."""
         self.future: CompletableFuture[str] = CompletableFuture()
 
     def fail(self, error: Exception) -> None:
-        """Give up: remove what was written, and raise the error where the savepoint is awaited."""
+        """Give up: remove written files, and report the error to the waiting caller."""
         location = self.request.location
         with contextlib.suppress(Exception):  # report the first error
             directory_at(location).dispose()
@@ -52,7 +52,7 @@ class SavepointTicket:
 class SavepointQueue:
     """The savepoints of one job, taken one after the other.
 
-    A job that is rescaled stops with a savepoint, too. Requests that arrive meanwhile wait until it runs again.
+    Rescaling a job also stops it with a savepoint. Requests that arrive meanwhile wait until it runs again.
     """
 
     def __init__(self, job_id: str, job_name: str, *, compress: bool = False) -> None:
@@ -61,14 +61,14 @@ class SavepointQueue:
         self._job_name = job_name
         self._compress = compress
         self._waiting: deque[SavepointTicket] = deque()
-        self._submitting: set[str] = set()  # locations that are being probed
+        self._submitting: set[str] = set()  # locations whose access is being checked
         self._lock = threading.Lock()
         self._ended: str | None = None
         self._offsets: dict[int, tuple[SavepointTicket, Offset]] = {}  # by checkpoint id
         self._wake: Callable[[], None] = lambda: None
 
     def serve(self, vertices: list[JobVertex], wake: Callable[[], None]) -> None:
-        """Let this form of the job write savepoints from now on, and forget what another one has begun.
+        """Let this attempt of the job write savepoints, and drop unfinished savepoints of the previous one.
 
         :param wake: called when a savepoint is requested
         """
@@ -88,9 +88,9 @@ class SavepointQueue:
     ) -> SavepointTicket:
         """Request a savepoint below a directory.
 
-        :param stop: the job stops with it; with `cancel`, it ends as cancelled
-        :param drain: event time ends first
-        :param parallelism: the job stops with it, and continues from it with this parallelism
+        :param stop: whether the job stops with it; with `cancel`, it ends as cancelled
+        :param drain: whether event time ends first
+        :param parallelism: the job stops with the savepoint and continues from it with this parallelism
         """
         location = join(root, f"savepoint-{self._job_id[:6]}-{os.urandom(6).hex()}")
         ticket = SavepointTicket(
@@ -124,19 +124,19 @@ class SavepointQueue:
 
     @property
     def names(self) -> set[str]:
-        """The names of the directories that are not complete yet."""
+        """The names of the incomplete directories."""
         with self._lock:
             locations = [*self._submitting, *(ticket.request.location for ticket in self._waiting)]
         return {location.rpartition("/")[2] for location in locations}
 
     @property
     def draining(self) -> bool:
-        """Whether the next batch has to be the last one: earlier requests get their savepoints first."""
+        """Whether the next batch must be the last one. Earlier requests get their savepoints first."""
         return next((ticket.drain for ticket in list(self._waiting)), False)
 
     @property
     def pending(self) -> bool:
-        """Whether a batch is needed though no input may have come."""
+        """Whether a batch is needed even without input."""
         return bool(self._waiting)
 
     def attach(self, offset: Offset) -> SavepointRequest | None:
@@ -153,7 +153,7 @@ class SavepointQueue:
     def checkpoint_committed(
         self, checkpoint_id: int, reports: list[TaskReport], source_positions: SourcePositions
     ) -> SavepointTicket | None:
-        """Complete the savepoint that the tasks wrote with this checkpoint. Returns the ticket if it succeeded."""
+        """Complete the savepoint that the tasks wrote with this checkpoint. Return the ticket if it succeeded."""
         ticket, offset = self._offsets.pop(checkpoint_id, (None, None))
         if ticket is None or offset is None:
             return None
@@ -166,7 +166,7 @@ class SavepointQueue:
             return None
         if not ticket.stop:
             ticket.future.complete(ticket.request.location)
-        return ticket  # if it stops the job, its future is completed when the job has stopped
+        return ticket  # if it stops the job, its future completes after the job has stopped
 
     def _complete(
         self, ticket: SavepointTicket, reports: list[TaskReport], offset: Offset, source_positions: SourcePositions
@@ -184,7 +184,7 @@ class SavepointQueue:
         manifest.write(directory)
 
     def end(self, reason: str) -> None:
-        """The job is over: fail all waiting requests."""
+        """Fail all waiting requests: the job has ended."""
         with self._lock:
             self._ended = reason
             waiting, self._waiting = list(self._waiting), deque()
@@ -202,7 +202,7 @@ def _not_written(location: str, error: Exception) -> SavepointError:
 
 
 def savepoint_root(given: str | None, configured: str | None) -> str:
-    """Where to put a savepoint; an error if no directory is given or configured (rule AA17)."""
+    """Return the parent directory of a savepoint. It must be given or configured (rule AA17)."""
     root: Any = given or configured
     if not root:
         raise SavepointError("no directory for the savepoint: give one, or set execution.checkpointing.savepoint-dir")

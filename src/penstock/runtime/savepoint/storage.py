@@ -1,4 +1,4 @@
-"""Where savepoints lie: directories of this machine (or mounted there), and whatever pyarrow has a file system for."""
+"""Storage of savepoints: local or mounted directories, and all file systems of pyarrow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.common.errors import InvalidProgramError, SavepointError
 from penstock.common.local_path import local_path
 from penstock.common.storage import storage_error
 
-_ADVICE = "Free some space or choose another directory for the savepoint: the job runs on without it"
+_ADVICE = "Free some space, or choose another directory for the savepoint: the job continues without it"
 
 
 class Directory(Protocol):
@@ -21,26 +21,26 @@ class Directory(Protocol):
     location: str
 
     def create(self, name: str) -> contextlib.AbstractContextManager[IO[bytes]]:
-        """A file to write; it exists, complete, when the context ends without an error."""
+        """Open a file for writing. It exists, complete, when the context ends without an error."""
 
     def open(self, name: str) -> contextlib.AbstractContextManager[IO[bytes]]:
-        """A file to read, with random access."""
+        """Open a file for reading, with random access."""
 
     def size(self, name: str) -> int | None:
-        """Bytes of a file; None if there is none."""
+        """Return the size of a file in bytes, or None if it does not exist."""
 
     def files(self) -> list[str]:
-        """The names of all files, also in subdirectories."""
+        """Return the names of all files, including subdirectories."""
 
     def remove(self, name: str) -> None:
-        """Remove a file; harmless if it is not there."""
+        """Remove a file, if it exists."""
 
     def dispose(self) -> None:
-        """Remove the directory and everything in it."""
+        """Remove the directory with all files of the savepoint."""
 
 
 def directory_at(location: str | os.PathLike[str]) -> Directory:
-    """The directory at a path, a ``file:`` address or another address; that of its file ``_metadata`` will do, too.
+    """Return the directory at a path, ``file:`` URI or other URI, also if it ends in the file ``_metadata``.
 
     >>> directory_at("file:///tmp/with%20blank").location
     '/tmp/with blank'
@@ -56,7 +56,7 @@ def _text(location: str | os.PathLike[str]) -> str:
     try:
         return os.fspath(location)
     except TypeError:
-        raise SavepointError(f"the directory of a savepoint is a path or an address, got {location!r}") from None
+        raise SavepointError(f"the directory of a savepoint must be a path or a URI, got {location!r}") from None
 
 
 def _local_path(location: str) -> str | None:
@@ -67,7 +67,7 @@ def _local_path(location: str) -> str | None:
 
 
 def absolute(location: str | os.PathLike[str]) -> str:
-    """The same place for every process: workers do not run in the directory that the program was started in.
+    """Return an absolute location: workers do not run in the working directory of the program.
 
     >>> absolute("/tmp/here"), absolute("s3://bucket/there")
     ('/tmp/here', 's3://bucket/there')
@@ -78,12 +78,12 @@ def absolute(location: str | os.PathLike[str]) -> str:
 
 
 def join(location: str | os.PathLike[str], name: str) -> str:
-    """The location of something below a location."""
+    """Return the location of a file below a location."""
     return f"{_text(location).rstrip('/')}/{name}"
 
 
 class LocalDirectory:
-    """A directory of this machine."""
+    """A local directory."""
 
     def __init__(self, location: str) -> None:
         self.location = location
@@ -91,7 +91,7 @@ class LocalDirectory:
 
     @contextlib.contextmanager
     def create(self, name: str) -> Iterator[IO[bytes]]:
-        """Written under another name, flushed to disk, renamed."""
+        """Write under another name, sync to disk, then rename."""
         path = self._root / name
         temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         try:
@@ -104,12 +104,12 @@ class LocalDirectory:
         except OSError as error:
             raise SavepointError(str(storage_error(path, error, _ADVICE))) from error
         finally:
-            with contextlib.suppress(OSError):  # what went wrong first is what counts
+            with contextlib.suppress(OSError):  # the first error counts
                 temporary.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def open(self, name: str) -> Iterator[IO[bytes]]:
-        """A plain file."""
+        """Open a local file."""
         path = self._root / name
         try:
             stream = path.open("rb")
@@ -119,7 +119,7 @@ class LocalDirectory:
             yield stream
 
     def size(self, name: str) -> int | None:
-        """Of the file."""
+        """Return the size of a file."""
         try:
             return (self._root / name).stat().st_size
         except (FileNotFoundError, NotADirectoryError):
@@ -128,18 +128,18 @@ class LocalDirectory:
             raise SavepointError(f"cannot read {self._root / name}: {error}") from error
 
     def files(self) -> list[str]:
-        """All files."""
+        """Return all files."""
         try:
             return sorted(str(path.relative_to(self._root)) for path in self._root.rglob("*") if path.is_file())
         except OSError as error:
             raise SavepointError(f"cannot read the directory {self._root}: {error}") from error
 
     def remove(self, name: str) -> None:
-        """Unlink."""
+        """Remove a file."""
         (self._root / name).unlink(missing_ok=True)
 
     def dispose(self) -> None:
-        """Only the savepoint's own files: the directory may contain others."""
+        """Remove only the savepoint's own files: the directory may contain others."""
         for name in self.files():
             if name == "_metadata" or name.endswith((".data", ".tmp")):
                 self.remove(name)
@@ -151,7 +151,7 @@ class LocalDirectory:
 
 
 class ArrowDirectory:
-    """A directory of a file system that pyarrow knows: s3, gs, hdfs, ..."""
+    """A directory in a file system of pyarrow: s3, gs, hdfs, ..."""
 
     def __init__(self, location: str) -> None:
         from pyarrow import fs
@@ -161,8 +161,8 @@ class ArrowDirectory:
             self._fs, self._root = fs.FileSystem.from_uri(location)
         except Exception as error:
             raise SavepointError(
-                f"cannot use the directory {location}: {error}. Use a path that all workers share, or an address "
-                "pyarrow has a file system for (file:, s3:, gs:, hdfs:)"
+                f"cannot use the directory {location}: {error}. Use a path that all workers share, or a URI of a file "
+                "system that pyarrow supports (file:, s3:, gs:, hdfs:)"
             ) from error
 
     def _path(self, name: str) -> str:
@@ -170,7 +170,7 @@ class ArrowDirectory:
 
     @contextlib.contextmanager
     def create(self, name: str) -> Iterator[Any]:
-        """Object stores show a file when it is closed; others get it by a rename."""
+        """Write a file. Object stores show it when it is closed. In other file systems, it is renamed."""
         path = self._path(name)
         self._fs.create_dir(path.rpartition("/")[0], recursive=True)
         with self._fs.open_output_stream(path + ".tmp") as stream:
@@ -179,7 +179,7 @@ class ArrowDirectory:
 
     @contextlib.contextmanager
     def open(self, name: str) -> Iterator[Any]:
-        """With random access."""
+        """Open a file with random access."""
         try:
             stream = self._fs.open_input_file(self._path(name))
         except OSError as error:
@@ -188,13 +188,13 @@ class ArrowDirectory:
             yield stream
 
     def size(self, name: str) -> int | None:
-        """Of the file."""
+        """Return the size of a file."""
         info = self._fs.get_file_info(self._path(name))
         size: int | None = info.size if info.is_file else None
         return size
 
     def files(self) -> list[str]:
-        """All files."""
+        """Return all files."""
         from pyarrow import fs
 
         selector = fs.FileSelector(self._root, recursive=True, allow_not_found=True)
@@ -202,7 +202,7 @@ class ArrowDirectory:
         return sorted(info.path[prefix:] for info in self._fs.get_file_info(selector) if info.is_file)
 
     def remove(self, name: str) -> None:
-        """Delete."""
+        """Remove a file."""
         with contextlib.suppress(FileNotFoundError):
             self._fs.delete_file(self._path(name))
 

@@ -1,8 +1,8 @@
-"""Watermark alignment: no split of a group is read further ahead of the slowest in event time than its drift allows.
+"""Watermark alignment: no split of a group is read further ahead of the slowest split than its drift allows.
 
-The driver decides it when it plans a batch (rule 3.6; in Flink, the source coordinator). It knows how far each split's
-watermark has come from the reports of the batches before, and keeps that in the offset. What a batch reads is decided
-before it runs, so the number of records is chosen by how many of them made a millisecond of event time so far.
+The driver aligns splits when it plans a batch (rule 3.6), like the source coordinator in Flink. It knows each split's
+watermark from the reports of previous batches, and stores it in the offset. What a batch reads is decided before it
+runs, so the number of records is derived from how many records made up a millisecond of event time so far.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from penstock.runtime.plan.job_vertex import JobVertex
 from penstock.runtime.source.batch_sizer import MIN_BATCH_RECORDS
 
 Kept = dict[str, dict[str, list[int]]]
-"""Source -> split -> [watermark, whether it is held back]: what offsets have of it."""
+"""Source -> split -> [watermark, whether the split is held back], as stored in offsets."""
 
 _GROWTH = 2
 
 
 @dataclass(slots=True)
 class _SplitClock:
-    """The event time of a split, and how fast it advances."""
+    """The event time of a split, and its pace."""
 
     watermark: int | None = None
-    idle: bool = False  # by its own generator; of idleness that the driver sees it knows itself
+    idle: bool = False  # reported by its generator; the driver detects other idleness itself
     paused: bool = False
-    planned: int = 0  # records, in the batch that was planned last
-    records: int = 0  # the same, of the last range with which its pace was measured
-    density: float | None = None  # records for each millisecond of event time, in that range
+    planned: int = 0  # records in the last planned batch
+    records: int = 0  # records in the last range that was used to measure the pace
+    density: float | None = None  # records per millisecond of event time in that range
 
     def observe(self, watermark: int | None, *, idle: bool) -> None:
-        """Note the watermark after a batch."""
+        """Update the watermark after a batch."""
         before, self.idle = self.watermark, idle
         if watermark is not None:
             self.watermark = watermark if before is None else max(before, watermark)
@@ -59,7 +59,7 @@ _Member = tuple[str, str]
 
 
 class _Group:
-    """The sources that share a group's name."""
+    """The sources with the same group name."""
 
     def __init__(self) -> None:
         self.sources: list[_AlignedSource] = []
@@ -94,7 +94,7 @@ class _Group:
         return self._stuck_since is not None and now - self._stuck_since >= interval
 
     def allowance(self, source: _AlignedSource, split_id: str, share: int) -> int:
-        """Return how many of the available records a split may read; 0 if it must wait."""
+        """Return how many of the available records a split may read, or 0 if it must wait."""
         clock = source.clocks.setdefault(split_id, _SplitClock())
         limit = next((low for low, member in self._lowest if member != (source.key, split_id)), None)
         room = inf
@@ -105,14 +105,14 @@ class _Group:
         if clock.paused:
             self._held = True
             return 0
-        # A range is at most twice as long as the one before, whatever the density promises: it may change.
+        # A range is at most twice as long as the previous one, because the density may change.
         wanted = max(self._least, _GROWTH * clock.records)
         if clock.density is not None and room < inf and clock.density < inf:
             wanted = min(wanted, max(self._least, ceil((room + 1) * clock.density)))
         return min(share, wanted)
 
     def planned(self, source: _AlignedSource, split_id: str, records: int) -> None:
-        """Note how many records the plan reads of a split."""
+        """Record how many records of a split the plan reads."""
         if records:
             self._moved = True
             source.clocks[split_id].planned = records
@@ -120,7 +120,7 @@ class _Group:
             self._asked_in_vain.add((source.key, split_id))
 
     def end(self, now: int) -> None:
-        """All splits were asked. Those that wait do not wait forever for others that have no records."""
+        """Finish the plan. Waiting splits must not wait forever for splits without records."""
         self._silent = self._asked_in_vain
         if self._moved or not self._held:
             self._stuck_since = None
@@ -129,12 +129,11 @@ class _Group:
 
 
 class WatermarkAligner:
-    """All groups of a job.
+    """All alignment groups of a job.
 
-    A split counts for its group as long as it is active and has a watermark. A split without a watermark does not hold
-    others back, nor does an idle or a finished one. If no split of the group has anything to read, except those that
-    wait, then after an update interval those without records are left out for one batch, unless they will be declared
-    idle: there is no waiting without an end.
+    A split counts in its group as long as it is active and has a watermark. Splits that are idle, finished, or without
+    a watermark do not hold others back. If only waiting splits have something to read, then after an update interval
+    the splits without records are ignored for one batch, unless they will become idle. So no split waits forever.
     """
 
     def __init__(self, vertices: Iterable[JobVertex]) -> None:
@@ -160,7 +159,7 @@ class WatermarkAligner:
     # -- planning -----------------------------------------------------------------------------------------------
 
     def begin(self, kept: Kept, active: Mapping[str, Collection[str]], now: int) -> None:
-        """A batch is planned. `kept` is from the offset before, `active` its splits that are neither idle nor done."""
+        """Begin a plan. `kept` is from the previous offset, `active` has its splits that are not idle or finished."""
         if not self._restored:
             self._restored = True
             self._restore(kept)
@@ -168,7 +167,7 @@ class WatermarkAligner:
             group.begin(active, now)
 
     def _restore(self, kept: Kept) -> None:
-        """The offset has what was known when its batch was planned; if that batch was run again, more is known."""
+        """Restore the values of the offset, which are from its planning, unless newer reports have come since."""
         for key, splits in kept.items():
             if key in self._sources:
                 clocks = self._sources[key][1].clocks
@@ -177,20 +176,20 @@ class WatermarkAligner:
                     clock.watermark = watermark if clock.watermark is None else max(watermark, clock.watermark)
 
     def allowance(self, key: str, split_id: str, share: int) -> int:
-        """Return how many of `share` records a split of the source may read; 0 if it is too far ahead."""
+        """Return how many of `share` records a split may read, or 0 if it is too far ahead."""
         if key not in self._sources:
             return share
         group, source = self._sources[key]
         return group.allowance(source, split_id, share)
 
     def planned(self, key: str, split_id: str, records: int) -> None:
-        """Note how many records will be read of a split that need not wait; 0 if it has none."""
+        """Record how many records are planned for a split that need not wait. 0 if it has none."""
         if key in self._sources:
             group, source = self._sources[key]
             group.planned(source, split_id, records)
 
     def end(self, splits: Mapping[str, Collection[str]], now: int) -> Kept:
-        """The batch is planned. Of its splits that are not done, what must be known after a restart."""
+        """Finish the plan. Return the state of unfinished splits that a restart needs."""
         for group in self._groups.values():
             group.end(now)
         kept: Kept = {}
@@ -207,7 +206,7 @@ class WatermarkAligner:
     # -- what batches report ------------------------------------------------------------------------------------
 
     def observe(self, reports: Iterable[TaskReport]) -> None:
-        """A batch was committed: how far the splits have come."""
+        """Update the progress of splits after a committed batch."""
         found: dict[_Member, SplitProgress] = {}
         for report in reports:
             for (vertex_id, name), progress in report.splits.items():
@@ -217,7 +216,7 @@ class WatermarkAligner:
                 member = (source.key, name.rpartition("/")[0] if source.spread else name)
                 other = found.setdefault(member, progress)
                 if other.watermark == MIN_WATERMARK or MIN_WATERMARK < progress.watermark < other.watermark:
-                    found[member] = progress  # several tasks have read parts of it, of which the slowest counts
+                    found[member] = progress  # several tasks have read parts of the split: the slowest one counts
         for (key, split_id), progress in found.items():
             watermark = None if progress.watermark == MIN_WATERMARK else progress.watermark
             self._sources[key][1].clocks.setdefault(split_id, _SplitClock()).observe(watermark, idle=progress.idle)

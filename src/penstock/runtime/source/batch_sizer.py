@@ -1,4 +1,4 @@
-"""The size of batches, learned from the batches before."""
+"""The size of batches, learned from previous batches."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ _WORTH_IT = 1.2
 class BatchSizer:
     """Decides how many records the next batch may have.
 
-    A batch has a cost of its own beside that of its records, so a size is never derived from a rate. Batches are
-    doubled until they take a fair time. From there on it is tried now and then whether twice the size gives a clearly
-    higher rate, as it does when a large state is written with every batch, and the better size is kept. The first
-    batches pay for starting workers and teach nothing.
+    A batch has fixed costs besides the costs of its records, so a size is never derived from a rate. Batches are
+    doubled until they take the target time. From then on, twice the size is tried now and then. It is kept if it gives
+    a clearly higher rate, for instance because every batch writes a large state. The first batches are ignored, because
+    they include the start of workers.
+
 
     >>> sizer = BatchSizer()
     >>> for _ in range(3):
@@ -32,18 +33,18 @@ class BatchSizer:
     least_records = MIN_BATCH_RECORDS
     target_seconds = TARGET_BATCH_SECONDS
     too_long = 5
-    """Times the target."""
+    """Multiples of the target."""
 
     def __init__(self, fixed: int | None = None) -> None:
         self.fixed = fixed is not None
         self._seen = 0
-        self._rates: list[float] = []  # of full batches since the size was changed
+        self._rates: list[float] = []  # of full batches since the size has changed
         self._trial_against: float | None = None  # the rate of half the size, while a larger size is on trial
         self._patience = _TRIAL_EVERY
         self.limit = fixed or self.first_records
 
     def observe(self, records: int, seconds: float) -> None:
-        """Learn from a batch; one that was not full says nothing about full ones."""
+        """Learn from a batch. A batch that was not full says nothing about full ones."""
         self._seen += 1
         if self.fixed or self._seen <= 2 or records < self.limit // 2:
             return
@@ -56,7 +57,7 @@ class BatchSizer:
             self._patience = min(2 * self._patience, _MAX_PATIENCE)
             self._resize(self.limit // 2)
         elif seconds < 3 * self.target_seconds and (self._trial_against or len(self._rates) >= self._patience):
-            # A larger size that was worth it is followed by a still larger one at once.
+            # After a successful trial, the next larger size is tried at once.
             self._patience = _TRIAL_EVERY if self._trial_against else self._patience
             rate = median(self._rates[-_TRIAL_EVERY:])
             self._resize(2 * self.limit)
@@ -71,7 +72,7 @@ class BatchSizer:
 
 
 class StepSizer(BatchSizer):
-    """For the steps of the continuous mode: they cost little themselves, and records that arrive wait for their end."""
+    """Sizes the steps of the continuous mode. They have small fixed costs, and arriving records wait for their end."""
 
     first_records = 2_000
     least_records = 20

@@ -1,4 +1,4 @@
-"""A source as its coordinator sees it: the enumerator, its splits, and which subtask reads each of them."""
+"""A source from the coordinator's view: the enumerator, its splits, and the subtask that reads each split."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ class CoordinatedSource:
     splits: dict[str, SourceSplit] = field(default_factory=dict)
     last_active: dict[str, int] = field(default_factory=dict)
     restored: bool = False
-    unfinished: int = 1  # splits, when a batch was planned last
+    unfinished: int = 1  # number of splits, when the last batch was planned
     busy: set[str] = field(default_factory=set)  # those of them that had something to read
     withholds: bool = False  # whether splits wait until a task is free to take them
 
     @property
     def key(self) -> str:
-        """The source's name in offsets."""
+        """The source's key in offsets."""
         return self.vertex.operators[0].operator_id
 
     def guard(self, action: str) -> AbstractContextManager[None]:
-        """Name the source and the action in errors of the enumerator."""
+        """Add the source and the action to errors of the enumerator."""
         return source_errors(self.vertex.operators[0].name, action)
 
 
 def readers(vertex: JobVertex, split_id: str, subtask: int) -> list[tuple[str, int]]:
-    """Under which names a split is read, and by which subtasks: each part has a clock of its own."""
+    """Return the names under which a split is read, and the subtasks. Each part has its own clock."""
     if not vertex.spread:
         return [(split_id, subtask)]
     return [(f"{split_id}/{reader}", reader) for reader in range(vertex.parallelism)]
 
 
 def with_subtasks(source: CoordinatedSource, positions: dict[str, SplitPosition]) -> dict[str, SplitPosition]:
-    """The positions with a subtask of this job for each: a savepoint names none, or one of another parallelism."""
+    """Assign a subtask to each position. A savepoint has none, or those of another parallelism."""
     parallelism = source.vertex.parallelism
     if all(at.subtask is not None and at.subtask < parallelism for at in positions.values()):
         return positions
@@ -57,7 +57,7 @@ def with_subtasks(source: CoordinatedSource, positions: dict[str, SplitPosition]
 
 
 def subtask_for_new_split(source: CoordinatedSource, split_id: str, positions: dict[str, SplitPosition]) -> int:
-    """The one that the source wants, or that with the fewest splits to read; a split stays there to its end."""
+    """Return the source's choice, or the subtask with the fewest unfinished splits. A split stays there to its end."""
     wanted = source.enumerator.subtask_for(split_id, source.vertex.parallelism)
     if wanted is not None:
         return wanted
@@ -69,6 +69,6 @@ def subtask_for_new_split(source: CoordinatedSource, split_id: str, positions: d
 
 
 def idle_timeout_of(vertex: JobVertex) -> int | None:
-    """The idleness timeout of the watermark strategy in a source chain, if there is one."""
+    """Return the idleness timeout of the watermark strategy in a source chain, or None."""
     timeouts = [getattr(chained.operator, "idle_timeout", None) for chained in vertex.operators]
     return min((timeout for timeout in timeouts if timeout is not None), default=None)

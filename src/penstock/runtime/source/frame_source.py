@@ -1,4 +1,4 @@
-"""A source fed by the engine itself: record batches of a DataFrame turned into records in the source stage."""
+"""A source that the engine feeds: converts record batches of a DataFrame to records in the source stage."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from penstock.common.types import Row
 
 
 class FrameSource:
-    """Turns record batches into records by the user's function, or into Rows with the columns' names."""
+    """Converts record batches to records with the user's function, or to Rows with the column names."""
 
     def __init__(self, to_records: Callable[[Any], list[Any]] | None) -> None:
         self._to_records = to_records
 
     def read(self, batches: Iterator[Any]) -> Iterator[list[Any]]:
-        """Records of each batch."""
+        """Yield the records of each batch."""
         for batch in batches:
             yield self._to_records(batch) if self._to_records is not None else rows_of(batch)
 
 
 def rows_of(batch: Any) -> list[Row]:
-    """The rows of a pyarrow.RecordBatch; structs inside it are Rows as well, and maps are dicts."""
+    """Return the rows of a pyarrow.RecordBatch. Nested structs are Rows, too, and maps are dicts."""
     names = batch.schema.names
     rows = []
     for values in zip(*(_values_of(column) for column in batch.columns), strict=True):
@@ -38,7 +38,7 @@ def _values_of(column: Any) -> list[Any]:
 
 
 def _converter(kind: Any) -> Callable[[Any], Any] | None:
-    """From what Arrow makes of a value of this type to what a record has; None if it is the same."""
+    """Return a conversion from Arrow's Python value of this type to a record's value, or None if they are the same."""
     from pyarrow import types
 
     if types.is_struct(kind):

@@ -1,15 +1,14 @@
-"""The receive log: what a source without memory of its own has received, kept until it is processed for good.
+"""The receive log: elements received from a source that cannot be read again, kept until they are fully processed.
 
 Sockets and hand-written source functions cannot be read again. The driver appends what they deliver to files before it
-plans a batch that reads it; after a crash the batch is read from the files (rules L01, L08). Positions count elements
+plans a batch that reads it. After a crash, the batch is read from the files (rules L01, L08). Positions count elements
 from the start of the job.
 
-In the continuous mode a plan leads to a step, of which there are hundreds in a second. What a step reads is then
-appended to a file, which survives a crash of the driver, but is not forced to the disk. There is one such file for each
-checkpoint.
+In the continuous mode, plans become steps, hundreds per second. The input of a step is appended to a file, which
+survives a crash of the driver but is not synced to the disk. There is one such file per checkpoint.
 
-Neither memory nor disk grow with a job that is slower than its source: a receiver waits while `capacity` elements are
-not yet in a batch, and the files hold the batches that are not yet committed.
+A job that is slower than its source does not use more and more memory or disk: a receiver waits while `capacity`
+elements are not yet in a batch, and the files contain only batches that are not yet committed.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ CAPACITY = 50_000
 
 
 class ReceiveLog:
-    """Elements received so far: the tail in memory, everything not yet committed in segment files.
+    """The elements received so far: the tail in memory, all uncommitted elements in segment files.
 
     >>> log = ReceiveLog(None)
     >>> log.extend(["a", "b"])
@@ -46,7 +45,7 @@ class ReceiveLog:
     ['a', 'b']
     >>> log.close()
 
-    :param arrived: called when elements begin to wait; given where many batches lead to one checkpoint
+    :param arrived: called when elements begin to wait; used if many batches lead to one checkpoint
     """
 
     def __init__(
@@ -62,7 +61,7 @@ class ReceiveLog:
         self._waiting: list[Any] = []
         self._segments: dict[int, list[Any]] = {}
         self._appended: dict[int, int] = {}  # files of several segments: where each begins and ends
-        self._current: int | None = None  # the one that is appended to
+        self._current: int | None = None  # the file that is being appended to
         self._convert_appended()
         for path in sorted(self._directory.glob("*.log")):
             start = int(path.stem)
@@ -70,7 +69,7 @@ class ReceiveLog:
         self._end = max((start + len(part) for start, part in self._segments.items()), default=0)
 
     def _convert_appended(self) -> None:
-        """Write anew what was appended: a driver that was replaced may still have such a file open."""
+        """Rewrite appended files: a driver that was replaced may still have one open."""
         for path in sorted(self._directory.glob("*.appended")):
             whole = path.with_suffix(".log")
             if not whole.exists():
@@ -82,7 +81,7 @@ class ReceiveLog:
 
     @property
     def capacity(self) -> int:
-        """Return how many elements may wait for a batch."""
+        """The number of elements that may wait for a batch."""
         return self._capacity
 
     @capacity.setter
@@ -92,11 +91,11 @@ class ReceiveLog:
             self._lock.notify_all()
 
     def append(self, element: Any) -> None:
-        """Receive one element; waits while there is no room."""
+        """Receive one element. Wait while there is no room."""
         self.extend([element])
 
     def extend(self, elements: list[Any], *, wait: bool = True) -> None:
-        """Receive several elements; waits while there is no room, unless told not to."""
+        """Receive several elements. Wait while there is no room, unless `wait` is false."""
         with self._lock:
             while wait and not self._closed and len(self._waiting) >= self._capacity:
                 self._lock.wait()
@@ -108,11 +107,11 @@ class ReceiveLog:
             self._arrived()
 
     def wait_for_room(self) -> None:
-        """Returns when an element could be appended without waiting, or the log is closed."""
+        """Wait until an element fits without waiting, or the log is closed."""
         self.extend([])
 
     def seal(self, start: int, limit: int) -> int:
-        """Make up to `limit` elements after `start` durable; returns the position after the last of them."""
+        """Make up to `limit` elements after `start` durable, and return the position after the last one."""
         with self._lock:
             self._end = max(self._end, start)
             already = self._end - start
@@ -132,7 +131,7 @@ class ReceiveLog:
             return
         if self._current is None:
             self._current = position
-        # Opened anew each time: in the directory of a driver that was replaced, this fails.
+        # Opened again each time: in the directory of a replaced driver, this fails.
         with checkpoint_writes(self._directory), self._path(self._current, "appended").open("ab") as file:
             file.write(seal(dumps(segment, "what a source received")))
         self._appended[self._current] = position + len(segment)
@@ -144,10 +143,10 @@ class ReceiveLog:
         return self._directory / f"{position:020d}.{kind}"
 
     def read(self, start: int, end: int) -> list[Any]:
-        """The elements from one position to another."""
+        """Return the elements between two positions."""
         with self._lock:
             parts: list[list[Any]] = []
-            for first in reversed(self._segments):  # what is read is nearly always the last one of hundreds
+            for first in reversed(self._segments):  # nearly always the last one of hundreds
                 part = self._segments[first]
                 if first + len(part) <= start:
                     break
@@ -156,13 +155,13 @@ class ReceiveLog:
             elements = [element for part in reversed(parts) for element in part]
             if len(elements) < end - start:
                 raise CheckpointError(
-                    f"the log of what was received in {self._directory} lacks elements between {start} and {end}: a "
-                    "file was removed. Put it back, or start from a savepoint with an empty checkpoint directory"
+                    f"the log of received elements in {self._directory} lacks elements between {start} and {end}: a "
+                    "file was removed. Restore it, or start from a savepoint with an empty checkpoint directory"
                 )
             return elements
 
     def truncate(self, position: int) -> None:
-        """Everything before this position is processed for good."""
+        """Remove the elements before this position, which are fully processed."""
         with self._lock:
             for first in [f for f, part in self._segments.items() if f + len(part) <= position]:
                 self._remove(first)
@@ -172,9 +171,9 @@ class ReceiveLog:
                 self._path(first, "appended").unlink(missing_ok=True)
 
     def discard_after(self, position: int) -> None:
-        """Forget elements that no batch was planned with: their source delivers them again.
+        """Remove elements that are not in any planned batch: their source delivers them again.
 
-        Called before anything is received.
+        Call it before anything is received.
         """
         with self._lock:
             for first, part in self._segments.items():
@@ -195,12 +194,12 @@ class ReceiveLog:
 
     @property
     def pending(self) -> int:
-        """Elements received but not yet in a batch."""
+        """Number of elements received but not yet in a batch."""
         return len(self._waiting)
 
     @property
     def end(self) -> int:
-        """Position after the last durable element."""
+        """The position after the last durable element."""
         return self._end
 
     def release(self) -> None:
@@ -210,7 +209,7 @@ class ReceiveLog:
             self._lock.notify_all()
 
     def close(self) -> None:
-        """Remove a log that does not have to be kept."""
+        """Remove a log that need not be kept."""
         self.release()
         if self._owned is not None:
             self._owned.cleanup()

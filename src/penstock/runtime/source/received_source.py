@@ -1,10 +1,10 @@
-"""Sources that are pushed, not pulled: a thread on the driver receives, batches read from the receive log.
+"""Sources that push: a thread on the driver receives elements, and batches read them from the receive log.
 
-The records of a batch travel to the reading task with the plan of the batch, so no task ever needs the driver's files.
+The records of a batch travel to the reading task with the plan of the batch, so tasks never need the driver's files.
 
-The offset of a receiver is a position in its log. One that has state of its own (a resettable source function) has a
-snapshot of it in the offset, taken at exactly this position: `[position, number of the snapshot, state]`. It then
-starts again from there, and what is in the log after it is forgotten.
+The offset of a receiver is a position in its log. For a receiver with its own state (a resettable source function), the
+offset also has a snapshot taken at exactly this position: `[position, number of the snapshot, state]`. The receiver
+then restarts from there, and later elements in the log are dropped.
 """
 
 from __future__ import annotations
@@ -38,34 +38,34 @@ class ReceiverSnapshot:
 
 
 class Receiver(ABC):
-    """Receives in a thread of its own until it is done or cancelled."""
+    """Receives in its own thread until it is done or cancelled."""
 
     resettable = False
-    """Whether it continues from a snapshot of its own; whatever is in the log after that is received again."""
+    """Whether it continues from its own snapshot. Elements in the log after that are received again."""
 
     @abstractmethod
     def run(self, log: ReceiveLog, stop: threading.Event, restored: ReceiverSnapshot | None) -> None:
-        """Puts elements into the log; returns soon after `stop` is set."""
+        """Put elements into the log. Return soon after `stop` is set."""
 
     def seal(self, log: ReceiveLog, start: int, limit: int, number: int) -> tuple[int, ReceiverSnapshot | None]:
-        """Make what has arrived durable: the new position, and a snapshot if there is one to take."""
+        """Make received elements durable. Return the new position, and a snapshot if there is one."""
         return log.seal(start, limit), None
 
     def committed(self, number: int) -> None:
-        """Everything up to the snapshot of that number is processed for good."""
+        """Handle that everything up to the snapshot with this number is fully processed."""
         return
 
     def cancel(self) -> None:
-        """Called from another thread: `run` is to return."""
+        """Ask `run` to return. Called from another thread."""
         return
 
     def close(self) -> None:
-        """Called once when `run` has returned and everything is processed, or the job has ended."""
+        """Close the receiver. Called once, after `run` returned and its elements are processed, or the job ended."""
         return
 
 
 class SimpleReceiver(Receiver):
-    """A function: (where to put elements, set when it is time to stop)."""
+    """Runs a function with two parameters: the log to put elements into, and an event that is set when it must stop."""
 
     def __init__(self, receive: Callable[[ReceiveLog, threading.Event], None]) -> None:
         self._receive = receive
@@ -76,12 +76,12 @@ class SimpleReceiver(Receiver):
 
 @dataclass(frozen=True)
 class ReceivedSplit(SourceSplit):
-    """A receiver's log; for a task, with the elements it is to read."""
+    """A receiver's log. For a task, it has the elements to read."""
 
     elements: list[Received] = field(default_factory=list, compare=False)
 
     def part(self, index: int, count: int, start_offset: Any) -> ReceivedSplit:
-        """Every n-th element; watermarks and idleness concern all parts."""
+        """Return every n-th element. Watermarks and idleness concern all parts."""
         elements = [
             element
             for position, element in enumerate(self.elements, _parts(start_offset)[0])
@@ -91,7 +91,7 @@ class ReceivedSplit(SourceSplit):
 
 
 class ReceiverEnumerator(SplitEnumerator):
-    """Runs receivers and plans their logs."""
+    """Runs receivers, and plans the reading of their logs."""
 
     def __init__(self, name: str, receivers: int, make_receiver: Callable[[int], Receiver]) -> None:
         self._name = name
@@ -108,15 +108,15 @@ class ReceiverEnumerator(SplitEnumerator):
         self._wake: Callable[[], None] | None = None
 
     def use_steps(self, wake: Callable[[], None]) -> None:
-        """Append to the logs instead of writing a file for each batch."""
+        """Append to the logs instead of writing a file per batch."""
         self._wake = wake
 
     def use_directory(self, directory: str) -> None:
-        """Keep the logs there, so that a restarted job finds them."""
+        """Keep the logs in this directory, so that a restarted job finds them."""
         self._directory = directory
 
     def start(self) -> None:
-        """Open the logs. Receivers start with the first batch that is planned: by then it is known from where."""
+        """Open the logs. Receivers start with the first planned batch, when their position is known."""
         for index in range(len(self._splits)):
             directory = None if self._directory is None else str(Path(self._directory) / str(index))
             self._logs.append(ReceiveLog(directory, arrived=self._wake))
@@ -149,7 +149,7 @@ class ReceiverEnumerator(SplitEnumerator):
         return self._splits
 
     def latest_offset(self, split: SourceSplit, start_offset: Any, max_records: int) -> Any:
-        """Make durable what has arrived."""
+        """Make the received elements durable."""
         index = int(split.split_id)
         log = self._logs[index]
         log.capacity = max(1, min(CAPACITY, max_records))
@@ -163,20 +163,20 @@ class ReceiverEnumerator(SplitEnumerator):
         return [end, snapshot.number, snapshot.state]
 
     def is_finished(self, split: SourceSplit, offset: Any) -> bool:
-        """Whether the receiver returned and all it received is read."""
+        """Whether the receiver has returned and all its elements have been read."""
         index = int(split.split_id)
-        done = self._done[index]  # before looking at the log: a receiver puts its last element before it is done
+        done = self._done[index]  # before reading the log: a receiver adds its last element before it is done
         log = self._logs[index]
         return done and not log.pending and _parts(offset)[0] >= log.end and self._failure is None
 
     def prepare(self, split: SourceSplit, start_offset: Any, end_offset: Any) -> SourceSplit:
-        """The split with the elements of a range."""
+        """Return the split with the elements of a range."""
         assert isinstance(split, ReceivedSplit)
         start, end = _parts(start_offset)[0], _parts(end_offset)[0]
         return replace(split, elements=self._logs[int(split.split_id)].read(start, end))
 
     def commit(self, offsets: Any) -> None:
-        """Forget what is processed, and tell the receivers."""
+        """Remove processed elements, and notify the receivers."""
         for split_id, offset in offsets.items():
             index, (position, snapshot) = int(split_id), _parts(offset)
             self._logs[index].truncate(position)
@@ -190,7 +190,7 @@ class ReceiverEnumerator(SplitEnumerator):
         self._stop.set()
         for log in self._logs:
             log.release()
-        with ExitStack() as stack:  # everything below is done, last line first, whatever fails
+        with ExitStack() as stack:  # all of the following runs, last line first, even if some of it fails
             for log in self._logs:
                 stack.callback(log.close)
             for receiver in self._receivers.values():
@@ -210,10 +210,10 @@ def _parts(offset: Any) -> tuple[int, ReceiverSnapshot | None]:
 
 
 class ReceivedReader(SourceReader):
-    """Reads what came with the plan; watermarks and idleness keep their place between the records."""
+    """Reads the elements that came with the plan. Watermarks and idleness keep their place between the records."""
 
     def read(self, split: SourceSplit, start_offset: Any, end_offset: Any) -> Iterator[Any]:
-        """Runs of records, and what lies between them."""
+        """Yield runs of records, and the watermarks and idle marks between them."""
         assert isinstance(split, ReceivedSplit)
         values: list[Any] = []
         stamps: list[Any] = []

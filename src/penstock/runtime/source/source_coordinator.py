@@ -1,6 +1,6 @@
-"""The source coordinator plans batches: how far each split is read, what time it is, when the sources have ended.
+"""The source coordinator plans batches: how far to read each split, the processing time, and the end of the sources.
 
-It runs on the driver and is made anew for every attempt at the job. What a plan says is an `Offset`.
+It runs on the driver and is created for every attempt of the job. A plan is an `Offset`.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class SourceCoordinator:
     """All sources of a job.
 
     :param external: source vertices that the engine feeds itself, and whether they are bounded
-    :param stepped: many batches lead to one checkpoint
-    :param initial: where to begin; the beginning of all sources if None
+    :param stepped: whether many batches lead to one checkpoint
+    :param initial: where to begin; None is the beginning of all sources
     """
 
     def __init__(
@@ -68,10 +68,10 @@ class SourceCoordinator:
             if vertex.id in self._external:
                 continue
             source: Source = vertex.operators[0].source
-            with source_errors(vertex.operators[0].name, "making its enumerator"):
+            with source_errors(vertex.operators[0].name, "creating its enumerator"):
                 enumerator = source.create_enumerator(vertex.source_parallelism)
             self.sources.append(CoordinatedSource(vertex, source, enumerator, idle_timeout_of(vertex)))
-        self._wakeup: int | None = 0  # tasks that are restored may wait for a time that has passed: ask them
+        self._wakeup: int | None = 0  # restored tasks may wait for a time that has passed: ask them
         self._durable = self.initial_offset
         self._draining = False
         self._closed = False
@@ -83,7 +83,7 @@ class SourceCoordinator:
     # -- life cycle ---------------------------------------------------------------------------------------------
 
     def start(self, directory: str | None = None) -> None:
-        """Start all enumerators; `directory` is for what they must find again after a crash of the driver."""
+        """Start all enumerators. `directory` is for data that they need after a crash of the driver."""
         for source in self.sources:
             with source.guard("starting"):
                 source.enumerator.use_clock(self._clock)
@@ -102,7 +102,7 @@ class SourceCoordinator:
                 stack.callback(source.enumerator.close)
 
     def observe(self, reports: list[TaskReport]) -> None:
-        """The tasks have run a batch: plan the next one by what they report."""
+        """Learn from the reports of a batch for the next plan."""
         if self._aligner is not None:
             with self._lock:
                 self._aligner.observe(reports)
@@ -116,18 +116,18 @@ class SourceCoordinator:
             self.changed.notify_all()
 
     def drain(self) -> None:
-        """End the job: one more batch, with the final watermark."""
+        """End the job with one more batch, which has the final watermark."""
         self._draining = True
         self.wake()
 
     def wake(self) -> None:
-        """There may be something to plan."""
+        """Plan again: there may be something to read."""
         with self.changed:
             self._change = True
             self.changed.notify_all()
 
     def wait_for_change(self, seconds: float) -> None:
-        """Wait until there may be something new to plan since the last call, but no longer than this."""
+        """Wait until there may be something to plan since the last call, at most for this time."""
         with self.changed:
             if not self._change:
                 self.changed.wait(seconds)
@@ -135,16 +135,16 @@ class SourceCoordinator:
 
     @property
     def has_external(self) -> bool:
-        """Whether the engine feeds sources itself."""
+        """Whether the engine feeds some sources itself."""
         return bool(self._external)
 
     @property
     def is_restored(self) -> bool:
-        """Whether a batch has been planned, so that all enumerators know where they are."""
+        """Whether a batch has been planned, so that all enumerators know their positions."""
         return all(source.restored for source in self.sources)
 
     def pending_records(self, end: Offset) -> dict[str, dict[str, int]]:
-        """How far behind the sources are that know it: records by source and split."""
+        """Return how far behind the sources are, where known: records by source and split."""
         return {
             source.key: {
                 split_id: pending
@@ -158,7 +158,7 @@ class SourceCoordinator:
 
     @property
     def may_end(self) -> bool:
-        """Whether all sources can come to an end, so that it is worth waiting for it."""
+        """Whether all sources can end, so that it makes sense to wait for the end."""
         return all(source.source.may_end for source in self.sources)
 
     # -- planning -----------------------------------------------------------------------------------------------
@@ -172,19 +172,19 @@ class SourceCoordinator:
         requested: bool = False,
         durable: Offset | None = None,
     ) -> Offset | None:
-        """The next offset, or None if there is nothing to do now.
+        """Return the next offset, or None if there is nothing to do now.
 
-        :param checkpoint_id: of the next batch; one more than that of `start` if None
-        :param drain: the next batch is the last one
-        :param requested: a batch is needed even without input
-        :param durable: the offset of the last complete checkpoint; `start` if None
+        :param checkpoint_id: of the next batch; None means one more than that of `start`
+        :param drain: whether the next batch is the last one
+        :param requested: whether a batch is needed even without input
+        :param durable: the offset of the last complete checkpoint; None means `start`
         """
         with self._lock:
             self._durable = durable or start
             return self._plan(start, checkpoint_id or start.checkpoint_id + 1, drain=drain, requested=requested)
 
     def plan_to_end(self, start: Offset) -> Offset:
-        """The one batch of a batch job: up to the end of all sources, even if they are paced or still receiving."""
+        """Plan the batch of a batch job: to the end of all sources, even of rate-limited and receiving ones."""
         end = start
         starts: dict[str, dict[str, Any]] = {}
         while not end.is_last and not self._closed:
@@ -227,7 +227,7 @@ class SourceCoordinator:
     def _advance(
         self, source: CoordinatedSource, before: dict[str, SplitPosition], now: int
     ) -> tuple[dict[str, SplitPosition], dict[str, Any]]:
-        """Where the source's splits are read to, and where those begin that are new."""
+        """Return where the source's splits are read to, and where new splits begin."""
         fresh = not before
         starts: dict[str, Any] = {}
         if not source.restored:
@@ -274,7 +274,7 @@ class SourceCoordinator:
     def _queue(
         self, source: CoordinatedSource, splits: Sequence[SourceSplit], before: dict[str, SplitPosition]
     ) -> tuple[SplitQueue | None, dict[str, int]]:
-        """The order of the splits, if they have one; otherwise how many records each may contribute to the batch."""
+        """Return the order of the splits, if they have one. Otherwise return the record budgets of the splits."""
         open_splits = [s.split_id for s in splits if not before.get(s.split_id, _NEW).state.is_finished]
         if not source.enumerator.reads_in_order:
             return None, self._budgets(source, open_splits)
@@ -287,9 +287,9 @@ class SourceCoordinator:
     def _budgets(self, source: CoordinatedSource, open_splits: list[str]) -> dict[str, int]:
         """Return how many records each split may contribute to the next batch.
 
-        Splits that had something to read when the last batch was planned share the limit, so one busy split among many
-        is read as fast as a single one. All others together may take up to half of it, should they wake up: a batch is
-        never larger than the limit.
+        The splits that had something to read in the last plan share the limit, so one busy split among many is read as
+        fast as a single one. All other splits together may add up to half of the limit if they wake up. A batch never
+        exceeds the limit.
         """
         was_busy = source.busy & set(open_splits)
         busy, total = len(was_busy), len(open_splits)
@@ -307,7 +307,7 @@ class SourceCoordinator:
         return {split_id: share if split_id in was_busy else quiet for split_id in open_splits}
 
     def _allowance(self, source: CoordinatedSource, split_id: str, budget: int) -> int:
-        """The budget, less what would take a split too far ahead of its alignment group. A split with 0 waits."""
+        """Return the budget, reduced so that the split stays within its alignment drift. A split with 0 waits."""
         return budget if self._aligner is None else self._aligner.allowance(source.key, split_id, budget)
 
     def _starting_offset(self, source: CoordinatedSource, split: SourceSplit, *, fresh: bool) -> Any:
@@ -315,7 +315,7 @@ class SourceCoordinator:
         return source.source.initial_offset(split) if offset is None else offset
 
     def with_forgotten_splits(self, end: Offset) -> Offset:
-        """An offset for a savepoint: another job will have nothing else, so it names what only the sources remember."""
+        """Return an offset for a savepoint, with the positions that only the sources store: another job lacks them."""
         splits = {key: dict(positions) for key, positions in end.splits.items()}
         for source in self.sources:
             for split_id in source.enumerator.remembered():
@@ -325,7 +325,7 @@ class SourceCoordinator:
     def _without_forgotten(
         self, source: CoordinatedSource, before: dict[str, SplitPosition]
     ) -> dict[str, SplitPosition]:
-        """Leave out splits that an earlier batch finished, if the source remembers them durably."""
+        """Leave out splits that an earlier batch finished, if the source stores them durably."""
         durable = self._durable.of_source(source.key)
         done = [split_id for split_id, at in before.items() if at.state.is_finished and split_id in durable]
         done = [split_id for split_id in done if durable[split_id].state.is_finished]
@@ -340,7 +340,7 @@ class SourceCoordinator:
         self, source: CoordinatedSource, split: SourceSplit, position: SplitPosition, budget: int, now: int
     ) -> SplitPosition:
         offset, state = position.offset, position.state
-        if not budget:  # it waits for others, and is not silent
+        if not budget:  # it waits for others, so it is not idle
             source.last_active[split.split_id] = now
             finished = source.enumerator.is_finished(split, offset)
             return replace(position, state=FINISHED) if finished else position
@@ -360,7 +360,7 @@ class SourceCoordinator:
         return SplitPosition(offset, state, position.subtask)
 
     def _is_silent(self, source: CoordinatedSource, split_id: str, now: int) -> bool:
-        """Whether a split has been without records for so long that time no longer waits for it."""
+        """Whether a split has had no records for so long that event time no longer waits for it."""
         since = source.last_active.setdefault(split_id, now)
         return source.idle_timeout is not None and now > since + source.idle_timeout
 
@@ -428,9 +428,9 @@ class SourceCoordinator:
         end: Offset,
         ranges: dict[int, list[SplitRange]],
     ) -> None:
-        """Add what is read of one split to the ranges of the subtasks."""
+        """Add the range of one split to the ranges of the subtasks."""
         if at.offset is None:
-            return  # recalled from a savepoint
+            return  # restored from a savepoint
         before = start.of_source(source.key).get(split_id)
         first = end.starts.get(source.key, {}).get(split_id) if before is None else before.offset
         if first == at.offset:
@@ -459,14 +459,14 @@ class SourceCoordinator:
         return source.splits[split_id]
 
     def commit(self, end: Offset) -> None:
-        """Tell the sources that everything before this offset is durable. Repeating it does no harm."""
+        """Notify the sources that everything before this offset is durable. Repeating it does no harm."""
         for source in self.sources:
             with source.guard("committing its offsets"):
                 source.enumerator.commit({name: at.offset for name, at in end.of_source(source.key).items()})
 
 
 def _splits_up_to(state: SplitState, splits: Positions) -> dict[str, set[str]]:
-    """The splits of every source that have not come further than this state."""
+    """Return the splits of every source that are not beyond this state."""
     return {
         key: {split_id for split_id, at in positions.items() if at.state <= state} for key, positions in splits.items()
     }

@@ -1,7 +1,7 @@
-"""The source stage: readers and the stateless operators chained after them. It keeps no state between batches.
+"""The source stage: readers and the stateless operators chained to them. It keeps no state between batches.
 
-Every split has a clock of its own: a split's records travel under the split's name, and the receiver takes
-the minimum over the splits (rule 3.6).
+Every split has its own clock: records travel under the name of their split, and the receiver takes the minimum over the
+splits (rule 3.6).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from penstock.runtime.task.task_metrics import MetricDeltas, collect_committable
 _ROWS_AHEAD = 8
 
 FRAME_SPLIT = "0"
-"""A DataFrame's partitions mean nothing between batches: all its records are one split."""
+"""The partitions of a DataFrame have no meaning across batches: all its records belong to one split."""
 _FRAMES_PER_PARTITION = 100_000
 _LAST_FRAMES = 2_000_000_000
 
@@ -42,7 +42,7 @@ class SplitRange:
     start: Any
     end: Any
     readers: int = 1
-    """How many tasks share the range, each reading a part of its records."""
+    """The number of tasks that share the range. Each reads a part of its records."""
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class SourceTask:
         self._deltas = MetricDeltas(self.chain)
         self._environment = environment
         self._reader: SourceReader | None = None
-        # A source function that has called itself idle is active again with its next record or watermark.
+        # A source function that has marked itself idle becomes active with its next record or watermark.
         self._speaks_for_itself = getattr(vertex.operators[0].source, "makes_watermarks", False)
         self._aligned = aligned_operator(self.chain.operators)
         self._splits: dict[tuple[int, str], SplitProgress] = {}
@@ -77,7 +77,7 @@ class SourceTask:
         self.outbox.append((channel, frame))
 
     def run(self, work: SourceWork, header: BatchHeader) -> Iterator[Row]:
-        """Read all ranges, yielding frames as they fill."""
+        """Read all ranges. Yield frames as they fill."""
         output = self.chain.source_output
         assert output is not None
         records = 0
@@ -114,7 +114,7 @@ class SourceTask:
         yield 0, encode_reports([self._report(records, started, header)], f"0:{self.vertex.id}:{self.subtask}")
 
     def run_frame(self, batches: Iterator[Any], partition: int, header: BatchHeader) -> Iterator[Row]:
-        """One partition of a DataFrame. Its watermark waits after the records of all partitions of the batch."""
+        """Read one partition of a DataFrame. Its watermark waits for the records of all partitions of the batch."""
         output = self.chain.source_output
         assert output is not None
         started = time.perf_counter()
@@ -141,7 +141,7 @@ class SourceTask:
         yield 0, encode_reports([self._report(records, started, header)], f"0:{self.vertex.id}:{partition}")
 
     def _note_progress(self, split_id: str) -> None:
-        """For the driver, which aligns the source with others; of other sources it need not know."""
+        """Report the progress of a split if its source is aligned with others."""
         if self._aligned is not None:
             self._splits[self.vertex.id, split_id] = SplitProgress(self._aligned.emitted)
 
@@ -159,9 +159,10 @@ class SourceTask:
         where = f"split '{portion.split.split_id}' from {shorten(portion.start)} to {shorten(portion.end)}"
         with source_errors(self.name, f"reading {where}"):
             batches = self._reader.read(portion.split, portion.start, portion.end)
-        awake = False  # as far as is known here: the range before may have ended idle
+        awake = False  # as far as is known here: the previous range may have ended idle
         while True:
-            with source_errors(self.name, f"reading {where}"):  # not around the yield: others' errors are not its own
+            # Not around the yield: errors of the caller are not reading errors.
+            with source_errors(self.name, f"reading {where}"):
                 batch = next(batches, None)
             if batch is None:
                 return
@@ -203,7 +204,7 @@ class SourceTask:
         )
 
     def close(self) -> None:
-        """The job ends, or the worker forgets it."""
+        """Close the task: the job ends, or the worker drops the task."""
         reader, self._reader = self._reader, None
         try:
             if reader is not None:
@@ -214,7 +215,7 @@ class SourceTask:
 
 
 class SourceStage:
-    """The source tasks of one worker, alive between batches."""
+    """The source tasks of one worker. They stay alive between batches."""
 
     def __init__(self, spec: JobSpec, environment: TaskEnvironment) -> None:
         self._spec = spec
@@ -223,7 +224,7 @@ class SourceStage:
         self._operators: dict[int, bytes] = {}
 
     def run(self, assignments: list[SourceWork], header: BatchHeader, *, first: bool) -> Iterator[Row]:
-        """One portion of a batch; the first portion also sends the header to every channel."""
+        """Run one portion of a batch. The first portion also sends the header to every channel."""
         self._environment.clock.now = header.now
         self._environment.job.checkpoint_id = header.checkpoint_id
         if first and self._spec.levels:
@@ -243,7 +244,7 @@ class SourceStage:
                 del self._tasks[(work.vertex, work.subtask)]
 
     def run_frame(self, vertex_id: int, partition: int, header: BatchHeader, batches: Iterator[Any]) -> Iterator[Row]:
-        """One partition of a DataFrame. The engine may run a batch for it alone, so it brings a header too."""
+        """Read one partition of a DataFrame. It also sends a header, because the engine may run a batch only for it."""
         self._environment.clock.now = header.now
         self._environment.job.checkpoint_id = header.checkpoint_id
         if self._spec.levels:
@@ -258,14 +259,14 @@ class SourceStage:
             raise
 
     def _abandon(self, work: SourceWork) -> None:
-        """A failed task never sees another batch; its functions are closed all the same."""
+        """Close a failed task. It receives no further batch, but its functions must be closed."""
         task = self._tasks.pop((work.vertex, work.subtask), None)
         if task is not None:
-            with suppress(Exception):  # the first error is the one that counts
+            with suppress(Exception):  # the first error counts
                 task.close()
 
     def close(self) -> None:
-        """Close all tasks that are still open."""
+        """Close all open tasks."""
         tasks, self._tasks = self._tasks, {}
         for task in tasks.values():
             task.close()
@@ -279,7 +280,7 @@ class SourceStage:
         return task
 
     def _own_vertex(self, vertex: JobVertex) -> JobVertex:
-        """The vertex with function objects of the task's own: subtasks share this worker, but nothing else."""
+        """Return the vertex with separate function objects for the task: subtasks share a worker, but nothing else."""
         if vertex.parallelism == 1:
             return vertex
         if vertex.id not in self._operators:  # before any of them is opened

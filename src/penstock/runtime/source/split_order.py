@@ -1,8 +1,8 @@
-"""Sources that are read in order: every task has one split under way, and takes the next one when it has read it.
+"""Sources that are read in order: every task reads one split, and takes the next one when it is done.
 
-This is how Flink's tasks read files. A split that no task has taken yet is unknown to the job: it is not in the
-checkpoint, and its clock does not hold back event time. One task therefore reads all splits in their order, and with
-several tasks the job is never further than one split per task.
+Flink's tasks read files in this way. The job does not know a split until a task takes it: it is not in the checkpoint,
+and its clock does not hold back event time. Therefore one task reads all splits in order, and with several tasks, the
+job has at most one open split per task.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from penstock.runtime.plan.offset import SplitPosition
 
 
 class SplitQueue:
-    """Which subtask reads which split in the planned batch.
+    """Assigns splits to subtasks in the planned batch.
 
-    :param positions: of the splits that were taken in earlier batches
+    :param positions: positions of the splits taken in earlier batches
     """
 
     def __init__(self, splits: Sequence[SourceSplit], positions: Mapping[str, SplitPosition], parallelism: int) -> None:
@@ -33,11 +33,11 @@ class SplitQueue:
         self.tasks_with_work = min(busy + len(waiting), parallelism)
 
     def begin(self, share: int) -> None:
-        """Give each task the number of records it may read."""
+        """Set the number of records that each task may read."""
         self._left = [share] * len(self._left)
 
     def take(self) -> int | None:
-        """The task that takes the next split; ``None`` if all tasks have one under way."""
+        """Return the task that takes the next split, or ``None`` if all tasks have one."""
         free = [subtask for subtask, under_way in enumerate(self._under_way) if not under_way]
         if not free:
             self.withheld = True
@@ -51,7 +51,7 @@ class SplitQueue:
         return self._left[at.subtask or 0]
 
     def planned(self, at: SplitPosition, records: int) -> None:
-        """The task of a split reads this many records up to this position, perhaps to the split's end."""
+        """Record that the task of a split reads this many records up to this position, which may be the split's end."""
         subtask = at.subtask or 0
         self._left[subtask] = max(0, self._left[subtask] - records)
         self._under_way[subtask] -= at.state.is_finished

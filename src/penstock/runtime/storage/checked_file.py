@@ -1,4 +1,4 @@
-"""Small files of a checkpoint that are written whole and come back whole, or not at all."""
+"""Small files of a checkpoint that are written atomically and verified when they are read."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from penstock.common.storage import storage_errors
 
 __all__ = ["checkpoint_writes", "make_directory", "read_checked", "seal", "sync_directory", "unseal", "write_checked"]
 
-_ADVICE = "Make it writable or free some space, then start the program again: it resumes from its last checkpoint"
+_ADVICE = "Make it writable or free some space, then restart the program: it resumes from its last checkpoint"
 
 _MAGIC = b"PNSTKF1\n"
 _HEAD = struct.Struct("<8sQI")  # magic, length, checksum
 
 
 def seal(content: bytes) -> bytes:
-    """The content with what is needed to see whether it has changed.
+    """Add a header to the content that shows whether it has changed.
 
     >>> unseal(seal(b"content"), "a file")
     b'content'
@@ -30,10 +30,10 @@ def seal(content: bytes) -> bytes:
 
 
 def unseal(data: bytes, label: str) -> bytes:
-    """The content of sealed bytes; refuses bytes that are not as they were sealed."""
+    """Return the content of sealed bytes, and reject changed ones."""
     content = data[_HEAD.size :]
     if len(data) < _HEAD.size or not data.startswith(_MAGIC):
-        raise _damaged(label, "its beginning is not that of such a file")
+        raise _damaged(label, "it does not begin like such a file")
     _, length, checksum = _HEAD.unpack_from(data)
     if len(content) != length:
         raise _damaged(label, f"it has {len(content)} bytes instead of {length}")
@@ -43,7 +43,7 @@ def unseal(data: bytes, label: str) -> bytes:
 
 
 def whole_parts(data: bytes) -> Iterator[bytes]:
-    """The contents of sealed bytes that were appended to a file one after the other, up to the first that is not whole.
+    """Return the contents of sealed parts that were appended to a file, up to the first incomplete one.
 
     >>> list(whole_parts(seal(b"a") + seal(b"b") + seal(b"torn")[:-1]))
     [b'a', b'b']
@@ -60,7 +60,7 @@ def whole_parts(data: bytes) -> Iterator[bytes]:
 
 
 def write_checked(path: Path, content: bytes) -> None:
-    """Write a file in one step, durably: after a crash there is the whole file, or what was there before."""
+    """Write a file atomically and durably: after a crash, there is either the new file or the old one."""
     temporary = path.with_suffix(".tmp")
     with checkpoint_writes(path.parent):
         with temporary.open("wb") as file:
@@ -72,13 +72,13 @@ def write_checked(path: Path, content: bytes) -> None:
 
 
 def make_directory(directory: Path) -> None:
-    """Make a directory for such files, if there is none."""
+    """Create a directory for such files, if necessary."""
     with checkpoint_writes(directory):
         directory.mkdir(parents=True, exist_ok=True)
 
 
 def checkpoint_writes(directory: Path) -> AbstractContextManager[None]:
-    """Around writes into a checkpoint: what goes wrong names the directory and says what to do."""
+    """Wrap writes into a checkpoint: an error names the directory and says what to do."""
     return storage_errors(directory, _ADVICE)
 
 
@@ -93,13 +93,12 @@ def read_checked(path: Path) -> bytes:
 
 def _damaged(label: str, why: str) -> CheckpointError:
     return CheckpointError(
-        f"{label} is damaged ({why}): put it back as it was, or start from a savepoint with an empty checkpoint "
-        "directory"
+        f"{label} is damaged ({why}): restore it, or start from a savepoint with an empty checkpoint directory"
     )
 
 
 def sync_directory(directory: Path) -> None:
-    """A new name is durable only with its directory."""
+    """Sync a directory: a new name is durable only with its directory."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""The operator chain of a task: operators set up, connected to each other and to the exchanges."""
+"""The operator chain of a task: sets up operators and connects them to each other and to the exchanges."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from penstock.runtime.task.outputs import ChainOutput, ExchangeOutput, Send, com
 
 @dataclass(slots=True)
 class TaskEnvironment:
-    """The services that an executor gives its tasks."""
+    """The services that an engine provides to its tasks."""
 
     store: PageStore
     clock: Clock
@@ -34,7 +34,7 @@ class TaskEnvironment:
     batch_execution: bool = False
     memory_budget: int | None = None
     change_log: ChangeLog | None = None
-    """Of engines that store changes of single keys."""
+    """Only in engines that store changes of single keys."""
 
 
 class OperatorChain:
@@ -136,7 +136,7 @@ class OperatorChain:
         )
 
     def _check_keys(self, backend: KeyedStateBackend) -> None:
-        """Check the declared types of keys and where the keys of this subtask belong."""
+        """Check the declared types of keys, and set the key groups of this subtask."""
         inputs = [self._edges[edge_id] for edge_id in self.vertex.inputs]
         backend.check_key_types(key_types_of(inputs))
         if all(edge.partitioner.broadcast or isinstance(edge.partitioner, KeyGroupPartitioner) for edge in inputs):
@@ -162,14 +162,14 @@ class OperatorChain:
         )
 
     def one_by_one(self) -> Iterator[StreamOperator]:
-        """All operators, first first; the black box notes which one is the current one."""
+        """All operators in chain order. The black box notes the current one."""
         for operator in self.operators:
             BLACK_BOX.enter(operator.context.note)
             yield operator
         BLACK_BOX.enter(NOTHING)
 
     def open(self) -> None:
-        """Open all operators, last first, so that an operator that emits in `open` finds its consumer ready."""
+        """Open all operators, last first, so that an operator that emits in `open` finds an open consumer."""
         for operator in reversed(self.operators):
             snapshot = self._snapshots.get(operator.context.operator_id)
             BLACK_BOX.enter(operator.context.note)
@@ -180,7 +180,7 @@ class OperatorChain:
                     service.current_watermark = snapshot.watermark
 
     def snapshot(self, checkpoint_id: int) -> dict[str, OperatorSnapshot]:
-        """Write all changed state to the store; returns the small part for the task to keep."""
+        """Write all changed state to the store, and return the small part for the task to keep."""
         result: dict[str, OperatorSnapshot] = {}
         for operator in self.one_by_one():
             operator.snapshot_state(checkpoint_id)
@@ -199,16 +199,16 @@ class OperatorChain:
         return result
 
     def tidy(self) -> bool:
-        """Between two batches: do a little of what can wait; returns whether there was something to do."""
+        """Between two batches: do one piece of pending work, and return whether there was any."""
         return any(backend.tidy() for backend in self._backends())
 
     def log_early(self) -> bool:
-        """Log changes before a checkpoint is due if they are many; returns whether it was done."""
+        """Log changes before a checkpoint is due, if there are many. Return whether this happened."""
         return any(backend.log_early() for backend in self._backends())
 
     @property
     def is_behind(self) -> bool:
-        """Whether batches have to wait until more of that is done."""
+        """Whether there is so much pending work that batches must wait."""
         return any(backend.is_behind for backend in self._backends())
 
     def _backends(self) -> Iterator[KeyedStateBackend]:
@@ -217,18 +217,18 @@ class OperatorChain:
                 yield operator.context.keyed_backend
 
     def trust_keys(self) -> None:
-        """The keys of this program's first records were those of the state there is, or may be."""
+        """Skip the key check: the keys of this program's first records match the stored ones, or may match."""
         for operator in self.operators:
             if operator.context.keyed_backend is not None:
                 operator.context.keyed_backend.verify_key_shape = False
 
     def flush(self) -> None:
-        """Ship all open frames."""
+        """Send all open frames."""
         for exchange in self.exchanges:
             exchange.flush()
 
     def close(self) -> None:
-        """Close all operators, first first; every one is closed even if another fails."""
+        """Close all operators in chain order. If one fails, the others are closed all the same."""
         failure: Exception | None = None
         for operator in self.one_by_one():
             try:
@@ -240,23 +240,23 @@ class OperatorChain:
 
     @property
     def output_watermark(self) -> int | None:
-        """The last watermark that was sent to other tasks; None if there was none."""
+        """The last watermark sent to other tasks, or None."""
         sent = [exchange.watermark for exchange in self.exchanges if exchange.watermark is not None]
         return min(sent, default=None)
 
     @property
     def state_bytes(self) -> int:
-        """Bytes of keyed state, as last written."""
+        """Bytes of keyed state when last written."""
         backends = [operator.context.keyed_backend for operator in self.operators]
         return sum(backend.directory.total_bytes for backend in backends if backend is not None)
 
     @property
     def keys_in_memory(self) -> int:
-        """How many keys have state in memory."""
+        """Number of keys with state in memory."""
         return sum(backend.keys_in_memory for backend in self._backends())
 
     def take_written_bytes(self) -> int:
-        """Bytes of keyed state written since the last call."""
+        """Return the bytes of keyed state written since the last call."""
         written = 0
         for operator in self.operators:
             backend = operator.context.keyed_backend
@@ -266,7 +266,7 @@ class OperatorChain:
         return written
 
     def metric_values(self) -> tuple[dict[str, Any], set[str]]:
-        """Current metrics of all operators, `operator name.metric`, and which of them are totals."""
+        """Return the current metrics of all operators as `operator name.metric`, and which of them are totals."""
         names = {chained.operator_id: chained.name for chained in self.vertex.operators}
         values: dict[str, Any] = {}
         totals: set[str] = set()

@@ -1,10 +1,10 @@
 """The clocks of a task: from the splits of a source subtask to its channel, from channels to inputs, to the task.
 
-A channel is a subtask that sends to this task. What a task says of time counts as it is. A source subtask has no task
-that could speak for its splits: their clocks are combined here, and the driver says which splits there are. The
-channels of an input meet in its valve, and an operator with two inputs combines the two.
+A channel is a subtask that sends to this task. The watermarks of a task count as they are. A source subtask has no task
+that combines its splits, so their clocks are combined here, and the driver tells which splits there are. The valve of
+an input combines its channels, and an operator with two inputs combines the inputs.
 
-Every method returns what the task has to do, in this order: an int is the task's new event time, a bool says that all
+Every method returns what the task must do, in this order: an int is the task's new event time; a bool says that all of
 its input has become idle or active.
 """
 
@@ -22,7 +22,7 @@ from penstock.runtime.plan.job_vertex import JobEdge
 Channel = tuple[int, str]
 """The number of the edge, and the sending subtask."""
 Origin = tuple[int, str]
-"""The number of the edge, and what its frames are named after: the split, or the sending subtask."""
+"""The number of the edge, and the origin of its frames: a split or a sending subtask."""
 Events = list[int | bool]
 
 _SILENT = "-"
@@ -30,13 +30,13 @@ _SILENT = "-"
 
 @dataclass(slots=True)
 class _Input(PartialWatermark):
-    """One input of the operator: its clock is that of a valve."""
+    """One input of the operator. Its clock is that of a valve."""
 
     valve: WatermarkValve = field(default_factory=WatermarkValve)
 
 
 class InputClocks:
-    """All that one task knows of event time.
+    """The event time of one task and its inputs.
 
     :param united: whether the inputs of the operator share one valve, as streams of a union do
     """
@@ -60,7 +60,7 @@ class InputClocks:
     # -- what arrives between the records -----------------------------------------------------------------------
 
     def watermark(self, edge: int, origin: str, watermark: int) -> Events:
-        """A watermark of a split or of a task."""
+        """Handle a watermark of a split or task."""
         channel = self._channel_of.get((edge, origin))
         if channel is None:
             return self._channel_watermark((edge, origin), watermark)
@@ -68,7 +68,7 @@ class InputClocks:
         return self._combine(channel)
 
     def status(self, edge: int, origin: str, *, idle: bool) -> Events:
-        """A split or a task says that it is idle, or active again."""
+        """Handle a split or task that becomes idle or active."""
         channel = self._channel_of.get((edge, origin))
         if channel is None:
             return self._channel_status((edge, origin), idle=idle)
@@ -77,7 +77,7 @@ class InputClocks:
         return woken + self._combine(channel)
 
     def record(self, edge: int, origin: str) -> None:
-        """A record makes its split active. The channel becomes active when its event time has advanced."""
+        """Mark the split of a record as active. The channel becomes active when its event time advances."""
         channel = self._channel_of.get((edge, origin))
         if channel is not None:
             self._sources[channel].parts[origin].idle = False
@@ -85,7 +85,7 @@ class InputClocks:
     # -- what the driver says of splits -------------------------------------------------------------------------
 
     def begin_batch(self, header: BatchHeader) -> Events:
-        """Channels to wait for; splits that are read in this batch are active from its beginning."""
+        """Set the channels to wait for. Splits read in this batch are active from its beginning."""
         if self._saved is not None:
             self._restore_saved(header, self._saved)
             self._saved = None
@@ -101,12 +101,12 @@ class InputClocks:
         events: Events = []
         for part in self._task.parts.values():
             if not part.valve.channels:
-                part.valve.idle = True  # no split comes this way (yet): do not wait for this input
+                part.valve.idle = True  # no split sends to this task (yet): do not wait for this input
             events += self._update(part, None)
         return events
 
     def end_batch(self, header: BatchHeader) -> Events:
-        """Idle and finished splits, after the records of the batch."""
+        """Handle idle and finished splits after the records of the batch."""
         events: Events = []
         for edge in self._edges:
             if edge.source not in header.splits:
@@ -118,7 +118,7 @@ class InputClocks:
                 split = self._expect_split(edge.id, name, status)
                 if status.finished and ended:
                     split.advance(MAX_WATERMARK)
-                elif status.finished:  # only the end of the whole source ends event time: other splits may come
+                elif status.finished:  # only the end of the whole source ends event time: other splits may follow
                     gone.append(name)
                 elif status.idle is not None:
                     split.idle = status.idle
@@ -143,7 +143,7 @@ class InputClocks:
         return source.parts.setdefault(name, PartialWatermark())
 
     def _forget(self, split: Origin) -> Events:
-        """A split that was read to its end. A channel without splits is not waited for."""
+        """Remove a finished split. Event time does not wait for a channel without splits."""
         channel = self._channel_of.pop(split)
         source = self._sources[channel]
         del source.parts[split[1]]
@@ -154,7 +154,7 @@ class InputClocks:
         return self._update(part, part.valve.forget(channel))
 
     def _silent_edge_finished(self, edge: JobEdge) -> Events:
-        """A finished source none of whose splits comes this way (any more) still ends event time."""
+        """End event time for a finished source without splits for this task (any more)."""
         part = self._input_of[edge.id]
         part.valve.expect((edge.id, _SILENT))
         woken = self._update(part, None)  # the watermark of an idle task does not count
@@ -199,7 +199,7 @@ class InputClocks:
     # -- checkpoints --------------------------------------------------------------------------------------------
 
     def origins(self, edge: int) -> dict[str, PartialWatermark | ChannelClock]:
-        """The clocks of all splits, or tasks, whose records come in by an edge."""
+        """The clocks of all splits or tasks that send records over an edge."""
         found: dict[str, PartialWatermark | ChannelClock] = {}
         for channel, clock in self._input_of[edge].valve.channels.items():
             if channel[0] == edge:
@@ -207,7 +207,7 @@ class InputClocks:
         return found
 
     def snapshot(self) -> tuple[Any, ...]:
-        """A small picklable copy."""
+        """Return a small picklable copy."""
         inputs = {index: (part.watermark, part.idle, part.valve.snapshot()) for index, part in self._task.parts.items()}
         splits = {
             (channel, name): (split.watermark, split.idle)
@@ -217,7 +217,7 @@ class InputClocks:
         return (self._task.watermark, self._task.all_idle, inputs, splits)
 
     def restore(self, snapshot: tuple[Any, ...]) -> None:
-        """Continue from a snapshot, or with the event time and the clocks by origin that a savepoint has."""
+        """Continue from a snapshot, or from the event time and the clocks by origin in a savepoint."""
         if len(snapshot) == 3:
             self._task.watermark, self._task.all_idle, clocks = snapshot
             self._saved = {origin: (watermark, idle) for origin, (watermark, idle, *_) in clocks.items()}
@@ -236,7 +236,7 @@ class InputClocks:
             source.parts[name] = PartialWatermark(watermark, idle)
 
     def _restore_saved(self, header: BatchHeader, saved: dict[Origin, tuple[int, bool]]) -> None:
-        """Only the first batch says which subtasks read the splits that a savepoint has clocks of."""
+        """Assign the split clocks of a savepoint. Only the first batch tells which subtasks read the splits."""
         for edge in self._edges:
             channels = self._input_of[edge.id].valve.channels
             if edge.source not in header.splits:
@@ -256,7 +256,7 @@ class InputClocks:
             self._derive(part)
 
     def _derive(self, part: _Input) -> None:
-        """The clock of an input from those of its channels; it is never behind the task's."""
+        """Derive the clock of an input from its channels. It is never behind the task's."""
         clocks = part.valve.channels.values()
         active = [clock.watermark for clock in clocks if not clock.idle]
         reached = min(active) if active else max((clock.watermark for clock in clocks), default=self.event_time)

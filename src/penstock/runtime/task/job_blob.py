@@ -1,7 +1,7 @@
-"""The job as bytes for the workers, and back.
+"""Encode the job as bytes for the workers, and decode it.
 
-Classes of the user's main program travel by value once, with the job; workers then know them under `__main__`, so that
-records and state pickle by reference, at C speed.
+Classes of the user's main program travel by value once, with the job. Workers then have them under `__main__`, so that
+records and state pickle by reference, in C.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from penstock.common.errors import SerializationError, shorten
 from penstock.runtime.task.job_spec import JobSpec
 
 _installed: dict[str, tuple[types.ModuleType, str]] = {}
-"""Which job a class of the main program came with: a later version of the same job brings a later one of the class."""
+"""The job of each class of the main program: a later version of the job brings a later version of the class."""
 
 
 def pack_job(spec: JobSpec) -> bytes:
-    """Pickle a job with everything its functions refer to."""
+    """Pickle a job with everything that its functions refer to."""
     try:
         content = cloudpickle.dumps((_main_classes(), spec), 5)
     except Exception as error:
@@ -30,9 +30,9 @@ def pack_job(spec: JobSpec) -> bytes:
 
 
 def unpack_job(blob: bytes) -> JobSpec:
-    """The job in a worker; every call gives new function objects, so that each task has its own."""
+    """Decode the job in a worker. Every call returns new function objects, so that each task has its own."""
     path, content = pickle.loads(blob)
-    for entry in path:  # first: the functions may come from modules that only this path leads to
+    for entry in path:  # before unpickling: modules of the functions may be only on this path
         if entry not in sys.path:
             sys.path.append(entry)
     classes, spec = pickle.loads(content)
@@ -55,14 +55,14 @@ def _main_classes() -> dict[str, type]:
         if isinstance(value, type) and value.__module__ == "__main__" and value.__qualname__ == name:
             try:
                 cloudpickle.dumps(value)
-            except Exception:  # noqa: S112 - its user gets the error where it is used
+            except Exception:  # noqa: S112 - the error appears where the class is used
                 continue
             found[name] = value
     return found
 
 
 def _explain(spec: JobSpec, error: Exception) -> SerializationError:
-    """Which operator, and which of its members, cannot be sent to the workers."""
+    """Name the operator, and its member, that cannot be sent to the workers."""
     for vertex in spec.vertices:
         for chained in vertex.operators:
             for part in (chained.operator, chained.source):
@@ -70,7 +70,7 @@ def _explain(spec: JobSpec, error: Exception) -> SerializationError:
                     culprit = _culprit(part)
                     return SerializationError(
                         f"operator '{chained.name}' cannot be sent to the workers: {culprit} cannot be pickled "
-                        f"({_reason(part) or error}); create such objects in open() instead"
+                        f"({_reason(part) or error}); create the object in open() instead"
                     )
     return SerializationError(f"the job cannot be sent to the workers: {error}")
 
@@ -88,7 +88,7 @@ def _reason(value: Any) -> str | None:
 
 
 def _culprit(value: Any, path: str = "", depth: int = 0) -> str:
-    """The innermost member or closure variable that does not pickle, as a readable path."""
+    """Return the path to the innermost member or closure variable that cannot be pickled."""
     if depth < 6:
         for name, member in _members(value):
             if not _pickles(member):

@@ -1,4 +1,4 @@
-"""The job as every worker gets it."""
+"""The job as every worker receives it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["BatchClock", "JobSpec"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
-    """The picklable job: its graph and how tasks start. It never changes once it is built."""
+    """The picklable job: its graph and how tasks start. It is immutable."""
 
     info: JobInfo
     vertices: tuple[JobVertex, ...]
@@ -28,31 +28,31 @@ class JobSpec:
     batch_execution: bool = False
     memory_budget: int | None = None
     external_sources: frozenset[int] = frozenset()
-    """Source vertices that DataFrames feed."""
+    """Source vertices that read DataFrames."""
     restore: RestorePlan | None = None
-    """The savepoint that tasks without state of their own start from."""
+    """The savepoint from which tasks without their own state start."""
     unions: UnionStart = field(default_factory=UnionStart)
-    """The union list states that tasks with state of their own start from."""
+    """The union list states with which tasks that have their own state start."""
     code_fingerprint: str = ""
-    """Of the user's functions. If it has changed, the keys of the first records are compared with the state."""
+    """The fingerprint of the user's functions. If it has changed, the keys of the first records are checked."""
     skip_key_check: bool = False
-    """Do not compare them even then."""
+    """Skip this check."""
     logging: LogSettings | None = None
-    """Of the driver's process."""
+    """The log settings of the driver's process."""
 
     def tasks_in(self, level: int, channel: int) -> list[JobVertex]:
         """The vertices of a level that have a subtask in a channel."""
         return [vertex for vertex in self.vertices if vertex.level == level and channel < vertex.parallelism]
 
     def environment(self, store: PageStore, change_log: ChangeLog | None = None) -> TaskEnvironment:
-        """What the tasks of one stage share, with a clock of its own."""
+        """Create the shared environment of the tasks of one stage, with its own clock."""
         return TaskEnvironment(
             store, BatchClock(), replace(self.info), self.batch_execution, self.memory_budget, change_log
         )
 
 
 class BatchClock:
-    """Processing time: constant within a batch."""
+    """Processing time, constant within a batch."""
 
     __slots__ = ("now",)
 

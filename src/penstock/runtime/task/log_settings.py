@@ -1,6 +1,6 @@
-"""Python's logging in functions: workers log as the program does, at its levels and in its format, to stderr.
+"""Python's logging in functions: workers log to stderr with the program's levels and format.
 
-The program sets logging up in the driver's process. Functions run in other processes, which know nothing of that, so
+The program configures logging in the driver's process. Functions run in other processes without this configuration, so
 the levels and the formatter travel with the job.
 """
 
@@ -19,7 +19,7 @@ _OF_THE_ENGINE = ("py4j", "pyspark")
 
 
 class _Handler(logging.StreamHandler):
-    """Ours: whatever stderr is at the time."""
+    """Identifies the handler of this module. It writes to the current stderr."""
 
     def __init__(self) -> None:
         super().__init__(sys.stderr)
@@ -27,7 +27,7 @@ class _Handler(logging.StreamHandler):
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """Levels and format of a process.
+    """The log levels and the format of a process.
 
     >>> logging.getLogger("doctest.log_settings").setLevel("DEBUG")
     >>> LogSettings.here().levels["doctest.log_settings"]
@@ -35,15 +35,15 @@ class LogSettings:
     """
 
     level: int = logging.WARNING
-    """Of the root logger."""
+    """The level of the root logger."""
     levels: dict[str, int] = field(default_factory=dict)
-    """Of other loggers that have one of their own."""
+    """The levels of other loggers that set one."""
     formatter: bytes | None = None
-    """The pickled formatter of the root logger's first handler; ``None`` if logging was not set up."""
+    """The pickled formatter of the root logger's first handler; ``None`` if logging is not configured."""
 
     @staticmethod
     def here() -> LogSettings:
-        """Those of this process."""
+        """Return the settings of this process."""
         root = logging.getLogger()
         loggers = {
             name: logger for name, logger in root.manager.loggerDict.items() if isinstance(logger, logging.Logger)
@@ -59,7 +59,7 @@ class LogSettings:
         )
 
     def apply(self) -> None:
-        """Log like that in this process, unless it has handlers of its own."""
+        """Apply the settings in this process, unless it has its own handlers."""
         root = logging.getLogger()
         root.setLevel(self.level)
         for name, level in self.levels.items():
@@ -74,5 +74,5 @@ class LogSettings:
 def _pickled(formatter: logging.Formatter) -> bytes:
     try:
         return bytes(cloudpickle.dumps(formatter, 5))
-    except Exception:  # a formatter that holds on to a file, say: its format will do
+    except Exception:  # for instance a formatter with an open file: its format is enough
         return pickle.dumps(logging.Formatter(formatter._fmt, formatter.datefmt), 5)

@@ -28,24 +28,24 @@ class ChainOutput:
         self._note = operator.context.note
 
     def emit(self, values: Values, timestamps: Timestamps) -> None:
-        """Hand the batch over."""
+        """Pass the batch on."""
         before = BLACK_BOX.enter(self._note)
         self._process(values, timestamps)
         BLACK_BOX.enter(before)
 
     def emit_watermark(self, watermark: int) -> None:
-        """Hand the watermark over."""
+        """Pass the watermark on."""
         before = BLACK_BOX.enter(self._note)
         self._operator.process_watermark(watermark)
         BLACK_BOX.enter(before)
 
     def emit_status(self, *, idle: bool) -> None:
-        """Hand the status over."""
+        """Pass the status on."""
         self._operator.process_status(idle=idle)
 
 
 class FanOutOutput:
-    """Several consumers: each gets its own copy of what can be changed."""
+    """Several consumers. Each receives its own copy of mutable records."""
 
     __slots__ = ("_outputs",)
 
@@ -53,25 +53,25 @@ class FanOutOutput:
         self._outputs = outputs
 
     def emit(self, values: Values, timestamps: Timestamps) -> None:
-        """To every consumer."""
+        """Pass the batch to every consumer."""
         copies = [copy_batch(values) for _ in self._outputs[1:]]
         self._outputs[0].emit(values, timestamps)
         for output, copied in zip(self._outputs[1:], copies, strict=True):
             output.emit(copied, None if timestamps is None else list(timestamps))
 
     def emit_watermark(self, watermark: int) -> None:
-        """To every consumer."""
+        """Pass the watermark to every consumer."""
         for output in self._outputs:
             output.emit_watermark(watermark)
 
     def emit_status(self, *, idle: bool) -> None:
-        """To every consumer."""
+        """Pass the status to every consumer."""
         for output in self._outputs:
             output.emit_status(idle=idle)
 
 
 def combine(outputs: list[Output]) -> Output:
-    """One output for any number of consumers."""
+    """Return one output for any number of consumers."""
     if not outputs:
         return DISCARD
     return outputs[0] if len(outputs) == 1 else FanOutOutput(outputs)
@@ -109,7 +109,7 @@ class ExchangeOutput:
         self._channels = edge.reachable(sender)
         self._elements: list[list[Element]] = [[] for _ in range(edge.receivers)]
         self._counts = [0] * edge.receivers
-        self._columns: Any = None  # the type of column batches, if the records are in columns
+        self._columns: Any = None  # the type of column batches, if records are in columns
         self._sequence = 0
         self.origin = str(sender)
         self._label = f"a record on its way to '{edge.target_name}'"
@@ -117,7 +117,7 @@ class ExchangeOutput:
         self.bytes = 0
 
     def emit(self, values: Values, timestamps: Timestamps) -> None:
-        """Partition a batch."""
+        """Partition a batch, and add the records to the open frames."""
         self.records += len(values)
         if type(values) is not list:
             self._columns = type(values)
@@ -128,29 +128,29 @@ class ExchangeOutput:
                 self._ship(channel)
 
     def emit_watermark(self, watermark: int) -> None:
-        """To every receiver, after its records."""
+        """Send a watermark to every receiver, after its records."""
         self.watermark = watermark
         for channel in self._channels:
             self._elements[channel].append(watermark)
 
     def emit_status(self, *, idle: bool) -> None:
-        """To every receiver."""
+        """Send the status to every receiver."""
         for channel in self._channels:
             self._elements[channel].append(idle)
 
     def flush(self) -> None:
-        """Ship what is pending."""
+        """Send all open frames."""
         for channel in self._channels:
             if self._elements[channel]:
                 self._ship(channel)
 
     def begin_batch(self, batch: int) -> None:
-        """A new batch begins: frames are numbered anew."""
+        """Begin a new batch, which restarts the numbering of frames."""
         self._partitioner.begin_batch(batch)
         self._sequence = 0
 
     def restart(self, origin: str, first_sequence: int = 0) -> None:
-        """In the source stage, a new split begins: its frames go under its name, and are numbered anew."""
+        """Begin a new split in the source stage. Its frames have its name and a new numbering."""
         self._sequence = first_sequence
         self.origin = origin
 

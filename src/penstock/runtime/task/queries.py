@@ -1,6 +1,6 @@
-"""Queryable state: questions travel with a batch, tasks answer at its end, answers leave when it is committed.
+"""Queryable state: queries travel with a batch, tasks answer at its end, and answers are returned when it is committed.
 
-So an answer is always a value of a completed checkpoint, and asking costs the job no more than an empty batch
+An answer is therefore always a value of a completed checkpoint, and a query costs the job at most an empty batch
 (rules K01 to K12).
 """
 
@@ -32,9 +32,9 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class StateQuery:
-    """Which state of which key: by its queryable name, or by the operator's uid and the state's own name.
+    """Identifies the state of a key: by queryable name, or by the operator's uid and the name of the state.
 
-    The key is pickled, so that a bad key cannot fail the tasks that read the batch it travels with.
+    The key is pickled, so that an invalid key cannot fail the tasks that read the batch with the query.
     """
 
     query_id: int
@@ -45,7 +45,7 @@ class StateQuery:
 
 @dataclass(frozen=True, slots=True)
 class StateAnswer:
-    """The answer of the task that owns the key; `kind` is None if the key lacks this state or cannot be a key."""
+    """The answer of the task that owns the key. `kind` is None if the key lacks this state or is not a valid key."""
 
     query_id: int
     kind: str | None
@@ -54,7 +54,7 @@ class StateAnswer:
 
 
 def answer_queries(task: StreamTask, queries: list[StateQuery | StateScan]) -> list[StateAnswer | ScanAnswer]:
-    """The answers of one task, between batches. A question that makes no sense is the asker's error, not the job's."""
+    """Return the answers of one task, between batches. An invalid query fails the client's request, not the job."""
     answers: list[StateAnswer | ScanAnswer] = []
     for query in queries:
         try:
@@ -88,7 +88,7 @@ def _answers(task: StreamTask, query: StateQuery) -> Iterator[StateAnswer]:
 
 
 class QueryBoard:
-    """The questions of a running job; on the driver."""
+    """The queries of a running job, on the driver."""
 
     def __init__(self) -> None:
         self._numbers = count(1)
@@ -100,7 +100,7 @@ class QueryBoard:
         self._awaiting_checkpoint: list[CompletableFuture[int]] = []
 
     def next_checkpoint(self) -> CompletableFuture[int]:
-        """The id of the next checkpoint to complete; a batch is planned for it though the input may be quiet."""
+        """Return the id of the next checkpoint to complete. A batch is planned for it even without input."""
         future: CompletableFuture[int] = CompletableFuture()
         with self._lock:
             if self._ended is None:
@@ -110,7 +110,7 @@ class QueryBoard:
         return future
 
     def ask(self, name: str, key: Any, uid: str | None = None) -> CompletableFuture[StateAnswer]:
-        """Ask; the future is done when a batch that answers is committed."""
+        """Send a query. The future completes when the batch with the answer is committed."""
         future: CompletableFuture[StateAnswer] = CompletableFuture()
         try:
             query = StateQuery(next(self._numbers), name, dumps(key, "the key"), uid)
@@ -122,7 +122,7 @@ class QueryBoard:
     def scan(
         self, operator_id: str | None = None, *, key: bytes | None = None, contains: str = "", limit: int = 0
     ) -> CompletableFuture[ScanAnswer]:
-        """Ask for the states of all operators, or for entries of one: of a key (pickled), or of keys with a text."""
+        """Query the states of all operators, or entries of one: of a (pickled) key, or of keys that contain a text."""
         return self._submit(
             StateScan(next(self._numbers), operator_id, key, contains, limit), CompletableFuture[ScanAnswer]()
         )
@@ -137,11 +137,11 @@ class QueryBoard:
 
     @property
     def pending(self) -> bool:
-        """Whether a batch is needed though no input may have come."""
+        """Whether a batch is needed even without input."""
         return bool(self._open or self._awaiting_checkpoint)
 
     def attach(self, checkpoint_id: int) -> list[StateQuery | StateScan]:
-        """The questions a batch has to answer."""
+        """Return the queries that a batch must answer."""
         if not self._open:
             return []
         with self._lock:
@@ -150,7 +150,7 @@ class QueryBoard:
             return queries
 
     def checkpoint_committed(self, checkpoint_id: int, reports: list[TaskReport]) -> None:
-        """Take the answers of the tasks; they are given when the checkpoint is complete."""
+        """Store the answers of the tasks until the checkpoint is complete."""
         queries = self._asked.pop(checkpoint_id, None)
         if queries is None:
             return
@@ -162,13 +162,13 @@ class QueryBoard:
             if isinstance(known, ScanAnswer):
                 if isinstance(answer, ScanAnswer):
                     known.add(answer)
-            elif answer.error is None:  # a key lives in one task of an operator
+            elif answer.error is None:  # a key lives in only one task of an operator
                 found[answer.query_id] = StateAnswer(answer.query_id, None, None, _SEVERAL)
         with self._lock:
             self._answered += [(checkpoint_id, query, found.get(query.query_id)) for query in queries]
 
     def checkpoint_complete(self, checkpoint_id: int) -> None:
-        """All checkpoints up to this one are durable: give their answers."""
+        """Return the answers of all checkpoints up to this one, which are now durable."""
         if self._awaiting_checkpoint:
             with self._lock:
                 awaiting, self._awaiting_checkpoint = self._awaiting_checkpoint, []
@@ -185,7 +185,7 @@ class QueryBoard:
                 _settle(query, answer, entry[1])
 
     def end(self, reason: str) -> None:
-        """Reject all pending queries: the job is over or restarts (rule K02)."""
+        """Reject all pending queries: the job has ended or restarts (rule K02)."""
         with self._lock:
             self._ended = reason
             entries, self._open = list(self._open.values()), {}
@@ -212,14 +212,14 @@ def _settle(
         future.complete_exceptionally(
             StateAccessError(
                 f"the job has no queryable state '{query.name}'{whose}: call set_queryable('{query.name}') on its "
-                "descriptor before the state is asked for, or give the uid of the operator and the name of the state"
+                "descriptor before you query it, or give the uid of the operator and the name of the state"
             )
         )
     elif answer.error == _SEVERAL:
         future.complete_exceptionally(
             StateAccessError(
-                f"several operators of the job have queryable state '{query.name}': give each its own name, or ask "
-                "with the uid of the operator and the name of the state"
+                f"several operators of the job have queryable state '{query.name}': give each its own name, or query "
+                "it by the uid of the operator and the name of the state"
             )
         )
     elif answer.error is not None:

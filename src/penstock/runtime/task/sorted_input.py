@@ -1,7 +1,7 @@
-"""Keyed input of a batch job: key after key, each in time order (Flink's BATCH execution).
+"""Keyed input of a batch job: one key after the other, each in time order (Flink's BATCH execution).
 
-All records of a key are processed, then all its timers fire as if time had ended, then the next key begins at the
-beginning of time again. No watermark ever declares a record late.
+All records of a key are processed, then all its timers fire as if time had ended. The next key starts at the minimum
+watermark again. No record is ever late.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NO_TIME = MIN_WATERMARK
 
 
 class SortedKeyedInput:
-    """Collects the input of a keyed operator and replays it grouped by key."""
+    """Collects the input of a keyed operator, and replays it grouped by key."""
 
     def __init__(self, operator: StreamOperator) -> None:
         self._operator = operator
@@ -25,7 +25,7 @@ class SortedKeyedInput:
         self._arrival = 0
 
     def add(self, input_index: int, values: Values, timestamps: Timestamps) -> None:
-        """Records of one input. A broadcast input has no keys: it is processed at once, before everything keyed."""
+        """Add records of one input. A broadcast input has no keys: it is processed at once, before all keyed input."""
         selectors: list[KeySelect | None] = self._operator.key_selectors()
         select = selectors[input_index] if input_index < len(selectors) else None
         if select is None:
@@ -42,7 +42,7 @@ class SortedKeyedInput:
             self._arrival += 1
 
     def run(self) -> None:
-        """Process everything collected, key by key."""
+        """Process the collected records key by key."""
         operator = self._operator
         by_key, self._by_key = self._by_key, {}
         for records in by_key.values():

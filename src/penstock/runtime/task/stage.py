@@ -1,6 +1,6 @@
-"""A stage hosts all tasks of one level in one channel; frames for later levels pass through untouched.
+"""A stage hosts all tasks of one level in one channel. Frames for later levels pass through unchanged.
 
-It imports what a stage joins: tasks, frames, state and savepoints.
+It imports the parts that a stage connects: tasks, frames, state and savepoints.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Row = tuple[int, bytes]
 
 
 class StageChannel:
-    """The tasks of one level in one channel, alive between batches."""
+    """The tasks of one level in one channel. They stay alive between batches."""
 
     def __init__(
         self, spec: JobSpec, level: int, channel: int, environment: TaskEnvironment, snapshot: StageSnapshot
@@ -50,12 +50,12 @@ class StageChannel:
         self._channel = channel
         self._environment = environment
         self.snapshot = snapshot
-        """The small part of the state of all tasks; the engine keeps it with the batch."""
+        """The small part of the state of all tasks. The engine stores it with the batch."""
         self._tasks: dict[int, StreamTask] = {}
         self.closed = False
 
     def _open_tasks(self) -> None:
-        """Tasks open with the first batch, when processing time is known."""
+        """Open the tasks with the first batch, when processing time is known."""
         incarnation = self._spec.unions.incarnation
         restored = self._restore() if not self._tasks and self.snapshot.is_empty else None
         if restored is None and incarnation and self.snapshot.incarnation != incarnation:
@@ -87,7 +87,7 @@ class StageChannel:
                 yield operator.context.keyed_backend
 
     def _restore(self) -> RestorePlan | None:
-        """The first batch of a job that continues from a savepoint: load what belongs to the tasks of this channel."""
+        """Plan to load the state of this channel, in the first batch of a job that continues from a savepoint."""
         plan, spec = self._spec.restore, self._spec
         if plan is not None:
             restorer = TaskRestorer(plan, spec.vertices, spec.edges, self._environment.store)
@@ -96,7 +96,7 @@ class StageChannel:
         return plan
 
     def _unite(self) -> None:
-        """The first batch after a failure: union list state is that of all subtasks together."""
+        """Give every task the union list states of all subtasks, in the first batch after a failure."""
         for vertex in self._spec.tasks_in(self._level, self._channel):
             task = self.snapshot.tasks.get(vertex.id) or TaskSnapshot()
             for chained in vertex.operators:
@@ -107,7 +107,8 @@ class StageChannel:
 
     def _unite_operator(self, chained: ChainedOperator, snapshot: OperatorSnapshot, states: dict[str, Any]) -> None:
         store = self._environment.store
-        snapshot.adopt_classes(chained.operator_id, chained.name, store)  # what is written here has them already
+        # The state written here already has the current classes.
+        snapshot.adopt_classes(chained.operator_id, chained.name, store)
         notes = RecordNotes(snapshot.records)
         for name, parts in states.items():
             blob = dumps(united(parts, chained.name), f"union list state '{name}'")
@@ -116,7 +117,7 @@ class StageChannel:
             snapshot.operator_state[name] = UNION
 
     def run(self, frames: Iterable[bytes]) -> Iterator[Row]:
-        """One batch: yields the rows for the next stage, or for the driver after the last one."""
+        """Run one batch. Yield the rows for the next stage, or for the driver after the last stage."""
         header, inputs, passing = self._sort(frames)
         self._environment.clock.now = header.now
         self._environment.job.checkpoint_id = header.checkpoint_id
@@ -159,8 +160,8 @@ class StageChannel:
         return report
 
     def _check_age(self, header: BatchHeader) -> None:
-        """The state must be that of the batch before: a file of another checkpoint would have a valid checksum, too."""
-        if self._spec.external_sources:  # Spark runs batches of DataFrames that the coordinator has not planned
+        """Check that the state is from the previous batch: a file of another checkpoint would have a valid checksum."""
+        if self._spec.external_sources:  # Spark runs batches of DataFrames that the coordinator did not plan
             return
         last = self.snapshot.checkpoint_id
         if last not in (None, header.checkpoint_id - 1):
@@ -189,7 +190,7 @@ class StageChannel:
         return self._complete(header), inputs, passing
 
     def _complete(self, header: BatchHeader) -> BatchHeader:
-        """A header from a DataFrame alone knows nothing of the other sources: they are as they were."""
+        """Complete a header from a DataFrame, which lacks the status of the other sources: theirs is unchanged."""
         if header.secondary:
             known = self.snapshot.sources
             if known is not None:
@@ -200,21 +201,21 @@ class StageChannel:
         return header
 
     def tidy(self) -> bool:
-        """Between two batches: do a little of what can wait; returns whether there was something to do."""
+        """Between two batches: do one piece of pending work, and return whether there was any."""
         return any(task.chain.tidy() for task in self._tasks.values())
 
     def log_early(self) -> bool:
-        """Log changes before a checkpoint is due if they are many; returns whether it was done."""
+        """Log changes before a checkpoint is due, if there are many. Return whether this happened."""
         return any(task.chain.log_early() for task in self._tasks.values())
 
     @property
     def is_behind(self) -> bool:
-        """Whether batches have to wait until more of that is done."""
+        """Whether there is so much pending work that batches must wait."""
         return any(task.chain.is_behind for task in self._tasks.values())
 
     @property
     def keys_in_memory(self) -> int:
-        """How many keys have state in memory."""
+        """Number of keys with state in memory."""
         return sum(task.chain.keys_in_memory for task in self._tasks.values())
 
     def close(self) -> None:
@@ -226,26 +227,26 @@ class StageChannel:
 
 
 def encode_header(header: BatchHeader) -> bytes:
-    """The header as a frame."""
+    """Encode the header as a frame."""
     return encode_frame(HEADER_EDGE, 0, "", 0, header, "batch header")
 
 
 def encode_reports(reports: list[TaskReport], origin: str) -> bytes:
-    """Task reports as a frame."""
+    """Encode task reports as a frame."""
     try:
         return encode_frame(REPORT_EDGE, 0, origin, 0, reports, "task report")
     except SerializationError:
-        for report in reports:  # nothing but what sinks send is the user's
+        for report in reports:  # only the committables of sinks are user objects
             dumps(report.committables, f"what '{report.name}' sends to the driver")
         raise
 
 
 def decode_all_reports(frames: Iterable[bytes]) -> list[TaskReport]:
-    """The reports in all frames that reached the driver."""
+    """Decode the reports in all frames that reached the driver."""
     return [report for data in frames if decode_frame(data).edge == REPORT_EDGE for report in decode_reports(data)]
 
 
 def decode_reports(data: bytes) -> list[TaskReport]:
-    """The reports in a frame that reached the driver."""
+    """Decode the reports in a frame that reached the driver."""
     reports: list[TaskReport] = pickle.loads(decode_frame(data).payload)
     return reports

@@ -1,7 +1,7 @@
-"""The state browser's questions: which states an operator has, and what some of its keys hold.
+"""The queries of the state browser: the states of an operator, and their values for some keys.
 
-They travel with a batch as queries of queryable state do, so the answers are those of a completed checkpoint. Values
-become plain JSON in the task: the driver need not have the user's classes, and a large value does not travel whole.
+Like queries of queryable state, they travel with a batch, so the answers are from a completed checkpoint. The task
+converts values to plain JSON: the driver may not have the user's classes, and large values are not sent whole.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ __all__ = ["ScanAnswer", "StateScan", "as_json", "entry_of_key", "key_from_text"
 _SHOWN_ELEMENTS = 100
 _SHOWN_TEXT = 10_000
 _SCAN_SECONDS = 0.25
-"""How long a task may search: the batch waits for it."""
+"""How long a task may search while the batch waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateScan:
-    """A question to all tasks of an operator, or of all operators.
+    """A query to all tasks of an operator, or of all operators.
 
-    With a key (pickled) the entry of this key, else entries whose key contains the text, in any case.
+    With a (pickled) key, it finds the entry of this key. Otherwise it finds entries whose key contains the text,
+    ignoring case.
     """
 
     query_id: int
@@ -53,10 +54,10 @@ class ScanAnswer:
     operators: dict[str, dict[str, Any]] = field(default_factory=dict)
     entries: list[dict[str, Any]] = field(default_factory=list)
     complete: bool = True
-    """False if a task stopped searching at its limit of time or entries."""
+    """False if a task stopped at its limit of time or entries."""
 
     def add(self, other: ScanAnswer) -> None:
-        """Take the answer of another task."""
+        """Add the answer of another task."""
         for operator_id, found in other.operators.items():
             known = self.operators.setdefault(operator_id, found)
             if known is not found:
@@ -66,7 +67,7 @@ class ScanAnswer:
 
 
 def scan_states(task: StreamTask, scan: StateScan) -> ScanAnswer:
-    """The answer of one task, between batches."""
+    """Return the answer of one task, between batches."""
     answer = ScanAnswer(scan.query_id)
     for operator, chained in zip(task.chain.operators, task.vertex.operators, strict=True):
         backend = operator.context.keyed_backend
@@ -93,7 +94,7 @@ def scan_states(task: StreamTask, scan: StateScan) -> ScanAnswer:
 
 
 def entry_of_key(backend: KeyedStateBackend, key: Any, now: int) -> dict[str, Any] | None:
-    """The states and timers of a key, as JSON; None if it has none."""
+    """Return the states and timers of a key as JSON, or None if it has none."""
     layout = backend.directory.layout
     slots = (EVENT_TIMERS, PROCESSING_TIMERS, *(FIRST_SLOT + at for at in range(len(layout))))
     values = [backend.peek(key, slot, now) for slot in slots]
@@ -101,7 +102,7 @@ def entry_of_key(backend: KeyedStateBackend, key: Any, now: int) -> dict[str, An
 
 
 def key_from_text(text: str) -> Any:
-    """A key as it is typed: JSON, or else the text itself. JSON has no tuples, and lists cannot be keys.
+    """Parse a typed key: JSON, or the text itself. Lists become tuples, because lists cannot be keys.
 
     >>> key_from_text("17"), key_from_text('"17"'), key_from_text("ann"), key_from_text('["ann", 3]')
     (17, '17', 'ann', ('ann', 3))
@@ -164,7 +165,7 @@ def _timers(timers: Iterable[Any] | None) -> list[dict[str, Any]]:
 
 
 def as_json(value: Any) -> Any:
-    """A value of state as JSON: numbers, texts and collections as such, everything else as Python prints it.
+    """Convert a value of state to JSON: numbers, strings and collections as such, other values with repr().
 
     >>> as_json({"ann": (1, 2.5)}), as_json(2**60), as_json({1}), as_json(float("inf"))
     ({'ann': [1, 2.5]}, '1152921504606846976', [1], 'inf')
@@ -174,7 +175,7 @@ def as_json(value: Any) -> Any:
     if isinstance(value, str):
         return value if len(value) <= _SHOWN_TEXT else value[:_SHOWN_TEXT] + "…"
     if isinstance(value, int):
-        return value if abs(value) < 2**53 else str(value)  # browsers round larger ones
+        return value if abs(value) < 2**53 else str(value)  # browsers round larger numbers
     if isinstance(value, float):
         return value if value - value == 0 else str(value)
     if isinstance(value, dict):

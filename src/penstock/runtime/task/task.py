@@ -19,7 +19,7 @@ from penstock.runtime.task.task_metrics import MetricDeltas, collect_committable
 
 
 class StreamTask:
-    """Input clocks, operator chain and outputs of one subtask."""
+    """The input clocks, the operator chain and the outputs of one subtask."""
 
     def __init__(
         self,
@@ -55,19 +55,19 @@ class StreamTask:
     # -- one batch ----------------------------------------------------------------------------------------------
 
     def begin_batch(self, header: BatchHeader) -> None:
-        """Processing time moves on; then input of this batch may come."""
+        """Advance processing time. After that, input of this batch may come."""
         self._records_in = 0
         self._apply(self.clocks.begin_batch(header))
         self._expect_splits(header)
         for exchange in self.chain.exchanges:
             exchange.begin_batch(header.number)
         for operator in self.chain.one_by_one():
-            if header.completed_checkpoint > 0:  # a batch runs when the one before was committed
+            if header.completed_checkpoint > 0:  # a batch starts after the previous one was committed
                 operator.notify_checkpoint_complete(header.completed_checkpoint)
             operator.advance_processing_time(header.now)
 
     def process_frames(self, frames: Iterable[Frame]) -> None:
-        """Input in processing order; a batch job reads broadcast inputs to their end first."""
+        """Process input in processing order. A batch job reads broadcast inputs to their end first."""
         self._started = time.perf_counter()
         BLACK_BOX.enter(self._head.context.note)
         if self._environment.batch_execution:
@@ -100,7 +100,7 @@ class StreamTask:
             self._apply(self.clocks.status(edge.id, origin, idle=bool(element)))
 
     def _apply(self, events: Events) -> None:
-        """Event time advances, or the whole input becomes idle or active."""
+        """Apply changes of event time and of idleness."""
         for event in events:
             BLACK_BOX.enter(self._head.context.note)
             if type(event) is bool:
@@ -111,7 +111,7 @@ class StreamTask:
                 self._head.process_watermark(event)
 
     def end_batch(self, header: BatchHeader) -> None:
-        """All frames were processed: split states, periodic work, end of input."""
+        """Finish the input: update split states, do periodic work, and end the input."""
         self._finish_splits(header)
         self._apply(self.clocks.end_batch(header))
         for operator in self.chain.one_by_one():
@@ -126,7 +126,7 @@ class StreamTask:
         self._busy_seconds = time.perf_counter() - self._started
 
     def finish(self, header: BatchHeader) -> tuple[TaskSnapshot, TaskReport]:
-        """Write state; what to keep and what to tell the driver."""
+        """Write state. Return the snapshot to keep and the report for the driver."""
         started = time.perf_counter()
         committables = collect_committables(self.chain)
         operators = self.chain.snapshot(header.checkpoint_id)
@@ -135,7 +135,7 @@ class StreamTask:
         return TaskSnapshot(self.clocks.snapshot(), operators), self._report(committables, started)
 
     def finish_step(self) -> TaskReport:
-        """The end of a batch without a checkpoint: what to tell the driver. State stays in memory as it is."""
+        """Finish a batch without a checkpoint, and return the report for the driver. State stays in memory."""
         if self._records_in:
             self.chain.trust_keys()
         return self._report(collect_committables(self.chain, at_once=True), time.perf_counter())
@@ -175,13 +175,13 @@ class StreamTask:
         return report
 
     def close(self) -> None:
-        """The job ends."""
+        """Close the task: the job ends."""
         self.chain.close()
 
     # -- source splits ------------------------------------------------------------------------------------------
 
     def _expect_splits(self, header: BatchHeader) -> None:
-        """A head with a generator for every split has to know them."""
+        """Announce the splits to a head operator that has a generator per split."""
         for split, status in self._splits(header):
             if not status.finished:
                 self._head.expect_split(split)
@@ -194,7 +194,7 @@ class StreamTask:
                 self._head.finish_split(split)
 
     def _splits(self, header: BatchHeader) -> Iterator[tuple[str, SplitStatus]]:
-        """The splits whose records come to this task from sources that go on."""
+        """The splits that send records to this task, from sources that have not finished."""
         if not self._head.per_split:
             return
         for edge in self.edges.values():

@@ -1,4 +1,4 @@
-"""A task's report at the end of a batch, besides its records: metric changes and sink committables."""
+"""The parts of a task's report besides its records: metric changes and sink committables."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from penstock.runtime.task.chain import OperatorChain
 
 
 class MetricDeltas:
-    """Totals are reported as what was added in the batch, so that a batch that is replayed counts once, and so that
-    they continue from a task that has ended. Other values (gauges, the largest, a rate) are levels.
+    """Reports totals as the amount added in the batch. A replayed batch therefore counts once, and totals continue
+    after a task has ended. Other values (gauges, maxima, rates) are reported as they are.
     """
 
     def __init__(self, chain: OperatorChain) -> None:
@@ -31,7 +31,7 @@ class MetricDeltas:
 
 
 def collect_committables(chain: OperatorChain, *, at_once: bool = False) -> list[tuple[str, list[Any]]]:
-    """Collect the committables of a chain's sinks; with `at_once` only of those that need no checkpoint."""
+    """Collect the committables of a chain's sinks. With `at_once`, only those that need no checkpoint."""
     return [
         (operator.context.operator_id, committables)
         for operator in chain.operators

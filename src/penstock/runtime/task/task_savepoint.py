@@ -1,4 +1,4 @@
-"""The part of one task in savepoints: writing what it has, and refusing to lose what it was given."""
+"""The part of one task in savepoints: write its state, and reject a restore that would lose state."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def write_task(task: StreamTask, request: SavepointRequest, vertices: Sequence[JobVertex], now: int) -> TaskPart:
-    """Write the state of all operators of a task; called when the batch is done and its state is in the store.
+    """Write the state of all operators of a task. The batch must be done, and its state must be in the store.
 
-    What goes wrong is reported and not raised: a savepoint that fails must not disturb the job.
+    An error is reported, not raised: a failed savepoint must not disturb the job.
     """
     part = TaskPart(request.request_id, task.vertex.id, task.subtask, event_time=task.clocks.event_time)
     try:
@@ -61,7 +61,7 @@ def _inputs(task: StreamTask, vertices: dict[int, JobVertex]) -> list[Json]:
 
 
 def check_claimed(task: StreamTask, *, ignore: bool) -> None:
-    """After a restored task was opened: every state it was given must have been asked for (rule J06)."""
+    """Check after opening a restored task that every restored state has been requested (rule J06)."""
     for operator in task.chain.operators:
         context = operator.context
         backend = context.keyed_backend
@@ -78,6 +78,6 @@ def check_claimed(task: StreamTask, *, ignore: bool) -> None:
         if lost and not ignore:
             raise SavepointError(
                 f"the savepoint has state '{lost[0]}' of operator '{context.operator_name}', which the operator does "
-                "not ask for when it is opened: ask for it in open(), by the name it had, or have it dropped "
-                "(execution.savepoint.ignore-unclaimed-state)"
+                "not request when it opens: request it in open() under its previous name, or allow state that is not "
+                "restored (execution.savepoint.ignore-unclaimed-state)"
             )

@@ -1,8 +1,8 @@
-"""Union list state over a failure: every subtask gets the elements of all of them back (rule 3.8).
+"""Union list state after a failure: every subtask receives the elements of all subtasks (rule 3.8).
 
-In a savepoint the parts of all subtasks lie side by side. Between savepoints each part is in the pages of its own
-channel, where the others cannot see it. So tasks tell the driver about union state that has changed, the driver keeps
-all parts in a file for each checkpoint in which one has, and a job that is started again takes them along.
+In a savepoint, the parts of all subtasks are together. Between savepoints, each part is in the pages of its own
+channel, where other channels cannot read it. Therefore tasks report changed union state to the driver, the driver
+stores all parts in a file per checkpoint with changes, and a restarted job receives them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from penstock.runtime.storage.checked_file import seal, unseal
 
 __all__ = ["UnionFiles", "UnionStart", "UnionStates"]
 
-_KEPT = 2  # the one of the last commit, and the one of the batch that is being committed
+_KEPT = 2  # the file of the last commit, and of the batch that is being committed
 _VERSION = 2
 _BARE_PICKLE = 0x80  # version 1 had no version byte, and pickled the parts as they are
 
@@ -31,32 +31,32 @@ Parts = dict[tuple[str, str], dict[int, list[Any]]]
 
 @dataclass(frozen=True, slots=True)
 class UnionStart:
-    """The union states at the start of a job; each task takes them over once."""
+    """The union states at the start of a job. Each task restores them once."""
 
     states: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
     """By operator id and state name: the elements of all subtasks."""
     incarnation: str = ""
-    """Names this start."""
+    """Identifies this start."""
 
 
 class UnionFiles(Protocol):
-    """A place for the files, one for each checkpoint that has one."""
+    """Stores the files, at most one per checkpoint."""
 
     def checkpoints(self) -> list[int]:
-        """The checkpoint ids, in any order."""
+        """Return the checkpoint ids, in any order."""
 
     def read(self, checkpoint_id: int) -> bytes:
         """Read the union states of a checkpoint."""
 
     def write(self, checkpoint_id: int, content: bytes) -> None:
-        """In one step."""
+        """Write the union states of a checkpoint, atomically."""
 
     def remove(self, checkpoint_id: int) -> None:
-        """Harmless if it is gone."""
+        """Remove a file, if it exists."""
 
 
 class UnionStates:
-    """The union list states of a job, as the driver knows them."""
+    """The union list states of a job, on the driver."""
 
     def __init__(self, vertices: list[JobVertex], files: UnionFiles | None = None) -> None:
         self._parallelism = {c.operator_id: vertex.parallelism for vertex in vertices for c in vertex.operators}
@@ -65,12 +65,12 @@ class UnionStates:
         self._begun = False
 
     def begin(self, committed: int) -> UnionStart:
-        """Start the job (again) after a checkpoint."""
+        """Start or restart the job after a checkpoint."""
         self._load(committed)
         return self.restart()
 
     def restart(self) -> UnionStart:
-        """Start the job again with the states that are known."""
+        """Restart the job with the known states."""
         states: dict[str, dict[str, list[Any]]] = {}
         for (operator_id, name), parts in self._parts.items():
             together = [element for _, part in sorted(parts.items()) for element in part]
@@ -81,7 +81,7 @@ class UnionStates:
         return UnionStart(states, os.urandom(8).hex())
 
     def batch(self, reports: list[TaskReport], checkpoint_id: int) -> None:
-        """Take over what the tasks report, durably, before the batch is committed."""
+        """Store the states that tasks report, durably, before the batch is committed."""
         changed, self._begun = self._begun, False
         for report in reports:
             for key, elements in report.unions.items():
@@ -109,7 +109,7 @@ class UnionStates:
         self._parts = {}
         known = self._files.checkpoints()
         for uncommitted in [number for number in known if number > committed]:
-            self._files.remove(uncommitted)  # of a run of a batch that does not count
+            self._files.remove(uncommitted)  # written by an uncommitted run of a batch
         newest = max((number for number in known if number <= committed), default=None)
         if newest is None:
             return
@@ -121,7 +121,7 @@ class UnionStates:
 
 
 def _encode(parts: Parts) -> bytes:
-    """Plain values only; elements that a very old version stored are not in parts, and stay as they are."""
+    """Encode the parts as plain values. Elements stored by a very old version are not in parts, and are kept."""
     content = {
         key: {
             subtask: [(p.blob, p.records) if isinstance(p, UnionPart) else (None, p) for p in elements]

@@ -118,7 +118,7 @@ class DueTimerService(InternalTimerService):
             fire(*due)
 
     def compact(self) -> None:
-        """Between batches: drop items without a timer and those of pages that left memory (the page keeps the timer)."""
+        """Between batches: drop items without a timer, and items of pages that left memory (they keep the timer)."""
         super().compact()
         if self.index.size >= self._compact_index_at:
             self.index.keep(self._is_set)
