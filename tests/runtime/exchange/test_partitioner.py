@@ -132,7 +132,9 @@ def test_a_failing_key_selector_names_target_and_record():
 def test_a_selector_that_fails_once_only_fails_the_job_all_the_same():
     moods = iter([True, True])  # the first record is looked at before
     partitioner = ready(KeyGroupPartitioner(lambda value: 1 // 0 if next(moods, False) else value))
-    with pytest.raises(KeySelectorError, match=r"record \(unknown: the selector does not fail again\): ZeroDivision"):
+    with pytest.raises(
+        KeySelectorError, match=r"record \(unknown: the key selector did not fail again\): ZeroDivision"
+    ):
         partitioner.route([1, 2], None)
 
 
