@@ -1,1 +1,1 @@
-"""CEP inside a task: the automaton a pattern is compiled to, its runs, and the operator that feeds it."""
+"""CEP inside a task: the automaton of a pattern, its runs, and the operator that feeds it."""

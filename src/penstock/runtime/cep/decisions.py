@@ -1,8 +1,8 @@
-"""Which transitions an event takes from a state, found by asking as few conditions as possible.
+"""Which transitions an event takes from a state, determined with as few condition calls as possible.
 
-Following Flink, all edges of a state that hold are followed, and those of states after PROCEED edges too. The result
-depends only on the answers of the user's conditions, so it is kept in a tree of questions: a leaf is an
-:class:`Outcome`. Trees grow as answers come up.
+As in Flink, all edges of a state whose condition holds are followed, including those of states after PROCEED edges. The
+result depends only on the results of the user's conditions, so it is cached in a tree of questions, whose leaves are
+:class:`Outcome` objects. Trees grow as results come up.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ALWAYS = BooleanConditions.true_function()
 
 
 class Outcome:
-    """The outcome for a run: it may stay, and takes steps, each of which makes a new run or a match."""
+    """The outcome for a run: it may stay, and takes steps, each of which creates a new run or a match."""
 
     __slots__ = ("idle", "moves", "stays", "steps")
 
@@ -47,7 +47,7 @@ class Outcome:
 
 
 class Question:
-    """A condition that has to be asked before the outcome is known."""
+    """A condition that must be evaluated before the outcome is known."""
 
     __slots__ = ("_decisions", "_known", "_state", "call", "condition", "iterative", "no", "pattern_name", "yes")
 
@@ -99,11 +99,11 @@ class Decisions:
                     self.targets.append(edge.target)
                     self.names.append(state.pattern_name)
         self.per_run = [self._is_iterative(number) for number in range(len(self._states))]
-        """Whether the outcome of a state differs between runs, because a condition looks at what they have taken."""
+        """Whether the outcome of a state differs between runs, because a condition reads their events."""
         self.roots: list[Question | Outcome] = [self.explore(number, {}) for number in range(len(self._states))]
 
     def explore(self, state: int, known: dict[int, bool]) -> Question | Outcome:
-        """The outcome for a run in a state, or the next condition to ask."""
+        """Return the outcome for a run in a state, or the next condition to evaluate."""
         try:
             return Outcome(state, self._steps(state, known))
         except _Unanswered as question:
@@ -132,7 +132,7 @@ class Decisions:
                 elif state != self._start:  # the start never waits: every event may begin a match
                     final = target is StateType.FINAL
                     steps.append((IGNORED, NOWHERE if final else edge.target, final))
-        if stopped:  # a forbidden event ends the run, but not what it completes
+        if stopped:  # a forbidden event ends the run, but not the matches that it completes
             return [(transition, NOWHERE, True) for transition, _, completes in steps if completes]
         return steps
 
@@ -147,7 +147,7 @@ class Decisions:
         return False
 
     def _is_iterative(self, state: int) -> bool:
-        """Whether an iterative condition may be asked for a run in this state."""
+        """Whether an iterative condition may be evaluated for a run in this state."""
         for current in self._behind_proceed(state):
             for edge in self._states[current].transitions:
                 if _has_iterative_part(edge.condition):
@@ -161,7 +161,7 @@ class Decisions:
         return False
 
     def _behind_proceed(self, state: int) -> set[int]:
-        """The state, and all that PROCEED edges lead to."""
+        """Return the state and all states to which PROCEED edges lead."""
         found = {state}
         waiting = [state]
         while waiting:
@@ -173,7 +173,7 @@ class Decisions:
 
 
 def _holds(condition: IterativeCondition[Any], known: dict[int, bool], pattern_name: str) -> bool:
-    """Evaluate with the answers that are known, from left to right."""
+    """Evaluate the condition with the known results, from left to right."""
     if condition is _ALWAYS:
         return True
     if isinstance(condition, PatternCondition):
@@ -201,7 +201,7 @@ def _has_iterative_part(condition: IterativeCondition[Any]) -> bool:
 
 
 def _callable(condition: IterativeCondition[Any]) -> Callable[..., Any]:
-    """The user's function itself where there is one: a call less for every event."""
+    """Return the user's function itself if possible, which saves a call per event."""
     if isinstance(condition, (FunctionCondition, IterativeFunctionCondition)):
         return condition.function
     return condition.filter

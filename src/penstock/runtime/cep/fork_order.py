@@ -1,9 +1,9 @@
 """Flink's order of runs that began with the same event.
 
-Flink keeps the runs of a key in one list: where a run forks, the new runs take its place, in the order of the steps.
-Nothing has to be kept for that. Two runs with a common beginning went apart in the state that its last event led to:
-one followed an edge that Flink tries earlier, or both waited in the same state and one took an earlier event, since a
-state offers an event to its TAKE edge first.
+Flink keeps the runs of a key in one list. Where a run forks, the new runs take its place, in the order of the steps.
+This order can be derived without storing it. Two runs with a common beginning separated in the state to which its last
+event led. Either one of them followed an edge that Flink tries earlier, or both waited in the same state and one took
+an earlier event, since a state offers an event to its TAKE edge first.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from penstock.runtime.cep.state import Automaton, State, StateTransitionAction
 __all__ = ["Ended", "ForkOrder"]
 
 Ended = tuple[int, Path, int | None, int]
-"""A run that leaves: the number of its first event, its path, the state it waited in unless it has matched, a time"""
+"""A run that ends: number of its first event, path, the state in which it waited unless it has matched, a time."""
 Key = list[tuple[int, int]]
 """For each event of a path: how early Flink tries the state that took it, and the number of the event."""
 
@@ -27,7 +27,7 @@ _IGNORE, _PROCEED = StateTransitionAction.IGNORE, StateTransitionAction.PROCEED
 
 
 class ForkOrder:
-    """Makes sort keys from the paths of runs."""
+    """Computes sort keys from the paths of runs."""
 
     def __init__(self, automaton: Automaton, decisions: Decisions) -> None:
         self._states = automaton.states
@@ -36,7 +36,7 @@ class ForkOrder:
         self._places: dict[int, _Place] = {}
 
     def sort(self, runs: list[Ended]) -> bool:
-        """Put runs in the order in which Flink visits them. Whether any began with the same event."""
+        """Sort runs in the order in which Flink visits them. Return whether any of them began with the same event."""
         runs.sort(key=_first_event)
         if len({run[0] for run in runs}) == len(runs):
             return False
@@ -44,7 +44,7 @@ class ForkOrder:
         return True
 
     def sort_as_heap(self, matches: list[Ended]) -> list[Ended]:
-        """Matches in the order in which they leave Flink's heap, which is put together in the order of the runs."""
+        """Return matches in the order in which they leave Flink's heap, which is built in the order of the runs."""
         return [poll(matches) for _ in matches[:]] if self.sort(matches) else matches
 
     def _key(self, path: Path, state: int | None) -> Key:
@@ -64,7 +64,7 @@ class ForkOrder:
 
 
 class _Place:
-    """A state that an event led to, and in which order Flink tries the states from there on."""
+    """A state to which an event led, and the order in which Flink tries the states from there on."""
 
     def __init__(self, states: list[State], place: int) -> None:
         self._states = states
@@ -87,13 +87,13 @@ class _Place:
                 if again:
                     self._entered_again.add(current)
                 edges = self._states[current].transitions
-                # A run that stays in the first state of a repeated group leaves the group anew with every event.
+                # A run that stays in the first state of a repeated group leaves the group again with every event.
                 anew = again or any(edge.action is _IGNORE and edge.target == current for edge in edges)
                 ahead: dict[str, list[int]] = {}
                 for edge in edges:
                     if edge.action is _IGNORE:
                         self._visit(edge.target, entered_again=again)
                     elif edge.action is _PROCEED:
-                        # A run enters either a state or its copy without a greedy loop's ban.
+                        # A run enters either a state or its copy without the constraint of a greedy loop.
                         ahead.setdefault(self._states[edge.target].pattern_name, []).append(edge.target)
                 waiting += [(targets, anew) for targets in ahead.values()]

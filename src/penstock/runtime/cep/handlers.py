@@ -25,27 +25,27 @@ Context = PatternProcessFunction.Context
 
 
 class MatchHandler(ABC):
-    """Turns matches into results."""
+    """Converts matches to results."""
 
     method = ""
-    """The user's method, for error messages."""
+    """The name of the user's method, for error messages."""
     timeout_method = "timeout"
 
     functions: list[Any]
-    """The user's functions, to be opened and closed."""
+    """The user's functions, to open and close."""
     handles_timeouts: bool
 
     @abstractmethod
     def matched(self, match: Match[Any], ctx: Context) -> Iterable[Any] | None:
-        """Results of a match."""
+        """Return the results of a match."""
 
     @abstractmethod
     def timed_out(self, match: Match[Any], ctx: Context) -> Iterable[Any] | None:
-        """Results of a partial match whose limit has passed: pairs of tag and value."""
+        """Return the results of a timed-out partial match: pairs of tag and value."""
 
 
 class ProcessHandler(MatchHandler):
-    """``process``."""
+    """Calls a PatternProcessFunction for ``process``."""
 
     method = "process_match"
     timeout_method = "process_timed_out_match"
@@ -61,7 +61,7 @@ class ProcessHandler(MatchHandler):
         return results
 
     def timed_out(self, match: Match[Any], ctx: Context) -> Iterator[Any]:
-        """Call the function with a timed-out match; its results go to side outputs."""
+        """Call the function with a timed-out match. Its results go to side outputs."""
         for result in self.functions[0].process_timed_out_match(match, ctx) or ():
             if not (type(result) is tuple and len(result) == 2 and isinstance(result[0], OutputTag)):
                 raise InvalidProgramError(
@@ -72,7 +72,7 @@ class ProcessHandler(MatchHandler):
 
 
 class SelectHandler(MatchHandler):
-    """``select``."""
+    """Calls the function of ``select``."""
 
     method = "select"
 
@@ -85,16 +85,16 @@ class SelectHandler(MatchHandler):
         self._tag = tag
 
     def matched(self, match: Match[Any], ctx: Context) -> Iterable[Any]:
-        """The one result."""
+        """Return the result of a match."""
         return (self.select(match),)
 
     def timed_out(self, match: Match[Any], ctx: Context) -> Iterable[Any]:
-        """The one result, for the side output."""
+        """Return the result of a timed-out match, for the side output."""
         return ((self._tag, self._timeout(match, ctx.timestamp())),)
 
 
 class FlatSelectHandler(MatchHandler):
-    """``flat_select``."""
+    """Calls the function of ``flat_select``."""
 
     method = "flat_select"
 
@@ -112,18 +112,18 @@ class FlatSelectHandler(MatchHandler):
         return results
 
     def timed_out(self, match: Match[Any], ctx: Context) -> Iterable[Any]:
-        """Call the function with a timed-out match; its results go to the side output."""
+        """Call the function with a timed-out match. Its results go to the side output."""
         return ((self._tag, result) for result in self._timeout(match, ctx.timestamp()) or ())
 
 
 def _call_of(function: Any, kind: type[Function], method: str, caller: str) -> Callable[..., Any]:
-    """The method of a function object, or a plain callable itself."""
+    """Return the method of a function object, or a plain callable itself."""
     if isinstance(function, kind):
         call: Callable[..., Any] = getattr(function, method)
         return call
     is_class = isinstance(function, type) and issubclass(function, Function)
     if isinstance(function, Function) or is_class or not callable(function):
-        hint = " (make an object of the class)" if is_class else ""
+        hint = " (create an instance of the class)" if is_class else ""
         raise InvalidProgramError(f"{caller}() takes a {kind.__name__} or a function, got {shorten(function)}{hint}")
     plain: Callable[..., Any] = function
     return plain

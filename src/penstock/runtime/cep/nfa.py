@@ -1,8 +1,8 @@
-"""The common part of both automata: the state of a key, its paths, and the questions of conditions.
+"""The common part of both automata: the state of a key, its paths, and the evaluation of conditions.
 
-A *run* is a partial match: the state it is in, and the last node of its path. A *node* is an event that a run took,
-with a link to the node before. Runs that fork share their nodes, so that an event costs the same however long the path
-is. Nodes that no run reaches any more are swept when they have doubled.
+A *run* is a partial match: its current state, and the last node of its path. A *node* is an event that a run took, with
+a link to the previous node. Forked runs share their nodes, so the cost of an event does not depend on the length of the
+path. Nodes that no run reaches are removed when the number of nodes has doubled.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ NO_NODE = -1
 NEVER = 1 << 63  # later than any timestamp
 
 Node = tuple[int, int, int, int, Any]
-"""(the node before, the TAKE transition, the number of the event, its timestamp, the event)"""
+"""(previous node, TAKE transition, number of the event, its timestamp, the event)"""
 Path = list[Node]
 
 _SWEEP_FROM = 12  # nodes: fewer are not worth a sweep, more are written with the key in every batch
 
 
 class NFAState:
-    """The partial matches of one key. `runs` and `completed` are laid out as the automaton's kind needs them."""
+    """The partial matches of one key. The kind of automaton determines the layout of `runs` and `completed`."""
 
     __slots__ = ("changed", "completed", "next_number", "nodes", "runs", "swept")
 
@@ -61,12 +61,12 @@ class ConditionContext(IterativeCondition.Context):
         self.timestamp_ = 0
 
     def turn_to(self, node: int) -> None:
-        """The run that is asked about."""
+        """Select the run for which a condition is evaluated."""
         self.node = node
         self._taken = None
 
     def get_events_for_pattern(self, name: str) -> list[Any]:
-        """Return the events that the run has taken; walks its path once."""
+        """Return the events that the run has taken. Its path is read only once."""
         if self._taken is None:
             self._taken = {}
             names = self._nfa.decisions.names
@@ -75,16 +75,16 @@ class ConditionContext(IterativeCondition.Context):
         return self._taken.get(name, [])[:]
 
     def timestamp(self) -> int:
-        """Of the current event."""
+        """The timestamp of the current event."""
         return self.timestamp_
 
     def current_processing_time(self) -> int:
-        """The clock."""
+        """The processing time in ms."""
         return self._clock()
 
 
 class NFA(ABC):
-    """An automaton at work. It is told of events and of time, and tells its listeners of matches and timeouts."""
+    """Runs an automaton. It receives events and time, and passes matches and timeouts to its listeners."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class NFA(ABC):
         *,
         advances_before_every_event: bool = False,
     ) -> None:
-        """`advances_before_every_event`: check limits before each event, not only before the first of a moment."""
+        """`advances_before_every_event`: check limits before each event, not once per timestamp."""
         self.automaton = automaton
         self.advances_before_every_event = advances_before_every_event
         self.decisions = Decisions(automaton)
@@ -106,44 +106,44 @@ class NFA(ABC):
         self._on_timeout = on_timeout
         self._context = ConditionContext(self, clock)
         self.asked: Question | None = None
-        """The condition that was asked last, to be named if it fails."""
+        """The condition that was evaluated last, to name it if it fails."""
 
     # -- to be implemented --------------------------------------------------------------------------------------
 
     @abstractmethod
     def restore(self, runs: Any) -> tuple[Any, list[Any]]:
-        """(runs, completed) as they are kept between calls; None is a key without any."""
+        """Return (runs, completed) for stored runs. None is a key without any."""
 
     @abstractmethod
     def store(self, state: NFAState) -> Any:
-        """Return the form of a key's state to store; None if it is empty."""
+        """Return the stored form of a key's state, or None if it is empty."""
 
     @abstractmethod
     def process(self, state: NFAState, timestamps: list[int], values: list[Any]) -> int | None:
-        """Events of one key in order. Returns the position of the first one that began a run, if any did."""
+        """Process events of one key in order. Return the position of the first one that began a run, if any."""
 
     @abstractmethod
     def advance_time(self, state: NFAState, timestamp: int) -> None:
-        """No event before the timestamp will come: drop runs whose limit has passed."""
+        """Drop runs whose limit has passed: no event before the timestamp will come."""
 
     @abstractmethod
     def earliest_start(self, state: NFAState) -> int | None:
-        """The timestamp of the first event of the oldest run."""
+        """Return the timestamp of the first event of the oldest run."""
 
     @abstractmethod
     def last_nodes(self, state: NFAState) -> Iterable[int]:
-        """Of every run and every match that waits."""
+        """Return the last nodes of all runs and waiting matches."""
 
     @abstractmethod
     def count_runs(self, state: NFAState) -> int:
-        """The number of partial matches."""
+        """Return the number of partial matches."""
 
-    # -- asking -------------------------------------------------------------------------------------------------
+    # -- conditions ---------------------------------------------------------------------------------------------
 
     def decide_for_run(
         self, state: NFAState, root: Question | Outcome, node: int, timestamp: int, value: Any, truth: dict[int, bool]
     ) -> Outcome:
-        """The outcome for one run, if it depends on what the run took. `truth` has answers of simple conditions."""
+        """Return the outcome for one run that depends on its events. `truth` has the results of simple conditions."""
         context = self._context
         context.state, context.timestamp_ = state, timestamp
         context.turn_to(node)
@@ -164,7 +164,7 @@ class NFA(ABC):
     # -- paths --------------------------------------------------------------------------------------------------
 
     def path(self, state: NFAState, node: int) -> Path:
-        """The nodes from the first to the given one."""
+        """Return the nodes from the first to the given one."""
         nodes = state.nodes
         get = nodes.peek if isinstance(nodes, ChunkedMap) else nodes.__getitem__
         found: Path = []
@@ -176,7 +176,7 @@ class NFA(ABC):
         return found
 
     def sweep(self, state: NFAState) -> None:
-        """Forget nodes that no run reaches, once there are twice as many as the last time."""
+        """Remove nodes that no run reaches, if there are twice as many nodes as after the last sweep."""
         nodes = state.nodes
         if len(nodes) <= 2 * state.swept + _SWEEP_FROM:
             return

@@ -1,4 +1,4 @@
-"""The CEP operator: feeds the events of each key to the automaton, in order, and passes on its matches.
+"""The CEP operator: feeds the events of each key to the automaton, in order, and emits its matches.
 
 It imports the parts of an operator (state, timers, records) and those of the automaton.
 """
@@ -60,11 +60,11 @@ class MatchContext(PatternProcessFunction.Context):
         self.timestamp_ = 0
 
     def timestamp(self) -> int:
-        """Of the match."""
+        """The timestamp of the match."""
         return self.timestamp_
 
     def current_processing_time(self) -> int:
-        """The clock."""
+        """The processing time in ms."""
         return self._clock()
 
     def output(self, tag: OutputTag, value: Any) -> None:
@@ -103,11 +103,11 @@ class CepOperator(StreamOperator):
     # -- life cycle ---------------------------------------------------------------------------------------------
 
     def user_functions(self) -> list[Any]:
-        """Pattern functions and conditions."""
+        """Return pattern functions and conditions."""
         return [*self.handler.functions, *self.automaton.user_conditions()]
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """Automaton, state and timers."""
+        """Create automaton, state and timers."""
         super().setup(context, output)
         assert context.keyed_backend is not None
         self.backend = context.keyed_backend
@@ -132,7 +132,7 @@ class CepOperator(StreamOperator):
         for part in self._functions:
             part.setup(cep_context, output)
         self._dropped = context.metrics.counter("numLateRecordsDropped")
-        self._partial_matches = context.metrics.counter("numPartialMatches")  # since the task was started
+        self._partial_matches = context.metrics.counter("numPartialMatches")  # since the start of the task
 
     def _register_state(self) -> None:
         kind = f"partial matches of {self.automaton.description} [{self.automaton.fingerprint}]"
@@ -141,7 +141,7 @@ class CepOperator(StreamOperator):
             raise InvalidProgramError(
                 f"the pattern of operator '{self.context.operator_name}' has changed: its state has {known}, the "
                 f"program has {kind}. Partial matches cannot continue in another automaton. Conditions may change; "
-                "names, order, quantifiers and limits may not: put the pattern back, or give the operator a new uid() "
+                "names, order, quantifiers and limits may not: restore the pattern, or give the operator a new uid() "
                 "and allow state that is not restored (execution.savepoint.ignore-unclaimed-state)"
             )
         ordered = isinstance(self.nfa, RunsInOrderNFA)
@@ -152,22 +152,22 @@ class CepOperator(StreamOperator):
         self._waiting = self.backend.register("waiting-events", "events that wait for the watermark", growing=_both)
 
     def open(self) -> None:
-        """Open functions and conditions, each once."""
+        """Open each function and condition once."""
         for part in self._functions:
             part.open()
 
     def close(self) -> None:
-        """Close them."""
+        """Close functions and conditions."""
         for part in self._functions:
             part.close()
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Tell functions that want to know."""
+        """Notify functions that have this method."""
         for part in self._functions:
             part.notify_checkpoint_complete(checkpoint_id)
 
     def snapshot_state(self, checkpoint_id: int) -> None:
-        """Put events that still wait into the state of their keys."""
+        """Put waiting events into the state of their keys."""
         arrivals, self._arrivals = self._arrivals, {}
         for key, arrived in arrivals.items():
             self.backend.set_current_key(key)
@@ -184,13 +184,13 @@ class CepOperator(StreamOperator):
             part.snapshot_state(checkpoint_id)
 
     def flush(self) -> None:
-        """Emit what was collected."""
+        """Emit the collected results."""
         self.collector.flush()
 
     # -- input --------------------------------------------------------------------------------------------------
 
     def process_batch(self, values: Values, timestamps: Timestamps) -> None:
-        """Events in the order of their arrival."""
+        """Process events in arrival order."""
         if self.event_time:
             self._collect(values, [None] * len(values) if timestamps is None else timestamps)
         elif self._sort_key is None:
@@ -201,7 +201,7 @@ class CepOperator(StreamOperator):
         self.collector.flush()
 
     def _collect(self, values: Values, timestamps: list[Any]) -> None:
-        """Event time: events wait for the watermark. Those that it has passed already are late."""
+        """Event time: let events wait for the watermark. Events behind it are late."""
         select, watermark = self.key_selector, self.timers.current_watermark
         arrivals, note = self._arrivals, self.timers.index.add
         value: Any = None
@@ -244,7 +244,7 @@ class CepOperator(StreamOperator):
         )
 
     def _process_now(self, values: Values) -> None:
-        """Processing time: events are processed as they come."""
+        """Processing time: process events as they arrive."""
         now = self.context.clock.now
         for key, some in groupby(values, self._key_of):
             events = list(some)
@@ -253,7 +253,7 @@ class CepOperator(StreamOperator):
             self._run(entry, ([now] * len(events), events), now, by_timer=False)
 
     def _wait_for_next_moment(self, values: Values) -> None:
-        """Processing time with a comparator: the events of a moment are sorted when the clock has moved on."""
+        """Processing time with a comparator: the events of a millisecond are sorted after it has passed."""
         now = self.context.clock.now
         for key, some in groupby(values, self._key_of):
             events = list(some)
@@ -276,7 +276,7 @@ class CepOperator(StreamOperator):
     # -- time ---------------------------------------------------------------------------------------------------
 
     def _fire(self, timestamp: int, keys: list[Any]) -> None:
-        """Keys with an event or a limit at a moment that the watermark has passed; they may have had their turn."""
+        """Process keys with an event or a limit at a timestamp that the watermark has passed, unless already done."""
         backend, arrivals, watermark = self.backend, self._arrivals, self.timers.current_watermark
         for key in keys:
             arrived = arrivals.get(key)
@@ -311,11 +311,11 @@ class CepOperator(StreamOperator):
         if waiting[0]:
             entry[self._waiting] = None
             entry[0].dirty = True
-        # At the end of a batch job timers fire before their time.
+        # at the end of a batch job, timers fire early
         self._run(entry, self._sorted((list(waiting[0]), list(waiting[1]))), max(timestamp, self.context.clock.now))
 
     def _sorted(self, due: Waiting) -> Waiting:
-        """Events of the same moment in the order of the comparator."""
+        """Sort events with the same timestamp with the comparator."""
         if self._sort_key is None or not due[0]:
             return due
         values: list[Any] = []
@@ -323,11 +323,11 @@ class CepOperator(StreamOperator):
             for _, some in groupby(zip(due[0], due[1], strict=True), key=lambda pair: pair[0]):
                 values += sorted((value for _, value in some), key=self._sort_key)
         except Exception as error:
-            raise user_error(self.context, error, "compare", "(events of the same moment)") from None
+            raise user_error(self.context, error, "compare", "(events with the same timestamp)") from None
         return due[0], values
 
     def _run(self, entry: Entry, events: Waiting, now: int, *, by_timer: bool = True) -> None:
-        """Give a key's events to the automaton. Behind a timer, let time pass up to now."""
+        """Feed a key's events to the automaton. After a timer, advance time up to now."""
         nfa = self.nfa
         runs, completed = nfa.restore(entry[self._runs])
         state = NFAState(runs, completed, entry[self._nodes], entry[self._numbers] or (0, 0))
@@ -370,12 +370,13 @@ class CepOperator(StreamOperator):
     # -- timers -------------------------------------------------------------------------------------------------
 
     def _next_limit(self, entry: Entry, state: NFAState, began: list[int], now: int) -> int | None:
-        """When the key must be looked at again though no event comes.
+        """Return when the key must be processed again even without an event.
 
-        Flink sets a timer for an event that begins a run after time 0, and for each event after it in the same go:
-        `began`. In event time a run is noticed at the end of its limit, so the earliest run tells when, and nothing
-        has to be kept. Not so for limits since the event before, for runs that began at time 0 or before, and in
-        processing time, where a timer fires one millisecond late: timers of other events may notice these earlier.
+        Flink registers a timer for an event that begins a run after time 0, and for each later event of the same call:
+        `began`. In event time, a run is detected at the end of its limit, so the earliest run determines the time, and
+        nothing is stored. This does not hold for limits since the previous event, for runs that began at time 0 or
+        earlier, and in processing time, where a timer fires one millisecond late: timers of other events may detect
+        such runs earlier.
         """
         if not self.nfa.window:
             return None
@@ -398,7 +399,7 @@ class CepOperator(StreamOperator):
         return kept[0] if kept else None
 
     def _set_event_timer(self, key: Any, entry: Entry, timestamp: int | None) -> None:
-        """One timer for a key, in place of the one that it has."""
+        """Replace the timer of a key."""
         timers = entry[EVENT_TIMERS]
         if timestamp is None:
             if timers is not None:
@@ -440,7 +441,7 @@ class CepOperator(StreamOperator):
             raise user_error(self.context, error, self.handler.timeout_method, _shown(path)) from None
 
     def _assemble(self, path: Path, outcome: str) -> Match[Any]:
-        """The events by name: copies, since other runs hold the same ones."""
+        """Return the events by pattern name, as copies, since other runs contain the same events."""
         names = self.nfa.decisions.names
         match: Match[Any] = Match((), partial(self._steps, path), outcome)
         for _, transition, _, _, event in path:
@@ -452,13 +453,13 @@ class CepOperator(StreamOperator):
         return match
 
     def _steps(self, path: Path) -> list[Step]:
-        """What a match explains itself with."""
+        """Return the steps with which a match explains itself."""
         transitions = self.nfa.decisions.transitions
         return [(*transitions[taken], timestamp, event) for _, taken, _, timestamp, event in path]
 
 
 def _both(value: Any) -> list[GrowingPath]:
-    """Where collections are in a pair of them."""
+    """Locate the collections in a pair of them."""
     return [(0,), (1,)]
 
 

@@ -1,7 +1,7 @@
-"""What an event does to all runs of a key, found by asking each simple condition once.
+"""What an event does to all runs of a key, determined by evaluating each simple condition once.
 
-Most events find the key's runs in the same few states again and again. For each set of occupied states there is one
-tree of questions, whose leaves are plans: the automaton is made deterministic, as far as events ask for it.
+Most events find the key's runs in the same few states. For each set of occupied states there is one tree of questions,
+whose leaves are plans. This makes the automaton deterministic, as far as events require it.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from penstock.runtime.cep.decisions import Decisions, Outcome, Question, Step
 __all__ = ["JointQuestion", "Plan", "Plans"]
 
 _MOST_TREES = 256
-_MOST_STATES = 12  # occupied ones: with more of them, sets rarely come again
+_MOST_STATES = 12  # with more occupied states, a set rarely occurs again
 
 
 class Plan:
-    """Which states an event concerns, and how runs move on from there. Other runs stay as they are."""
+    """The states that an event affects, and how their runs continue. Other runs do not change."""
 
     __slots__ = ("begins", "moves")
 
     def __init__(self, moves: list[tuple[int, Outcome]], begins: tuple[Step, ...]) -> None:
         self.moves = [(state, outcome.stays, outcome.moves) for state, outcome in moves]
         self.begins = begins
-        """Steps of the start state."""
+        """The steps of the start state."""
 
 
 class JointQuestion:
-    """A simple condition that has to be asked before the plan is known."""
+    """A simple condition that must be evaluated before the plan is known."""
 
     __slots__ = ("_known", "_plans", "_states", "call", "condition", "no", "pattern_name", "yes")
 
@@ -43,7 +43,7 @@ class JointQuestion:
         self.no: JointQuestion | Plan | None = None
 
     def answer(self, *, held: bool) -> JointQuestion | Plan:
-        """What comes after the answer, worked out when it is needed for the first time."""
+        """Return what follows from this result, computed on first use."""
         found = self._plans.explore(self._states, {**self._known, self.condition: held})
         if held:
             self.yes = found
@@ -53,9 +53,9 @@ class JointQuestion:
 
 
 class Plans:
-    """The trees of an automaton, by set of occupied states: bit *n* stands for state *n*.
+    """The trees of an automaton, by set of occupied states. Bit *n* stands for state *n*.
 
-    States whose outcome differs between runs are left out, because their conditions look at what a run has taken.
+    States whose outcome differs between runs are left out: their conditions read the events of the run.
     """
 
     def __init__(self, decisions: Decisions, start: int) -> None:
@@ -63,10 +63,10 @@ class Plans:
         self._start = start
         self.trees: dict[int, JointQuestion | Plan] = {}
         self.asked: Question | None = None
-        """The condition that is being asked outside of a tree."""
+        """The condition that is being evaluated outside of a tree."""
 
     def tree(self, occupied: int, value: Any) -> JointQuestion | Plan:
-        """The tree of a set of states. Where there would be too many, the plan for this event alone."""
+        """Return the tree of a set of states. If there would be too many, return the plan for this event only."""
         states = [number for number in range(occupied.bit_length()) if occupied >> number & 1]
         if len(states) > _MOST_STATES or len(self.trees) >= _MOST_TREES:
             return self._ask(states, value)
@@ -74,7 +74,7 @@ class Plans:
         return found
 
     def explore(self, states: list[int], known: dict[int, bool]) -> JointQuestion | Plan:
-        """The plan, or the next condition to ask."""
+        """Return the plan, or the next condition to evaluate."""
         outcomes: dict[int, Outcome] = {}
         for number in (*states, self._start):
             at = self._decisions.roots[number]

@@ -1,8 +1,8 @@
 """A binary heap that moves its items exactly as java.util.PriorityQueue does.
 
-With a skip strategy the first of several matches that began with the same event drops the others. Flink keeps runs and
-matches in such heaps, ordered by their first event only, so which comes first depends on how the heap moves equal
-items. Python's heapq moves them differently.
+With a skip strategy, the first of several matches that began with the same event drops the others. Flink keeps runs and
+matches in such heaps, ordered only by their first event, so the way the heap moves equal items decides which one is
+first. Python's heapq moves them differently.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 __all__ = ["discard", "poll", "push"]
 
 Item = tuple[Any, ...]
-"""The first part is what items are ordered by."""
+"""Items are ordered by the first part."""
 
 
 def push(heap: list[Any], item: Item) -> None:
-    """Add an item: it rises while it is smaller than its parent."""
+    """Add an item. It rises while it is smaller than its parent."""
     order = item[0]
     position = len(heap)
     heap.append(item)
@@ -32,7 +32,7 @@ def push(heap: list[Any], item: Item) -> None:
 
 
 def poll(heap: list[Any]) -> Any:
-    """Remove and return the first item: the last one takes its place and sinks."""
+    """Remove and return the first item. The last one takes its place and sinks."""
     first = heap[0]
     last = heap.pop()
     if heap:
@@ -41,7 +41,7 @@ def poll(heap: list[Any]) -> Any:
 
 
 def discard(heap: list[Any], unwanted: Callable[[Any], bool]) -> bool:
-    """Remove items; the rest is put in order from the last parent up. Whether there were any."""
+    """Remove items, and restore the heap from the last parent up. Return whether any were removed."""
     kept = [item for item in heap if not unwanted(item)]
     if len(kept) == len(heap):
         return False

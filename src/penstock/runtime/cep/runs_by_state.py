@@ -1,6 +1,6 @@
-"""Without a skip strategy: runs grouped by state, so that an event touches only the runs it concerns.
+"""Without a skip strategy: runs are grouped by state, so that an event touches only the runs it affects.
 
-The runs of a state are ordered by their first event. Those whose limit has passed are at the front.
+The runs of a state are ordered by their first event. Runs whose limit has passed are at the front.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ __all__ = ["RunsByStateNFA"]
 Run = tuple[int, int, int, int]
 """(number of the first event, last node, timestamp of the first event, timestamp of the last event)"""
 Found = tuple[int, int, int]
-"""A match: (number of the first event, last node, the transition by which the current event follows, or IGNORED)"""
+"""A match: (number of the first event, last node, the transition that takes the current event, or IGNORED)"""
 
 _start_of = itemgetter(2)
-_FEW = 8  # runs that are sorted in one by one
+_FEW = 8  # up to this number, runs are inserted one by one
 
 
 class RunsByStateNFA(NFA):
@@ -38,15 +38,15 @@ class RunsByStateNFA(NFA):
         self._iterative = [number for number, differs in enumerate(self.decisions.per_run) if differs]
 
     def restore(self, runs: Any) -> tuple[Any, list[Any]]:
-        """Runs by state."""
+        """Return runs by state."""
         return {} if runs is None else runs, []
 
     def store(self, state: NFAState) -> Any:
-        """The same dict."""
+        """Return the same dict."""
         return state.runs or None
 
     def process(self, state: NFAState, timestamps: list[int], values: list[Any]) -> int | None:  # noqa: C901
-        """The inner loop of CEP: written out, with everything in local variables, since calls would double its cost."""
+        """The inner loop of CEP, written out with local variables only, since calls would double its cost."""
         runs, nodes, number = state.runs, state.nodes, state.next_number
         plans, iterative, on_match = self._plans, self._iterative, self._on_match
         trees = plans.trees
@@ -71,7 +71,7 @@ class RunsByStateNFA(NFA):
                     begins = begins or per_run
                     occupied = _set_of(runs)
                 if not (at.moves or begins or asked):
-                    continue  # the event concerns no run
+                    continue  # the event affects no run
 
                 event = number
                 state.changed = True
@@ -145,7 +145,7 @@ class RunsByStateNFA(NFA):
                         deadline = min(deadline, min(run[3] for run in new) + limits[target])
                 if found:
                     if event == number:
-                        number += 1  # the number of the event is taken, though no node has it
+                        number += 1  # the number of the event is used, although no node has it
                     matches: list[Ended] = []
                     for first, node, follows in found:
                         path = self.path(state, node)
@@ -166,7 +166,7 @@ class RunsByStateNFA(NFA):
     def _ask_each_run(
         self, state: NFAState, timestamp: int, value: Any
     ) -> tuple[list[tuple[Run, tuple[Step, ...]]], tuple[Step, ...]]:
-        """Steps of the runs that ask what they have taken, and of the start. Runs that do not stay are removed."""
+        """Return the steps of the start and of runs whose conditions read their events. Remove runs that end."""
         runs, roots = state.runs, self.decisions.roots
         truth: dict[int, bool] = {}
         moving: list[tuple[Run, tuple[Step, ...]]] = []
@@ -193,11 +193,11 @@ class RunsByStateNFA(NFA):
     # -- time ---------------------------------------------------------------------------------------------------
 
     def advance_time(self, state: NFAState, timestamp: int) -> None:
-        """Drop runs whose limit has passed; those that wait for a forbidden event not to come become matches."""
+        """Drop runs whose limit has passed. Runs that waited for a forbidden event become matches."""
         self._expire(state, timestamp)
 
     def _expire(self, state: NFAState, timestamp: int) -> int:
-        """Returns the next time at which a limit may pass."""
+        """Return the next time at which a limit may pass."""
         runs, window = state.runs, self.window
         begun_until = timestamp - window
         matched: list[Ended] = []
@@ -238,7 +238,7 @@ class RunsByStateNFA(NFA):
         return self._deadline(state)
 
     def _deadline(self, state: NFAState) -> int:
-        """A time before which no limit passes."""
+        """Return a time before which no limit passes."""
         runs, deadline = state.runs, NEVER
         if self.window and runs:
             deadline = min([here[0][2] for here in runs.values()]) + self.window
@@ -249,20 +249,20 @@ class RunsByStateNFA(NFA):
         return deadline
 
     def earliest_start(self, state: NFAState) -> int | None:
-        """The front of one of the states."""
+        """Return the earliest front of all states."""
         return min((here[0][2] for here in state.runs.values()), default=None)
 
     def last_nodes(self, state: NFAState) -> Iterable[int]:
-        """Of the runs in all states."""
+        """Return the last nodes of the runs in all states."""
         return (run[1] for run in chain.from_iterable(state.runs.values()))
 
     def count_runs(self, state: NFAState) -> int:
-        """In all states."""
+        """Return the number of runs in all states."""
         return sum(map(len, state.runs.values()))
 
 
 def _set_of(runs: dict[int, list[Run]]) -> int:
-    """The occupied states, as bits."""
+    """Return the occupied states as bits."""
     occupied = 0
     for place in runs:
         occupied |= 1 << place
@@ -270,7 +270,7 @@ def _set_of(runs: dict[int, list[Run]]) -> int:
 
 
 def _merge(here: list[Any], new: list[Run]) -> None:
-    """Add runs to those of a state, in order of their first events."""
+    """Add runs to the runs of a state, ordered by their first events."""
     new.sort()
     if here[-1] <= new[0]:
         here.extend(new)

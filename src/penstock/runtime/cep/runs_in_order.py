@@ -1,7 +1,7 @@
-"""With a skip strategy: runs in Flink's own order, because the order decides which of several matches is emitted.
+"""With a skip strategy: runs are in Flink's own order, because it decides which of several matches is emitted.
 
-Matches leave in the order of their first events. A complete one waits while a run that began earlier is alive, since
-that run may still become a match that drops it.
+Matches are emitted in the order of their first events. A complete match waits while an earlier run is alive, since that
+run may become a match that drops it.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ _state_of = itemgetter(4)
 
 
 class RunsInOrderNFA(NFA):
-    """Emits matches one after the other, and drops what the skip strategy says."""
+    """Emits matches one after the other, and drops runs and matches as the skip strategy requires."""
 
     @property
     def _start_run(self) -> Run:
         return NEVER, NO_NODE, NEVER, NEVER, self.automaton.start
 
     def restore(self, runs: Any) -> tuple[Any, list[Any]]:
-        """A heap of runs, the start among them, and a heap of matches that wait."""
+        """Return a heap of runs, including the start, and a heap of waiting matches."""
         return ([self._start_run], []) if runs is None else runs
 
     def store(self, state: NFAState) -> Any:
-        """Both heaps, unless only the start is left."""
+        """Return both heaps, unless only the start is left."""
         return (state.runs, state.completed) if len(state.runs) > 1 or state.completed else None
 
     def process(self, state: NFAState, timestamps: list[int], values: list[Any]) -> int | None:
-        """Follow every run in the order of the heap, and build the next heap from what they become."""
+        """Follow every run in heap order, and build the next heap from the resulting runs."""
         roots, per_run = self.decisions.roots, self.decisions.per_run
         occupied = set(map(_state_of, state.runs))
         deadline, moment = self._deadline(state), NEVER
@@ -80,7 +80,7 @@ class RunsInOrderNFA(NFA):
     def _follow(
         self, state: NFAState, timestamp: int, value: Any, outcomes: dict[int, Outcome], truth: dict[int, bool]
     ) -> bool:
-        """Whether a run began with the event."""
+        """Follow a run, and return whether a run began with the event."""
         event = state.next_number
         runs: list[Run] = []
         found: list[Run] = []
@@ -117,7 +117,7 @@ class RunsInOrderNFA(NFA):
         return began
 
     def _emit(self, state: NFAState, found: Iterable[Run], timestamp: int) -> None:
-        """Matches that no earlier run holds back leave; each drops runs and matches as the strategy says."""
+        """Emit matches that no earlier run holds back. Each drops runs and matches as the strategy requires."""
         runs, completed = state.runs, state.completed
         for match in found:
             push(completed, match)
@@ -136,7 +136,7 @@ class RunsInOrderNFA(NFA):
     # -- time ---------------------------------------------------------------------------------------------------
 
     def advance_time(self, state: NFAState, timestamp: int) -> None:
-        """Drop runs whose limit has passed; matches that they held back leave."""
+        """Drop runs whose limit has passed, and emit the matches that they held back."""
         if timestamp < self._deadline(state):
             if state.completed:
                 self._emit(state, (), timestamp)
@@ -173,7 +173,7 @@ class RunsInOrderNFA(NFA):
         return None
 
     def _deadline(self, state: NFAState) -> int:
-        """A time before which no limit passes."""
+        """Return a time before which no limit passes."""
         earliest = state.runs[0]
         deadline = earliest[2] + self.window if self.window else NEVER
         if self.limits:
@@ -181,13 +181,13 @@ class RunsInOrderNFA(NFA):
         return deadline
 
     def earliest_start(self, state: NFAState) -> int | None:
-        """The first of the heap, if it is not the start."""
+        """Return the first run of the heap, unless it is the start."""
         return state.runs[0][2] if state.runs[0][0] != NEVER else None
 
     def last_nodes(self, state: NFAState) -> Iterable[int]:
-        """Of runs and matches."""
+        """Return the last nodes of runs and matches."""
         return (run[1] for runs in (state.runs, state.completed) for run in runs)
 
     def count_runs(self, state: NFAState) -> int:
-        """Without the start."""
+        """Return the number of runs without the start."""
         return len(state.runs) - 1

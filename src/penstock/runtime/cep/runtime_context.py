@@ -1,4 +1,4 @@
-"""The runtime context of conditions and pattern functions: no state, because matching has state of its own."""
+"""The runtime context of conditions and pattern functions. It has no state, because matching has its own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["CepRuntimeContext"]
 
 
 class CepRuntimeContext(RuntimeContext):
-    """Passes on what is about the task, and rejects what is about keys."""
+    """Provides information about the task, and rejects access to keyed state."""
 
     def __init__(self, context: RuntimeContext) -> None:
         self._context = context
@@ -30,7 +30,7 @@ class CepRuntimeContext(RuntimeContext):
         return self._context.get_max_number_of_parallel_subtasks()
 
     def get_index_of_this_subtask(self) -> int:
-        """The number of the subtask."""
+        """The index of the subtask."""
         return self._context.get_index_of_this_subtask()
 
     def get_attempt_number(self) -> int:
@@ -46,13 +46,13 @@ class CepRuntimeContext(RuntimeContext):
         return self._context.get_metrics_group()
 
     def get_distributed_cache(self) -> DistributedCache:
-        """Registered files."""
+        """The registered files."""
         return self._context.get_distributed_cache()
 
     def _refuse(self, state_descriptor: Any) -> NoReturn:
         raise UnsupportedFeatureError(
-            f"conditions and pattern functions have no keyed state, but operator '{self.get_task_name()}' asked for "
-            "some: ask the condition's context for events of the match, or use state in a function behind the pattern"
+            f"conditions and pattern functions have no keyed state, but operator '{self.get_task_name()}' requested "
+            "some: get events of the match from the condition's context, or use state in a function after the pattern"
         )
 
     get_state = _refuse

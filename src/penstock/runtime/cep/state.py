@@ -1,6 +1,6 @@
-"""States and transitions: what a pattern is compiled to.
+"""States and transitions: the compiled form of a pattern.
 
-States refer to each other by position, so that an automaton of thousands of states can be pickled.
+States refer to each other by position, so that an automaton with thousands of states can be pickled.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ class StateType(enum.Enum):
 
     START = "start"  # always occupied
     NORMAL = "normal"
-    PENDING = "pending"  # a match, if its time limit passes
-    STOP = "stop"  # a forbidden event came
+    PENDING = "pending"  # a match if its time limit passes
+    STOP = "stop"  # a forbidden event occurred
     FINAL = "final"  # a match
 
 
 class StateTransitionAction(enum.Enum):
     """The effect of a transition on the current event."""
 
-    TAKE = "take"  # it becomes part of the match
-    IGNORE = "ignore"  # it is passed over
-    PROCEED = "proceed"  # it is offered to the next state
+    TAKE = "take"  # the event becomes part of the match
+    IGNORE = "ignore"  # the event is skipped
+    PROCEED = "proceed"  # the event is offered to the next state
 
 
 class PatternCondition(IterativeCondition[Any]):
-    """A user's condition and the pattern it belongs to, to be named if the condition fails."""
+    """A user's condition with the name of its pattern, for errors."""
 
     def __init__(self, pattern_name: str, condition: IterativeCondition[Any]) -> None:
         self.pattern_name = pattern_name
         self.condition = condition
 
     def filter(self, value: Any, ctx: IterativeCondition.Context) -> bool:
-        """The user's answer."""
+        """Return the result of the user's condition."""
         return ask(self.condition, value, ctx)
 
 
@@ -81,7 +81,7 @@ class State:
 
     @property
     def pattern_name(self) -> str:
-        """The name of the pattern that it belongs to."""
+        """The name of its pattern."""
         return self.name.split(":")[0]
 
 
@@ -92,15 +92,15 @@ class Automaton:
     description: str
     states: list[State]
     start: int
-    window_time: int  # ms between the first and the last event; 0: no limit
-    window_times: dict[int, int]  # ms since the event before, by state
+    window_time: int  # ms between the first and the last event; 0 means no limit
+    window_times: dict[int, int]  # ms since the previous event, by state
     skip_strategy: AfterMatchSkipStrategy
-    links: dict[str, str]  # in front of each pattern, in order; for pictures
+    links: dict[str, str]  # the contiguity before each pattern, in order; for pictures
 
     @property
     def fingerprint(self) -> str:
-        """Return what must not change while there are partial matches: states, transitions and limits, not
-        conditions.
+        """Return a hash of what must not change while there are partial matches: states, transitions and limits, but
+        not conditions.
         """
         digest = hashlib.sha256(f"{self.window_time} {self.skip_strategy.is_skip_strategy()}".encode())
         for number, state in enumerate(self.states):
@@ -109,7 +109,7 @@ class Automaton:
         return digest.hexdigest()[:12]
 
     def user_conditions(self) -> list[IterativeCondition[Any]]:
-        """Every condition object that the user wrote, once."""
+        """Return every condition object of the user once."""
         found: dict[int, IterativeCondition[Any]] = {}
         waiting: list[IterativeCondition[Any]] = [edge.condition for state in self.states for edge in state.transitions]
         while waiting:

@@ -1,7 +1,7 @@
 """Events that wait for the watermark.
 
-What arrives in a batch is collected here, beside the keyed state: mostly the watermark comes in the same batch, and the
-events never touch it. Only what still waits at the end of a batch goes into the state of its key, in time order.
+Events that arrive in a batch are collected here, outside of keyed state. Usually the watermark comes in the same batch,
+and they never enter the state. Only events that still wait at the end of a batch go into the state of their key.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 __all__ = ["Arrivals", "Waiting", "add_waiting", "merge_in_order", "take_due"]
 
 Waiting = tuple[list[int], list[Any]]
-"""Timestamps, in order, and events: two parallel lists."""
+"""Two parallel lists: sorted timestamps, and events."""
 
 
 class Arrivals:
@@ -27,7 +27,7 @@ class Arrivals:
         self.in_order = True
 
     def sort(self) -> None:
-        """Put them in time order; events of the same moment stay in the order in which they arrived."""
+        """Sort the events by time. Events with the same timestamp stay in arrival order."""
         if not self.in_order:
             self.timestamps, self.values = _sorted(self.timestamps, self.values)
             self.in_order = True
@@ -55,7 +55,7 @@ def take_due(waiting: Waiting, watermark: int) -> Waiting:
 
 
 def merge_in_order(first: Waiting, second: Waiting) -> Waiting:
-    """Both in time order; of the same moment, those of the first come first."""
+    """Merge two sorted lists. Of events with the same timestamp, those of the first list come first."""
     if not first[0]:
         return second
     if not second[0]:
@@ -65,12 +65,12 @@ def merge_in_order(first: Waiting, second: Waiting) -> Waiting:
 
 
 def add_waiting(waiting: Waiting, timestamps: list[int], values: list[Any]) -> None:
-    """Add events in order. Nearly always they are later than all that wait."""
+    """Add sorted events. Nearly always, they are later than all waiting events."""
     if not waiting[0] or waiting[0][-1] <= timestamps[0]:
         waiting[0].extend(timestamps)
         waiting[1].extend(values)
         return
-    # Only what is later than the first new event has to move.
+    # Only events later than the first new event must move.
     start = bisect_right(waiting[0], timestamps[0])
     tail = merge_in_order((waiting[0][start:], waiting[1][start:]), (timestamps, values))
     waiting[0][start:], waiting[1][start:] = tail
