@@ -234,7 +234,7 @@ def test_t103_a_table_function_yields_tuples_rows_or_single_values(numbers):
 def test_t103_a_row_of_the_wrong_length_fails_with_a_message(numbers):
     t = numbers.t_env.from_path("t")
     wrong = udtf(lambda v: [(v, v, v)], result_types=["BIGINT", "BIGINT"])
-    with pytest.raises(UserFunctionError, match="a row of 2 values is expected"):
+    with pytest.raises(UserFunctionError, match="expected a row of 2 values"):
         numbers.rows(t.flat_map(wrong(t.v)))
 
 

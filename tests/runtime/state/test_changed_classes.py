@@ -202,7 +202,7 @@ def test_any_other_class_that_is_gone_is_named(versions):
     versions()
     with pytest.raises(
         InvalidProgramError,
-        match=r"state of operator 'KeyedProcess' cannot be read from the checkpoint .*'Plain'.*keep",
+        match=r"state of operator 'KeyedProcess' cannot be read from the checkpoint .*'Plain'.*restore the previous",
     ):
         keeping(Plain).continue_from(first).feed(3)
 

@@ -1,7 +1,7 @@
-"""Calls of asynchronous scalar functions: many at a time, with a timeout and repeated attempts.
+"""Calls of asynchronous scalar functions: many at a time, with a timeout and retries.
 
-All coroutines of a process run in one event loop in a thread of its own, so that connections that a function has
-opened stay usable from batch to batch.
+All coroutines of a process run in one event loop in a separate thread, so that connections opened by a function stay
+usable from batch to batch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class AsyncCalls:
 
 
 def call_all(function: Callable[..., Any], rows: Sequence[tuple[Any, ...]], options: AsyncCalls) -> list[Any]:
-    """The results of a coroutine function for every row, in the order of the rows."""
+    """Return the results of a coroutine function for every row, in row order."""
     return asyncio.run_coroutine_threadsafe(_call_all(function, rows, options), _loop(os.getpid())).result()
 
 
@@ -42,7 +42,7 @@ async def _call_all(function: Callable[..., Any], rows: Sequence[tuple[Any, ...]
     tasks = [asyncio.ensure_future(calls_in_turn()) for _ in range(min(options.max_concurrent, len(rows)))]
     try:
         await asyncio.gather(*tasks)
-    finally:  # the others end with the first that fails
+    finally:  # the first failure ends the others
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -65,7 +65,7 @@ async def _call(function: Callable[..., Any], value: tuple[Any, ...], options: A
 
 @cache
 def _loop(process: int) -> asyncio.AbstractEventLoop:
-    """The loop of a process; a forked process has one of its own."""
+    """Return the event loop of a process. A forked process has its own."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="penstock-async-functions", daemon=True).start()
     return loop

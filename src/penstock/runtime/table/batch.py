@@ -1,7 +1,7 @@
-"""Changelog rows in columns: what table operators pass to each other, and what their frames carry.
+"""Changelog rows in columns: the batches that table operators pass to each other, also in frames.
 
-A :class:`ColumnBatch` takes the place of the list of values in a frame's element. It is immutable, so consumers share
-it. Row kinds are a column of their own, left out while every row is an insert.
+A :class:`ColumnBatch` replaces the list of values in a frame's element. It is immutable, so consumers share it. Row
+kinds are a separate column, which is left out while every row is an insert.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = range(4)
-"""Row kinds, with the numbers of :class:`penstock.common.types.RowKind`. Odd kinds take a row away."""
+"""Row kinds, with the numbers of :class:`penstock.common.types.RowKind`. Odd kinds retract a row."""
 
 _KIND_FIELD = pa.field("$kind", pa.int8())
 _MAX_SCHEMAS = 1_024
@@ -22,7 +22,7 @@ _schemas: dict[bytes, pa.Schema] = {}
 
 
 class ColumnBatch:
-    """Rows of one schema, with their kinds; ``kinds`` is None if all of them are inserts.
+    """Rows of one schema, with their kinds. ``kinds`` is None if all of them are inserts.
 
     >>> batch = ColumnBatch(pa.record_batch({"word": ["a", "b", "a"]}))
     >>> len(batch), batch.kinds is None
@@ -41,11 +41,11 @@ class ColumnBatch:
         return int(self.data.num_rows)
 
     def column(self, index: int) -> pa.Array:
-        """One column."""
+        """Return one column."""
         return self.data.column(index)
 
     def __getitem__(self, rows: slice) -> ColumnBatch:
-        """Some rows; a slice without a step shares the memory of this batch."""
+        """Return some rows. A slice without a step shares the memory of this batch."""
         start, stop, step = rows.indices(len(self))
         if step == 1:
             size = max(0, stop - start)
@@ -55,22 +55,22 @@ class ColumnBatch:
         return self.take(pa.array(range(start, stop, step), pa.int64()))
 
     def take(self, indices: pa.Array) -> ColumnBatch:
-        """The rows at these positions."""
+        """Return the rows at these positions."""
         return ColumnBatch(self.data.take(indices), None if self.kinds is None else self.kinds.take(indices))
 
     def filter(self, mask: pa.BooleanArray) -> ColumnBatch:
-        """The rows where the mask is true."""
+        """Return the rows where the mask is true."""
         return ColumnBatch(self.data.filter(mask), None if self.kinds is None else self.kinds.filter(mask))
 
     def signs(self) -> pa.Int64Array | None:
-        """1 for rows that are added, -1 for rows that are taken away; None if all are added."""
+        """1 for added rows, -1 for retracted rows; None if all are added."""
         if self.kinds is None:
             return None
         odd = pc.bit_wise_and(self.kinds, pa.scalar(1, pa.int8())).cast(pa.int64())
         return pc.subtract(pa.scalar(1, pa.int64()), pc.add(odd, odd))
 
     def rows(self) -> list[tuple[int, tuple[Any, ...]]]:
-        """Rows as (kind, values), for row-by-row work and for tests."""
+        """Return rows as (kind, values), for row-by-row work and for tests."""
         columns = [column.to_pylist() for column in self.data.columns]
         values = zip(*columns, strict=True) if columns else [()] * len(self)
         kinds = [INSERT] * len(self) if self.kinds is None else self.kinds.to_pylist()
@@ -78,7 +78,7 @@ class ColumnBatch:
 
     @staticmethod
     def concat(batches: Sequence[ColumnBatch]) -> ColumnBatch:
-        """Batches of one schema, one after the other."""
+        """Concatenate batches of one schema."""
         if len(batches) == 1:
             return batches[0]
         data = pa.concat_batches([batch.data for batch in batches])
@@ -87,12 +87,12 @@ class ColumnBatch:
         return ColumnBatch(data, pa.concat_arrays([batch.kinds_or_inserts() for batch in batches]))
 
     def kinds_or_inserts(self) -> pa.Int8Array:
-        """The kinds as a column, also if all rows are inserts."""
+        """Return the kinds as a column, even if all rows are inserts."""
         return repeated(INSERT, len(self), pa.int8()) if self.kinds is None else self.kinds
 
     @staticmethod
     def merge_elements(elements: list[Any]) -> list[Any]:
-        """Elements of a frame with neighbouring column batches joined: receivers work best on large ones."""
+        """Join adjacent column batches of a frame's elements: receivers are fastest with large batches."""
         merged: list[Any] = []
         run: list[ColumnBatch] = []
         for element in elements:
@@ -139,7 +139,7 @@ _counting = pa.array([], pa.int64())
 
 
 def positions(count: int) -> pa.Int64Array:
-    """0, 1, 2, ... as a column; cut from one that is made once.
+    """Return 0, 1, 2, ... as a column, sliced from one that is created once.
 
     >>> positions(3).to_pylist()
     [0, 1, 2]
@@ -151,10 +151,10 @@ def positions(count: int) -> pa.Int64Array:
 
 
 def int64_column(numbers: array[int]) -> pa.Int64Array:
-    """A column over the memory of an array of type code ``q``."""
+    """Return a column that shares the memory of an array of type code ``q``."""
     return pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)])
 
 
 def repeated(value: Any, count: int, type_: pa.DataType) -> pa.Array:
-    """The same value in every row."""
+    """Return a column with the same value in every row."""
     return pa.repeat(pa.scalar(value, type_), count)

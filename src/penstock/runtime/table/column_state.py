@@ -1,12 +1,12 @@
-"""Keyed state in columns: the same pages in the store as other keyed state, another form in memory.
+"""Keyed state in columns: the same pages in the store as other keyed state, but another form in memory.
 
-Every key that is in memory has a number, its *row*. A field of the state is one column over all rows, so an operator
-reads and writes the state of thousands of keys by a few calls. A page in the store is what
-:mod:`penstock.runtime.state.page_table` writes for a slot that holds a tuple of the fields: savepoints, rescaling and
-queries need not know the difference. Timers are not supported.
+Every key in memory has a number, its *row*. A field of the state is one column over all rows, so an operator reads and
+writes the state of thousands of keys with a few calls. A page in the store has the format of
+:mod:`penstock.runtime.state.page_table` for a slot with a tuple of the fields, so savepoints, rescaling and queries
+need not know the difference. Timers are not supported.
 
-Keys that a batch has changed are written in young pages where that saves much: by age, not by hash. A key in a young
-page may have an older version in the page of its hash; the young one counts. Young pages are always in memory.
+Keys changed in a batch are written to young pages if that saves much: by age, not by hash. A key in a young page may
+have an older version in the page of its hash; the young one counts. Young pages are always in memory.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from penstock.runtime.table.segments import sort_small_numbers
 
 _FIRST_CAPACITY = 1_024
 _FEW = 64
-_SAMPLE = 256  # rows: some keys have much more than others
+_SAMPLE = 256  # rows; large enough because some keys have much more state than others
 _NOWHERE = -1  # the page of a row that is not in use
-_SMALL = 8  # pages: what is not worth the trouble
-_YOUNG_SIZE = 4  # pages of the usual size: they are never split
-_MOST_YOUNG = 2_048  # pages of the usual size: they are all read when a task starts
+_SMALL = 8  # pages; smaller state is not worth the effort
+_YOUNG_SIZE = 4  # multiples of the usual page size; young pages are never split
+_MOST_YOUNG = 2_048  # multiples of the usual page size; all of them are read when a task starts
 
 
 class ColumnStateBackend(KeyedStateBackend):
@@ -67,16 +67,16 @@ class ColumnStateBackend(KeyedStateBackend):
         self._fields: list[NumberField | ObjectField] = []
         self._empty: tuple[Any, ...] = ()
         self._capacity = 0
-        self._top = 0  # rows from here on were never used
+        self._top = 0  # rows from here on have never been used
         self._free: list[int] = []
         self._page_of = array("q")
         self._hashes = array("q")
-        self._loaded: dict[int, int] = {}  # page -> batch in which it was last used
+        self._loaded: dict[int, int] = {}  # page -> batch of its last use
         self._changed: list[pa.Int64Array] = []  # rows with new fields
-        self._dirty: set[int] = set()  # pages to be written, whether a row of theirs has changed or not
-        self._stale: set[int] = set()  # rows in young pages that the page of their hash may have, too
-        self._sizes: dict[int, int] = {}  # bytes of the pages in memory, as last read or written
-        self._unsized: list[int] = []  # rows of keys that no page in the store has
+        self._dirty: set[int] = set()  # pages to write, even if none of their rows has changed
+        self._stale: set[int] = set()  # rows in young pages that the page of their hash may also contain
+        self._sizes: dict[int, int] = {}  # bytes of the pages in memory, when last read or written
+        self._unsized: list[int] = []  # rows of keys that are in no stored page
 
     def define(self, name: str, fields: Sequence[tuple[FieldType, Any]]) -> None:
         """Register the state: the type of each field, and its value for a new key."""
@@ -87,7 +87,7 @@ class ColumnStateBackend(KeyedStateBackend):
     # -- many keys at once --------------------------------------------------------------------------------------
 
     def rows_of(self, grouped: GroupedRows) -> KeyRows:
-        """The rows of keys; a key without state gets a row with the fields of a new key."""
+        """Return the rows of keys. A key without state gets a row with the fields of a new key."""
         if self._unread_young:
             self._load_young()
         keys = grouped.keys
@@ -99,21 +99,21 @@ class ColumnStateBackend(KeyedStateBackend):
         return KeyRows(rows)
 
     def gather(self, rows: KeyRows) -> list[Any]:
-        """The fields of some rows, each a column of numbers or a list of objects."""
+        """Return the fields of some rows, each as a column of numbers or a list of objects."""
         return [field.gather(rows) for field in self._fields]
 
     def scatter(self, rows: KeyRows, fields: Sequence[Any]) -> None:
-        """Give some rows new fields."""
+        """Set the fields of some rows."""
         for field, values in zip(self._fields, fields, strict=True):
             field.scatter(rows, values)
         self._touch(rows)
 
     def gather_field(self, place: int, rows: KeyRows) -> Any:
-        """One field of some rows."""
+        """Return one field of some rows."""
         return self._fields[place].gather(rows)
 
     def scatter_field(self, place: int, rows: KeyRows, values: Any) -> None:
-        """Give some rows a new value of one field."""
+        """Set one field of some rows."""
         self._fields[place].scatter(rows, values)
         self._touch(rows)
 
@@ -123,7 +123,7 @@ class ColumnStateBackend(KeyedStateBackend):
         return len(self._fields)
 
     def remove(self, rows: list[int]) -> None:
-        """Forget the keys of some rows."""
+        """Remove the keys of some rows."""
         self._forget_older_versions(rows)
         for row in rows:
             page = self._page_of[row]
@@ -131,7 +131,7 @@ class ColumnStateBackend(KeyedStateBackend):
             self._release(row)
 
     def _forget_older_versions(self, rows: list[int]) -> None:
-        """The pages of their hashes must not bring keys back that are removed from young pages."""
+        """Update the pages of their hashes, so that they do not restore keys that are removed from young pages."""
         if not self._stale:
             return
         older = self._stale.intersection(rows)
@@ -145,7 +145,7 @@ class ColumnStateBackend(KeyedStateBackend):
         self._changed.append(rows.column)
 
     def all_rows(self) -> KeyRows:
-        """The rows of all keys; every page is loaded."""
+        """Return the rows of all keys. Every page is loaded."""
         self._load_all()
         return KeyRows(list(self.index.values()))
 
@@ -158,7 +158,7 @@ class ColumnStateBackend(KeyedStateBackend):
     # -- rows of keys -------------------------------------------------------------------------------------------
 
     def _find(self, grouped: GroupedRows, missing: list[int]) -> list[int]:
-        """The rows of keys that are not in memory: from pages that are loaded now, or new ones."""
+        """Return the rows of keys that are not in memory: from pages, or new ones."""
         keys = [grouped.keys[position] for position in missing]
         chosen = [column.take(pa.array(missing, pa.int64())) for column in grouped.columns]
         hashes = pc.divide(key_hashes(chosen, len(keys)), pa.scalar(self.max_parallelism, pa.uint64())).cast(pa.int64())
@@ -175,7 +175,7 @@ class ColumnStateBackend(KeyedStateBackend):
         return self._add(keys, hashes)
 
     def _pages_of(self, hashes: pa.Int64Array) -> pa.Int64Array:
-        """The page of each hash: :meth:`PageDirectory.index_of` for a column."""
+        """Return the page of each hash: :meth:`PageDirectory.index_of` for a column."""
         bits, split = self.directory.bits, self.directory.split
         index = pc.bit_wise_and(hashes, pa.scalar((1 << bits) - 1, pa.int64()))
         if not split:
@@ -184,9 +184,9 @@ class ColumnStateBackend(KeyedStateBackend):
         return pc.if_else(pc.less(index, pa.scalar(split, pa.int64())), finer, index)
 
     def _add(self, keys: list[Any], hashes: pa.Int64Array, fields: Sequence[Sequence[Any]] | None = None) -> list[int]:
-        """Rows for keys that have none; new keys unless their fields are given."""
+        """Add rows for keys. They are new keys unless their fields are given."""
         count = len(keys)
-        if fields is None and len(self._free) >= count:  # rows of keys that are gone
+        if fields is None and len(self._free) >= count:  # reuse the rows of removed keys
             rows, self._free = self._free[:count], self._free[count:]
             for row, key in zip(rows, keys, strict=True):
                 self.keys_by_row[row] = key
@@ -242,7 +242,7 @@ class ColumnStateBackend(KeyedStateBackend):
         self._add_stored(stored)
 
     def _load_young(self) -> None:
-        """Read all young pages: only they tell which keys they have."""
+        """Read all young pages: only they know which keys they contain."""
         self._unread_young = False
         for number in self.directory.young:
             index = FIRST_YOUNG + number
@@ -269,7 +269,7 @@ class ColumnStateBackend(KeyedStateBackend):
             page_of[row] = page
 
     def _rows_in(self, pages: set[int]) -> Iterator[tuple[int, list[int]]]:
-        """The rows of some pages, page by page, those without rows included."""
+        """Return the rows of some pages, page by page, including pages without rows."""
         used = int64_column(self._page_of).slice(0, self._top)
         chosen = pc.indices_nonzero(pc.is_in(used, pa.array(sorted(pages), pa.int64()))).cast(pa.int64())
         if len(chosen):
@@ -305,7 +305,7 @@ class ColumnStateBackend(KeyedStateBackend):
                 del self.directory.young[index - FIRST_YOUNG], self._sizes[index]
 
     def _peek(self, index: int) -> Page:
-        """A page as other keyed state has it, for savepoints and queries."""
+        """Return a page in the form of other keyed state, for savepoints and queries."""
         if self._unread_young:
             self._load_young()
         if index not in self._loaded and index < FIRST_YOUNG:
@@ -320,7 +320,7 @@ class ColumnStateBackend(KeyedStateBackend):
         return page
 
     def peek(self, key: Any, slot: int, now: int) -> Any:
-        """The value of a key; between batches only."""
+        """Return the value of a key. Only between batches."""
         if self._unread_young:
             self._load_young()
         row = self.index.get(key)
@@ -331,7 +331,7 @@ class ColumnStateBackend(KeyedStateBackend):
     # -- end of a batch -----------------------------------------------------------------------------------------
 
     def snapshot(self, now: int) -> PageDirectory:
-        """Write the changed rows: the pages that have them, or young ones."""
+        """Write the changed rows, to their pages or to young ones."""
         if self._unread_young:
             self._load_young()
         if self.verify_key_shape:
@@ -347,11 +347,11 @@ class ColumnStateBackend(KeyedStateBackend):
         return self.directory
 
     def pages_to_write(self) -> set[int]:
-        """Where rows have changed so far."""
+        """Return the pages with changed rows so far."""
         return {*self._dirty, *pc.unique(self._changed_rows(forget=False)[1]).to_pylist()}
 
     def _changed_rows(self, *, forget: bool) -> tuple[pa.Int64Array, pa.Int64Array]:
-        """The rows with new fields that still have a key, and the pages they are in."""
+        """Return the rows with new fields that still have a key, and their pages."""
         empty = pa.array([], pa.int64())
         rows = pc.unique(pa.concat_arrays([empty, *self._changed]))
         if forget:
@@ -361,7 +361,7 @@ class ColumnStateBackend(KeyedStateBackend):
         return rows.filter(alive), pages.filter(alive)
 
     def _place_changed(self) -> int:
-        """Decide in which pages changed rows are written; returns how many bytes young pages give to the others."""
+        """Assign changed rows to pages, and return how many bytes move from young pages to others."""
         rows, pages = self._changed_rows(forget=True)
         is_old = pc.less(pages, pa.scalar(FIRST_YOUNG, pa.int64()))
         self._dirty.update(pc.unique(pages.filter(pc.invert(is_old))).to_pylist())
@@ -384,7 +384,7 @@ class ColumnStateBackend(KeyedStateBackend):
         return most if self.memory_budget is None else min(most, self.memory_budget // 4)
 
     def _put_into_young(self, rows: list[int], size: int) -> None:
-        """Put rows into new young pages, the first of them into the last one if that is small."""
+        """Put rows into new young pages. The first rows fill up the last young page if it is small."""
         young = self.directory.young
         count = max(1, _YOUNG_SIZE * self._page_bytes * len(rows) // max(1, size))
         last = next(reversed(young), None)
@@ -399,7 +399,7 @@ class ColumnStateBackend(KeyedStateBackend):
         self._unsized = []
 
     def _end_young_pages(self) -> int:
-        """Move all rows of young pages to the pages of their hashes; returns how many bytes that are."""
+        """Move all rows of young pages to the pages of their hashes, and return their size in bytes."""
         young = self.directory.young
         pages = {FIRST_YOUNG + number for number in young}
         moved = sum(young.values())
@@ -419,13 +419,13 @@ class ColumnStateBackend(KeyedStateBackend):
         return moved
 
     def _estimate_rows(self, rows: list[int]) -> int:
-        """The bytes that some rows take, from a sample."""
+        """Estimate the size of some rows in bytes, from a sample."""
         some = rows[:: max(1, len(rows) // _SAMPLE)]
         columns = [[self.keys_by_row[row] for row in some], *(field.values(KeyRows(some)) for field in self._fields)]
         return len(dumps(list(zip(*columns, strict=True)), self.operator_name)) * len(rows) // max(1, len(some))
 
     def _make_pages(self, moved: int) -> None:
-        """More pages, if there is more state than they should hold; so many bytes come from young pages."""
+        """Add pages if there is more state than they should hold. `moved` bytes come from young pages."""
         rows, self._unsized = self._unsized, []
         new = moved
         if len(rows) > _FEW:
@@ -449,7 +449,7 @@ class ColumnStateBackend(KeyedStateBackend):
             self._dirty |= {old, new_page}
 
     def _readdress(self, rows: list[int]) -> None:
-        """Give rows the page that they belong to now."""
+        """Assign rows to their current pages."""
         where = KeyRows(rows)
         pages = self._pages_of(int64_column(self._hashes).take(where.column)).to_pylist()
         page_of = self._page_of
@@ -458,7 +458,7 @@ class ColumnStateBackend(KeyedStateBackend):
         self._dirty.update(pages)
 
     def _evict(self) -> None:
-        """Drop the pages used longest ago from memory when the budget is exceeded."""
+        """Drop the least recently used pages from memory if the budget is exceeded."""
         if self.memory_budget is None or self._resident <= self.memory_budget:
             return
         oldest_first = sorted(self._loaded, key=lambda page: (self._loaded[page], -page))
@@ -478,17 +478,17 @@ class ColumnStateBackend(KeyedStateBackend):
     # -- what other keyed state can do --------------------------------------------------------------------------
 
     def activate(self, key: Any) -> Entry:
-        """Not here: columns have no entry of a single key."""
+        """Reject access by entry: columns have no entry of a single key."""
         raise StateAccessError(f"the state of operator '{self.operator_name}' is in columns: use rows_of()")
 
     def keys(self, slot: int | None = None) -> Iterator[Any]:
-        """Every key that has state."""
+        """Return every key that has state."""
         self._load_all()
         return iter(list(self.index))
 
     @property
     def slot(self) -> int:
-        """The slot in which other keyed state would have the tuple of fields."""
+        """The slot in which other keyed state has the tuple of fields."""
         return FIRST_SLOT
 
 

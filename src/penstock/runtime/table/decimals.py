@@ -12,7 +12,7 @@ MAX_PRECISION = 38
 
 
 def divide_half_up(left: Decimal, right: Decimal | int, precision: int, scale: int) -> Decimal | None:
-    """A quotient with that many digits after the decimal point.
+    """Return a quotient with `scale` digits after the decimal point.
 
     >>> divide_half_up(Decimal("3.00"), 2, 38, 6)
     Decimal('1.500000')

@@ -1,4 +1,4 @@
-"""State in columns that is forgotten when it has not been written for some time (T126)."""
+"""State in columns that expires when it has not been written for some time (T126)."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _I64 = pa.int64()
 
 
 class ExpiringColumnState(ColumnStateBackend):
-    """Has the time of the last write after the fields: one for all of them, or one for each.
+    """Stores the time of the last write after the fields: one for all of them, or one per field.
 
-    State without such times, of a job that kept it forever, counts as written when it is read. A job that keeps its
-    state forever reads state with times, too.
+    State without these times, of a job that never expired it, counts as written when it is read. A job that never
+    expires its state also reads state with times.
     """
 
     __slots__ = ("_clock", "_groups", "_next_page", "_plain", "_ttls")
 
     def configure(self, ttls: Sequence[int], clock: Callable[[], int]) -> None:
-        """Milliseconds after which state is forgotten, 0 for never: for all fields or for each. Before `define`."""
+        """Set the milliseconds after which state expires, or 0: for all fields or for each. Call before `define`."""
         self._ttls = list(ttls)
         self._clock = clock
         self._next_page = 0
 
     def define(self, name: str, fields: Sequence[tuple[FieldType, Any]]) -> None:
-        """Register the state, and the times of its last writes."""
+        """Register the state and the times of its last writes."""
         self._plain = len(fields)
         every = range(self._plain)
         self._groups: list[Sequence[int]] = [every] if len(self._ttls) == 1 else [[place] for place in every]
@@ -40,7 +40,7 @@ class ExpiringColumnState(ColumnStateBackend):
         super().define(name, [*fields, *((_I64, 0) for _ in self._groups)])
 
     def rows_of(self, grouped: GroupedRows) -> KeyRows:
-        """The rows of keys; fields that have expired are those of a new key."""
+        """Return the rows of keys. Expired fields have the values of a new key."""
         now = self._clock()
         self._empty = (*self._empty[: self._plain], *(now for _ in self._groups))
         rows = super().rows_of(grouped)
@@ -52,16 +52,16 @@ class ExpiringColumnState(ColumnStateBackend):
         return rows
 
     def gather(self, rows: KeyRows) -> list[Any]:
-        """The fields of some rows, without the times."""
+        """Return the fields of some rows, without the times."""
         return [field.gather(rows) for field in self._fields[: self._plain]]
 
     def scatter(self, rows: KeyRows, fields: Sequence[Any]) -> None:
-        """Give some rows new fields."""
+        """Set the fields of some rows."""
         times = pa.repeat(pa.scalar(self._clock(), _I64), len(rows.list))
         super().scatter(rows, [*fields, *(times for _ in self._groups)])
 
     def scatter_field(self, place: int, rows: KeyRows, values: Any) -> None:
-        """Give some rows a new value of one field."""
+        """Set one field of some rows."""
         times = pa.repeat(pa.scalar(self._clock(), _I64), len(rows.list))
         group = 0 if len(self._groups) == 1 else place
         self._fields[self._plain + group].scatter(rows, times)
@@ -73,7 +73,7 @@ class ExpiringColumnState(ColumnStateBackend):
         return self._plain
 
     def snapshot(self, now: int) -> PageDirectory:
-        """Write the pages with changed rows. Expired keys of these, and of one other page, are removed."""
+        """Write the pages with changed rows. Remove expired keys of these pages and of one other page."""
         now = self._clock()
         indexes = self._indexes()
         self._next_page = (self._next_page + 1) % len(indexes)

@@ -1,7 +1,7 @@
 """Bound expressions: columns, constants and calls with known types, evaluated on whole batches.
 
-Both front ends (Table API and SQL) end here. Expressions are pickled into the tasks; :func:`evaluator` turns one into
-a function from a batch to a column.
+Both front ends (Table API and SQL) produce them. Expressions are pickled into the tasks. :func:`evaluator` converts one
+to a function from a batch to a column.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from penstock.runtime.table.async_calls import AsyncCalls
 
 @dataclass(frozen=True, slots=True)
 class Expr:
-    """Base; ``type`` is the type of the value."""
+    """Base of all expressions. ``type`` is the type of the value."""
 
     type: DataType
 
@@ -41,7 +41,7 @@ class Constant(Expr):
 
 @dataclass(frozen=True, slots=True)
 class CorrelRef(Expr):
-    """A column of an outer query; rewritten into a join before anything runs."""
+    """A column of an outer query. The planner rewrites it into a join."""
 
     index: int
     depth: int = 1
@@ -49,7 +49,7 @@ class CorrelRef(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Call(Expr):
-    """A function of the registry. ``options`` is whatever is fixed at planning time (a time unit, a JSON clause)."""
+    """A function of the registry. ``options`` are fixed at planning time (a time unit, a JSON clause)."""
 
     function: str
     operands: tuple[Expr, ...]
@@ -73,7 +73,7 @@ class EvaluationContext:
     """Processing time in ms."""
     watermark: int = MIN_WATERMARK
     query_start: int = 0
-    """When a batch query began, in ms; what CURRENT_TIMESTAMP is in batch mode."""
+    """When a batch query began, in ms: the value of CURRENT_TIMESTAMP in batch mode."""
     batch_execution: bool = False
     database: str = "default_database"
     async_calls: AsyncCalls = field(default_factory=AsyncCalls)
@@ -81,7 +81,7 @@ class EvaluationContext:
 
 @dataclass(slots=True)
 class Rows:
-    """The rows an expression is evaluated on."""
+    """The rows on which an expression is evaluated."""
 
     data: pa.RecordBatch
     context: EvaluationContext = field(default_factory=EvaluationContext)
@@ -90,7 +90,7 @@ class Rows:
         return int(self.data.num_rows)
 
     def filter(self, mask: pa.BooleanArray) -> Rows:
-        """Some of the rows."""
+        """Return some of the rows."""
         return Rows(self.data.filter(mask), self.context)
 
 
@@ -100,7 +100,7 @@ Evaluate = Callable[[Rows], Value]
 
 
 def evaluator(expr: Expr) -> Evaluate:
-    """A function from rows to a column (or a scalar)."""
+    """Return a function from rows to a column or scalar."""
     match expr:
         case InputRef():
             index = expr.index
@@ -120,7 +120,7 @@ def evaluator(expr: Expr) -> Evaluate:
 
 
 def column_evaluator(expr: Expr) -> Callable[[Rows], pa.Array]:
-    """The same, with a column for constants too."""
+    """Return a function from rows to a column. Constants are columns, too."""
     evaluate = evaluator(expr)
     type_ = arrow_type(expr.type)
 
@@ -131,7 +131,7 @@ def column_evaluator(expr: Expr) -> Callable[[Rows], pa.Array]:
 
 
 def as_column(value: Value, rows: int, type_: pa.DataType | None = None) -> pa.Array:
-    """A value as a column of that many rows."""
+    """Return a value as a column with this number of rows."""
     if isinstance(value, pa.ChunkedArray):
         value = value.combine_chunks() if value.num_chunks != 1 else value.chunk(0)
     if isinstance(value, pa.Scalar):
@@ -139,28 +139,28 @@ def as_column(value: Value, rows: int, type_: pa.DataType | None = None) -> pa.A
     return value if type_ is None or value.type == type_ else value.cast(type_, safe=False)
 
 
-# -- looking into expressions -----------------------------------------------------------------------------------------
+# -- analyzing expressions --------------------------------------------------------------------------------------------
 
 
 def operands_of(expr: Expr) -> Sequence[Expr]:
-    """The expressions directly inside."""
+    """Return the direct operands of an expression."""
     return expr.operands if isinstance(expr, (Call, UserCall)) else ()
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    """The expression and everything inside."""
+    """Yield the expression and everything inside it."""
     yield expr
     for operand in operands_of(expr):
         yield from walk(operand)
 
 
 def input_columns(expr: Expr) -> set[int]:
-    """The columns that an expression reads."""
+    """Return the columns that an expression reads."""
     return {node.index for node in walk(expr) if isinstance(node, InputRef)}
 
 
 def transform(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
-    """The expression with parts replaced: `change` gives the replacement, or None to look inside."""
+    """Replace parts of an expression: `change` returns the replacement, or None to continue inside."""
     changed = change(expr)
     if changed is not None:
         return changed
@@ -170,7 +170,7 @@ def transform(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
 
 
 def shifted(expr: Expr, mapping: Callable[[int], int]) -> Expr:
-    """The expression over an input whose columns have moved."""
+    """Adapt an expression to an input whose columns have moved."""
 
     def move(node: Expr) -> Expr | None:
         return InputRef(node.type, mapping(node.index)) if isinstance(node, InputRef) else None

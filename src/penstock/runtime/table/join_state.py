@@ -1,6 +1,6 @@
-"""The rows of one side of a join under one key, in the smallest form that its kind permits.
+"""The rows of one side of a join under one key, in the smallest form for its kind of join.
 
-The state of a key has one value for each side, None if there are no rows:
+The state of a key has one value per side, None without rows:
 
 ========== ===================================== =======================================================
 form       value                                 when
@@ -25,7 +25,7 @@ from penstock.runtime.table.pairs import StoredRow, StoredRows
 
 
 class Form(Enum):
-    """The form in which rows are kept."""
+    """The form in which rows are stored."""
 
     NUMBER = "number"
     ROWS = "rows"
@@ -34,19 +34,19 @@ class Form(Enum):
 
 
 class SideRows:
-    """The rows that one side has under several keys, laid end to end."""
+    """The rows of one side under several keys, concatenated."""
 
     __slots__ = ("entries", "lengths", "rows", "times")
 
     def __init__(self, form: Form, values: Sequence[Any], types: Sequence[pa.DataType]) -> None:
         found = [value for value in values if value is not None]
         self.lengths = [0 if value is None else len(value) for value in values]
-        """For each key the number of its different rows."""
+        """The number of different rows per key."""
         self.rows = StoredRows(list(chain.from_iterable(found)), types)
         self.entries: list[list[int]] = []
-        """Of PARTNERS: the numbers of each row, to be changed in place."""
+        """For PARTNERS: the numbers of each row, to change in place."""
         self.times: list[int] | None = None
-        """How often each row is there; None if all are there once."""
+        """How often each row occurs; None if all occur once."""
         if form is Form.COUNTS:
             self.times = list(chain.from_iterable(value.values() for value in found))
         elif form is Form.PARTNERS:
@@ -57,7 +57,7 @@ class SideRows:
 
 
 def add_rows(value: list[StoredRow] | None, rows: list[StoredRow]) -> list[StoredRow]:
-    """Form ROWS: more rows."""
+    """Add rows in form ROWS."""
     if value is None:
         return rows
     value += rows
@@ -65,7 +65,7 @@ def add_rows(value: list[StoredRow] | None, rows: list[StoredRow]) -> list[Store
 
 
 def change_count(value: dict[StoredRow, int] | None, row: StoredRow, sign: int) -> dict[StoredRow, int] | None:
-    """Form COUNTS: a row comes or goes. A row that is not there cannot go."""
+    """Add or retract a row in form COUNTS. A missing row cannot be retracted."""
     if value is None:
         return {row: 1} if sign > 0 else None
     count = value.get(row, 0) + sign
@@ -79,7 +79,7 @@ def change_count(value: dict[StoredRow, int] | None, row: StoredRow, sign: int) 
 def change_partners(
     value: dict[StoredRow, list[int]] | None, row: StoredRow, sign: int, partners: int
 ) -> dict[StoredRow, list[int]] | None:
-    """Form PARTNERS: a row comes with so many partners, or goes."""
+    """Add or retract a row in form PARTNERS. An added row has this many partners."""
     if value is None:
         return {row: [1, partners]} if sign > 0 else None
     entry = value.get(row)

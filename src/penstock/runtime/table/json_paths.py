@@ -1,4 +1,4 @@
-"""Paths into JSON (``$.a[0].b``, ``lax $.a[*]``), as SQL's JSON functions have them, and JSON as compact text."""
+"""Paths into JSON (``$.a[0].b``, ``lax $.a[*]``), as in SQL's JSON functions, and compact JSON text."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _STEP = re.compile(
 
 
 class JsonPathError(ValueError):
-    """A path that cannot be read, or that leads nowhere in strict mode."""
+    """A path is invalid, or leads nowhere in strict mode."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonPath:
-    """The steps from the root; ``definite`` if they lead to one value at most."""
+    """The steps from the root. ``definite`` if they lead to at most one value."""
 
     steps: tuple[tuple[str, Any], ...]
     strict: bool
@@ -38,7 +38,7 @@ class JsonPath:
     @staticmethod
     @lru_cache(maxsize=1_024)
     def parse(text: str) -> JsonPath:
-        """Read a path.
+        """Parse a path.
 
         >>> JsonPath.parse("lax $.a[*]['b c']").steps
         (('name', 'a'), ('all', None), ('name', 'b c'))
@@ -48,7 +48,7 @@ class JsonPath:
         strict = mode is not None and mode.group(1).lower() == "strict"
         rest = words[mode.end() :] if mode else words
         if not rest.startswith("$"):
-            raise JsonPathError(f"{text!r} is not a JSON path: it begins with '$'")
+            raise JsonPathError(f"{text!r} is not a JSON path: it must begin with '$'")
         position, steps = 1, []
         rest = rest.rstrip()
         while position < len(rest):
@@ -60,7 +60,7 @@ class JsonPath:
         return JsonPath(tuple(steps), strict, all(kind in ("name", "index") for kind, _ in steps))
 
     def find(self, document: Any) -> Any:
-        """The value at the path, or a list of values if it is not definite; raises KeyError where there is none."""
+        """Return the value at the path, or a list of values if it is not definite. Raise KeyError if there is none."""
         values = [document]
         for step in self.steps:
             values = [found for value in values for found in _follow(value, step)]
@@ -117,7 +117,7 @@ def _deep(value: Any, name: str) -> Iterator[Any]:
 
 
 def parse_json(text: str) -> Any:
-    """A JSON document; numbers with a point keep their digits."""
+    """Parse a JSON document. Numbers with a decimal point keep their digits."""
     return json.loads(text, parse_float=Decimal, parse_constant=_no_constant)
 
 
@@ -126,7 +126,7 @@ def _no_constant(text: str) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """A value as compact JSON.
+    """Return a value as compact JSON.
 
     >>> json_text({"a": [1, None, Decimal("1.50")], "b": "ä"})
     '{"a":[1,null,1.50],"b":"ä"}'

@@ -1,8 +1,8 @@
-"""Hash whole columns of keys: the same numbers as `records/key_groups.py` gives for single keys.
+"""Hash whole columns of keys, with the same results as `records/key_groups.py` for single keys.
 
-The exchange decides by columns where a row goes; pages, savepoints and rescaling decide by single keys where its state
-is. Both must agree forever, so this module computes the same function. Integers are hashed column-wise, CRC-32 step by
-step; other types key by key, but each distinct value only once.
+The exchange decides by columns where a row goes. Pages, savepoints and rescaling decide by single keys where its state
+is. Both must always agree, so this module computes the same function. Integers are hashed by columns, CRC-32 step by
+step; other types are hashed key by key, but each distinct value only once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MODULUS = (1 << 61) - 1  # of Python's hash of a number
 
 
 def _crc_table() -> pa.UInt32Array:
-    """CRC-32 of one byte, without the inversions before and after."""
+    """Return the CRC-32 of each byte, without the inversions before and after."""
     table = []
     for byte in range(256):
         code = byte
@@ -39,7 +39,7 @@ _TABLE = _crc_table()
 
 
 def key_hashes(columns: Sequence[pa.Array], rows: int) -> pa.UInt64Array:
-    """The 32-bit hash of every row's key, as unsigned 64-bit numbers.
+    """Return the 32-bit hash of every row's key, as unsigned 64-bit numbers.
 
     >>> from penstock.runtime.records.key_groups import key_hash
     >>> numbers = pa.array([7, -1, None])
@@ -50,13 +50,13 @@ def key_hashes(columns: Sequence[pa.Array], rows: int) -> pa.UInt64Array:
         return _spread(_codes(columns[0]))
     total = pa.repeat(pa.scalar(1, _U32), rows)
     factor = pa.scalar(31, _U32)
-    for column in columns:  # unsigned arithmetic wraps, as the single-key form does by masking
+    for column in columns:  # unsigned arithmetic wraps; the hash of single keys uses a mask
         total = pc.add(pc.multiply(total, factor), _codes(column))
     return _spread(total)
 
 
 def channels_of(hashes: pa.UInt64Array, channels: int, max_parallelism: int) -> pa.UInt64Array:
-    """The channel of every row: its key group, then the subtask that owns the group."""
+    """Return the channel of every row: its key group, then the subtask that owns the group."""
     groups_count = pa.scalar(max_parallelism, _U64)
     groups = pc.subtract(hashes, pc.multiply(pc.divide(hashes, groups_count), groups_count))
     return pc.divide(pc.multiply(groups, pa.scalar(channels, _U64)), groups_count)
@@ -98,7 +98,7 @@ def _codes_of_integers(column: pa.Int64Array) -> pa.UInt32Array:
 
 
 def _python_hash(column: pa.Int64Array) -> pa.Int64Array:
-    """``hash(n)`` of every number: n modulo 2**61 - 1 with the sign of n, and -2 for -1."""
+    """Return ``hash(n)`` of every number: n modulo 2**61 - 1 with the sign of n, and -2 for -1."""
     if not len(column):
         return column
     bounds = pc.min_max(column).as_py()

@@ -1,7 +1,7 @@
-"""Keys of rows: which rows of a batch belong together, and under which key their state is.
+"""Keys of rows: which rows of a batch belong together, and the key of their state.
 
-The key of one column is its value, of several columns a tuple, of none the empty tuple. Values are in their stored form
-(times and dates as integers), so that a key is a plain Python value that hashes the same way in every process.
+The key of one column is its value, of several columns a tuple, of no columns the empty tuple. Values are in their
+stored form (times and dates as integers), so a key is a plain Python value with the same hash in every process.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow.types as pt
 from penstock.runtime.table.batch import ColumnBatch, repeated
 
 NAN_KEY = ("NaN",)
-"""Stands for NaN in keys: SQL groups NaNs together, Python's NaN is not even equal to itself."""
+"""Replaces NaN in keys: SQL groups NaNs together, but Python's NaN is not equal to itself."""
 _NAN = float("nan")
 
 
@@ -30,7 +30,7 @@ class GroupedRows:
     keys: list[Any]
     """The key of each number."""
     columns: list[pa.Array]
-    """The same keys, column by column."""
+    """The same keys by columns."""
 
 
 def group_rows(batch: ColumnBatch, key_columns: Sequence[int]) -> GroupedRows:
@@ -60,14 +60,14 @@ def group_rows(batch: ColumnBatch, key_columns: Sequence[int]) -> GroupedRows:
 
 @dataclass(slots=True)
 class EncodedColumn:
-    """A column as numbers of its distinct values, in order of first appearance."""
+    """A column as the numbers of its distinct values, in order of first appearance."""
 
     indices: pa.Int32Array
     dictionary: pa.Array
 
 
 def encode_column(column: pa.Array) -> EncodedColumn:
-    """Number the distinct values of a column; NULL is one of them."""
+    """Number the distinct values of a column, including NULL."""
     if not pt.is_nested(column.type):
         encoded = column.dictionary_encode(null_encoding="encode")
         return EncodedColumn(encoded.indices, encoded.dictionary)
@@ -83,7 +83,7 @@ def encode_column(column: pa.Array) -> EncodedColumn:
 
 
 def key_values(column: pa.Array) -> list[Any]:
-    """The values of a key column in their stored form."""
+    """Return the values of a key column in their stored form."""
     kind = column.type
     if pt.is_timestamp(kind) or pt.is_time64(kind) or pt.is_date64(kind) or pt.is_duration(kind):
         return list(column.cast(pa.int64()).to_pylist())
@@ -106,7 +106,7 @@ def _hashable(value: Any) -> Any:
 
 
 def key_columns_of(keys: list[Any], types: Sequence[pa.DataType]) -> list[pa.Array]:
-    """The inverse of grouping: columns of the given types with the keys of state.
+    """Return columns of the given types with keys from state: the inverse of grouping.
 
     >>> [column.to_pylist() for column in key_columns_of([(1, "x"), (2, None)], [pa.int32(), pa.string()])]
     [[1, 2], ['x', None]]
@@ -120,7 +120,7 @@ def key_columns_of(keys: list[Any], types: Sequence[pa.DataType]) -> list[pa.Arr
 
 
 def key_column(values: list[Any], type_: pa.DataType) -> pa.Array:
-    """A column of stored key values."""
+    """Return a column of stored key values."""
     if pt.is_timestamp(type_) or pt.is_time64(type_) or pt.is_date64(type_) or pt.is_duration(type_):
         return pa.array(values, pa.int64()).cast(type_)
     if pt.is_date32(type_) or pt.is_time32(type_):

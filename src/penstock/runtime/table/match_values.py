@@ -15,7 +15,7 @@ from penstock.runtime.table.segments import Segments
 from penstock.runtime.table.stored_rows import StoredRow
 
 RowsOf = Callable[[str | None], list[StoredRow]]
-"""The rows of a variable so far, or of all variables for None."""
+"""Returns the rows of a variable so far, or of all variables for None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class MatchValue:
 
 
 class MatchValueReader:
-    """Computes a value; ``aggregate`` is None for LAST and FIRST."""
+    """Computes a value. ``aggregate`` is None for LAST and FIRST."""
 
     def __init__(self, value: MatchValue, aggregate: Aggregate | None, types: Sequence[pa.DataType]) -> None:
         self._value = value
@@ -37,7 +37,7 @@ class MatchValueReader:
         self._types = list(types)
 
     def read(self, rows_of: RowsOf) -> Any:
-        """The value in its stored form."""
+        """Return the value in its stored form."""
         value = self._value
         rows = rows_of(value.variable)
         if self._aggregate is None:

@@ -13,30 +13,30 @@ from penstock.runtime.table.expiring_state import ExpiringColumnState
 class TableOperator(StreamOperator):
     """Subclasses override :meth:`process` (and :meth:`process2` for a second input) and call :meth:`emit`.
 
-    Row times are columns, so records have no timestamps beside them.
+    Row times are columns, so records have no separate timestamps.
     """
 
     columnar = True
     state_ttls: tuple[int, ...] = ()
 
     def expire_state(self, *ttls: int) -> None:
-        """Forget state that was not written for so many milliseconds; one time for all fields, or one for each."""
+        """Let state expire that was not written for these milliseconds: one time for all fields, or one per field."""
         if any(ttls):
             self.state_ttls = ttls
             self.keyed_backend = ExpiringColumnState
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """Tell the state how long to keep what it has."""
+        """Configure the expiry of the state."""
         super().setup(context, output)
         if isinstance(context.keyed_backend, ExpiringColumnState):
             context.keyed_backend.configure(self.state_ttls, context.processing_time)
 
     def process(self, batch: ColumnBatch) -> None:
-        """Rows of the first (or only) input, never none."""
+        """Process rows of the first (or only) input. The batch is never empty."""
         raise NotImplementedError
 
     def process2(self, batch: ColumnBatch) -> None:
-        """Rows of the second input."""
+        """Process rows of the second input."""
         raise NotImplementedError
 
     def process_batch(self, values: Any, timestamps: Any) -> None:
@@ -45,7 +45,7 @@ class TableOperator(StreamOperator):
             self.process(values)
 
     def process_batch2(self, values: Any, timestamps: Any) -> None:
-        """The same for the second input."""
+        """Process a batch of the second input."""
         if len(values):
             self.process2(values)
 

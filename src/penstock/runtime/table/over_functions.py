@@ -1,7 +1,6 @@
-"""Functions over windows of rows: what a call is, and its results for partitions that are known as a whole (T80, T81).
+"""Functions over windows of rows: their calls, and their results for complete partitions (T80, T81).
 
-Rows are in the order of their segments, sorted within them. *Peers* are neighbouring rows that the order does not tell
-apart.
+Rows are sorted by segment, and within segments. *Peers* are adjacent rows that are equal in the order.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _ONE = pa.scalar(1, _I64)
 
 @dataclass(frozen=True, slots=True)
 class OverFrame:
-    """``preceding`` rows or milliseconds in front of the current row, ``following`` rows after it; None is all."""
+    """``preceding`` rows or milliseconds before the current row, ``following`` rows after it. None means all."""
 
     rows: bool
     preceding: int | None = None
@@ -32,7 +31,7 @@ class OverFrame:
 
     @property
     def unbounded(self) -> bool:
-        """Whether the frame is everything up to the current row."""
+        """Whether the frame contains all rows up to the current one."""
         return self.preceding is None and self.following == 0
 
 
@@ -40,7 +39,7 @@ class OverFrame:
 class OverCall:
     """A function over rows. ``aggregate`` runs over the frame, or over all rows so far if ``by_row``.
 
-    Where whole partitions are known, functions of positions (RANK, LEAD, ...) have a name instead.
+    For complete partitions, functions of positions (RANK, LEAD, ...) have a name instead.
     """
 
     arguments: list[int]
@@ -52,7 +51,7 @@ class OverCall:
 
 @dataclass(slots=True)
 class Peers:
-    """For every row the first and the last of its peers, and the number of its group of peers."""
+    """For every row, its first and last peer, and the number of its group of peers."""
 
     first: pa.Int64Array
     last: pa.Int64Array
@@ -60,7 +59,7 @@ class Peers:
 
     @staticmethod
     def of(segments: Segments, order: Sequence[pa.Array]) -> Peers:
-        """Peers by columns in the order of the segments."""
+        """Find peers by columns in segment order."""
         rows = segments.rows
         where = positions(rows)
         begins = pc.equal(where, segments.starts.take(segments.codes))
@@ -81,7 +80,7 @@ def partition_results(
     order: Sequence[pa.Array],
     times: pa.Int64Array | None,
 ) -> list[pa.Array]:
-    """The results of every row; ``times`` is what RANGE with an interval compares, in milliseconds."""
+    """Return the results of every row. ``times`` is the column for RANGE with an interval, in milliseconds."""
     peers = Peers.of(segments, order)
     results = []
     for call in calls:
@@ -107,7 +106,7 @@ def partition_results(
 
 @dataclass(slots=True)
 class Events:
-    """Rows that enter and leave frames, one after the other, and after which of them the result of a row is."""
+    """Rows that enter and leave frames, one after the other, and the event after which the result of a row is valid."""
 
     segments: Segments
     rows: pa.Int64Array
@@ -116,7 +115,7 @@ class Events:
 
 
 def event_segments(counts: Sequence[int]) -> Segments:
-    """Segments of so many rows each; every one has some."""
+    """Return segments with these row counts, all of them positive."""
     ends = pc.cumulative_sum(pa.array(counts, _I64))
     starts = pc.subtract(ends, pa.array(counts, _I64))
     codes = pa.array([code for code, count in enumerate(counts) for _ in range(count)], pa.int32())
@@ -124,7 +123,7 @@ def event_segments(counts: Sequence[int]) -> Segments:
 
 
 def _frame_events(frame: OverFrame, segments: Segments, peers: Peers, times: pa.Int64Array | None) -> Events:
-    """Every row is added once, and taken away when the frame of a later row begins after it."""
+    """Add every row once, and retract it when the frame of a later row begins after it."""
     rows: list[int] = []
     signs: list[int] = []
     results: list[int] = []
@@ -154,7 +153,7 @@ def _frame_events(frame: OverFrame, segments: Segments, peers: Peers, times: pa.
 
 
 def _limits(frame: OverFrame, row: int, start: int, end: int, last_peer: int) -> tuple[int, int | None]:
-    """The last row of a frame and its first one, None if time decides."""
+    """Return the last row of a frame and its first one, which is None if it depends on time."""
     until = end - 1 if frame.following is None else last_peer
     if frame.following is not None and frame.rows:
         until = min(end - 1, row + frame.following)
@@ -191,10 +190,10 @@ def _position_result(call: OverCall, arguments: list[pa.Array], segments: Segmen
 
 
 def _tiles(number: pa.Int64Array, size: pa.Int64Array, buckets: pa.Array) -> pa.Int64Array:
-    """Buckets of equal size; the first ones have one row more if it does not come out even."""
+    """Return buckets of equal size. The first ones have one more row if the rows cannot be divided evenly."""
     count = buckets.cast(_I64)
     small = pc.divide(size, count)
-    large = pc.subtract(size, pc.multiply(small, count))  # how many buckets have a row more
+    large = pc.subtract(size, pc.multiply(small, count))  # number of buckets with one more row
     border = pc.multiply(large, pc.add(small, _ONE))
     in_large = pc.divide(number, pc.add(small, _ONE))
     in_small = pc.add(large, pc.divide(pc.subtract(number, border), pc.max_element_wise(small, _ONE)))
@@ -202,7 +201,7 @@ def _tiles(number: pa.Int64Array, size: pa.Int64Array, buckets: pa.Array) -> pa.
 
 
 def _shifted(call: OverCall, arguments: list[pa.Array], segments: Segments, where: pa.Int64Array) -> pa.Array:
-    """LAG and LEAD: the value of a row some places away, or the default outside of the partition."""
+    """LAG and LEAD: return the value of a row at an offset, or the default outside of the partition."""
     distance: Any = _ONE if len(arguments) < 2 else arguments[1].cast(_I64)
     target = pc.subtract(where, distance) if call.position_function == "LAG" else pc.add(where, distance)
     inside = pc.and_(

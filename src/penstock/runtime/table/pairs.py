@@ -1,7 +1,7 @@
-"""Pairs of rows, for joins: rows of a batch with rows of the state, found and tested in columns.
+"""Pairs of rows for joins: rows of a batch with rows of the state, found and tested in columns.
 
-A row of the state is a tuple of values in stored form (see keys.py). All rows that a batch may meet are laid end to end
-(:class:`StoredRows`), and pairs are two columns of positions, so conditions and results are a few calls on columns.
+A row of the state is a tuple of values in stored form (see keys.py). All rows that a batch may match are concatenated
+(:class:`StoredRows`), and pairs are two columns of positions, so conditions and results take a few calls on columns.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ StoredRow = tuple[Any, ...]
 
 
 def expand(counts: pa.Int64Array) -> tuple[pa.Int64Array, pa.Int64Array]:
-    """Every position as often as its count says, and the number of each repetition.
+    """Repeat every position by its count, and number the repetitions.
 
     >>> [column.to_pylist() for column in expand(pa.array([2, 0, 1]))]
     [[0, 0, 2], [0, 1, 0]]
@@ -46,7 +46,7 @@ def expand(counts: pa.Int64Array) -> tuple[pa.Int64Array, pa.Int64Array]:
 
 
 def sums_of_runs(values: pa.Int64Array, counts: pa.Int64Array) -> pa.Int64Array:
-    """The sums of neighbouring values, as many for each sum as its count says.
+    """Sum up adjacent values. Each count is the number of values in one sum.
 
     >>> sums_of_runs(pa.array([1, 2, 4]), pa.array([2, 0, 1])).to_pylist()
     [3, 0, 4]
@@ -57,13 +57,13 @@ def sums_of_runs(values: pa.Int64Array, counts: pa.Int64Array) -> pa.Int64Array:
 
 
 def stored_rows(batch: ColumnBatch, width: int) -> list[StoredRow]:
-    """The first columns of a batch as tuples in stored form."""
+    """Return the first columns of a batch as tuples in stored form."""
     columns = [key_values(batch.column(index)) for index in range(width)]
     return list(zip(*columns, strict=True)) if columns else [()] * len(batch)
 
 
 class StoredRows:
-    """Rows of the state, laid end to end; columns are made when they are asked for."""
+    """Rows of the state, concatenated. Columns are created on demand."""
 
     __slots__ = ("_columns", "rows", "types")
 
@@ -76,7 +76,7 @@ class StoredRows:
         return len(self.rows)
 
     def column(self, index: int) -> pa.Array:
-        """One column of all rows."""
+        """Return one column of all rows."""
         known = self._columns.get(index)
         if known is None:
             known = key_column([row[index] for row in self.rows], self.types[index])
@@ -85,7 +85,7 @@ class StoredRows:
 
 
 class PairCondition:
-    """A condition over the columns of two sides, left ones first. It must not change a pair's sides."""
+    """A condition over the columns of two sides, left ones first. It must not swap a pair's sides."""
 
     def __init__(self, condition: Expr, left_width: int, context: EvaluationContext) -> None:
         used = sorted(input_columns(condition))
@@ -95,7 +95,7 @@ class PairCondition:
         self._context = context
 
     def mask(self, left: ColumnOf, right: ColumnOf, count: int) -> pa.BooleanArray:
-        """For each pair whether the condition is TRUE."""
+        """Return whether the condition is TRUE for each pair."""
         columns = [*map(left, self._left), *map(right, self._right)] or [positions(count)]
         data = pa.RecordBatch.from_arrays(columns, names=[str(index) for index in range(len(columns))])
         value = as_column(self._evaluate(Rows(data, self._context)), count, pa.bool_())

@@ -1,4 +1,4 @@
-"""The exchange by key of table rows: key groups computed on columns."""
+"""The exchange of table rows by key, with key groups computed in columns."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _FEW_CHANNELS = 8
 
 
 class ColumnHashPartitioner(KeyGroupPartitioner):
-    """Rows with equal keys to the same channel; the hash is that of the key under which their state is."""
+    """Sends rows with equal keys to the same channel. The hash is that of the key of their state."""
 
     def __init__(self, key_columns: Sequence[int]) -> None:
         super().__init__(_no_key_selector)
         self.key_columns = list(key_columns)
 
     def route(self, values: Any, timestamps: Timestamps) -> Routed:
-        """One part for each channel, in order."""
+        """Return one part per channel, in order."""
         batch: ColumnBatch = values
         if self.channels == 1:
             return [(0, values, None)]
@@ -34,7 +34,7 @@ class ColumnHashPartitioner(KeyGroupPartitioner):
 
 
 def split_by(batch: ColumnBatch, targets: pa.UInt64Array, channels: int) -> list[tuple[int, ColumnBatch]]:
-    """The rows of every target, without those that get none."""
+    """Return the rows of every target, without targets that have none."""
     if channels <= _FEW_CHANNELS or len(batch) <= channels:
         masks = [(channel, pc.equal(targets, pa.scalar(channel, pa.uint64()))) for channel in range(channels)]
         return [(channel, batch.filter(mask)) for channel, mask in masks if mask.true_count]

@@ -16,7 +16,7 @@ _MONTHS = (
 
 @cache
 def _tokens(pattern: str) -> list[tuple[str, int, str]]:
-    """(letter, how often, literal text)"""
+    """Return (letter, repetitions, literal text) tuples."""
     found = []
     for match in _TOKEN.finditer(pattern):
         quoted, letter, other = match.groups()
@@ -27,7 +27,7 @@ def _tokens(pattern: str) -> list[tuple[str, int, str]]:
     return found
 
 
-_UNITS = (  # letters of a pattern, from the smallest part of a time that they show
+_UNITS = (  # letters of a pattern, by the smallest unit of time that they show
     ("S", None),
     ("s", "second"),
     ("m", "minute"),
@@ -40,7 +40,7 @@ _UNITS = (  # letters of a pattern, from the smallest part of a time that they s
 
 @cache
 def smallest_unit(pattern: str) -> str | None:
-    """The longest unit of time within which a pattern gives the same text; None if there is no use in looking.
+    """Return the longest time unit within which the formatted text is constant, or None if that is too short.
 
     >>> smallest_unit("yyyy-MM-dd"), smallest_unit("HH:mm"), smallest_unit("HH:mm:ss.SSS")
     ('day', 'minute', None)
@@ -50,7 +50,7 @@ def smallest_unit(pattern: str) -> str | None:
 
 
 def format_java(value: dt.date | dt.datetime, pattern: str) -> str:
-    """A date or time in a pattern.
+    """Format a date or time with a pattern.
 
     >>> format_java(dt.datetime(2024, 1, 2, 3, 4, 5, 678000), "yyyy-MM-dd'T'HH:mm:ss.SSS")
     '2024-01-02T03:04:05.678'
@@ -113,7 +113,7 @@ def _regex(pattern: str) -> tuple[re.Pattern[str], list[str]]:
 
 
 def parse_java(text: str, pattern: str) -> dt.datetime | None:
-    """Text in a pattern as a time; None if it does not fit.
+    """Parse text with a pattern. Return None if it does not fit.
 
     >>> parse_java("2024-01-02 03:04:05", "yyyy-MM-dd HH:mm:ss")
     datetime.datetime(2024, 1, 2, 3, 4, 5)

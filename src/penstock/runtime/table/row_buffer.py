@@ -1,4 +1,4 @@
-"""Rows that wait for the watermark: in columns while a batch runs, by key in state between batches."""
+"""Rows that wait for the watermark: in columns during a batch, by key in state between batches."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _I64 = pa.int64()
 
 
 class RowBuffer:
-    """Rows in order of arrival. ``field`` is the place of an object field of the state that is the buffer's own.
+    """Rows in arrival order. ``field`` is the position of an object field of the state that belongs to the buffer.
 
-    The rows of a key are written at the end of a batch, if they have changed. Call :meth:`write` in ``end_batch``.
+    The rows of a key are written at the end of a batch if they have changed. Call :meth:`write` in ``end_batch``.
     """
 
     def __init__(self, state: ColumnStateBackend, field: int, keys: Sequence[int], schema: pa.Schema) -> None:
@@ -33,11 +33,11 @@ class RowBuffer:
         self._batches: list[ColumnBatch] = []
         self._numbers: list[pa.Int64Array] = []
         self._next = 0
-        self._written: dict[Any, tuple[int, int]] = {}  # key -> how many rows its state has, number of the last one
+        self._written: dict[Any, tuple[int, int]] = {}  # key -> number of rows in its state, number of the last one
         self._loaded = False
 
     def load(self) -> None:
-        """Read what an earlier run has left; without effect after the first call."""
+        """Read the rows of an earlier run. Later calls have no effect."""
         if self._loaded:
             return
         self._loaded = True
@@ -58,14 +58,14 @@ class RowBuffer:
         self._numbers.append(pa.array([number for number, _ in found], _I64))
 
     def add(self, batch: ColumnBatch) -> None:
-        """Rows that wait."""
+        """Add waiting rows."""
         self.load()
         self._batches.append(batch)
         self._numbers.append(pc.add(positions(len(batch)), pa.scalar(self._next, _I64)))
         self._next += len(batch)
 
     def rows(self) -> ColumnBatch | None:
-        """All rows that wait, in order of arrival."""
+        """Return all waiting rows in arrival order."""
         self.load()
         if not self._batches:
             return None
@@ -75,7 +75,7 @@ class RowBuffer:
         return self._batches[0]
 
     def keep(self, mask: pa.BooleanArray) -> None:
-        """Forget the rows that are not in the mask, which is over :meth:`rows`."""
+        """Keep only the rows in the mask, which is over :meth:`rows`."""
         if mask.true_count:
             self._batches = [self._batches[0].filter(mask)]
             self._numbers = [self._numbers[0].filter(mask)]
@@ -83,7 +83,7 @@ class RowBuffer:
             self._batches, self._numbers = [], []
 
     def write(self) -> None:
-        """Bring the state up to date."""
+        """Write the state."""
         waiting = self.rows()
         left = dict(self._written)
         if waiting is not None:

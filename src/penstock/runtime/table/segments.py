@@ -1,4 +1,4 @@
-"""Rows sorted by key, arrival order kept: the form in which aggregates run over a batch, one segment for each key."""
+"""Rows sorted by key in arrival order: the input of aggregates over a batch, with one segment per key."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pyarrow.compute as pc
 from penstock.runtime.table.batch import positions
 
 _I64 = pa.int64()
-_DIGIT = 12  # bits: Arrow sorts numbers below 4096 by counting them
+_DIGIT = 12  # bits: Arrow sorts numbers below 4096 by counting
 _LOW = pa.scalar((1 << _DIGIT) - 1, pa.int32())
 
 
 def sort_small_numbers(numbers: pa.Int32Array, limit: int) -> pa.Int64Array:
-    """The positions that sort numbers from 0 to limit - 1, those of equal numbers in order.
+    """Return the positions that sort numbers from 0 to limit - 1. The sort is stable.
 
-    Digit by digit: up to seven times as fast as one sort by comparison.
+    It sorts digit by digit, which is up to seven times as fast as one sort by comparison.
 
     >>> sort_small_numbers(pa.array([70_000, 3, 70_000, 4_099], pa.int32()), 70_001).to_pylist()
     [1, 3, 0, 2]
@@ -32,11 +32,11 @@ def sort_small_numbers(numbers: pa.Int32Array, limit: int) -> pa.Int64Array:
 
 
 class Segments:
-    """Which rows of a sorted batch belong together.
+    """Assigns the rows of a sorted batch to segments.
 
-    ``codes`` has the segment of every row, ``starts`` and ``ends`` the rows of every segment (end excluded), ``order``
-    the positions that sort the batch, None if it is sorted already. ``is_first`` says of each segment whether it
-    continues from the state of its key; all do, unless segments were split.
+    ``codes`` has the segment of every row, ``starts`` and ``ends`` have the rows of every segment (end excluded), and
+    ``order`` has the positions that sort the batch, or is None if it is sorted. ``is_first`` tells for each segment
+    whether it continues from the state of its key. All do, unless segments were split.
 
     >>> segments = Segments.of(pa.array([0, 1, 0], pa.int32()), 2)
     >>> segments.order.to_pylist(), segments.starts.to_pylist(), segments.ends.to_pylist()
@@ -60,7 +60,7 @@ class Segments:
 
     @staticmethod
     def of(codes: pa.Int32Array, count: int) -> Segments:
-        """The segments of rows with these key numbers, all of 0 to count - 1, in order of first appearance."""
+        """Return the segments of rows with these key numbers: all of 0 to count - 1, in order of first appearance."""
         rows = len(codes)
         if count == rows:
             where = positions(rows)
@@ -75,26 +75,26 @@ class Segments:
 
     @property
     def single_rows(self) -> bool:
-        """Whether every segment is one row."""
+        """Whether every segment has one row."""
         return self.count == self.rows
 
     def sort(self, column: pa.Array) -> pa.Array:
-        """A column of the batch in the order of the segments."""
+        """Sort a column of the batch into segment order."""
         return column if self.order is None else column.take(self.order)
 
     def unsort(self, column: pa.Array) -> pa.Array:
-        """A column in the order of the segments back in the order of the batch."""
+        """Return a column in segment order to the order of the batch."""
         return column if self.order is None else column.take(pc.inverse_permutation(self.order))
 
     def last(self, running: pa.Array) -> pa.Array:
-        """Of a column of running values, the last one of each segment."""
+        """Return the last running value of each segment."""
         return running if self.single_rows else running.take(pc.subtract(self.ends, pa.scalar(1, _I64)))
 
     def before(self, initial: pa.Array, running: pa.Array) -> pa.Array:
-        """For every row the value in front of it: that of the row before, of first rows the segment's initial one."""
+        """Return the value before every row: that of the previous row, or the segment's initial value."""
         if self.single_rows:
             return initial
-        # The values of all rows after those of all segments: one column to take from.
+        # The values of all rows after those of all segments, as one column for take().
         values = pa.concat_arrays([initial, running])
         previous = pc.add(positions(self.rows), pa.scalar(self.count - 1, _I64))
         return values.take(pc.if_else(self._is_start(), self.codes.cast(_I64), previous))
@@ -103,9 +103,9 @@ class Segments:
         return pc.equal(positions(self.rows), self.starts.take(self.codes))
 
     def split_behind(self, mask: pa.BooleanArray) -> tuple[Segments, pa.BooleanArray]:
-        """Segments that also end after every row of the mask, and which of them are the first of their key.
+        """Return segments that also end after every row of the mask, and which of them are the first of their key.
 
-        What follows the removal of a key begins anew.
+        The segment after the removal of a key starts again.
         """
         begins = pc.or_(self._is_start(), pa.concat_arrays([pa.array([True]), mask.slice(0, self.rows - 1)]))
         starts = pc.indices_nonzero(begins).cast(_I64)
@@ -116,7 +116,7 @@ class Segments:
     # -- running values -----------------------------------------------------------------------------------------
 
     def running_sum(self, deltas: pa.Int64Array, initial: pa.Int64Array) -> pa.Int64Array:
-        """Initial value plus all deltas up to each row. Integers wrap, so the sums of all segments can be one sum."""
+        """Return the initial value plus all deltas up to each row. Integers wrap, so one sum covers all segments."""
         if self.single_rows:
             return pc.add(initial, deltas)
         total = pc.cumulative_sum(deltas)
@@ -126,7 +126,7 @@ class Segments:
     def running(
         self, combine: Callable[[pa.Array, pa.Array], pa.Array], values: pa.Array, initial: pa.Array
     ) -> pa.Array:
-        """Running value of an associative function such as max, by doubling steps over all segments at once."""
+        """Return running values of an associative function such as max, by doubling steps over all segments at once."""
         if self.single_rows:
             return combine(initial, values)
         start_of = self.starts.take(self.codes)
@@ -142,12 +142,12 @@ class Segments:
         return combine(initial.take(self.codes), values)
 
     def fold(self, step: Callable[[Any, Any], Any], values: Sequence[Any], initial: Sequence[Any]) -> list[Any]:
-        """Running value of any function, row by row: for sums whose order counts, and for Python objects."""
+        """Return running values of any function, row by row: for sums whose order matters, and for Python objects."""
         result: list[Any] = []
         for first, start, end in self.slices(initial):
             result.extend(list(accumulate(values[start:end], step, initial=first))[1:])
         return result
 
     def slices(self, initial: Sequence[Any]) -> Iterator[tuple[Any, int, int]]:
-        """Initial value, first and last row (excluded) of every segment."""
+        """Yield initial value, first and last row (excluded) of every segment."""
         return zip(initial, self.starts.to_pylist(), self.ends.to_pylist(), strict=True)

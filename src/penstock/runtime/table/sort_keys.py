@@ -1,4 +1,4 @@
-"""Sorting by several columns, ascending or descending, NULLs first or last (T36): in columns and row by row."""
+"""Sorting by several columns, ascending or descending, NULLs first or last (T36), in columns and row by row."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SortColumn:
 
 
 def sort_order(keys: Sequence[tuple[pa.Array, bool, bool]]) -> pa.Int64Array:
-    """The positions that sort rows by columns (column, descending, NULLs last); equal rows keep their order.
+    """Return the positions that sort rows by columns (column, descending, NULLs last). The sort is stable.
 
     >>> sort_order([(pa.array([2, None, 2, 3]), True, False)]).to_pylist()
     [1, 3, 0, 2]
@@ -48,7 +48,7 @@ def sort_order(keys: Sequence[tuple[pa.Array, bool, bool]]) -> pa.Int64Array:
 
 
 def comparable_keys(columns: Sequence[pa.Array], order: Sequence[SortColumn]) -> list[Any]:
-    """For each row a Python value; these values compare as the rows sort."""
+    """Return a Python value for each row. These values compare as the rows sort."""
     parts = [_part(columns[key.column], key) for key in order]
     if not parts:
         return [0] * (len(columns[0]) if columns else 0)
@@ -71,7 +71,7 @@ def _part(column: pa.Array, key: SortColumn) -> list[Any]:
 
 
 def _float_key(value: Any, key: SortColumn) -> tuple[Any, ...]:
-    """NaN, which key values have as a tuple, is larger than all numbers; NULL is outside of them."""
+    """Return a key for floats: NaN, a tuple in key values, is larger than all numbers; NULL is separate."""
     if value is None:
         return (2,) if key.nulls_last else (-2,)
     if isinstance(value, tuple):
@@ -84,6 +84,6 @@ def _plain(value: Any) -> Any:
 
 
 def _inverted(value: str | bytes) -> bytes:
-    """Bytes that compare the other way round; the end of a text is larger than any of its continuations."""
+    """Return bytes that compare in reverse order. The end of a string is larger than any of its continuations."""
     raw = value.encode() if isinstance(value, str) else value
     return raw.translate(_INVERTED) + b"\xff"

@@ -1,4 +1,4 @@
-"""Rows in state: as columns of numbers beside Python objects, or as tuples of stored values."""
+"""Rows in state: as columns of numbers and Python objects, or as tuples of stored values."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ StoredRow = tuple[Any, ...]
 
 
 def stored_rows(batch: ColumnBatch) -> list[StoredRow]:
-    """The rows of a batch as tuples."""
+    """Return the rows of a batch as tuples."""
     return list(zip(*map(key_values, batch.data.columns), strict=True)) if batch.data.num_columns else [()] * len(batch)
 
 
 def columns_of(rows: Sequence[StoredRow], schema: pa.Schema) -> list[pa.Array]:
-    """The inverse of :func:`stored_rows`.
+    """Return columns from tuples: the inverse of :func:`stored_rows`.
 
     >>> schema = pa.schema([("n", pa.int64()), ("word", pa.string())])
     >>> batch = ColumnBatch(pa.record_batch([[1, None], ["a", "b"]], schema=schema))
@@ -38,9 +38,9 @@ def columns_of(rows: Sequence[StoredRow], schema: pa.Schema) -> list[pa.Array]:
 
 
 class StoredColumns:
-    """One row of a schema for each key, as fields of a :class:`ColumnStateBackend`.
+    """One row of a schema per key, as fields of a :class:`ColumnStateBackend`.
 
-    Numbers, times and dates are numbers in state too; the first field has a bit for each of them that is NULL.
+    Numbers, times and dates are stored as numbers. The first field has a bit for each of them that is NULL.
 
     >>> schema = pa.schema([("n", pa.int32()), ("word", pa.string())])
     >>> stored = StoredColumns(schema)
@@ -58,7 +58,7 @@ class StoredColumns:
         ]
 
     def encode(self, columns: Sequence[pa.Array]) -> list[Any]:
-        """Columns as fields."""
+        """Convert columns to fields."""
         nulls = pa.repeat(pa.scalar(0, _I64), len(columns[0]) if columns else 0)
         fields: list[Any] = []
         for index, (column, kind) in enumerate(zip(columns, self._kinds, strict=True)):
@@ -72,7 +72,7 @@ class StoredColumns:
         return [nulls, *fields]
 
     def decode(self, fields: Sequence[Any]) -> list[pa.Array]:
-        """Fields as columns."""
+        """Convert fields to columns."""
         nulls = fields[0]
         any_null = bool(len(nulls)) and pc.max(nulls).as_py() > 0
         columns = []

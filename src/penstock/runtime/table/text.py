@@ -1,4 +1,4 @@
-"""Values as text and text as values, as CAST has them (T33, T37)."""
+"""Conversions between values and text for CAST (T33, T37)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FALSE = frozenset({"f", "false", "n", "no", "0"})
 
 
 def text_of(value: Any, data_type: DataType, time_zone: str = "UTC") -> str:  # noqa: C901 - a case for each type
-    """A value that is not NULL as text.
+    """Convert a value that is not NULL to text.
 
     >>> from penstock.core.table.types import DataTypes
     >>> text_of([1.0, None], DataTypes.ARRAY(DataTypes.DOUBLE()))
@@ -80,7 +80,7 @@ def _element(value: Any, data_type: DataType, time_zone: str) -> str:
 
 
 def _float_text(value: float, *, single: bool) -> str:
-    """As Java writes it: at least one digit after the point, E notation from 10 million on and below 0.001."""
+    """Format like Java: at least one digit after the point, E notation from 10 million and below 0.001."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -92,7 +92,7 @@ def _float_text(value: float, *, single: bool) -> str:
     assert isinstance(exponent, int)
     text = "".join(map(str, figures)).rstrip("0") or "0"
     exponent += len(figures) - len(text)
-    point = len(text) + exponent  # digits in front of the point
+    point = len(text) + exponent  # number of digits before the decimal point
     minus = "-" if sign else ""
     if 1e-3 <= abs(value) < 1e7:
         if point <= 0:
@@ -103,7 +103,7 @@ def _float_text(value: float, *, single: bool) -> str:
 
 
 def _shortest_single(value: float) -> str:
-    """The shortest text that gives the same 32-bit number."""
+    """Return the shortest text that represents the same 32-bit number."""
     import struct
 
     for digits in range(6, 10):
@@ -135,7 +135,7 @@ def _interval_text(value: dt.timedelta) -> str:
 
 
 def parse_boolean(text: str) -> bool:
-    """TRUE, FALSE and their short forms."""
+    """Parse TRUE, FALSE and their short forms."""
     word = text.strip().lower()
     if word in _TRUE:
         return True
@@ -145,7 +145,7 @@ def parse_boolean(text: str) -> bool:
 
 
 def parse_number(text: str, target: DataType) -> Any:
-    """A number of the target type."""
+    """Parse a number of the target type."""
     word = text.strip()
     if isinstance(target, IntegralType):
         try:
@@ -168,7 +168,7 @@ _TIME = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?")
 
 
 def parse_date(text: str) -> dt.date:
-    """``2024-01-31``; a time after it is ignored."""
+    """Parse ``2024-01-31``. A time after it is ignored."""
     found = _DATE.match(text.strip())
     if found is None:
         raise ValueError(f"{text!r} is not a DATE")
@@ -176,7 +176,7 @@ def parse_date(text: str) -> dt.date:
 
 
 def parse_time(text: str) -> dt.time:
-    """``12:30:00``."""
+    """Parse ``12:30:00``."""
     word = text.strip()
     found = _TIME.fullmatch(word.rsplit(" ", 1)[-1])
     if found is None:
@@ -186,7 +186,7 @@ def parse_time(text: str) -> dt.time:
 
 
 def parse_timestamp(text: str, precision: int = 6) -> dt.datetime:
-    """``2024-01-31 12:30:00.123``; the time may be missing."""
+    """Parse ``2024-01-31 12:30:00.123``. The time is optional."""
     word = text.strip().replace("T", " ")
     day = _DATE.match(word)
     if day is None:

@@ -1,6 +1,6 @@
 """User-defined scalar functions in expressions.
 
-Python functions run row by row, coroutines many at a time, pandas and Arrow functions on whole columns.
+Python functions run row by row, coroutines many at a time, and pandas and Arrow functions on whole columns.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Operands = list[tuple[Evaluate, DataType]]
 
 
 def compile_user_call(call: UserCall) -> Evaluate:
-    """From rows to the results of a user function. Its arguments are Python values, NULL is None (T101)."""
+    """Return a function from rows to the results of a user function on Python values, with NULL as None (T101)."""
     operands = [(evaluator(operand), operand.type) for operand in call.operands]
     if call.function.func_type == "pandas":
         return _compile_pandas(call, operands)
@@ -41,7 +41,7 @@ def compile_user_call(call: UserCall) -> Evaluate:
 
 
 def argument_rows(operands: Operands, rows: Rows) -> Sequence[tuple[Any, ...]]:
-    """The arguments of every row as Python values."""
+    """Return the arguments of every row as Python values."""
     count = len(rows)
     columns = [python_values(as_column(operand(rows), count), type_) for operand, type_ in operands]
     return list(zip(*columns, strict=True)) if columns else [()] * count
@@ -84,7 +84,7 @@ def _compile_arrow(call: UserCall, operands: Operands) -> Evaluate:
 
 
 def to_pandas(column: pa.Array, type_: DataType) -> Any:
-    """A column as a Series; a column of rows as a DataFrame (T104)."""
+    """Convert a column to a Series, and a column of rows to a DataFrame (T104)."""
     if not isinstance(type_, RowType):
         return column.to_pandas()
     import pandas as pd

@@ -1,4 +1,4 @@
-"""Which windows a row belongs to (T60, T61): window starts and ends as columns, in milliseconds of wall-clock time."""
+"""Assigners of windows (T60, T61). Window starts and ends are columns, in milliseconds of wall-clock time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _I64 = pa.int64()
 
 @dataclass(frozen=True, slots=True)
 class AssignedWindows:
-    """One row for each pair of a row and a window."""
+    """One row per pair of a row and a window."""
 
     rows: pa.Int64Array | None
     """The position of the row; None if every row has exactly one window, in order."""
@@ -24,13 +24,13 @@ class AssignedWindows:
 
 @dataclass(frozen=True, slots=True)
 class TumblingWindows:
-    """TUMBLE: windows of one size, one after the other."""
+    """TUMBLE: adjacent windows of one size."""
 
     size: int
     offset: int = 0
 
     def assign(self, times: pa.Int64Array) -> AssignedWindows:
-        """The window of every row."""
+        """Return the window of every row."""
         starts = aligned(times, self.size, self.offset)
         return AssignedWindows(None, starts, pc.add(starts, pa.scalar(self.size, _I64)))
 
@@ -44,7 +44,7 @@ class HoppingWindows:
     offset: int = 0
 
     def assign(self, times: pa.Int64Array) -> AssignedWindows:
-        """All windows of every row, the latest first, as Flink has them."""
+        """Return all windows of every row, latest first, as in Flink."""
         copies = self.size // self.slide
         last = aligned(times, self.slide, self.offset)
         rows, number = _copied(len(times), copies)
@@ -54,14 +54,14 @@ class HoppingWindows:
 
 @dataclass(frozen=True, slots=True)
 class CumulatingWindows:
-    """CUMULATE: windows that begin together and end one ``step`` after the other, up to ``size``."""
+    """CUMULATE: windows with the same start that end one ``step`` after the other, up to ``size``."""
 
     size: int
     step: int
     offset: int = 0
 
     def assign(self, times: pa.Int64Array) -> AssignedWindows:
-        """The windows of every row that end after it, the shortest first."""
+        """Return the windows of every row that end after it, shortest first."""
         copies = self.size // self.step
         starts = aligned(times, self.size, self.offset)
         first = pc.add(aligned(times, self.step, self.offset), pa.scalar(self.step, _I64))
@@ -76,7 +76,7 @@ WindowAssigner = TumblingWindows | HoppingWindows | CumulatingWindows
 
 
 def aligned(times: pa.Int64Array, size: int, offset: int) -> pa.Int64Array:
-    """The largest multiple of `size`, plus `offset`, that is not after each time; also before 1970.
+    """Return the largest multiple of `size`, plus `offset`, that is not after each time, also before 1970.
 
     >>> aligned(pa.array([7, -1]), 5, 0).to_pylist()
     [5, -5]
@@ -89,7 +89,7 @@ def aligned(times: pa.Int64Array, size: int, offset: int) -> pa.Int64Array:
 
 
 def _copied(count: int, copies: int) -> tuple[pa.Int64Array, pa.Int64Array]:
-    """Every position `copies` times, and the number of the copy."""
+    """Repeat every position `copies` times, and number the copies."""
     every = positions(count * copies)
     rows = pc.divide(every, pa.scalar(copies, _I64))
     return rows, pc.subtract(every, pc.multiply(rows, pa.scalar(copies, _I64)))

@@ -1,6 +1,6 @@
-"""When windows end: which rows are late, and which keys are due when the watermark or the clock moves (T46, T62).
+"""The ends of windows: which rows are late, and which keys are due when the watermark or the clock advances (T46, T62).
 
-Keys are kept in memory by the last millisecond of their window, and read from the state again when an operator starts.
+Keys are kept in memory by the last millisecond of their window, and read from the state when an operator starts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LOCAL = pa.timestamp("us")
 
 
 class WindowEnds:
-    """The open windows of an operator; ``position`` is that of window_end in its keys."""
+    """The open windows of an operator. ``position`` is the position of window_end in its keys."""
 
     def __init__(self, position: int, zone: str | None) -> None:
         self._position = position
@@ -30,7 +30,7 @@ class WindowEnds:
         self._last: dict[int, int] = {}  # window_end as stored -> its last millisecond
 
     def last_millisecond(self, end: int) -> int:
-        """Of a window_end as it is stored: the last instant that belongs to the window."""
+        """Return the last instant of the window with this stored window_end."""
         last = self._last.get(end)
         if last is None:
             instant = end
@@ -41,22 +41,22 @@ class WindowEnds:
         return last
 
     def add(self, keys: Iterable[Any]) -> None:
-        """Note when the windows of some keys end."""
+        """Add keys at the ends of their windows."""
         position, opened, last = self._position, self._open, self.last_millisecond
         for key in keys:
             opened.setdefault(last(key[position]), []).append(key)
 
     def take_due(self, time: int) -> list[Any]:
-        """The keys of windows that are over, those of the oldest window first."""
+        """Remove and return the keys of windows that have ended, oldest window first."""
         due = sorted(self._open) if time == MAX_WATERMARK else sorted(end for end in self._open if end <= time)
         return [key for end in due for key in dict.fromkeys(self._open.pop(end))]
 
     def next(self) -> int | None:
-        """The end of the next window."""
+        """Return the end of the next window."""
         return min(self._open, default=None)
 
     def without_late(self, batch: ColumnBatch, column: int, watermark: int) -> ColumnBatch:
-        """The rows whose window is not over."""
+        """Return the rows whose window has not ended."""
         if watermark == MIN_WATERMARK:
             return batch
         codes = batch.column(column).dictionary_encode()

@@ -1,4 +1,4 @@
-"""Between wall-clock time and points in time (T40)."""
+"""Conversions between wall-clock time and instants (T40)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def instant_to_local(value: Value, zone: str) -> Value:
 
 
 def local_to_instant(value: Value, zone: str) -> Value:
-    """When the clocks of a zone show that. A time that they skip is moved on by the gap; of two, the earlier is meant.
+    """Convert a local time. A skipped time moves forward by the gap. Of two possible instants, the earlier is used.
 
     >>> skipped = pa.scalar(dt.datetime(2024, 3, 10, 2, 30), _LOCAL)
     >>> instant_to_local(local_to_instant(skipped, "America/New_York"), "America/New_York").as_py()
@@ -38,5 +38,5 @@ def local_to_instant(value: Value, zone: str) -> Value:
 
 
 def _resolve(value: dt.datetime | None, zone: str) -> dt.datetime | None:
-    """With fold=0, the offset before a gap is used: the time moves on by the gap."""
+    """Convert with fold=0, which uses the offset before a gap: the time moves forward by the gap."""
     return None if value is None else value.replace(tzinfo=ZoneInfo(zone)).astimezone(dt.UTC)

@@ -1,8 +1,8 @@
 """The contract of aggregate functions.
 
-An aggregate runs over a batch that is sorted by key (see :mod:`penstock.runtime.table.segments`). Its accumulator is a
-fixed number of fields; :meth:`ColumnAggregate.scan` gives the accumulator after every row at once. State between
-batches holds the fields as plain Python values.
+An aggregate runs over a batch that is sorted by key (see :mod:`penstock.runtime.table.segments`). Its accumulator has a
+fixed number of fields. :meth:`ColumnAggregate.scan` returns the accumulators after all rows at once. State between
+batches contains the fields as plain Python values.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class AggregateInput:
     segments: Segments
     arguments: list[pa.Array]
     signs: pa.Int64Array | None
-    """1 for rows that are added and -1 for rows that are taken away; None if all are added."""
+    """1 for added rows and -1 for retracted rows; None if all are added."""
     mask: pa.BooleanArray | None
-    """Rows that count (FILTER); None if all do."""
+    """The rows that count (FILTER); None if all do."""
 
     def counted(self, column: pa.Array | None = None) -> pa.BooleanArray | None:
-        """Rows that count and whose argument is not NULL; None if that is all of them."""
+        """Rows that count and whose argument is not NULL; None if all rows do."""
         mask = self.mask
         if column is not None and column.null_count:
             valid = column.is_valid()
@@ -38,7 +38,7 @@ class AggregateInput:
         return mask
 
     def deltas(self, mask: pa.BooleanArray | None) -> pa.Int64Array:
-        """Return the change that every row makes to a count of rows."""
+        """Return the change that every row makes to a row count."""
         ones = pa.repeat(pa.scalar(1, pa.int64()), self.segments.rows) if self.signs is None else self.signs
         return ones if mask is None else pc.if_else(mask, ones, pa.scalar(0, pa.int64()))
 
@@ -52,35 +52,35 @@ class AggregateScan:
     running: pa.Array
     """The result after every row."""
     fields: list[Any]
-    """The fields of the accumulator at the end of every segment, field by field."""
+    """The fields of the accumulator at the end of every segment, one list per field."""
 
 
 class Aggregate(ABC):
-    """One aggregate call of a query. Picklable; keeps no state of its own."""
+    """One aggregate call of a query. It is picklable and has no state of its own."""
 
     fields: tuple[FieldType, ...]
-    """The types of the fields; None for Python objects."""
+    """The types of the fields. None means Python objects."""
     empty: tuple[Any, ...]
-    """The fields of an accumulator that has seen nothing."""
+    """The fields of an empty accumulator."""
     result_type: pa.DataType
 
     results_at_end: bool = False
-    """Set if only the results at the end count: those after each row need not be computed."""
+    """Set if only the final results are needed, and not the results after each row."""
 
     def user_functions(self) -> list[Any]:
-        """The user's functions, to be opened and closed."""
+        """Return the user's functions, to open and close."""
         return []
 
     @abstractmethod
     def scan(self, batch: AggregateInput, fields: list[Any]) -> AggregateScan:
-        """Run over a batch, beginning with these fields for every segment."""
+        """Run over a batch, starting each segment with these fields."""
 
     @abstractmethod
     def results(self, fields: list[Any]) -> pa.Array:
-        """The results of accumulators."""
+        """Return the results of accumulators."""
 
     def merge(self, left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
-        """One accumulator of two: sessions that touch, slices that make a window."""
+        """Merge two accumulators: of touching sessions, or of slices that form a window."""
         raise NotImplementedError(f"{type(self).__name__} cannot merge accumulators")
 
 
@@ -88,25 +88,25 @@ class ColumnAggregate(Aggregate):
     """An aggregate whose accumulator is columns."""
 
     types: tuple[pa.DataType, ...]
-    """Of the columns; those of fields with Python objects are made for a batch."""
+    """The column types of the fields. Fields of Python objects are converted per batch."""
 
     @abstractmethod
     def running(self, batch: AggregateInput, initial: list[pa.Array]) -> list[pa.Array]:
-        """The fields after every row, from the fields of every segment."""
+        """Return the fields after every row, starting with the fields of each segment."""
 
     @abstractmethod
     def finish(self, fields: list[pa.Array]) -> pa.Array:
-        """Results of accumulators."""
+        """Return the results of accumulators."""
 
     def scan(self, batch: AggregateInput, fields: list[Any]) -> AggregateScan:
-        """Columns in, columns out."""
+        """Run with columns as input and output."""
         initial = self._columns(fields)
         running = self.running(batch, initial)
         final: list[Any] = [batch.segments.last(field) for field in running]
         return AggregateScan(self.finish(initial), self.finish(running), final)
 
     def results(self, fields: list[Any]) -> pa.Array:
-        """The results of accumulators."""
+        """Return the results of accumulators."""
         return self.finish(self._columns(fields))
 
     def _columns(self, fields: list[Any]) -> list[pa.Array]:
@@ -124,22 +124,22 @@ class RowAggregate(Aggregate):
 
     @abstractmethod
     def create(self) -> Any:
-        """A new accumulator."""
+        """Create an accumulator."""
 
     @abstractmethod
     def accumulate(self, accumulator: Any, *values: Any) -> None:
         """Add a row."""
 
     def retract(self, accumulator: Any, *values: Any) -> None:
-        """Take a row away."""
-        raise NotImplementedError(f"{type(self).__name__} cannot take rows away")
+        """Retract a row."""
+        raise NotImplementedError(f"{type(self).__name__} cannot retract rows")
 
     @abstractmethod
     def value(self, accumulator: Any) -> Any:
-        """The result."""
+        """Return the result."""
 
     def scan(self, batch: AggregateInput, fields: list[Any]) -> AggregateScan:
-        """Row after row, key after key."""
+        """Process the rows one by one, key by key."""
         rows = self.rows(batch.arguments, batch.segments.rows)
         signs = [1] * len(rows) if batch.signs is None else batch.signs.to_pylist()
         counts = None if batch.mask is None else batch.mask.to_pylist()
@@ -164,7 +164,7 @@ class RowAggregate(Aggregate):
     def _folded(
         self, batch: AggregateInput, fields: list[Any], rows: list[Any], signs: list[int], counts: list[bool] | None
     ) -> AggregateScan:
-        """Accumulators only."""
+        """Compute only the accumulators."""
         final = []
         for known, start, end in batch.segments.slices(fields[0]):
             accumulator = self.create() if known is None else known
@@ -179,17 +179,17 @@ class RowAggregate(Aggregate):
         return AggregateScan(pa.nulls(len(final), self.result_type), none, [final])
 
     def results(self, fields: list[Any]) -> pa.Array:
-        """The results of accumulators."""
+        """Return the results of accumulators."""
         return self.column([self.value(self.create() if known is None else known) for known in fields[0]])
 
     def rows(self, columns: list[pa.Array], count: int) -> list[tuple[Any, ...]]:
-        """The arguments of every row as Python objects."""
+        """Return the arguments of every row as Python objects."""
         return list(zip(*map(self.arguments, columns), strict=True)) if columns else [()] * count
 
     def arguments(self, column: pa.Array) -> list[Any]:
-        """The values of one argument as Python objects."""
+        """Return the values of one argument as Python objects."""
         return list(column.to_pylist())
 
     def column(self, values: list[Any]) -> pa.Array:
-        """Results as a column."""
+        """Return results as a column."""
         return pa.array(values, self.result_type)

@@ -22,19 +22,19 @@ _MANY = 1_000
 
 @aggregate("COUNT", gives=lambda types: BigIntType(_nullable=False), arguments=(0, _MANY), default=0)
 def count(request: AggregateRequest) -> Aggregate:
-    """Rows, or rows without a NULL among the arguments."""
+    """Count rows, or rows without a NULL among the arguments."""
     return CountAggregate()
 
 
 @aggregate("SUM", gives=lambda types: sum_type(types[0]) if is_numeric(types[0]) else None)
 def total(request: AggregateRequest) -> Aggregate:
-    """The sum; NULL if there is no value."""
+    """The sum; NULL without values."""
     return SumAggregate(request.argument, request.result_type)
 
 
 @aggregate("$SUM0", gives=lambda types: sum_type(types[0]).not_null() if is_numeric(types[0]) else None, default=0)
 def total_or_zero(request: AggregateRequest) -> Aggregate:
-    """The sum; 0 if there is no value."""
+    """The sum; 0 without values."""
     return Sum0Aggregate(request.argument, request.result_type)
 
 

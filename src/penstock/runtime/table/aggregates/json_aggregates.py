@@ -16,7 +16,7 @@ from penstock.runtime.table.aggregates.registry import AggregateRequest, aggrega
 
 
 class _JsonAggregate(RowAggregate):
-    """The accumulator is the list of texts in order of arrival."""
+    """The accumulator is the list of elements in arrival order."""
 
     result_type = pa.string()
 
@@ -26,20 +26,20 @@ class _JsonAggregate(RowAggregate):
         self.keeps_null = clause.startswith("NULL") if clause.strip() else keeps_null
 
     def create(self) -> Any:
-        """No rows."""
+        """Create an empty list."""
         return []
 
     def rows(self, columns: list[Any], count: int) -> list[tuple[Any, ...]]:
-        """Values of the types of the arguments."""
+        """Return values of the argument types."""
         return list(zip(*map(python_values, columns, self.types), strict=True))
 
     def accumulate(self, accumulator: Any, *values: Any) -> None:
-        """Append."""
+        """Append an element."""
         if values[-1] is not None or self.keeps_null:
             accumulator.append(self.element(values))
 
     def retract(self, accumulator: Any, *values: Any) -> None:
-        """Remove the first equal one."""
+        """Remove the first equal element."""
         element = self.element(values)
         if element in accumulator:
             accumulator.remove(element)
@@ -50,24 +50,24 @@ class _JsonAggregate(RowAggregate):
 
 
 class JsonArrayAgg(_JsonAggregate):
-    """An array of all values."""
+    """Creates an array of all values."""
 
     def value(self, accumulator: Any) -> Any:
-        """As text."""
+        """Return the JSON text."""
         return f"[{','.join(accumulator)}]"
 
 
 class JsonObjectAgg(_JsonAggregate):
-    """An object of keys and values; the last value of a key counts."""
+    """Creates an object of keys and values. The last value of a key counts."""
 
     def element(self, values: tuple[Any, ...]) -> Any:
-        """Key and value."""
+        """Return key and value."""
         if values[0] is None:
             raise ValueError("a key of JSON_OBJECTAGG is NULL: filter such rows out")
         return json.dumps(values[0], ensure_ascii=False), _json(values[1])
 
     def value(self, accumulator: Any) -> Any:
-        """As text."""
+        """Return the JSON text."""
         return "{" + ",".join(f"{key}:{value}" for key, value in dict(accumulator).items()) + "}"
 
 
@@ -86,7 +86,7 @@ def _json(value: Any) -> str:
 
 @aggregate("JSON_ARRAYAGG", gives=lambda types: VarCharType(_nullable=False))
 def json_arrayagg(request: AggregateRequest) -> Aggregate:
-    """An array of all values; NULLs are left out unless NULL ON NULL is given."""
+    """An array of all values. NULLs are left out unless NULL ON NULL is given."""
     return JsonArrayAgg(request, keeps_null=False)
 
 
@@ -96,5 +96,5 @@ def json_arrayagg(request: AggregateRequest) -> Aggregate:
     arguments=(2, 2),
 )
 def json_objectagg(request: AggregateRequest) -> Aggregate:
-    """An object of keys and values; NULLs are kept unless ABSENT ON NULL is given."""
+    """An object of keys and values. NULLs are kept unless ABSENT ON NULL is given."""
     return JsonObjectAgg(request, keeps_null=True)

@@ -25,7 +25,7 @@ class CountAggregate(ColumnAggregate):
     result_type = _I64
 
     def running(self, batch: AggregateInput, initial: list[pa.Array]) -> list[pa.Array]:
-        """A running sum of ones."""
+        """Compute a running sum of ones."""
         mask = batch.mask
         for column in batch.arguments:
             if column.null_count:
@@ -33,7 +33,7 @@ class CountAggregate(ColumnAggregate):
         return [batch.segments.running_sum(batch.deltas(mask), initial[0])]
 
     def finish(self, fields: list[pa.Array]) -> pa.Array:
-        """The count."""
+        """Return the count."""
         return fields[0]
 
     def merge(self, left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -42,7 +42,7 @@ class CountAggregate(ColumnAggregate):
 
 
 class SumAggregate(ColumnAggregate):
-    """SUM(x): NULL as long as there is no value that is not NULL. Integers wrap in their own type (T30)."""
+    """SUM(x): NULL without values that are not NULL. Integers wrap in their own type (T30)."""
 
     def __init__(self, argument: pa.DataType, result: pa.DataType) -> None:
         self.result_type = result
@@ -56,7 +56,7 @@ class SumAggregate(ColumnAggregate):
         self.empty = (zero, 0)
 
     def running(self, batch: AggregateInput, initial: list[pa.Array]) -> list[pa.Array]:
-        """Running sum, and running count of values."""
+        """Compute the running sum and the running count of values."""
         column = batch.arguments[0]
         mask = batch.counted(column)
         counts = batch.segments.running_sum(batch.deltas(mask), initial[1])
@@ -72,7 +72,7 @@ class SumAggregate(ColumnAggregate):
     def _fold(
         self, batch: AggregateInput, column: pa.Array, mask: pa.BooleanArray | None, initial: pa.Array
     ) -> pa.Array:
-        """One after the other: the order of additions shows in the last digits."""
+        """Add one value after the other: the order of additions affects the last digits."""
         stored = self.types[0]
         values = column.cast(stored)
         if batch.signs is not None:
@@ -84,7 +84,7 @@ class SumAggregate(ColumnAggregate):
         return pa.array(batch.segments.fold(step, values.to_pylist(), initial.to_pylist()), stored)
 
     def finish(self, fields: list[pa.Array]) -> pa.Array:
-        """NULL for sums of nothing."""
+        """Return the sums; NULL without values."""
         total = wrapped(fields[0], self.result_type)
         return pc.if_else(pc.equal(fields[1], _ZERO), pa.scalar(None, self.result_type), total)
 
@@ -97,18 +97,18 @@ class SumAggregate(ColumnAggregate):
 
 
 class Sum0Aggregate(SumAggregate):
-    """The sum, 0 for nothing: what COUNT of counts becomes."""
+    """The sum; 0 without values. It adds up partial counts."""
 
     def finish(self, fields: list[pa.Array]) -> pa.Array:
-        """The sum."""
+        """Return the sum."""
         return wrapped(fields[0], self.result_type)
 
 
 class AvgAggregate(SumAggregate):
-    """AVG(x): of integers an integer, cut towards zero; of decimals rounded half up (T30, T32)."""
+    """AVG(x): integers give an integer, truncated towards zero; decimals are rounded half up (T30, T32)."""
 
     def finish(self, fields: list[pa.Array]) -> pa.Array:
-        """Sum by count; NULL for the average of nothing."""
+        """Divide the sum by the count; NULL without values."""
         total, count = fields
         divisor = pc.if_else(pc.equal(count, _ZERO), pa.scalar(None, _I64), count)
         if self.decimal:
@@ -120,7 +120,7 @@ class AvgAggregate(SumAggregate):
 
 
 class ExtremeAggregate(ColumnAggregate):
-    """MIN(x) or MAX(x) of rows that are never taken away."""
+    """MIN(x) or MAX(x) of rows that are never retracted."""
 
     fields = (None,)
     empty = (None,)
@@ -131,7 +131,7 @@ class ExtremeAggregate(ColumnAggregate):
         self.largest = largest
 
     def running(self, batch: AggregateInput, initial: list[pa.Array]) -> list[pa.Array]:
-        """The largest or smallest value so far; NULLs are skipped."""
+        """Compute the maximum or minimum so far. NULLs are skipped."""
         values = batch.arguments[0].cast(self.types[0])
         if batch.mask is not None:
             values = pc.if_else(batch.mask, values, pa.scalar(None, self.types[0]))
@@ -139,18 +139,18 @@ class ExtremeAggregate(ColumnAggregate):
         return [batch.segments.running(combine, values, initial[0])]
 
     def finish(self, fields: list[pa.Array]) -> pa.Array:
-        """The value."""
+        """Return the value."""
         return fields[0].cast(self.result_type)
 
     def merge(self, left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The larger or smaller one."""
+        """Return the larger or smaller value."""
         if left[0] is None or right[0] is None:
             return right if left[0] is None else left
         return (max(left[0], right[0]) if self.largest else min(left[0], right[0]),)
 
 
 def stored_type(type_: pa.DataType) -> pa.DataType:
-    """In which type values are kept in state: times and dates as integers, which are quick to pickle."""
+    """Return the type of values in state: times and dates are integers, which are pickled quickly."""
     if pt.is_timestamp(type_) or pt.is_time64(type_) or pt.is_duration(type_):
         return _I64
     if pt.is_date32(type_) or pt.is_time32(type_):
@@ -159,7 +159,7 @@ def stored_type(type_: pa.DataType) -> pa.DataType:
 
 
 def wrapped(numbers: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Numbers in a type that may be too small for them: the high bits are lost, as in Java."""
+    """Convert numbers to a type that may be too small: the high bits are lost, as in Java."""
     return numbers if numbers.type == type_ else numbers.cast(type_, safe=False)
 
 

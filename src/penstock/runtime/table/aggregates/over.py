@@ -1,4 +1,4 @@
-"""Aggregates that make sense only over rows in order: LAG, RANK and DENSE_RANK of rows that come one by one."""
+"""Aggregates over rows in order: LAG, RANK and DENSE_RANK of rows that arrive one by one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.runtime.table.aggregates.base import RowAggregate
 
 
 class LagAggregate(RowAggregate):
-    """The value some rows ago; the accumulator is the values since then."""
+    """The value of an earlier row. The accumulator contains the values since then."""
 
     def __init__(self, types: tuple[DataType, ...], result: DataType, result_type: pa.DataType) -> None:
         self.types = types
@@ -20,15 +20,15 @@ class LagAggregate(RowAggregate):
         self.result_type = result_type
 
     def create(self) -> Any:
-        """No rows: values, how many to look back, what there is in front of the first row."""
+        """Create an accumulator: values, offset, default for missing rows."""
         return [[], 1, None]
 
     def rows(self, columns: list[Any], count: int) -> list[tuple[Any, ...]]:
-        """Values of the types of the arguments."""
+        """Return values of the argument types."""
         return list(zip(*map(python_values, columns, self.types), strict=True))
 
     def accumulate(self, accumulator: Any, *values: Any) -> None:
-        """Another row."""
+        """Add a row."""
         value, *rest = values
         if rest:
             accumulator[1] = rest[0]
@@ -40,17 +40,17 @@ class LagAggregate(RowAggregate):
             del seen[0]
 
     def value(self, accumulator: Any) -> Any:
-        """The oldest value, once there are enough."""
+        """Return the oldest value, once there are enough."""
         seen, distance, default = accumulator
         return seen[0] if len(seen) > distance else default
 
     def column(self, values: list[Any]) -> pa.Array:
-        """Results of the result type."""
+        """Return results of the result type."""
         return to_column(values, self.result)
 
 
 class RankAggregate(RowAggregate):
-    """RANK or DENSE_RANK by the values of the order: rows, rank and dense rank so far, values of the last row."""
+    """RANK or DENSE_RANK. The accumulator: rows, rank and dense rank so far, and the last row's order values."""
 
     result_type = pa.int64()
 
@@ -58,11 +58,11 @@ class RankAggregate(RowAggregate):
         self.dense = dense
 
     def create(self) -> Any:
-        """No rows."""
+        """Create an empty accumulator."""
         return [0, 0, 0, None]
 
     def accumulate(self, accumulator: Any, *values: Any) -> None:
-        """Another row."""
+        """Add a row."""
         accumulator[0] += 1
         if accumulator[3] != values:
             accumulator[1] = accumulator[0]
@@ -70,5 +70,5 @@ class RankAggregate(RowAggregate):
             accumulator[3] = values
 
     def value(self, accumulator: Any) -> Any:
-        """The rank."""
+        """Return the rank."""
         return accumulator[2 if self.dense else 1]

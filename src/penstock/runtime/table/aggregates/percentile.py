@@ -1,4 +1,4 @@
-"""PERCENTILE: the exact value at a place among all values, between two of them if need be."""
+"""PERCENTILE: the exact value at a position among all values, interpolated if necessary."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from penstock.runtime.table.aggregates.registry import AggregateRequest, aggrega
 
 
 class Percentile(RowAggregate):
-    """The accumulator is the multiset of values and the wanted places."""
+    """The accumulator is the multiset of values and the requested positions."""
 
     def __init__(self, request: AggregateRequest) -> None:
         self.result_type = request.result_type
         self.is_array = isinstance(request.result, ArrayType)
 
     def create(self) -> Any:
-        """No values."""
+        """Create an empty accumulator."""
         return [{}, None]
 
     def accumulate(self, accumulator: Any, *values: Any) -> None:
-        """Count a value, as often as the third argument says."""
+        """Add a value as often as the third argument says."""
         self._add(accumulator, 1, *values)
 
     def retract(self, accumulator: Any, *values: Any) -> None:
-        """Take a value away."""
+        """Retract a value."""
         self._add(accumulator, -1, *values)
 
     def _add(self, accumulator: Any, sign: int, value: Any, places: Any, times: int | None = 1) -> None:
         wanted = places if isinstance(places, list) else [places]
         if any(one is None or not 0 <= one <= 1 for one in wanted):
-            raise ValueError(f"the percentage of PERCENTILE is between 0 and 1, got {places}")
+            raise ValueError(f"the percentage of PERCENTILE must be between 0 and 1, got {places}")
         accumulator[1] = [float(one) for one in wanted]
         if value is None or times is None or times <= 0:
             return
@@ -44,7 +44,7 @@ class Percentile(RowAggregate):
             del counts[key]
 
     def value(self, accumulator: Any) -> Any:
-        """The value at each place; NULL of no values."""
+        """Return the value at each position; NULL without values."""
         counts, wanted = accumulator
         if not counts:
             return None
@@ -54,7 +54,7 @@ class Percentile(RowAggregate):
 
 
 def _at(ordered: Sequence[tuple[float, int]], total: int, place: float) -> float:
-    """The value at a place, counted from 0 to the last value.
+    """Return the value at a position, counted from 0 to the last value.
 
     >>> _at([(1.0, 1), (3.0, 1)], 2, 0.5)
     2.0

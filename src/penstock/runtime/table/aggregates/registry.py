@@ -1,4 +1,4 @@
-"""The registry of aggregate functions: which arguments they take, what they give, which form runs.
+"""The registry of aggregate functions: their arguments, result types and implementations.
 
 To add one, register a definition in a module that is listed in `MODULES`:
 
@@ -27,12 +27,12 @@ MODULES = ("builtin", "values", "single_value", "statistics", "json_aggregates",
 
 @dataclass(frozen=True, slots=True)
 class AggregateRequest:
-    """A request for an aggregate function with given types and options."""
+    """The types and options of an aggregate call."""
 
     types: tuple[DataType, ...]
     result: DataType
     retracts: bool
-    """Whether rows may be taken away."""
+    """Whether rows may be retracted."""
     options: tuple[Any, ...] = ()
 
     @property
@@ -54,12 +54,12 @@ class AggregateDefinition:
     gives: Callable[[Sequence[DataType]], DataType | None]
     create: Callable[[AggregateRequest], Aggregate]
     arguments: tuple[int, int] = (1, 1)
-    """The least and the largest number of arguments."""
+    """The minimum and maximum number of arguments."""
     default: Any = None
-    """The result for no rows: what a global aggregate of nothing has in batch mode."""
+    """The result without rows, for a global aggregate over nothing in batch mode."""
 
     def result_type(self, types: Sequence[DataType]) -> DataType | None:
-        """The type of the result; None if the arguments do not fit."""
+        """Return the type of the result, or None if the arguments do not fit."""
         least, most = self.arguments
         return self.gives(types) if least <= len(types) <= most else None
 
@@ -70,7 +70,7 @@ _definitions: dict[str, AggregateDefinition] = {}
 def aggregate(
     name: str, *aliases: str, gives: Callable[[Sequence[DataType]], DataType | None], **options: Any
 ) -> Callable[[Callable[[AggregateRequest], Aggregate]], Callable[[AggregateRequest], Aggregate]]:
-    """Register an aggregate function; the decorated function makes it for a request."""
+    """Register an aggregate function. The decorated function creates the aggregate for a request."""
 
     def decorate(create: Callable[[AggregateRequest], Aggregate]) -> Callable[[AggregateRequest], Aggregate]:
         for one in (name, *aliases):
@@ -90,12 +90,12 @@ def load_aggregates() -> None:
 
 
 def find_aggregate(name: str) -> AggregateDefinition | None:
-    """The function of that name, whatever its case, or None."""
+    """Return the function with this name in any case, or None."""
     load_aggregates()
     return _definitions.get(name.upper())
 
 
 def aggregate_names() -> list[str]:
-    """All names, sorted."""
+    """Return all names, sorted."""
     load_aggregates()
     return sorted(_definitions)

@@ -1,4 +1,4 @@
-"""Aggregates that must know all their values, because any of them may be taken away (T55), and DISTINCT (T56)."""
+"""Aggregates that store all their values because any of them may be retracted (T55), and DISTINCT (T56)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.runtime.table.keys import encode_column, key_values
 
 
 class ExtremeWithRetract(RowAggregate):
-    """MIN or MAX; the accumulator is the multiset of values and the present result."""
+    """MIN or MAX. The accumulator is the multiset of values and the current result."""
 
     def __init__(self, argument: pa.DataType, *, largest: bool) -> None:
         self.result_type = argument
@@ -22,15 +22,15 @@ class ExtremeWithRetract(RowAggregate):
         self.largest = largest
 
     def create(self) -> Any:
-        """No values."""
+        """Create an empty accumulator."""
         return [{}, None]
 
     def arguments(self, column: pa.Array) -> list[Any]:
-        """Values in their stored form."""
+        """Return values in their stored form."""
         return list(column.cast(self.stored).to_pylist())
 
     def accumulate(self, accumulator: Any, *values: Any) -> None:
-        """Count a value."""
+        """Add a value."""
         counts, extreme = accumulator
         (value,) = values
         if value is None:
@@ -40,7 +40,7 @@ class ExtremeWithRetract(RowAggregate):
             accumulator[1] = value
 
     def retract(self, accumulator: Any, *values: Any) -> None:
-        """Take a value away; if it was the last of the extreme ones, look for the next."""
+        """Retract a value. If it was the last extreme one, find the next."""
         counts, extreme = accumulator
         (value,) = values
         if value is None or value not in counts:
@@ -53,15 +53,15 @@ class ExtremeWithRetract(RowAggregate):
             accumulator[1] = (max(counts) if self.largest else min(counts)) if counts else None
 
     def value(self, accumulator: Any) -> Any:
-        """The extreme value."""
+        """Return the extreme value."""
         return accumulator[1]
 
     def column(self, values: list[Any]) -> pa.Array:
-        """Results as a column."""
+        """Return results as a column."""
         return pa.array(values, self.stored).cast(self.result_type)
 
     def merge(self, left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
-        """All values of both."""
+        """Merge the values of both."""
         merged = left[0] or self.create()
         for value, count in (right[0] or self.create())[0].items():
             merged[0][value] = merged[0].get(value, 0) + count
@@ -71,7 +71,7 @@ class ExtremeWithRetract(RowAggregate):
 
 
 class DistinctAggregate(Aggregate):
-    """Another aggregate over the distinct values of its arguments: their counts are kept beside its accumulator."""
+    """Another aggregate over the distinct values of its arguments. Their counts are stored beside its accumulator."""
 
     def __init__(self, inner: Aggregate) -> None:
         self.inner = inner
@@ -80,11 +80,11 @@ class DistinctAggregate(Aggregate):
         self.result_type = inner.result_type
 
     def user_functions(self) -> list[Any]:
-        """Those of the other aggregate."""
+        """Return the functions of the inner aggregate."""
         return self.inner.user_functions()
 
     def scan(self, batch: AggregateInput, fields: list[Any]) -> AggregateScan:
-        """Only the first row of a value is added, only the last one taken away."""
+        """Add only the first row of a value, and retract only its last one."""
         if batch.signs is None and len(batch.arguments) == 1:
             mask, final = _first_rows(batch, fields[0])
         else:
@@ -94,16 +94,16 @@ class DistinctAggregate(Aggregate):
         return AggregateScan(scan.initial, scan.running, [final, *scan.fields])
 
     def results(self, fields: list[Any]) -> pa.Array:
-        """Those of the other aggregate."""
+        """Return the results of the inner aggregate."""
         return self.inner.results(fields[1:])
 
     def merge(self, left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Values that only one of the two has seen count once: those of the other are added one by one."""
+        """Reject merging: values in both accumulators count once, so they must be added one by one."""
         raise NotImplementedError("DISTINCT aggregates of sessions are merged row by row")
 
 
 def _changing_rows(batch: AggregateInput, known: list[Any]) -> tuple[pa.BooleanArray, list[Any]]:
-    """The first row of every value and the row that takes its last one away; the counts after the batch."""
+    """Return the first row of every value and the row that retracts its last one, and the counts after the batch."""
     rows = list(zip(*map(key_values, batch.arguments), strict=True))
     signs = [1] * len(rows) if batch.signs is None else batch.signs.to_pylist()
     counts = [True] * len(rows) if batch.mask is None else batch.mask.to_pylist()
@@ -119,7 +119,7 @@ def _changing_rows(batch: AggregateInput, known: list[Any]) -> tuple[pa.BooleanA
 
 
 def _first_rows(batch: AggregateInput, known: list[Any]) -> tuple[pa.BooleanArray, list[Any]]:
-    """The same if rows are only added: each value of a segment is looked up once, however many rows have it."""
+    """Like `_changing_rows` for added rows only: each value of a segment is looked up only once."""
     (column,) = batch.arguments
     where = positions(batch.segments.rows)
     codes, counted = batch.segments.codes, batch.counted(column)
@@ -144,7 +144,7 @@ def _first_rows(batch: AggregateInput, known: list[Any]) -> tuple[pa.BooleanArra
 
 
 def _changes(seen: dict[Any, int], row: tuple[Any, ...], sign: int) -> bool:
-    """Whether the row is the first or the last of its value."""
+    """Whether the row is the first or the last with its value."""
     if any(value is None for value in row):
         return False
     before = seen.get(row, 0)

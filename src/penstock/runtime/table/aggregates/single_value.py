@@ -1,4 +1,4 @@
-"""SINGLE_VALUE: the value of the only row; what a scalar subquery is (T77)."""
+"""SINGLE_VALUE: the value of the only row, for scalar subqueries (T77)."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from penstock.runtime.table.aggregates.registry import AggregateRequest, aggrega
 
 
 class SingleValueAggregate(RowAggregate):
-    """Fails as soon as there are two rows. The accumulator is the number of rows and the value."""
+    """Fails if there are two rows. The accumulator is the number of rows and the value."""
 
     def __init__(self, argument: pa.DataType) -> None:
         self.result_type = argument
         self.stored = stored_type(argument)
 
     def create(self) -> Any:
-        """No rows."""
+        """Create an empty accumulator."""
         return [0, None]
 
     def arguments(self, column: pa.Array) -> list[Any]:
-        """Values in their stored form."""
+        """Return values in their stored form."""
         return list(column.cast(self.stored).to_pylist())
 
     def accumulate(self, accumulator: Any, *values: Any) -> None:
-        """The only row."""
+        """Add the only row."""
         if accumulator[0] > 0:
-            raise ValueError("a scalar subquery gave more than one row: use an aggregate or LIMIT 1 in it")
+            raise ValueError("a scalar subquery returned more than one row: use an aggregate or LIMIT 1 in it")
         accumulator[:] = [accumulator[0] + 1, values[0]]
 
     def retract(self, accumulator: Any, *values: Any) -> None:
-        """The row is gone."""
+        """Retract the row."""
         accumulator[:] = [accumulator[0] - 1, None]
 
     def value(self, accumulator: Any) -> Any:
-        """The value, NULL without a row."""
+        """Return the value; NULL without a row."""
         return accumulator[1]
 
     def column(self, values: list[Any]) -> pa.Array:
-        """Results as a column."""
+        """Return results as a column."""
         return pa.array(values, self.stored).cast(self.result_type)
 
 

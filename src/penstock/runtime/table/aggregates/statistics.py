@@ -1,4 +1,4 @@
-"""STDDEV and VAR (T59): Welford's running mean and sum of squares, which can also take values away."""
+"""STDDEV and VAR (T59), with Welford's running mean and sum of squares, which can also be retracted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.runtime.table.decimals import fit
 
 
 class VarianceAggregate(RowAggregate):
-    """The accumulator is the count, the mean and the sum of squared distances to the mean."""
+    """The accumulator is the count, the mean and the sum of squared differences from the mean."""
 
     def __init__(self, request: AggregateRequest, *, sample: bool, root: bool) -> None:
         self.result_type = request.result_type
@@ -24,7 +24,7 @@ class VarianceAggregate(RowAggregate):
         self.root = root
 
     def create(self) -> Any:
-        """No values."""
+        """Create an empty accumulator."""
         return [0, 0.0, 0.0]
 
     def accumulate(self, accumulator: Any, *values: Any) -> None:
@@ -38,7 +38,7 @@ class VarianceAggregate(RowAggregate):
         accumulator[2] += distance * (value - accumulator[1])
 
     def retract(self, accumulator: Any, *values: Any) -> None:
-        """Take a value away."""
+        """Retract a value."""
         if values[0] is None or not accumulator[0]:
             return
         if accumulator[0] == 1:
@@ -51,7 +51,7 @@ class VarianceAggregate(RowAggregate):
         accumulator[2] -= distance * (value - accumulator[1])
 
     def merge(self, left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
-        """One accumulator of two."""
+        """Merge two accumulators."""
         one, other = left[0] or self.create(), right[0] or self.create()
         count = one[0] + other[0]
         if not count:
@@ -61,7 +61,7 @@ class VarianceAggregate(RowAggregate):
         return ([count, mean, one[2] + other[2] + distance * distance * one[0] * other[0] / count],)
 
     def value(self, accumulator: Any) -> Any:
-        """The variance or its root; NULL for too few values."""
+        """Return the variance or its root; NULL for too few values."""
         count, _, squares = accumulator
         divisor = count - 1 if self.sample else count
         if divisor <= 0:
@@ -70,7 +70,7 @@ class VarianceAggregate(RowAggregate):
         return math.sqrt(variance) if self.root else variance
 
     def column(self, values: list[Any]) -> pa.Array:
-        """Results in the type of the argument, as Flink has it: integers are cut."""
+        """Return results in the type of the argument, as in Flink: integers are truncated."""
         kind = self.result_type
         if pt.is_floating(kind):
             return pa.array(values, kind)

@@ -14,7 +14,7 @@ from penstock.runtime.table.user_functions import to_pandas
 
 
 class UserAggregate(RowAggregate):
-    """A user's aggregate function on its accumulators, row by row. `wrapper` is the function with its types."""
+    """A user's aggregate function, applied row by row. `wrapper` is the function with its types."""
 
     def __init__(self, wrapper: Any, types: Sequence[DataType]) -> None:
         self.wrapper = wrapper
@@ -22,11 +22,11 @@ class UserAggregate(RowAggregate):
         self.result_type = arrow_type(wrapper.result_type)
 
     def user_functions(self) -> list[Any]:
-        """The one function."""
+        """Return the user's function."""
         return [self.wrapper]
 
     def create(self) -> Any:
-        """A new accumulator."""
+        """Create an accumulator."""
         return self.wrapper.function.create_accumulator()
 
     def accumulate(self, accumulator: Any, *values: Any) -> None:
@@ -34,43 +34,43 @@ class UserAggregate(RowAggregate):
         self.wrapper.function.accumulate(accumulator, *values)
 
     def retract(self, accumulator: Any, *values: Any) -> None:
-        """Take a row away."""
+        """Retract a row."""
         self.wrapper.function.retract(accumulator, *values)
 
     def value(self, accumulator: Any) -> Any:
-        """The result."""
+        """Return the result."""
         return self.wrapper.function.get_value(accumulator)
 
     def merge(self, left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
-        """One accumulator of two."""
+        """Merge two accumulators."""
         merged = self.create() if left[0] is None else left[0]
         if right[0] is not None:
             self.wrapper.function.merge(merged, [right[0]])
         return (merged,)
 
     def rows(self, columns: list[pa.Array], count: int) -> list[tuple[Any, ...]]:
-        """Arguments as Python values of their SQL types."""
+        """Return arguments as Python values of their SQL types."""
         values = [python_values(column, type_) for column, type_ in zip(columns, self.types, strict=True)]
         return list(zip(*values, strict=True)) if values else [()] * count
 
     def column(self, values: list[Any]) -> pa.Array:
-        """Results as a column."""
+        """Return results as a column."""
         return to_column(values, self.wrapper.result_type)
 
 
 class PandasAggregate(UserAggregate):
-    """A function of Series. Its accumulator is the rows of the group."""
+    """A function of Series. Its accumulator contains the rows of the group."""
 
     def create(self) -> Any:
-        """No rows."""
+        """Create an empty list."""
         return []
 
     def accumulate(self, accumulator: Any, *values: Any) -> None:
-        """Keep the row."""
+        """Add the row."""
         accumulator.append(values)
 
     def retract(self, accumulator: Any, *values: Any) -> None:
-        """Forget an equal row."""
+        """Remove an equal row."""
         if values in accumulator:
             accumulator.remove(values)
 
@@ -85,5 +85,5 @@ class PandasAggregate(UserAggregate):
         return found.item() if hasattr(found, "item") else found
 
     def merge(self, left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
-        """All rows."""
+        """Merge the rows."""
         return ([*(left[0] or []), *(right[0] or [])],)

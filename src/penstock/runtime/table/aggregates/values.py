@@ -20,36 +20,36 @@ class _TypedAggregate(RowAggregate):
         self.result_type = request.result_type
 
     def rows(self, columns: list[Any], count: int) -> list[tuple[Any, ...]]:
-        """Values of the types of the arguments."""
+        """Return values of the argument types."""
         values = [python_values(column, type_) for column, type_ in zip(columns, self.types, strict=True)]
         return list(zip(*values, strict=True))
 
     def column(self, values: list[Any]) -> Any:
-        """Results of the result type."""
+        """Return results of the result type."""
         return to_column(values, self.result)
 
 
 class _OrderedValues(_TypedAggregate):
-    """The accumulator is the list of values in order of arrival."""
+    """The accumulator is the list of values in arrival order."""
 
     skips_null = True
 
     def create(self) -> Any:
-        """No values."""
+        """Create an empty list."""
         return []
 
     def accumulate(self, accumulator: Any, *values: Any) -> None:
-        """Append."""
+        """Append a value."""
         if values[0] is not None or not self.skips_null:
             accumulator.append(values[0])
 
     def retract(self, accumulator: Any, *values: Any) -> None:
-        """Remove the first equal one."""
+        """Remove the first equal value."""
         if (values[0] is not None or not self.skips_null) and values[0] in accumulator:
             accumulator.remove(values[0])
 
     def merge(self, left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The values of one after those of the other."""
+        """Append the values of one accumulator to those of the other."""
         return ([*(left[0] or []), *(right[0] or [])],)
 
 
@@ -57,7 +57,7 @@ class FirstValue(_OrderedValues):
     """The first value that is not NULL."""
 
     def value(self, accumulator: Any) -> Any:
-        """The first."""
+        """Return the first value."""
         return accumulator[0] if accumulator else None
 
 
@@ -65,24 +65,24 @@ class LastValue(_OrderedValues):
     """The last value that is not NULL."""
 
     def value(self, accumulator: Any) -> Any:
-        """The last."""
+        """Return the last value."""
         return accumulator[-1] if accumulator else None
 
 
 class OnlyFirstValue(FirstValue):
-    """The same if rows are never taken away: one value is enough."""
+    """FIRST_VALUE without retraction: one value is enough."""
 
     def accumulate(self, accumulator: Any, *values: Any) -> None:
-        """Keep the first."""
+        """Keep the first value."""
         if not accumulator and values[0] is not None:
             accumulator.append(values[0])
 
 
 class OnlyLastValue(LastValue):
-    """The same if rows are never taken away: one value is enough."""
+    """LAST_VALUE without retraction: one value is enough."""
 
     def accumulate(self, accumulator: Any, *values: Any) -> None:
-        """Keep the last."""
+        """Keep the last value."""
         if values[0] is not None:
             accumulator[:] = [values[0]]
 
@@ -104,26 +104,26 @@ def last_value(request: AggregateRequest) -> Aggregate:
 
 
 class ListAgg(_OrderedValues):
-    """Texts with a separator between them."""
+    """Strings, joined by a separator."""
 
     def create(self) -> Any:
-        """No texts, and the separator, which comes with the first row."""
+        """Create an accumulator: no strings, and the separator, which comes with the first row."""
         return []
 
     def accumulate(self, accumulator: Any, *values: Any) -> None:
-        """Append text and separator."""
+        """Append a string, and keep the separator."""
         if values[0] is not None:
             accumulator.append((values[0], values[1] if len(values) > 1 else ","))
 
     def retract(self, accumulator: Any, *values: Any) -> None:
-        """Remove the first equal text."""
+        """Remove the first equal string."""
         for position, (text, _) in enumerate(accumulator):
             if text == values[0]:
                 del accumulator[position]
                 return
 
     def value(self, accumulator: Any) -> Any:
-        """All texts; NULL if there are none."""
+        """Return the joined strings; NULL without strings."""
         if not accumulator:
             return None
         parts = [accumulator[0][0]]
@@ -134,17 +134,17 @@ class ListAgg(_OrderedValues):
 
 @aggregate("LISTAGG", gives=lambda types: VarCharType() if all(map(is_character, types)) else None, arguments=(1, 2))
 def listagg(request: AggregateRequest) -> Aggregate:
-    """Texts with a separator between them."""
+    """Strings, joined by a separator."""
     return ListAgg(request)
 
 
 class ArrayAgg(_OrderedValues):
-    """All values, NULLs too."""
+    """All values, including NULLs."""
 
     skips_null = False
 
     def value(self, accumulator: Any) -> Any:
-        """The values; NULL if there are none."""
+        """Return the values; NULL without values."""
         return list(accumulator) or None
 
 
@@ -158,16 +158,16 @@ class Collect(_TypedAggregate):
     """A multiset of the values that are not NULL."""
 
     def create(self) -> Any:
-        """No values."""
+        """Create an empty accumulator."""
         return {}
 
     def accumulate(self, accumulator: Any, *values: Any) -> None:
-        """Count."""
+        """Increase the count of a value."""
         if values[0] is not None:
             accumulator[values[0]] = accumulator.get(values[0], 0) + 1
 
     def retract(self, accumulator: Any, *values: Any) -> None:
-        """Count back."""
+        """Decrease the count of a value."""
         left = accumulator.get(values[0], 0) - 1
         if left > 0:
             accumulator[values[0]] = left
@@ -175,7 +175,7 @@ class Collect(_TypedAggregate):
             accumulator.pop(values[0], None)
 
     def value(self, accumulator: Any) -> Any:
-        """Values with counts."""
+        """Return the values with their counts."""
         return dict(accumulator)
 
 

@@ -1,1 +1,1 @@
-"""Built-in functions. Each module registers a family of them; see `registry.py` for how to add one."""
+"""Built-in functions. Each module registers one family; see `registry.py` for how to add a function."""

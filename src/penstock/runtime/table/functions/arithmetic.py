@@ -105,7 +105,7 @@ def _compile(operator: str) -> Callable[[Call], Evaluate]:
 
 
 def _numeric(operator: str, call: Call) -> Evaluate:
-    """In the type of the result, in which integers wrap."""
+    """Compute in the type of the result, in which integers wrap."""
     type_, kernel = stored(call.type), _KERNELS[operator]
     left, right = (evaluator(operand) for operand in call.operands)
     whole = operator == "/" and not is_approximate(call.type)
@@ -175,7 +175,7 @@ def _decimal(operator: str, call: Call) -> Evaluate:
 
     def evaluate(rows: Rows) -> Value:
         a, b = left(rows).cast(left_type), right(rows).cast(right_type)
-        return kernel(a, b).cast(type_)  # the digits of the operands are few enough: nothing can overflow
+        return kernel(a, b).cast(type_)  # the operands have few enough digits: nothing can overflow
 
     return evaluate
 
@@ -212,7 +212,7 @@ def _time_of_day(operator: str, a: Value, b: Value) -> Value:
 
 
 def _scaled(operator: str, a: Value, b: Value) -> Value:
-    """An interval times or by a number."""
+    """Multiply or divide an interval by a number."""
     if not pa.types.is_duration(a.type):
         a, b = b, a
     number = b.cast(pa.int64()) if pa.types.is_integer(b.type) else b.cast(pa.float64())
@@ -234,7 +234,7 @@ def _months(operator: str, call: Call) -> Evaluate:
 
 
 def add_months(value: Any, months: int) -> Any:
-    """A date or time some months later; the last day of a month stays in its month.
+    """Add months to a date or time. The day is limited to the last day of the month.
 
     >>> add_months(dt.date(2024, 1, 31), 1)
     datetime.date(2024, 2, 29)
@@ -262,7 +262,7 @@ for _symbol in "+-*/%":
 
 @scalar("NEGATE", takes=[ANY], gives=lambda types: types[0] if is_numeric(types[0]) or is_interval(types[0]) else None)
 def negate(context: Any, value: Value) -> Value:
-    """Minus."""
+    """Negate a number."""
     if pa.types.is_duration(value.type):
         return pc.negate(value.cast(pa.int64())).cast(value.type)
     return pc.negate(value)
@@ -270,7 +270,7 @@ def negate(context: Any, value: Value) -> Value:
 
 @scalar("ABS", takes=[NUMERIC], gives=first_argument)
 def absolute(context: Any, value: Value) -> Value:
-    """Without the sign."""
+    """Return the absolute value."""
     return pc.abs(value)
 
 
@@ -283,7 +283,7 @@ def _rounded(types: Sequence[DataType]) -> DataType | None:
 
 @by_row("FLOOR", takes=[NUMERIC], gives=_rounded)
 def floor(value: Any) -> Any:
-    """The largest whole number that is not larger."""
+    """Return the largest integer that is not larger."""
     if isinstance(value, float):
         return value if math.isinf(value) or math.isnan(value) else float(math.floor(value))
     return Decimal(math.floor(value)) if isinstance(value, Decimal) else value
@@ -291,7 +291,7 @@ def floor(value: Any) -> Any:
 
 @by_row("CEIL", "CEILING", takes=[NUMERIC], gives=_rounded)
 def ceil(value: Any) -> Any:
-    """The smallest whole number that is not smaller."""
+    """Return the smallest integer that is not smaller."""
     if isinstance(value, float):
         return value if math.isinf(value) or math.isnan(value) else float(math.ceil(value))
     return Decimal(math.ceil(value)) if isinstance(value, Decimal) else value
@@ -299,7 +299,7 @@ def ceil(value: Any) -> Any:
 
 @by_row("ROUND", takes=[NUMERIC, INT], gives=first_argument, optional=1)
 def round_half_up(value: Any, digits: int = 0) -> Any:
-    """Rounded half up, away from zero."""
+    """Round half up, away from zero."""
     if isinstance(value, float):
         if math.isinf(value) or math.isnan(value):
             return value
@@ -336,13 +336,13 @@ for _name, _kernel in _DOUBLES.items():
 
 @scalar("POWER", "POW", takes=[NUMERIC, NUMERIC], gives=DOUBLE)
 def power(context: Any, base: Value, exponent: Value) -> Value:
-    """Base to the power of the exponent."""
+    """Raise the base to the power of the exponent."""
     return pc.power(base.cast(pa.float64()), exponent.cast(pa.float64()))
 
 
 @scalar("ATAN2", takes=[NUMERIC, NUMERIC], gives=DOUBLE)
 def atan2(context: Any, y: Value, x: Value) -> Value:
-    """The angle of a point."""
+    """Return the angle of a point."""
     return pc.atan2(y.cast(pa.float64()), x.cast(pa.float64()))
 
 
@@ -354,21 +354,21 @@ def logarithm(first: Any, second: Any = None) -> float:
 
 @scalar("SIGN", takes=[NUMERIC], gives=first_argument)
 def sign(context: Any, value: Value) -> Value:
-    """-1, 0 or 1."""
-    if pa.types.is_decimal(value.type):  # its type may have no room for a 1 in front of the point
+    """Return -1, 0 or 1."""
+    if pa.types.is_decimal(value.type):  # its type may have no digit before the decimal point
         return pc.sign(value).cast(pa.int64()).cast(pa.decimal128(20, 0)).cast(value.type)
     return pc.sign(value).cast(value.type)
 
 
 @scalar("PI", gives=DOUBLE.not_null(), null_if_null=False)
 def pi(context: Any) -> Value:
-    """The ratio of a circle."""
+    """Return the ratio of a circle's circumference to its diameter."""
     return pa.scalar(math.pi)
 
 
 @scalar("E", gives=DOUBLE.not_null(), null_if_null=False)
 def e(context: Any) -> Value:
-    """The base of natural logarithms."""
+    """Return the base of natural logarithms."""
     return pa.scalar(math.e)
 
 

@@ -54,7 +54,7 @@ _LENGTHS = {
 def _unit(call: Call) -> str:
     name = str(call.options[0]).upper().removeprefix("SQL_TSI_")
     if name not in _MONTHS and name not in _LENGTHS:
-        raise ValueError(f"{name} is not a unit of time: use SECOND, MINUTE, HOUR, DAY, WEEK, MONTH, QUARTER or YEAR")
+        raise ValueError(f"{name} is not a time unit: use SECOND, MINUTE, HOUR, DAY, WEEK, MONTH, QUARTER or YEAR")
     return name
 
 
@@ -76,7 +76,7 @@ def _compile_add(call: Call) -> Evaluate:
 
 
 def sum_type(unit: str, moment: DataType) -> DataType:
-    """The type of TIMESTAMPADD: a date plus hours is a time."""
+    """Return the type of TIMESTAMPADD: a date plus hours is a timestamp."""
     if isinstance(moment, DateType) and unit in ("HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"):
         return TimestampType(0 if unit in ("HOUR", "MINUTE", "SECOND") else 3)
     return moment
@@ -109,12 +109,12 @@ def _moment(value: Any, type_: DataType) -> dt.datetime:
 
 
 def _whole(amount: int, unit: int) -> int:
-    """Whole units, cut towards zero."""
+    """Return whole units, truncated towards zero."""
     return amount // unit if amount >= 0 else -(-amount // unit)
 
 
 def _months_between(start: dt.datetime, end: dt.datetime) -> int:
-    """Whole months: one that is not over does not count."""
+    """Return the number of complete months."""
     if start > end:
         return -_months_between(end, start)
     months = (end.year - start.year) * 12 + end.month - start.month
@@ -172,7 +172,7 @@ register(ScalarFunction("OVERLAPS", pa.scalar, [ANY] * 4, _overlap_types, compil
 
 
 def _in_zone(body: Callable[..., Any]) -> Callable[[Call], Evaluate]:
-    """A function of single values that gets the session's time zone as its first argument."""
+    """Compile a function of single values that receives the session's time zone as its first argument."""
 
     def compile_call(call: Call) -> Evaluate:
         zone = "UTC"
@@ -208,7 +208,7 @@ def _from_unixtime(zone: str, seconds: int, pattern: str = _DEFAULT_PATTERN) -> 
 def _unix_timestamp(zone: str, text: str, pattern: str = _DEFAULT_PATTERN) -> int:
     moment = parse_java(text, pattern)
     if moment is None:
-        return -(2**63)  # what Flink gives for text that is not a time
+        return -(2**63)  # Flink's result for text that is not a time
     return int(moment.replace(tzinfo=ZoneInfo(zone)).timestamp() // 1)
 
 

@@ -1,7 +1,7 @@
 """CAST and TRY_CAST (T33, T37, T40).
 
-The planner puts the target type into the call's own type. Numbers are converted column-wise; text and zones value by
-value, with the rules of :mod:`penstock.runtime.table.text`.
+The planner puts the target type into the call's own type. Numbers are converted by columns; strings and times in zones
+are converted value by value, by the rules of :mod:`penstock.runtime.table.text`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _compile(*, or_null: bool) -> Callable[[Call], Evaluate]:
 
 
 def cast_evaluator(evaluate: Evaluate, source: DataType, target: DataType, *, or_null: bool = False) -> Evaluate:
-    """Evaluate and convert."""
+    """Evaluate an expression and convert its result."""
     if source.same_type(target):
         return evaluate
     whole = _column_cast(source, target)
@@ -151,7 +151,7 @@ def _column_cast(  # noqa: C901 - a case for each pair of types
 
 
 def _truncated(value: Value, type_: pa.DataType) -> Value:
-    """Java's cast of floating numbers: cut, kept within the type's range, NaN as 0."""
+    """Cast floating-point numbers as in Java: truncate, limit to the type's range, NaN becomes 0."""
     bits = type_.bit_width
     limit = 2 ** (bits - 1)
     whole = pc.trunc(value.cast(pa.float64()))

@@ -26,7 +26,7 @@ def _array_type(types: Sequence[DataType]) -> DataType | None:
 
 @by_row("ARRAY", takes=[ANY], gives=_array_type, variadic=True, sees_null=True)
 def array(*elements: Any) -> list[Any]:
-    """An array of its arguments."""
+    """Build an array from the arguments."""
     return list(elements)
 
 
@@ -39,7 +39,7 @@ def _map_type(types: Sequence[DataType]) -> DataType | None:
 
 @by_row("MAP", takes=[ANY], gives=_map_type, variadic=True, sees_null=True)
 def map_(*pairs: Any) -> dict[Any, Any]:
-    """A map of keys and values by turns."""
+    """Build a map from alternating keys and values."""
     return dict(zip(pairs[::2], pairs[1::2], strict=True))
 
 
@@ -51,7 +51,7 @@ def map_(*pairs: Any) -> dict[Any, Any]:
     sees_null=True,
 )
 def row(*fields: Any) -> list[Any]:
-    """A row of its arguments."""
+    """Build a row from the arguments."""
     return list(fields)
 
 
@@ -68,7 +68,7 @@ def _item_type(types: Sequence[DataType]) -> DataType | None:
 
 @by_row("ITEM", takes=[ANY, ANY], gives=_item_type)
 def item(collection: Any, key: Any) -> Any:
-    """An element by its position from 1, or a value by its key; NULL if there is none (T38)."""
+    """Return an element by its position from 1, or a value by its key; NULL without one (T38)."""
     if isinstance(collection, dict):
         return collection.get(key)
     return collection[key - 1] if 1 <= key <= len(collection) else None
@@ -76,13 +76,13 @@ def item(collection: Any, key: Any) -> Any:
 
 @by_row("FIELD", takes=[ANY], gives=lambda types: None)
 def field_of(row_value: Any, index: int) -> Any:
-    """A field of a row; the planner gives the type."""
+    """Return a field of a row. The planner determines the type."""
     return row_value[index]
 
 
 @by_row("CARDINALITY", takes=[ANY], gives=lambda types: IntType() if _is_collection(types[0]) else None)
 def cardinality(collection: Any) -> int:
-    """The number of elements."""
+    """Return the number of elements."""
     return len(collection)
 
 
@@ -92,5 +92,5 @@ def _is_collection(one: DataType) -> bool:
 
 @by_row("ARRAY_CONTAINS", takes=[ARRAY, ANY], gives=BOOLEAN, sees_null=True)
 def array_contains(elements: list[Any] | None, needle: Any) -> bool | None:
-    """Whether an array has an element; NULL may be looked for."""
+    """Whether an array contains an element, which may be NULL."""
     return None if elements is None else needle in elements

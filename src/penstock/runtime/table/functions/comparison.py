@@ -49,19 +49,19 @@ for _symbol, (_kernel, _by_value) in _ORDERS.items():
 
 @scalar("IS NULL", takes=[ANY], gives=BOOLEAN.not_null(), null_if_null=False)
 def is_null(context: Any, value: Value) -> Value:
-    """Whether there is no value."""
+    """Whether the value is NULL."""
     return pa.scalar(not value.is_valid) if isinstance(value, pa.Scalar) else value.is_null()
 
 
 @scalar("IS NOT NULL", takes=[ANY], gives=BOOLEAN.not_null(), null_if_null=False)
 def is_not_null(context: Any, value: Value) -> Value:
-    """Whether there is a value."""
+    """Whether the value is not NULL."""
     return pa.scalar(value.is_valid) if isinstance(value, pa.Scalar) else value.is_valid()
 
 
 @scalar("IS DISTINCT FROM", takes=[ANY, ANY], gives=BOOLEAN.not_null(), unify=True, null_if_null=False)
 def is_distinct_from(context: Any, left: Value, right: Value) -> Value:
-    """Different, NULL counted as a value."""
+    """Whether the values differ, with NULL as a value."""
     unequal = _comparison(pc.not_equal, lambda a, b: a != b)(context, left, right)
     one_null = pc.xor(is_null(context, left), is_null(context, right))
     return pc.coalesce(unequal, one_null)
@@ -69,13 +69,13 @@ def is_distinct_from(context: Any, left: Value, right: Value) -> Value:
 
 @scalar("IS NOT DISTINCT FROM", takes=[ANY, ANY], gives=BOOLEAN.not_null(), unify=True, null_if_null=False)
 def is_not_distinct_from(context: Any, left: Value, right: Value) -> Value:
-    """Equal, NULL counted as a value."""
+    """Whether the values are equal, with NULL as a value."""
     return pc.invert(is_distinct_from(context, left, right))
 
 
 @scalar("IN", takes=[ANY, ANY], gives=BOOLEAN, unify=True, variadic=True)
 def is_in(context: Any, value: Value, *candidates: Value) -> Value:
-    """Whether a value is among others; NULL if it is not and one of them is NULL (T34)."""
+    """Whether a value is in a list; NULL if it is not and the list contains NULL (T34)."""
     equal = _comparison(pc.equal, lambda a, b: a == b)
     constants = all(isinstance(one, pa.Scalar) for one in candidates) and not pt.is_nested(value.type)
     if not constants or isinstance(value, pa.Scalar):
@@ -92,7 +92,7 @@ def is_in(context: Any, value: Value, *candidates: Value) -> Value:
 
 
 def like_pattern(pattern: str, escape: str | None = None) -> str:
-    """A LIKE pattern as a regular expression.
+    """Convert a LIKE pattern to a regular expression.
 
     >>> like_pattern("a_c%"), like_pattern("100$%", "$")
     ('a.c.*', '100%')
@@ -114,7 +114,7 @@ _compiled: dict[tuple[str, str | None], re.Pattern[str]] = {}
 
 @by_row("LIKE", takes=[CHARACTER, CHARACTER, CHARACTER], gives=BOOLEAN, optional=1)
 def like(text: str, pattern: str, escape: str | None = None) -> bool:
-    """Whether text matches a pattern of % and _; there is no escape character unless one is given (T39)."""
+    """Whether text matches a pattern of % and _. There is no escape character unless one is given (T39)."""
     known = _compiled.get((pattern, escape))
     if known is None:
         known = _compiled[pattern, escape] = re.compile(like_pattern(pattern, escape), re.DOTALL)

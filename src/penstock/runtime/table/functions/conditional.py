@@ -1,4 +1,4 @@
-"""CASE, COALESCE and their relatives: branches see only the rows that take them if they could fail on others."""
+"""CASE, COALESCE and similar functions. A branch that can fail is evaluated only on the rows that need it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from penstock.runtime.table.functions.registry import (
 
 
 def may_fail(expr: Expr) -> bool:
-    """Whether evaluating an expression can raise for some values, or calls user code."""
+    """Whether evaluating an expression can fail for some values, or calls user code."""
     return any(
         isinstance(node, UserCall) or (isinstance(node, Call) and scalar_function(node.function).may_fail)
         for node in walk(expr)
@@ -43,7 +43,7 @@ def may_fail(expr: Expr) -> bool:
 def evaluate_where(
     evaluate: Evaluate, rows: Rows, mask: pa.BooleanArray, type_: pa.DataType, elsewhere: pa.Scalar | None = None
 ) -> pa.Array:
-    """The values of some rows, and another value in the others (NULL if none is given)."""
+    """Evaluate an expression on some rows. The others have another value (by default NULL)."""
     rest = pa.scalar(None, type_) if elsewhere is None else elsewhere
     wanted = mask.true_count
     if wanted == 0:
@@ -89,7 +89,7 @@ def _compile_case(call: Call) -> Evaluate:
 
 
 def _case_type(types: Sequence[DataType]) -> DataType | None:
-    """Conditions and values by turns, then the value for no condition."""
+    """Return the type of alternating conditions and values, followed by the default."""
     if len(types) < 3 or len(types) % 2 == 0:
         return None
     if any(not isinstance(condition, BooleanType) for condition in types[:-1:2]):
@@ -141,18 +141,18 @@ for _name, _count in (("COALESCE", 1), ("IFNULL", 2)):
 
 @scalar("NULLIF", takes=[ANY, ANY], gives=lambda types: types[0].nullable(), null_if_null=False)
 def nullif(context: Any, value: Value, other: Value) -> Value:
-    """NULL if both are equal, else the first one."""
+    """Return NULL if both values are equal, otherwise the first one."""
     equal = pc.fill_null(pc.equal(value, other.cast(value.type)), False)
     return pc.if_else(equal, pa.scalar(None, value.type), value)
 
 
 @scalar("GREATEST", takes=[ANY], gives=common, unify=True, variadic=True)
 def greatest(context: Any, *values: Value) -> Value:
-    """The largest; NULL if one is NULL."""
+    """Return the maximum; NULL if one value is NULL."""
     return pc.max_element_wise(*values, skip_nulls=False)
 
 
 @scalar("LEAST", takes=[ANY], gives=common, unify=True, variadic=True)
 def least(context: Any, *values: Value) -> Value:
-    """The smallest; NULL if one is NULL."""
+    """Return the minimum; NULL if one value is NULL."""
     return pc.min_element_wise(*values, skip_nulls=False)

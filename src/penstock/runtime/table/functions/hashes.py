@@ -26,21 +26,21 @@ for _name, _digits in (("MD5", 32), ("SHA1", 40), ("SHA224", 56), ("SHA256", 64)
 
 @by_row("SHA2", takes=[CHARACTER, INT], gives=STRING)
 def sha2(text: str, bits: int) -> str:
-    """A hash of the SHA-2 family by its number of bits."""
+    """Compute a hash of the SHA-2 family with this number of bits."""
     if bits not in (224, 256, 384, 512):
-        raise ValueError(f"SHA2 has 224, 256, 384 or 512 bits, got {bits}")
+        raise ValueError(f"SHA2 takes 224, 256, 384 or 512 bits, got {bits}")
     return hashlib.new(f"sha{bits}", text.encode()).hexdigest()
 
 
 @by_row("TO_BASE64", takes=[CHARACTER], gives=STRING)
 def to_base64(text: str) -> str:
-    """The base 64 form of a text's bytes."""
+    """Encode a string's bytes as base64."""
     return base64.b64encode(text.encode()).decode()
 
 
 @by_row("FROM_BASE64", takes=[CHARACTER], gives=STRING)
 def from_base64(text: str) -> str:
-    """The text of a base 64 form."""
+    """Decode a base64 string."""
     return base64.b64decode(text).decode(errors="replace")
 
 
@@ -50,7 +50,7 @@ def _is_hexable(one: Any) -> bool:
 
 @by_row("HEX", takes=[_is_hexable], gives=STRING)
 def hexadecimal(value: Any) -> str:
-    """Hexadecimal digits of a number, or of a text's bytes."""
+    """Return the hexadecimal digits of a number, or of a string's bytes."""
     if isinstance(value, str):
         return value.encode().hex().upper()
     return f"{value & 0xFFFFFFFFFFFFFFFF:X}"
@@ -58,7 +58,7 @@ def hexadecimal(value: Any) -> str:
 
 @by_row("UNHEX", takes=[CHARACTER], gives=BYTES)
 def unhex(text: str) -> bytes | None:
-    """The bytes of hexadecimal digits; NULL if there is another character."""
+    """Decode hexadecimal digits to bytes; NULL if there is another character."""
     try:
         return bytes.fromhex("0" * (len(text) % 2) + text) if text.isalnum() or not text else None
     except ValueError:
@@ -67,25 +67,25 @@ def unhex(text: str) -> bytes | None:
 
 @by_row("BIN", takes=[INTEGER], gives=STRING)
 def binary(number: int) -> str:
-    """Binary digits of a number, negative ones in two's complement of 64 bits."""
+    """Return the binary digits of a number. Negative numbers are in 64-bit two's complement."""
     return f"{number & 0xFFFFFFFFFFFFFFFF:b}"
 
 
 @by_row("UUID", gives=CharType(36), deterministic=False)
 def uuid() -> str:
-    """A random identifier."""
+    """Return a random identifier."""
     return str(uuid4())
 
 
 @by_row("URL_ENCODE", takes=[CHARACTER], gives=STRING)
 def url_encode(text: str) -> str:
-    """Text as a part of an address."""
+    """Percent-encode a string."""
     return quote_plus(text, safe="*-._")
 
 
 @by_row("URL_DECODE", takes=[CHARACTER], gives=STRING)
 def url_decode(text: str) -> str | None:
-    """The text of a part of an address; NULL if it is none."""
+    """Decode a percent-encoded string; NULL if it is invalid."""
     try:
         return unquote_plus(text, errors="strict")
     except UnicodeDecodeError:
@@ -94,11 +94,11 @@ def url_decode(text: str) -> str | None:
 
 @by_row("ENCODE", takes=[CHARACTER, CHARACTER], gives=BYTES)
 def encode(text: str, charset: str) -> bytes:
-    """Text as bytes."""
+    """Encode a string."""
     return text.encode(charset)
 
 
 @by_row("DECODE", takes=[BINARY, CHARACTER], gives=STRING)
 def decode(data: bytes, charset: str) -> str:
-    """Bytes as text."""
+    """Decode bytes."""
     return data.decode(charset, errors="replace")

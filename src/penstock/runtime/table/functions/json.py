@@ -1,4 +1,4 @@
-"""Functions of JSON: IS JSON, JSON_EXISTS, JSON_VALUE, JSON_QUERY, and those that make it."""
+"""Functions of JSON: IS JSON, JSON_EXISTS, JSON_VALUE, JSON_QUERY, and functions that create JSON."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _ERRORS = (ValueError, KeyError, TypeError, ArithmeticError)
 
 
 class JsonFunctionError(ValueError):
-    """A JSON function was told to fail by ERROR ON EMPTY or ERROR ON ERROR."""
+    """A JSON function failed because of ERROR ON EMPTY or ERROR ON ERROR."""
 
 
 @by_row("IS JSON", takes=[CHARACTER], gives=BOOLEAN)
 def is_json(text: str, kind: str = "VALUE") -> bool:
-    """Whether text is JSON of a kind."""
+    """Whether text is JSON of this kind."""
     try:
         value = parse_json(text)
     except ValueError:
@@ -53,7 +53,7 @@ def is_json(text: str, kind: str = "VALUE") -> bool:
 
 @by_row("JSON_EXISTS", takes=[CHARACTER, CHARACTER], gives=BOOLEAN)
 def json_exists(text: str, path: str, on_error: str = "FALSE") -> bool | None:
-    """Whether there is something at a path."""
+    """Whether a value exists at a path."""
     try:
         wanted = JsonPath.parse(path)
         document = parse_json(text)
@@ -101,14 +101,14 @@ def _compile_value(call: Call) -> Evaluate:
 
 
 def _with_converted_defaults(call: Call, convert: Callable[[Any], Any]) -> Call:
-    """Defaults have the type of the result, whatever they are written as."""
+    """Convert defaults to the type of the result."""
     empty, default, error, other = call.options or ("NULL", None, "NULL", None)
     default, other = (None if one is None else convert(one) for one in (default, other))
     return replace(call, options=(empty, default, error, other))
 
 
 def _instead(function: str, behaviour: str, default: Any, problem: str) -> Any:
-    """What there is if a value is missing or cannot be had."""
+    """Return the replacement for a missing or invalid value."""
     if behaviour == "ERROR":
         raise JsonFunctionError(f"{function} failed: {problem}")
     return default if behaviour == "DEFAULT" else None
@@ -178,11 +178,11 @@ for _name, _compiler in (("JSON_VALUE", _compile_value), ("JSON_QUERY", _compile
     )
 
 
-# -- making JSON ------------------------------------------------------------------------------------------------------
+# -- creating JSON ----------------------------------------------------------------------------------------------------
 
 
 def as_json(value: Any, type_: DataType) -> Any:
-    """A value of a SQL type as what JSON has for it."""
+    """Convert a value of a SQL type to its JSON value."""
     if value is None:
         return None
     match type_:
@@ -205,7 +205,7 @@ def as_json(value: Any, type_: DataType) -> Any:
 
 @by_row("JSON", takes=[CHARACTER], gives=STRING)
 def json_of_text(text: str) -> str:
-    """Text that is JSON already, inside of JSON_OBJECT and JSON_ARRAY."""
+    """Mark a string as JSON inside of JSON_OBJECT and JSON_ARRAY."""
     return json_text(parse_json(text))
 
 
@@ -218,7 +218,7 @@ register(ScalarFunction("JSON_STRING", pa.scalar, [ANY], STRING, compiler=_compi
 
 
 def _parts(call: Call) -> list[Callable[[Any], str]]:
-    """How each operand becomes JSON; what a JSON function has made is taken as it is."""
+    """Return the conversion of each operand to JSON. The result of a JSON function is used unchanged."""
 
     def raw(value: Any) -> str:
         return "null" if value is None else str(value)
@@ -272,13 +272,13 @@ for _name, _compiler, _gives in (
 
 @by_row("JSON_QUOTE", takes=[CHARACTER], gives=STRING)
 def json_quote(text: str) -> str:
-    """Text as a JSON string."""
+    """Return text as a JSON string."""
     return json.dumps(text)
 
 
 @by_row("JSON_UNQUOTE", takes=[CHARACTER], gives=STRING)
 def json_unquote(text: str) -> str:
-    """The text of a JSON string; other text stays as it is."""
+    """Return the text of a JSON string. Other text is unchanged."""
     if len(text) < 2 or text[0] != '"' or text[-1] != '"':
         return text
     try:

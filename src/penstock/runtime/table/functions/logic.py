@@ -14,7 +14,7 @@ from penstock.runtime.table.functions.registry import BOOL, BOOLEAN, ScalarFunct
 
 
 def _connective(kernel: Callable[..., Any], *, decides: bool) -> Callable[[Call], Evaluate]:
-    """AND or OR: operands that can fail see only the rows that the ones before have not decided."""
+    """AND or OR. Operands that can fail are evaluated only on rows that previous operands have not decided."""
 
     def compile_call(call: Call) -> Evaluate:
         operands = [(evaluator(operand), may_fail(operand)) for operand in call.operands]
@@ -51,7 +51,7 @@ register(
 
 @scalar("NOT", takes=[BOOL], gives=BOOLEAN)
 def not_(context: Any, value: Value) -> Value:
-    """The opposite; of NULL, NULL."""
+    """Negate a truth value; NULL stays NULL."""
     return pc.invert(value)
 
 

@@ -1,4 +1,4 @@
-"""More functions of numbers: angles, digits cut off, tests of text for digits, text in a format."""
+"""More functions of numbers: angles, truncation, tests for digits, formatting."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ from penstock.runtime.table.functions.registry import (
 
 @by_row("COT", takes=[NUMERIC], gives=DOUBLE)
 def cot(angle: Any) -> float:
-    """The cotangent."""
+    """Return the cotangent."""
     tangent = math.tan(angle)
     return 1 / tangent if tangent else math.copysign(math.inf, tangent)
 
 
 @by_row("DEGREES", takes=[NUMERIC], gives=DOUBLE)
 def degrees(angle: Any) -> float:
-    """An angle in degrees."""
+    """Convert an angle to degrees."""
     return float(angle) * 180.0 / math.pi
 
 
 @by_row("RADIANS", takes=[NUMERIC], gives=DOUBLE)
 def radians(angle: Any) -> float:
-    """An angle in radians."""
+    """Convert an angle to radians."""
     return float(angle) / 180.0 * math.pi
 
 
 @by_row("TRUNCATE", takes=[NUMERIC, INT], gives=first_argument, optional=1)
 def truncate(value: Any, digits: int = 0) -> Any:
-    """With digits cut off."""
+    """Truncate a number to some digits."""
     if isinstance(value, float):
         if math.isinf(value) or math.isnan(value):
             return value
@@ -59,13 +59,13 @@ def truncate(value: Any, digits: int = 0) -> Any:
 
 @by_row("IS_ALPHA", takes=[ANY], gives=BOOLEAN, sees_null=True)
 def is_alpha(value: Any) -> bool:
-    """Whether text has nothing but letters."""
+    """Whether text consists of letters only."""
     return isinstance(value, str) and value.isalpha()
 
 
 @by_row("IS_DIGIT", takes=[ANY], gives=BOOLEAN, sees_null=True)
 def is_digit(value: Any) -> bool:
-    """Whether text has nothing but digits."""
+    """Whether text consists of digits only."""
     return isinstance(value, int) or (isinstance(value, str) and value.isdecimal())
 
 
@@ -107,7 +107,7 @@ register(
     gives=lambda types: types[0].element_type.nullable() if isinstance(types[0], ArrayType) else None,
 )
 def element(values: list[Any]) -> Any:
-    """The only element of an array; NULL of an empty one."""
+    """Return the only element of an array; NULL for an empty one."""
     if len(values) > 1:
         raise ValueError(f"ELEMENT takes an array of one element, got {len(values)}")
     return values[0] if values else None
@@ -115,7 +115,7 @@ def element(values: list[Any]) -> Any:
 
 @by_row("PRINTF", takes=[CHARACTER, ANY], gives=STRING, optional=1, variadic=True, sees_null=True)
 def printf(pattern: str | None, *values: Any) -> str | None:
-    """Text in the format of printf; NULL if it does not fit."""
+    """Format values like printf; NULL if they do not fit the pattern."""
     if pattern is None:
         return None
     try:

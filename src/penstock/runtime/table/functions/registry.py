@@ -1,4 +1,4 @@
-"""The registry of built-in scalar functions: what they take, what they give, how they run on columns.
+"""The registry of built-in scalar functions: their arguments, result types and implementations on columns.
 
 To add one, write a function in a module of its family and decorate it:
 
@@ -6,8 +6,8 @@ To add one, write a function in a module of its family and decorate it:
     def initcap(context, text):
         return pc.utf8_title(text)
 
-The function gets the evaluation context and its arguments as Arrow arrays or scalars, and returns one. Decorate with
-:func:`by_row` instead if it is easier said in Python for single values.
+The function receives the evaluation context and its arguments as Arrow arrays or scalars, and returns one. Use
+:func:`by_row` instead for a Python function of single values.
 """
 
 from __future__ import annotations
@@ -72,12 +72,12 @@ Family = Callable[[DataType], bool]
 
 
 def ANY(_: DataType) -> bool:
-    """Every type."""
+    """Any type."""
     return True
 
 
 def CHARACTER(one: DataType) -> bool:
-    """Text."""
+    """Character strings."""
     return is_character(one)
 
 
@@ -92,7 +92,7 @@ def NUMERIC(one: DataType) -> bool:
 
 
 def INTEGER(one: DataType) -> bool:
-    """Whole numbers."""
+    """Integers."""
     return is_integer(one)
 
 
@@ -102,7 +102,7 @@ def BOOL(one: DataType) -> bool:
 
 
 def TEMPORAL(one: DataType) -> bool:
-    """DATE, TIME, timestamps."""
+    """DATE, TIME and timestamps."""
     return is_temporal(one)
 
 
@@ -112,7 +112,7 @@ def TIME_POINT(one: DataType) -> bool:
 
 
 def INTERVAL(one: DataType) -> bool:
-    """Lengths of time."""
+    """Intervals."""
     return is_interval(one)
 
 
@@ -140,7 +140,7 @@ STRING, BYTES, INT, BIGINT, DOUBLE, BOOLEAN, DATE = (
 TIMESTAMP_3 = TimestampType(3)
 
 Infer = Callable[[Sequence[DataType]], DataType | None]
-"""The type of the result; None if the arguments do not fit."""
+"""Returns the type of the result, or None if the arguments do not fit."""
 
 
 class SignatureError(Exception):
@@ -156,22 +156,22 @@ class ScalarFunction:
     takes: Sequence[Family | DataType]
     gives: DataType | Infer
     optional: int = 0
-    """How many of the last arguments may be left out."""
+    """How many of the last arguments are optional."""
     variadic: bool = False
     """Whether the last argument may be repeated."""
     deterministic: bool = True
     may_fail: bool = False
-    """Whether it can raise for some values: then CASE evaluates it only on the rows that need it."""
+    """Whether it can fail for some values. Then CASE evaluates it only on the rows that need it."""
     null_if_null: bool = True
-    """Whether the result is NULL exactly if an argument is: decides on NOT NULL of the result."""
+    """Whether the result is NULL exactly if an argument is. Determines NOT NULL of the result."""
     compiler: Callable[[Call], Evaluate] | None = None
-    """For functions that do not simply evaluate all of their arguments."""
+    """A custom implementation for functions that do not simply evaluate all of their arguments."""
     unify: bool = False
     """Whether all arguments are converted to their common type."""
     aliases: tuple[str, ...] = field(default=())
 
     def infer(self, types: Sequence[DataType]) -> tuple[DataType, list[DataType | None]]:
-        """The type of the result, and for each argument the type to convert it to (None: as it is)."""
+        """Return the type of the result, and the type to convert each argument to (None: unchanged)."""
         wanted = self._parameters(len(types))
         if wanted is None:
             raise SignatureError
@@ -210,7 +210,7 @@ class ScalarFunction:
         raise SignatureError
 
     def compile(self, call: Call) -> Evaluate:
-        """From rows to the column of a call."""
+        """Return a function from rows to the column of a call."""
         if self.compiler is not None:
             return self.compiler(call)
         operands = [evaluator(operand) for operand in call.operands]
@@ -222,7 +222,7 @@ class ScalarFunction:
 
 
 def _unified(types: Sequence[DataType]) -> list[DataType | None]:
-    """Conversions to the common type; text beside another type is read as that type."""
+    """Return conversions to the common type. A string beside another type is converted to that type."""
     target = common_type(types)
     if target is None:
         others = [one for one in types if not is_character(one)]
@@ -236,7 +236,7 @@ _functions: dict[str, ScalarFunction] = {}
 
 
 def register(function: ScalarFunction) -> None:
-    """Make a function known under its name and aliases."""
+    """Register a function under its name and aliases."""
     for name in (function.name, *function.aliases):
         if name in _functions:
             raise ValueError(f"function {name} is registered twice")
@@ -258,9 +258,9 @@ def scalar(
 def by_row(
     name: str, *aliases: str, takes: Sequence[Family | DataType] = (), gives: DataType | Infer, **options: Any
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a function of single Python values; it is not called for rows with a NULL among the arguments.
+    """Register a function of single Python values. It is not called for rows with a NULL among the arguments.
 
-    With ``sees_null=True`` it is called for these, too.
+    With ``sees_null=True``, it is called for these rows, too.
     """
     sees_null = options.pop("sees_null", False)
 
@@ -287,7 +287,7 @@ def by_row(
 
 
 def row_evaluator(call: Call, function: Callable[..., Any], *, sees_null: bool) -> Evaluate:
-    """Evaluate a function of Python values row by row; once if all arguments are constants."""
+    """Evaluate a function of Python values row by row, or once if all arguments are constants."""
     operands = [(evaluator(operand), operand.type) for operand in call.operands]
     options, result_type = call.options, call.type
 
@@ -314,7 +314,7 @@ def row_evaluator(call: Call, function: Callable[..., Any], *, sees_null: bool) 
 def _rows_of(
     values: Sequence[tuple[Value, DataType]], columns: Sequence[pa.Array], count: int
 ) -> Iterable[tuple[Any, ...]]:
-    """The arguments of every row; constants are converted once."""
+    """Return the arguments of every row. Constants are converted once."""
     if not values:
         return [()] * count
     parts = [
@@ -327,7 +327,7 @@ def _rows_of(
 
 
 def _null_rows(columns: Sequence[pa.Array]) -> pa.BooleanArray | None:
-    """Rows with a NULL among the arguments; None if there are none."""
+    """Return the rows with a NULL among the arguments, or None."""
     missing = None
     for column in columns:
         if column.null_count:
@@ -348,19 +348,19 @@ def load_functions() -> None:
 
 
 def scalar_function(name: str) -> ScalarFunction:
-    """The function of that name."""
+    """Return the function with this name."""
     load_functions()
     return _functions[name]
 
 
 def find_scalar_function(name: str) -> ScalarFunction | None:
-    """The function of that name, whatever its case, or None."""
+    """Return the function with this name in any case, or None."""
     load_functions()
     return _functions.get(name.upper())
 
 
 def scalar_function_names() -> list[str]:
-    """All names, sorted."""
+    """Return all names, sorted."""
     load_functions()
     return sorted(_functions)
 
@@ -379,7 +379,7 @@ def common(types: Sequence[DataType]) -> DataType | None:
 
 
 def stored(one: DataType) -> pa.DataType:
-    """The column type of a SQL type."""
+    """Return the column type of a SQL type."""
     return arrow_type(one)
 
 

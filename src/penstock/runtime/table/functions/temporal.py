@@ -90,7 +90,7 @@ register(ScalarFunction("EXTRACT", pc.year, [ANY], BIGINT, compiler=_compile_ext
 
 
 def _part(name: str, unit: str) -> None:
-    """A function that is short for EXTRACT(unit FROM x)."""
+    """Register a function that is short for EXTRACT(unit FROM x)."""
 
     def compile_call(call: Call) -> Evaluate:
         return _compile_extract(Call(call.type, "EXTRACT", call.operands, (unit,)))
@@ -192,7 +192,7 @@ def _compile_format(call: Call) -> Evaluate:
 
 
 def _formatted(times: pa.Array, pattern: str | None) -> pa.Array:
-    """Times in one pattern. Those that look the same are formatted once: a stream has few days, hours or minutes."""
+    """Format times with one pattern. Equal results are formatted once: a stream has few days, hours or minutes."""
     if pattern is None:
         return pa.nulls(len(times), pa.string())
     unit = smallest_unit(pattern)
@@ -208,23 +208,23 @@ register(ScalarFunction("DATE_FORMAT", pc.year, [TIME_POINT, CHARACTER], STRING,
 
 @by_row("TO_TIMESTAMP", takes=[CHARACTER, CHARACTER], gives=TIMESTAMP_3, optional=1)
 def to_timestamp(text: str, pattern: str = "yyyy-MM-dd HH:mm:ss") -> dt.datetime | None:
-    """Text as a TIMESTAMP(3); NULL if it does not fit the pattern."""
+    """Parse text as a TIMESTAMP(3); NULL if it does not fit the pattern."""
     return parse_java(text, pattern)
 
 
 @by_row("TO_DATE", takes=[CHARACTER, CHARACTER], gives=DateType(), optional=1)
 def to_date(text: str, pattern: str = "yyyy-MM-dd") -> dt.date | None:
-    """Text as a DATE; NULL if it does not fit the pattern."""
+    """Parse text as a DATE; NULL if it does not fit the pattern."""
     parsed = parse_java(text, pattern)
     return None if parsed is None else parsed.date()
 
 
 @scalar("TO_TIMESTAMP_LTZ", takes=[BIGINT, BIGINT], gives=LocalZonedTimestampType(3), optional=1)
 def to_timestamp_ltz(context: EvaluationContext, number: Value, precision: Value | None = None) -> Value:
-    """Seconds (0) or milliseconds (3) since the epoch as a point in time."""
+    """Convert seconds (0) or milliseconds (3) since the epoch to a point in time."""
     known = set(precision.unique().to_pylist() if isinstance(precision, pa.Array) else [_py(precision)])
     if not known <= {0, 3, None}:
-        raise ValueError(f"the precision of TO_TIMESTAMP_LTZ is 0 or 3, got {max(known - {0, 3, None})}")
+        raise ValueError(f"the precision of TO_TIMESTAMP_LTZ must be 0 or 3, got {max(known - {0, 3, None})}")
     factor = pa.scalar(1000, pa.int64())
     if precision is not None:
         seconds = pc.equal(precision, pa.scalar(0, pa.int64()))

@@ -1,4 +1,4 @@
-"""Functions that search in text and take it apart."""
+"""Functions that search and split strings."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from penstock.runtime.table.functions.registry import BOOLEAN, CHARACTER, INT, I
 
 @by_row("STARTSWITH", takes=[CHARACTER, CHARACTER], gives=BOOLEAN)
 def startswith(text: str, part: str) -> bool:
-    """Whether a text begins with another."""
+    """Whether a string begins with another."""
     return text.startswith(part)
 
 
 @by_row("ENDSWITH", takes=[CHARACTER, CHARACTER], gives=BOOLEAN)
 def endswith(text: str, part: str) -> bool:
-    """Whether a text ends with another."""
+    """Whether a string ends with another."""
     return text.endswith(part)
 
 
 @by_row("BTRIM", takes=[CHARACTER, CHARACTER], gives=STRING, optional=1)
 def btrim(text: str, characters: str = " ") -> str:
-    """Without some characters at both ends."""
+    """Remove characters at both ends."""
     return text.strip(characters)
 
 
 @by_row("ASCII", takes=[CHARACTER], gives=IntType())
 def ascii_code(text: str) -> int:
-    """The code of the first character; 0 for an empty text."""
+    """Return the code of the first character; 0 for an empty string."""
     return text.encode()[0] if text else 0
 
 
 @by_row("CHR", takes=[INTEGER], gives=STRING)
 def character(code: int) -> str:
-    """The character of a code modulo 256."""
+    """Return the character for a code modulo 256."""
     return "" if code < 0 else chr(code % 256)
 
 
 @by_row("INSTR", takes=[CHARACTER, CHARACTER, INT, INT], gives=IntType(), optional=2)
 def instr(text: str, part: str, start: int = 1, occurrence: int = 1) -> int | None:
-    """Where a part begins the n-th time, from 1; 0 if it does not. A negative start looks backwards from the end."""
+    """Return the position of the n-th occurrence, from 1; 0 without one. A negative start searches from the end."""
     if start == 0:
         return 0
     if occurrence <= 0:
-        raise ValueError(f"the occurrence in INSTR is at least 1, got {occurrence}")
+        raise ValueError(f"the occurrence in INSTR must be at least 1, got {occurrence}")
     place = start - 2 if start > 0 else len(text) + start + 1
     for _ in range(occurrence):
         place = text.find(part, place + 1) if start > 0 else text.rfind(part, 0, max(0, place - 1 + len(part)))
@@ -56,13 +56,13 @@ def instr(text: str, part: str, start: int = 1, occurrence: int = 1) -> int | No
 
 @by_row("LOCATE", takes=[CHARACTER, CHARACTER, INT], gives=IntType(), optional=1)
 def locate(part: str, text: str, start: int = 1) -> int:
-    """Where a part begins at or after a position, from 1; 0 if it is missing."""
+    """Return the position of a part at or after a start position, from 1; 0 if it is missing."""
     return text.find(part, start - 1) + 1 if start > 0 else 0
 
 
 @by_row("OVERLAY", takes=[CHARACTER, CHARACTER, INT, INT], gives=STRING, optional=1)
 def overlay(text: str, new: str, start: int, length: int | None = None) -> str:
-    """With a part replaced by position."""
+    """Replace a part given by its position."""
     if start <= 0 or start > len(text):
         return text
     return text[: start - 1] + new + text[start - 1 + (len(new) if length is None else length) :]
@@ -70,7 +70,7 @@ def overlay(text: str, new: str, start: int, length: int | None = None) -> str:
 
 @by_row("TRANSLATE", takes=[CHARACTER, CHARACTER, CHARACTER], gives=STRING)
 def translate(text: str, old: str, new: str) -> str:
-    """With characters replaced one by one; those without a counterpart are removed."""
+    """Replace characters one by one. Characters without a counterpart are removed."""
     table: dict[int, str | None] = {}
     for index, one in enumerate(old):
         table.setdefault(ord(one), new[index] if index < len(new) else None)
@@ -79,46 +79,46 @@ def translate(text: str, old: str, new: str) -> str:
 
 @by_row("REGEXP", takes=[CHARACTER, CHARACTER], gives=BOOLEAN)
 def regexp(text: str, pattern: str) -> bool:
-    """Whether a part of a text matches."""
+    """Whether a part of a string matches."""
     return bool(pattern) and re.search(pattern, text) is not None
 
 
 @by_row("REGEXP_COUNT", takes=[CHARACTER, CHARACTER], gives=IntType())
 def regexp_count(text: str, pattern: str) -> int:
-    """Number of matches."""
+    """Return the number of matches."""
     return sum(1 for _ in re.finditer(pattern, text))
 
 
 @by_row("REGEXP_INSTR", takes=[CHARACTER, CHARACTER], gives=IntType())
 def regexp_instr(text: str, pattern: str) -> int:
-    """Where the first match begins, from 1; 0 without a match."""
+    """Return the position of the first match, from 1; 0 without a match."""
     found = re.search(pattern, text)
     return 0 if found is None else found.start() + 1
 
 
 @by_row("REGEXP_SUBSTR", takes=[CHARACTER, CHARACTER], gives=STRING)
 def regexp_substr(text: str, pattern: str) -> str | None:
-    """The first match; NULL without one."""
+    """Return the first match; NULL without one."""
     found = re.search(pattern, text)
     return None if found is None else found.group()
 
 
 @by_row("REGEXP_EXTRACT_ALL", takes=[CHARACTER, CHARACTER, INT], gives=ArrayType(STRING), optional=1)
 def regexp_extract_all(text: str, pattern: str, group: int = 1) -> list[str | None] | None:
-    """A group of every match."""
+    """Return a group of every match."""
     compiled = re.compile(pattern)
     return None if not 0 <= group <= compiled.groups else [one.group(group) for one in compiled.finditer(text)]
 
 
 @by_row("ELT", takes=[INTEGER, CHARACTER], gives=STRING, variadic=True, sees_null=True)
 def elt(index: int | None, *texts: str | None) -> str | None:
-    """One of the texts by position; NULL outside."""
+    """Return the string at a position; NULL outside."""
     return texts[index - 1] if index is not None and 1 <= index <= len(texts) else None
 
 
 @by_row("PARSE_URL", takes=[CHARACTER, CHARACTER, CHARACTER], gives=STRING, optional=1)
 def parse_url(address: str, part: str, key: str | None = None) -> str | None:
-    """A part of an address: HOST, PATH, QUERY, REF, PROTOCOL, AUTHORITY, FILE or USERINFO."""
+    """Return a part of a URL: HOST, PATH, QUERY, REF, PROTOCOL, AUTHORITY, FILE or USERINFO."""
     url = urlsplit(address)
     if not url.scheme:
         return None

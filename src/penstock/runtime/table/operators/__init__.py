@@ -1,1 +1,1 @@
-"""Table operators: one for each file, with the name that Flink's runtime gives it."""
+"""Table operators: one per file, with the names of Flink's runtime."""

@@ -1,4 +1,4 @@
-"""Filter and projection (Flink's Calc): one operator for both, on columns."""
+"""Filter and projection (Flink's Calc) in one operator, on columns."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from penstock.runtime.table.user_functions import close_functions, open_function
 
 
 class Calc(TableOperator):
-    """Keeps rows for which ``condition`` is TRUE and computes ``projections`` of them; either may be missing.
+    """Keeps rows for which ``condition`` is TRUE and computes ``projections`` of them. Either may be missing.
 
-    Row kinds pass through: the two halves of an update are treated one by one (T14, T16).
+    Row kinds pass through: the two halves of an update are processed separately (T14, T16).
     """
 
     def __init__(
@@ -106,6 +106,6 @@ class Calc(TableOperator):
 
 
 def _columns(data: pa.RecordBatch, indices: list[int]) -> pa.RecordBatch:
-    if not indices:  # a batch without columns would forget how many rows it has
+    if not indices:  # a batch without columns would lose its number of rows
         return data
     return data.select(indices)

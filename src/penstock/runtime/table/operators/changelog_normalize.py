@@ -1,4 +1,4 @@
-"""Upserts made complete: the old row of every key comes from state (T112, Flink's ChangelogNormalize)."""
+"""Completes upserts with the old row of every key from state (T112, Flink's ChangelogNormalize)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Row = tuple[Any, ...]
 
 
 class ChangelogNormalizeOperator(TableOperator):
-    """Keeps the last row of each key. A row that is equal to it is left out; a deletion gets all its columns."""
+    """Keeps the last row of each key. An equal row is left out. A deletion is completed with all columns."""
 
     keyed = True
     stateful = True
@@ -36,7 +36,7 @@ class ChangelogNormalizeOperator(TableOperator):
         self._state.define("rows", [(None, None)])
 
     def process(self, batch: ColumnBatch) -> None:
-        """Compare every row with the last one of its key."""
+        """Compare every row with the previous row of its key."""
         grouped = group_rows(batch, self.keys)
         rows = self._state.rows_of(grouped)
         (known,) = self._state.gather(rows)

@@ -1,4 +1,4 @@
-"""Rows joined with what a function makes of each of them: UNNEST and table functions (T76). There is no state."""
+"""Joins each row with the results of a function: UNNEST and table functions (T76). It has no state."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _I64, _I32 = pa.int64(), pa.int32()
 
 
 class RowFunction(ABC):
-    """Makes rows from the arguments of one row."""
+    """Produces rows from the arguments of one row."""
 
     @abstractmethod
     def apply(self, arguments: Sequence[pa.Array]) -> tuple[pa.Int64Array, list[pa.Array]]:
-        """Return the number of rows for each input row, and the columns of all of them, end to end."""
+        """Return the number of rows for each input row, and the columns of all result rows, concatenated."""
 
     def user_functions(self) -> list[Any]:
-        """Functions of the user."""
+        """Return the user's functions."""
         return []
 
 
 class Unnest(RowFunction):
-    """The elements of a collection: arrays, arrays of rows, maps, multisets."""
+    """Returns the elements of a collection: arrays, arrays of rows, maps, multisets."""
 
     def __init__(self, *, multiset: bool = False) -> None:
         self.multiset = multiset
@@ -63,15 +63,15 @@ class Unnest(RowFunction):
 
 
 class Replicate(RowFunction):
-    """The row itself, as often as the smallest argument says: INTERSECT ALL and EXCEPT ALL."""
+    """Returns the row itself, as often as its smallest argument: for INTERSECT ALL and EXCEPT ALL."""
 
     def apply(self, arguments: Sequence[pa.Array]) -> tuple[pa.Int64Array, list[pa.Array]]:
-        """No columns of its own."""
+        """Return no columns."""
         return pc.max_element_wise(pc.min_element_wise(*arguments), pa.scalar(0, _I64)), []
 
 
 class TableFunctionCall(RowFunction):
-    """A table function of the user, called row by row."""
+    """A table function of the user, called for each row."""
 
     def __init__(self, function: Any, argument_types: Sequence[DataType], column_types: Sequence[DataType]) -> None:
         self.function = function
@@ -79,11 +79,11 @@ class TableFunctionCall(RowFunction):
         self.column_types = list(column_types)
 
     def user_functions(self) -> list[Any]:
-        """The function."""
+        """Return the function."""
         return [self.function]
 
     def apply(self, arguments: Sequence[pa.Array]) -> tuple[pa.Int64Array, list[pa.Array]]:
-        """Call the function for each row; it gives an iterable of rows or values, or None for none."""
+        """Call the function for each row. It returns an iterable of rows or values, or None for none."""
         call = self.function.eval
         types = self.argument_types
         columns = [python_values(column, kind) for column, kind in zip(arguments, types, strict=False)]
@@ -109,13 +109,13 @@ def _rows_of(result: Any, width: int, name: str) -> list[Sequence[Any]]:
         is_row = isinstance(one, (Row, tuple) if width == 1 else (Row, tuple, list))
         row = tuple(one) if is_row else (one,)
         if len(row) != width:
-            raise ValueError(f"table function '{name}' yielded {one!r}: a row of {width} values is expected")
+            raise ValueError(f"table function '{name}' yielded {one!r}: expected a row of {width} values")
         rows.append(row)
     return rows
 
 
 class CorrelateOperator(TableOperator):
-    """Every row with each row that the function gives; ``outer`` keeps rows for which it gives none."""
+    """Emits every row with each result of the function. ``outer`` keeps rows without results."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class CorrelateOperator(TableOperator):
         self.ordinality = ordinality
 
     def user_functions(self) -> list[Any]:
-        """The table function."""
+        """Return the table function."""
         return self.function.user_functions()
 
     def setup(self, context: OperatorContext, output: Output) -> None:
@@ -152,7 +152,7 @@ class CorrelateOperator(TableOperator):
         close_functions(self.user_functions(), self.context)
 
     def process(self, batch: ColumnBatch) -> None:
-        """Flatten the results; row kinds pass through."""
+        """Flatten the results. Row kinds pass through."""
         context = self.evaluation
         context.now = self.context.processing_time()
         rows = Rows(batch.data, context)

@@ -27,7 +27,7 @@ _WAITING, _DONE = 1, 2
 
 
 class _Deduplicate(TableOperator):
-    """One row for each key: whether there is one, its time, its columns."""
+    """Stores one row per key: whether it exists, its time, its columns."""
 
     keyed = True
     stateful = True
@@ -38,7 +38,7 @@ class _Deduplicate(TableOperator):
         self.keys = list(keys)
         self.schema = schema
         self.time_column = time_column
-        """The column of the rowtime; None for order of arrival."""
+        """The column of the rowtime. None means arrival order."""
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         """Register the state."""
@@ -51,7 +51,7 @@ class _Deduplicate(TableOperator):
         self._state.define("deduplicate", [(_I64, 0), (_I64, MIN_WATERMARK), *rows])
 
     def times(self, batch: ColumnBatch) -> pa.Int64Array:
-        """The rowtime of every row in milliseconds; no order but that of arrival gives 0 for all."""
+        """Return the rowtime of every row in milliseconds, or 0 for all in arrival order."""
         if self.time_column is None:
             return pa.repeat(_ZERO, len(batch))
         column = batch.column(self.time_column)
@@ -60,35 +60,35 @@ class _Deduplicate(TableOperator):
         return milliseconds(column)
 
     def batch_of(self, columns: list[pa.Array], kinds: pa.Int8Array | None = None) -> ColumnBatch:
-        """Rows of the schema."""
+        """Return rows of the schema."""
         return ColumnBatch(pa.RecordBatch.from_arrays(columns, schema=self.schema), kinds)
 
     def emit_all(self) -> None:
-        """The rows of a batch job."""
+        """Emit the rows of a batch job."""
         rows = self._state.all_rows()
         if rows.list:
             self.emit(self.batch_of(self._stored.decode(self._state.gather(rows)[2:])))
             self._state.remove(rows.list)
 
     def process_watermark(self, watermark: int) -> None:
-        """In batch execution rows go out in front of the last watermark."""
+        """In batch execution, emit rows before the final watermark."""
         if self.context.batch_execution and watermark == MAX_WATERMARK:
             self.emit_all()
         super().process_watermark(watermark)
 
     def end_input(self) -> None:
-        """The rows of a batch job."""
+        """Emit the rows of a batch job."""
         if self.context.batch_execution:
             self.emit_all()
 
 
 class KeepFirstRow(_Deduplicate):
-    """The first row by order of arrival."""
+    """Keeps the first row in arrival order."""
 
     keeps_rows = False
 
     def process(self, batch: ColumnBatch) -> None:
-        """Pass on the first row of every key that is new."""
+        """Emit the first row of every new key."""
         grouped = group_rows(batch, self.keys)
         rows = self._state.rows_of(grouped)
         fields = self._state.gather(rows)
@@ -109,10 +109,10 @@ class KeepFirstRow(_Deduplicate):
 
 
 class KeepFirstRowByRowtime(_Deduplicate):
-    """The first row by rowtime: emitted when the watermark has passed it, so results are never updated (T13)."""
+    """Keeps the first row by rowtime. Emits it when the watermark has passed it, so results are never updated (T13)."""
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """Rows that wait are read from the state when the first row or watermark comes."""
+        """Waiting rows are read from state with the first row or watermark."""
         super().setup(context, output)
         self._late = context.metrics.counter("numLateRecordsDropped")
         self._waiting: dict[int, list[Any]] = {}
@@ -190,7 +190,7 @@ class KeepFirstRowByRowtime(_Deduplicate):
 
 
 class KeepLastRow(_Deduplicate):
-    """The last row, by rowtime or by order of arrival; a row of the same time replaces the one before it."""
+    """Keeps the last row, by rowtime or in arrival order. A row with the same time replaces the previous one."""
 
     def __init__(
         self,
@@ -204,7 +204,7 @@ class KeepLastRow(_Deduplicate):
         self.keeps_rows = emits_update_before
 
     def process(self, batch: ColumnBatch) -> None:
-        """Replace rows, one by one as they came."""
+        """Replace rows one by one in arrival order."""
         grouped = group_rows(batch, self.keys)
         count = len(grouped.keys)
         rows = self._state.rows_of(grouped)
@@ -227,7 +227,7 @@ class KeepLastRow(_Deduplicate):
             pc.not_equal(codes, codes.take(pc.max_element_wise(pc.subtract(where, _ONE), _ZERO))),
         )
         existed = pc.or_(pc.invert(begins), pc.equal(present.take(codes), _ONE))
-        # The rows of the state, then the accepted ones: one pool to take old and new rows from.
+        # The rows of the state, then the accepted ones: one pool for old and new rows.
         accepted_rows = batch.take(order).data.columns
         old = pc.if_else(begins, codes, pc.add(where, pa.scalar(count - 1, _I64)))
         last = pc.indices_nonzero(pa.concat_arrays([begins.slice(1), pa.array([True])])).cast(_I64)

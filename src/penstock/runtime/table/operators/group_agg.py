@@ -1,7 +1,7 @@
 """GROUP BY without a window: an aggregate that updates its result with every row (T50 to T56).
 
-The changelog is exact: the results before and after every input row, as if rows were processed one by one. In
-mini-batch mode there is one change for each key and batch (T18); in batch execution one row for each key at the end.
+The changelog is exact: it has the results before and after every input row, as if rows were processed one by one. In
+mini-batch mode, there is one change per key and batch (T18). In batch execution, there is one row per key at the end.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ZERO = pa.scalar(0, _I64)
 
 @dataclass(slots=True)
 class AggregateCall:
-    """An aggregate and the input columns it reads; ``filter`` is a BOOLEAN column."""
+    """An aggregate and the input columns that it reads. ``filter`` is a BOOLEAN column."""
 
     aggregate: Aggregate
     arguments: list[int]
@@ -47,13 +47,13 @@ class AggregateCall:
 
 
 class GroupAggFunction(TableOperator):
-    """Keeps one accumulator of every aggregate for each key, and the number of its rows."""
+    """Stores one accumulator per aggregate and key, and the number of rows per key."""
 
     keyed = True
     stateful = True
     keyed_backend = ColumnStateBackend
     emits_changes = True
-    """Whether every row may change a result; windows have theirs at the end."""
+    """Whether every row may change a result. Windows have their results at the end."""
 
     def __init__(
         self,
@@ -72,9 +72,9 @@ class GroupAggFunction(TableOperator):
         self.emits_update_before = emits_update_before
         self.mini_batch = mini_batch
         self.always_emits = always_emits
-        """Whether results that have not changed are emitted, which state TTL downstream needs (T51)."""
+        """Whether unchanged results are emitted, which state TTL downstream needs (T51)."""
         self.emits_default = emits_default
-        """Whether a batch job without any row has one result (T53)."""
+        """Whether a batch job without rows has one result (T53)."""
         self._emitted_results = False
 
     def setup(self, context: OperatorContext, output: Output) -> None:
@@ -108,7 +108,7 @@ class GroupAggFunction(TableOperator):
     # -- rows ---------------------------------------------------------------------------------------------------
 
     def process(self, batch: ColumnBatch) -> None:
-        """Fold the rows into the state of their keys, and emit what changed."""
+        """Add the rows to the state of their keys, and emit changes."""
         grouped = group_rows(batch, self.keys)
         rows = self._state.rows_of(grouped)
         fields = self._state.gather(rows)
@@ -123,7 +123,7 @@ class GroupAggFunction(TableOperator):
             return
         emptied = None if signs is None else pc.equal(counts, _ZERO)
         is_first = None
-        if emptied is not None and emptied.true_count:  # a key whose last row goes begins anew after it
+        if emptied is not None and emptied.true_count:  # after its last row has been retracted, a key starts again
             segments, is_first = segments.split_behind(emptied)
             fields = _spread(fields, is_first, self._empty)
         scans = self._scan(batch, segments, signs, fields)
@@ -144,7 +144,7 @@ class GroupAggFunction(TableOperator):
             self.emit(self._change_of_each_row(batch, segments, fields[0], counts, scans))
 
     def note_keys(self, grouped: GroupedRows, first_counts: pa.Int64Array) -> None:
-        """Hook for operators that emit later: note the keys of a batch, and their rows before it."""
+        """Hook for operators that emit later: receives the keys of a batch, and their row counts before it."""
 
     def _scan(
         self, batch: ColumnBatch, segments: Segments, signs: pa.Int64Array | None, fields: list[Any]
@@ -202,7 +202,7 @@ class GroupAggFunction(TableOperator):
         old: list[pa.Array],
         new: list[pa.Array],
     ) -> ColumnBatch:
-        """Rows of the changelog from the results before and after: what is taken away, then what is added."""
+        """Return changelog rows from the results before and after: retractions first, then additions."""
         existed, exists = pc.greater(counts_before, _ZERO), pc.greater(counts_after, _ZERO)
         updated = pc.and_(existed, exists)
         if not self.always_emits:
@@ -226,13 +226,13 @@ class GroupAggFunction(TableOperator):
     # -- batch execution ----------------------------------------------------------------------------------------
 
     def process_watermark(self, watermark: int) -> None:
-        """In batch execution results go out in front of the last watermark."""
+        """In batch execution, emit results before the final watermark."""
         if watermark == MAX_WATERMARK:
             self._emit_results()
         super().process_watermark(watermark)
 
     def end_input(self) -> None:
-        """The results of a batch job."""
+        """Emit the results of a batch job."""
         self._emit_results()
 
     def _emit_results(self) -> None:
@@ -258,7 +258,7 @@ class GroupAggFunction(TableOperator):
 
 
 def interleaved(first: pa.BooleanArray, second: pa.BooleanArray) -> pa.Int64Array:
-    """Positions in two columns that are joined end to end: row by row, the first column's row and then the second's.
+    """Return positions in two concatenated columns: for each row, first the first column's and then the second's.
 
     >>> interleaved(pa.array([True, False]), pa.array([True, True])).to_pylist()
     [0, 2, 3]
@@ -278,8 +278,8 @@ def _differ(old: list[pa.Array], new: list[pa.Array], rows: int) -> pa.BooleanAr
 
 
 def is_distinct(left: pa.Array, right: pa.Array) -> pa.BooleanArray:
-    """IS DISTINCT FROM: NULL is equal to NULL and different from everything else."""
-    if pa.types.is_nested(left.type):  # Arrow compares no lists and structs
+    """IS DISTINCT FROM: NULL equals NULL and differs from all other values."""
+    if pa.types.is_nested(left.type):  # Arrow cannot compare lists and structs
         pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
         return pa.array([before != after for before, after in pairs], pa.bool_())
     unequal = pc.not_equal(left, right)
@@ -289,7 +289,7 @@ def is_distinct(left: pa.Array, right: pa.Array) -> pa.BooleanArray:
 
 
 def _spread(fields: list[Any], is_first: pa.BooleanArray, empty: tuple[Any, ...]) -> list[Any]:
-    """The initial fields of split segments: the first one of a key has its state, the others begin empty."""
+    """Return the initial fields of split segments: the first one of a key has its state, the others start empty."""
     result: list[Any] = []
     flags = is_first.to_pylist()
     for field, blank in zip(fields, empty, strict=True):
@@ -300,7 +300,7 @@ def _spread(fields: list[Any], is_first: pa.BooleanArray, empty: tuple[Any, ...]
 
 
 def _last_of_each(fields: list[Any], is_first: pa.BooleanArray) -> list[Any]:
-    """The fields at the end of the last segment of every key."""
+    """Return the fields at the end of the last segment of every key."""
     firsts = pc.indices_nonzero(is_first).to_pylist()
     last = [position - 1 for position in firsts[1:]] + [len(is_first) - 1]
     return [
@@ -312,7 +312,7 @@ def _last_of_each(fields: list[Any], is_first: pa.BooleanArray) -> list[Any]:
 def _without_unknown(
     batch: ColumnBatch, segments: Segments, signs: pa.Int64Array, counts: Sequence[int]
 ) -> ColumnBatch:
-    """The batch without rows that take away from a key that has none: as in Flink they are ignored."""
+    """Remove retractions for keys without rows: they are ignored, as in Flink."""
     keep = [True] * segments.rows
     signs_list = signs.to_pylist()
     for count, start, end in segments.slices(counts):

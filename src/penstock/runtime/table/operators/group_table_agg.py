@@ -1,4 +1,4 @@
-"""Table aggregates: all rows of a group are taken away and emitted anew when the group changes (T103)."""
+"""Table aggregates: when a group changes, all its rows are retracted and emitted again (T103)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _I64 = pa.int64()
 
 
 class GroupTableAggFunction(TableOperator):
-    """Keeps the number of rows and one accumulator for each key."""
+    """Stores the number of rows and one accumulator per key."""
 
     keyed = True
     stateful = True
@@ -61,7 +61,7 @@ class GroupTableAggFunction(TableOperator):
         close_functions([self.function], self.context)
 
     def process(self, batch: ColumnBatch) -> None:
-        """Row after row: the rows of the group before, then those after it."""
+        """Process the rows one by one: retract the old rows of the group, then emit the new ones."""
         try:
             self._process(batch)
         except Exception as error:
@@ -85,7 +85,7 @@ class GroupTableAggFunction(TableOperator):
             accumulator = accumulators[group]
             if accumulator is None:
                 if removed[position]:
-                    continue  # nothing is there that could be taken away
+                    continue  # there is nothing to retract
                 accumulator = accumulators[group] = function.create_accumulator()
             elif emits:
                 before = shown.get(group)
@@ -116,7 +116,7 @@ class GroupTableAggFunction(TableOperator):
         if len(fields) != len(self._result_types):
             raise TypeError(
                 f"table aggregate '{self.function.name}' yielded {one!r}: "
-                f"a row of {len(self._result_types)} values is expected"
+                f"expected a row of {len(self._result_types)} values"
             )
         return fields
 
@@ -135,13 +135,13 @@ class GroupTableAggFunction(TableOperator):
     # -- batch execution ----------------------------------------------------------------------------------------
 
     def process_watermark(self, watermark: int) -> None:
-        """In batch execution results go out in front of the last watermark."""
+        """In batch execution, emit results before the final watermark."""
         if watermark == MAX_WATERMARK:
             self._emit_results()
         super().process_watermark(watermark)
 
     def end_input(self) -> None:
-        """The results of a batch job."""
+        """Emit the results of a batch job."""
         self._emit_results()
 
     def _emit_results(self) -> None:

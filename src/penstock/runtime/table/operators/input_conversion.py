@@ -1,4 +1,4 @@
-"""From records of a stream to column batches: for tables after streams."""
+"""Converts records of a stream to column batches, for tables after streams."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from penstock.runtime.table.operator import TableOperator
 
 
 class InputConversionOperator(TableOperator):
-    """Makes columns of records, and a last column of their timestamps if ``with_rowtime`` is set.
+    """Converts records to columns, with a last column for their timestamps if ``with_rowtime`` is set.
 
-    ``names`` are the fields to take; None means that the whole record is the only column.
+    ``names`` are the fields to take. None means that the whole record is the only column.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """The interval join: rows of two streams whose times are close to each other (T73).
 
-A pair fits if ``lower <= right time - left time <= upper``. A row is kept until no partner can come; then a row
-of an outer side that never had a partner is padded.
+A pair matches if ``lower <= right time - left time <= upper``. A row is kept until it can have no more partners. Then a
+row of an outer side that never had a partner is padded with NULL.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from penstock.runtime.table.pairs import StoredRow, StoredRows, expand, stored_r
 _I64 = pa.int64()
 
 Entry = list[Any]
-"""A row of the state: its time in milliseconds, whether it had a partner, its values."""
+"""A row in state: its time in milliseconds, whether it had a partner, its values."""
 
 
 class IntervalJoinOperator(KeyedJoinOperator):
-    """Inner and outer joins in event time or processing time; ``time_columns`` are None for processing time."""
+    """Inner and outer joins in event time or processing time. ``time_columns`` are None for processing time."""
 
     state_name = "interval join"
 
@@ -47,7 +47,7 @@ class IntervalJoinOperator(KeyedJoinOperator):
         """How long rows of each side are kept after their own time."""
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """Rows of an earlier run are found when the first row or watermark comes."""
+        """Rows of an earlier run are read with the first row or watermark."""
         super().setup(context, output)
         self._due = DueKeys()
         self._known = False
@@ -100,7 +100,7 @@ class IntervalJoinOperator(KeyedJoinOperator):
             return repeated(self.context.processing_time(), len(batch), _I64)
         column = batch.column(self.time_columns[number])
         if column.null_count:
-            raise ValueError("the rowtime of a row is NULL: filter such rows out in front of the interval join")
+            raise ValueError("the rowtime of a row is NULL: filter such rows out before the interval join")
         return milliseconds(column)
 
     def _pairs(
@@ -147,7 +147,7 @@ class IntervalJoinOperator(KeyedJoinOperator):
         own: list[Any],
         had_partner: set[int],
     ) -> list[int]:
-        """Keep rows that may still get partners; returns those that never had one and will not get one."""
+        """Store rows that may still get partners. Return rows that never had one and will not get one."""
         now = self.context.processing_time() if self.time_columns is None else self.current_watermark
         kept = self.kept_for[number]
         live = None if keys.live is None else set(keys.live)
@@ -179,7 +179,7 @@ class IntervalJoinOperator(KeyedJoinOperator):
     # -- time ---------------------------------------------------------------------------------------------------
 
     def process_watermark(self, watermark: int) -> None:
-        """Drop rows that are too old. Results may be older than the watermark by the size of the interval."""
+        """Drop rows that are too old. Results may be behind the watermark by the size of the interval."""
         if not self._known:
             self._find_rows()
         if self.time_columns is None:
@@ -192,7 +192,7 @@ class IntervalJoinOperator(KeyedJoinOperator):
             self.output.emit_watermark(held_back)
 
     def advance_processing_time(self, now: int) -> None:
-        """The same in processing time."""
+        """Drop rows that are too old, in processing time."""
         if self.time_columns is None:
             if not self._known:
                 self._find_rows()
@@ -200,7 +200,7 @@ class IntervalJoinOperator(KeyedJoinOperator):
         super().advance_processing_time(now)
 
     def next_wakeup(self) -> int | None:
-        """When the next row is too old."""
+        """Return when the next row expires."""
         first = self._due.next if self.time_columns is None else None
         return None if first is None else first + 1
 

@@ -1,4 +1,4 @@
-"""The common part of all joins: rows of both sides under the equal columns, and results made of positions."""
+"""The common part of all joins: rows of both sides by equal columns, and results built from positions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _I64 = pa.int64()
 
 
 class DueKeys:
-    """Which keys have something to do when a time is reached. Kept in memory beside the state."""
+    """The keys that are due at a time. Kept in memory beside the state."""
 
     __slots__ = ("_keys", "_times")
 
@@ -32,7 +32,7 @@ class DueKeys:
         self._times: list[int] = []
 
     def add(self, time: int, key: Any) -> None:
-        """Note a key."""
+        """Add a key."""
         keys = self._keys.get(time)
         if keys is None:
             keys = self._keys[time] = {}
@@ -40,7 +40,7 @@ class DueKeys:
         keys[key] = None
 
     def pop_until(self, time: int) -> list[Any]:
-        """The keys that are due at a time or before, each once; they are forgotten."""
+        """Remove and return the keys that are due up to a time, each once."""
         due: dict[Any, None] = {}
         while self._times and self._times[0] <= time:
             due.update(self._keys.pop(heappop(self._times)))
@@ -48,12 +48,12 @@ class DueKeys:
 
     @property
     def next(self) -> int | None:
-        """The first time."""
+        """Return the first time."""
         return self._times[0] if self._times else None
 
 
 class BatchKeys:
-    """The keys of a batch and what the state has under them; keys with NULL have no state and no partner."""
+    """The keys of a batch and their rows in state. Keys with NULL have no state and no partner."""
 
     __slots__ = ("codes", "grouped", "live", "rows")
 
@@ -65,7 +65,7 @@ class BatchKeys:
         self.rows = rows
 
     def spread(self, values: list[Any]) -> list[Any]:
-        """Values of the live keys at the places of all keys."""
+        """Spread the values of the live keys to the positions of all keys."""
         if self.live is None:
             return values
         result: list[Any] = [None] * len(self.grouped.keys)
@@ -74,12 +74,12 @@ class BatchKeys:
         return result
 
     def gathered(self, values: list[Any]) -> list[Any]:
-        """The values of the live keys."""
+        """Return the values of the live keys."""
         return values if self.live is None else [values[place] for place in self.live]
 
 
 class KeyedJoinOperator(TableOperator):
-    """Base of joins: two fields of state for each key, one for each side; None if the side has nothing."""
+    """Base of joins: two fields of state per key, one for each side. None if the side has no rows."""
 
     keyed = True
     stateful = True
@@ -97,7 +97,7 @@ class KeyedJoinOperator(TableOperator):
         context: EvaluationContext,
     ) -> None:
         self.types = types
-        """The columns of both sides; inputs may have further columns that are keys only."""
+        """The columns of both sides. Inputs may have further columns that are only keys."""
         self.keys = keys
         self.key_types = list(key_types)
         self.null_safe = list(null_safe)
@@ -118,7 +118,7 @@ class KeyedJoinOperator(TableOperator):
     # -- keys ---------------------------------------------------------------------------------------------------
 
     def keys_of(self, number: int, batch: ColumnBatch) -> BatchKeys:
-        """The keys of a batch of one side."""
+        """Return the keys of a batch of one side."""
         grouped = group_rows(batch, self.keys[number])
         mask = None
         for column, null_safe in zip(grouped.columns, self.null_safe, strict=True):
@@ -132,13 +132,13 @@ class KeyedJoinOperator(TableOperator):
         return BatchKeys(grouped, live, self._state.rows_of(some))
 
     def rows_of_keys(self, keys: list[Any]) -> KeyRows:
-        """The rows of state of some keys."""
+        """Return the rows of state of some keys."""
         return self._state.rows_of(GroupedRows(pa.array([], pa.int32()), keys, key_columns_of(keys, self.key_types)))
 
     def write(self, rows: KeyRows, fields: dict[int, list[Any]], others: list[Any] | None = None) -> None:
-        """Store the fields of sides; keys that have nothing any more are forgotten.
+        """Store the fields of sides, and remove keys without rows.
 
-        ``others`` is the field of the other side where only one is written.
+        ``others`` is the field of the other side if only one is written.
         """
         if not rows.list:
             return
@@ -154,7 +154,7 @@ class KeyedJoinOperator(TableOperator):
     # -- pairs --------------------------------------------------------------------------------------------------
 
     def test(self, left: ColumnOf, right: ColumnOf, count: int) -> pa.BooleanArray | None:
-        """Which pairs fulfil the condition; None if all do."""
+        """Return which pairs satisfy the condition; None if all do."""
         if self._pair_condition is None or not count:
             return None
         self.evaluation.now = self.context.processing_time()
@@ -171,7 +171,7 @@ class KeyedJoinOperator(TableOperator):
         right_rows: pa.Int64Array,
         kinds: pa.Int8Array | None = None,
     ) -> ColumnBatch:
-        """Rows of the result from positions on both sides, NULL for none; a side without columns is NULL or absent."""
+        """Build result rows from positions on both sides. NULL means no row. Missing columns are NULL or absent."""
         columns: list[pa.Array] = []
         for number, (column, rows) in enumerate(((left, left_rows), (right, right_rows))):
             width = len(self.types[number])

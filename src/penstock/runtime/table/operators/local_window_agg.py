@@ -1,9 +1,9 @@
-"""The first of two phases of a window aggregate: rows of a batch with the same key and slice become one.
+"""The first of two phases of a window aggregate: combines rows of a batch with the same key and slice.
 
-A slice is the part of time between two starts or ends of windows, so all rows of a slice are in the same windows. What
-leaves has the last millisecond of the slice as its rowtime; the second phase gives it to its windows and merges. Rows
-are held within a batch until a watermark passes the end of a slice. Late rows are counted by the second phase, those of
-a key and a slice as one.
+A slice is the time between two boundaries of windows, so all rows of a slice belong to the same windows. An emitted row
+has the last millisecond of its slice as rowtime. The second phase assigns it to its windows and merges. Rows are held
+within a batch until a watermark passes the end of a slice. The second phase counts late rows, those of one key and
+slice as one.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class LocalWindowAggOperator(TableOperator):
         self.schema = schema
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """No rows are held."""
+        """Start without rows."""
         super().setup(context, output)
         self._held: list[ColumnBatch] = []
         self._slice = MIN_WATERMARK
@@ -60,7 +60,7 @@ class LocalWindowAggOperator(TableOperator):
         self._held.append(batch)
 
     def process_watermark(self, watermark: int) -> None:
-        """A watermark that may end a window waits for the rows in front of it."""
+        """Emit held rows before a watermark that may end a window."""
         current = (watermark + 1 - self.offset) // self.slice_length
         if not self.clock.local or current != self._slice:
             self._slice = current
@@ -68,11 +68,11 @@ class LocalWindowAggOperator(TableOperator):
         super().process_watermark(watermark)
 
     def end_batch(self) -> None:
-        """Nothing is kept between batches."""
+        """Emit held rows: nothing is kept between batches."""
         self._emit_partial()
 
     def end_input(self) -> None:
-        """The rows of a batch job."""
+        """Emit the rows of a batch job."""
         self._emit_partial()
 
     def _emit_partial(self) -> None:

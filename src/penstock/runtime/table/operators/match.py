@@ -1,4 +1,4 @@
-"""MATCH_RECOGNIZE on the operator of complex event processing: rows become events, matches become rows."""
+"""MATCH_RECOGNIZE with the operator of complex event processing: rows become events, matches become rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.runtime.table.stored_rows import StoredRow, columns_of, stored_row
 
 
 class MatchOperator(CepOperator):
-    """Finds patterns in the rows of each key; emits partition keys and values of each match."""
+    """Finds patterns in the rows of each key. Emits partition keys and values of each match."""
 
     columnar = True
 
@@ -31,18 +31,18 @@ class MatchOperator(CepOperator):
         super().__init__(*arguments, event_time=time_column is not None, **named)
         self.time_column = time_column
         self.order = list(order)
-        """By what rows of the same time are sorted."""
+        """The sort order of rows with the same time."""
         self.schema = schema
         if self.order:
             self.comparator = _by_sort_key
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """Matches leave in columns."""
+        """Convert matches to columns."""
         super().setup(context, _ColumnsOutput(output, self.schema))
         self.output = output
 
     def process_batch(self, values: Any, timestamps: Any) -> None:
-        """Rows as events; the last element of an event is its sort key."""
+        """Convert rows to events. The last element of an event is its sort key."""
         batch: ColumnBatch = values
         if not len(batch):
             return
@@ -62,29 +62,29 @@ def _by_sort_key(left: Any, right: Any) -> int:
 
 
 class _ColumnsOutput:
-    """Puts rows into columns."""
+    """Converts rows to columns."""
 
     def __init__(self, output: Output, schema: pa.Schema) -> None:
         self._output = output
         self._schema = schema
 
     def emit(self, values: Any, timestamps: Any) -> None:
-        """Rows of matches."""
+        """Emit rows of matches."""
         if values:
             data = pa.RecordBatch.from_arrays(columns_of(values, self._schema), schema=self._schema)
             self._output.emit(ColumnBatch(data), None)  # type: ignore[arg-type]
 
     def emit_watermark(self, watermark: int) -> None:
-        """Pass on."""
+        """Pass the watermark on."""
         self._output.emit_watermark(watermark)
 
     def emit_status(self, *, idle: bool) -> None:
-        """Pass on."""
+        """Pass the status on."""
         self._output.emit_status(idle=idle)
 
 
 class MatchRows(MatchHandler):
-    """The row of a match."""
+    """Creates the row of a match."""
 
     method = "MEASURES"
     handles_timeouts = False
@@ -96,7 +96,7 @@ class MatchRows(MatchHandler):
         self._values = list(values)
 
     def matched(self, match: Match[Any], ctx: Any) -> Iterable[Any]:
-        """Partition keys, then values."""
+        """Return partition keys, then values."""
 
         def rows_of(variable: str | None) -> list[StoredRow]:
             if variable is not None:
@@ -107,23 +107,23 @@ class MatchRows(MatchHandler):
         return [(*(first[index] for index in self._keys), *(value.read(rows_of) for value in self._values))]
 
     def timed_out(self, match: Match[Any], ctx: Any) -> Iterable[Any]:
-        """Partial matches are not shown."""
+        """Return nothing: partial matches are not emitted."""
         return []
 
 
 class FlagCondition(IterativeCondition[Any]):
-    """A condition on the row alone, computed in columns beforehand."""
+    """A condition on the row alone, which was computed in columns."""
 
     def __init__(self, column: int) -> None:
         self.column = column
 
     def filter(self, value: Any, ctx: Any = None) -> bool:
-        """Whether it is TRUE."""
+        """Whether the condition is TRUE."""
         return value[self.column] is True
 
 
 class RowsCondition(IterativeCondition[Any]):
-    """A condition that reads rows that were matched before: an expression over the row, and values after it."""
+    """A condition that reads previously matched rows: an expression over the row, followed by these values."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""From column batches to Row objects: for the driver program, and for streams after tables."""
+"""Converts column batches to Row objects, for the driver program and for streams after tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KINDS = tuple(RowKind)
 
 
 class OutputConversionOperator(StreamOperator):
-    """Emits a list of Rows for each batch; ``rowtime`` is the column that gives records their timestamps."""
+    """Emits a list of Rows per batch. ``rowtime`` is the column with the timestamps of records."""
 
     def __init__(self, types: Sequence[DataType], names: Sequence[str] | None, rowtime: int | None = None) -> None:
         self.types = list(types)
@@ -30,7 +30,7 @@ class OutputConversionOperator(StreamOperator):
 
 
 def rows_of(batch: ColumnBatch, types: Sequence[DataType], names: Sequence[str] | None) -> list[Any]:
-    """Rows with their kinds."""
+    """Return rows with their kinds."""
     columns = [python_values(column, type_) for column, type_ in zip(batch.data.columns, types, strict=True)]
     kinds = batch.kinds_or_inserts().to_pylist()
     values = zip(*columns, strict=True) if columns else [()] * len(batch)

@@ -1,7 +1,7 @@
-"""OVER ordered by time: results of rows when the watermark passes them, or as they come (T80).
+"""OVER ordered by time: emits results when the watermark passes their rows, or at once in processing time (T80).
 
-Accumulators are kept for each key. A frame that begins later than the partition also keeps its rows, so that they can
-be taken out of the accumulators again.
+Accumulators are stored per key. A frame that does not begin with the partition also stores its rows, so that they can
+be retracted from the accumulators.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WAITING, _HISTORY, _FIRST = range(3)
 
 
 class OverAggregateOperator(TableOperator):
-    """The input's columns and, after them, results over the rows up to each row."""
+    """Emits the input's columns, followed by results over the rows up to each row."""
 
     keyed = True
     stateful = True
@@ -49,14 +49,14 @@ class OverAggregateOperator(TableOperator):
     ) -> None:
         self.keys = list(keys)
         self.time_column = time_column
-        """The column of the rowtime; None for processing time."""
+        """The column of the rowtime. None means processing time."""
         self.frame = frame
         self.calls = list(calls)
         self.input_schema = input_schema
         self.schema = schema
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """Register the state: rows that wait, rows of the frame, accumulators."""
+        """Register the state: waiting rows, rows of the frame, accumulators."""
         super().setup(context, output)
         assert isinstance(context.keyed_backend, ColumnStateBackend)
         self._state: ColumnStateBackend = context.keyed_backend
@@ -78,7 +78,7 @@ class OverAggregateOperator(TableOperator):
     # -- rows ---------------------------------------------------------------------------------------------------
 
     def process(self, batch: ColumnBatch) -> None:
-        """Keep rows until the watermark has passed them; in processing time their results are known at once."""
+        """Keep rows until the watermark has passed them. In processing time, emit their results at once."""
         if self.time_column is None:
             times = pa.repeat(pa.scalar(self.context.processing_time(), _I64), len(batch))
             self._compute(batch, times)
@@ -108,14 +108,14 @@ class OverAggregateOperator(TableOperator):
         super().process_watermark(watermark)
 
     def end_batch(self) -> None:
-        """Bring the state up to date."""
+        """Write the state."""
         if self.time_column is not None:
             self._buffer.write()
 
     # -- results ------------------------------------------------------------------------------------------------
 
     def _compute(self, batch: ColumnBatch, times: pa.Int64Array) -> None:
-        """Emit rows, which are in the order of their times, with their results."""
+        """Emit rows, sorted by time, with their results."""
         grouped = group_rows(batch, self.keys)
         rows = self._state.rows_of(grouped)
         fields = self._state.gather(rows)
@@ -147,7 +147,7 @@ class OverAggregateOperator(TableOperator):
     def _frame_scan_input(
         self, batch: ColumnBatch, segments: Segments, times: pa.Int64Array, fields: list[Any]
     ) -> tuple[Events, list[pa.Array]]:
-        """Rows that enter and leave the frames, and the columns of their arguments. Changes the history in `fields`."""
+        """Return the rows that enter and leave the frames, and their arguments. Updates the history in `fields`."""
         frame = self.frame
         preceding = frame.preceding or 0
         clock = times.to_pylist()
@@ -174,7 +174,7 @@ class OverAggregateOperator(TableOperator):
                 added = max(added, until + 1)
                 while (
                     low < here - preceding if frame.rows else history[low][0] < clock[row] - preceding
-                ):  # this one has left the frame
+                ):  # the row has left the frame
                     ref = history[low][1]
                     if low < old:
                         extra.append(ref)
@@ -195,7 +195,7 @@ class OverAggregateOperator(TableOperator):
         return events, [column.take(places) for column in columns]
 
     def _stored_histories(self, batch: ColumnBatch, segments: Segments, histories: list[Any]) -> list[Any]:
-        """Put rows in the place of their positions in the batch."""
+        """Replace positions in the batch by rows."""
         kept = [ref for history in histories for _, ref in history if type(ref) is int]
         chosen = pa.array(kept, _I64)
         columns = [segments.sort(batch.column(index)).take(chosen) for index in self._frame_columns]

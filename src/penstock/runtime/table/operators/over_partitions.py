@@ -1,4 +1,4 @@
-"""OVER whose partitions are computed as a whole: in batch jobs, and by columns other than time attributes (T81)."""
+"""OVER over whole partitions: in batch jobs, and ordered by columns other than time attributes (T81)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _I64 = pa.int64()
 
 
 class _OverPartitions(TableOperator):
-    """The input's columns and, after them, results over partitions."""
+    """Emits the input's columns, followed by results over partitions."""
 
     keyed = True
     stateful = True
@@ -50,7 +50,7 @@ class _OverPartitions(TableOperator):
         self.emits_update_before = emits_update_before
 
     def results(self, columns: list[pa.Array], segments: Segments) -> list[pa.Array]:
-        """The results of rows in the order of their segments."""
+        """Return the results of rows in segment order."""
         order = [columns[key.column] for key in self.order]
         times = None
         if not self.frame.rows and self.frame.preceding is not None:
@@ -73,7 +73,7 @@ class BatchOverOperator(_OverPartitions, BatchRowsOperator):
 
 
 class NonTimeOverOperator(_OverPartitions):
-    """Keeps the rows of each key sorted; results of rows after a new one are updated, once for each batch of rows."""
+    """Keeps the rows of each key sorted. Results of rows after a new one are updated, once per batch."""
 
     keyed_backend = ColumnStateBackend
 
@@ -85,7 +85,7 @@ class NonTimeOverOperator(_OverPartitions):
         self._state.define("over", [(None, None)])
 
     def process(self, batch: ColumnBatch) -> None:
-        """Change the lists of keys, and emit the difference of results."""
+        """Update the lists of keys, and emit the difference of results."""
         grouped = group_rows(batch, self.keys)
         rows = self._state.rows_of(grouped)
         known: list[Any] = self._state.gather(rows)[0]
@@ -112,7 +112,7 @@ class NonTimeOverOperator(_OverPartitions):
             self._state.remove(gone)
 
     def _emit_difference(self, before: list[list[StoredRow]], after: list[list[StoredRow]]) -> None:
-        """Results of rows before and after: rows are told apart by identity, since they may be equal."""
+        """Emit the difference of results. Rows are compared by identity, since they may be equal."""
         old, new = self._with_results(before), self._with_results(after)
         old_values, new_values = _tuples(old), _tuples(new)
         width = len(old_values)

@@ -1,7 +1,7 @@
 """Top-N: the rows of each key with ranks in a range, updated with every row (T83 to T85).
 
-A key has its rows in order, each with a Python value to compare by. If rows are only added, those after the range are
-forgotten, and a row that cannot enter it is sorted out in columns. If rows may be taken away, all are kept.
+A key stores its rows in order, each with a Python value for comparison. If rows are only added, rows after the range
+are dropped, and rows that cannot enter the range are filtered out in columns. If rows may be retracted, all are stored.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class RankRange:
     start: int
     end: int
     with_rank: bool = False
-    """Whether ranks are the last column."""
+    """Whether the last column is the rank."""
 
 
 @dataclass(slots=True)
 class _Changes:
-    """Rows to emit: places in a pool that has the rows of the batch and, after them, those of the state."""
+    """Rows to emit: positions in a pool with the rows of the batch, followed by rows of the state."""
 
     rows: int
     kinds: list[int] = field(default_factory=list)
@@ -51,7 +51,7 @@ class _Changes:
     place_of: dict[int, int] = field(default_factory=dict)
 
     def add(self, kind: int, row: int | StoredRow, rank: int) -> None:
-        """A change of one row: a position in the batch, or a row of the state."""
+        """Add a change of one row: a position in the batch, or a row of the state."""
         if not isinstance(row, int):
             place = self.place_of.get(id(row))
             if place is None:
@@ -64,13 +64,13 @@ class _Changes:
 
 
 class RankOperator(TableOperator):
-    """Keeps the rows of each key sorted; equal rows in order of arrival."""
+    """Keeps the rows of each key sorted, and equal rows in arrival order."""
 
     keyed = True
     stateful = True
     keyed_backend = ColumnStateBackend
     emits_changes = True
-    """Whether every row may change the result; windows have theirs at the end."""
+    """Whether every row may change the result. Windows have their results at the end."""
 
     def __init__(
         self,
@@ -90,13 +90,13 @@ class RankOperator(TableOperator):
         self.input_schema = input_schema
         self.schema = schema
         self.retracts = retracts
-        """Whether rows may be taken away."""
+        """Whether rows may be retracted."""
         self.emits_update_before = emits_update_before
         self.ties_replace = ties_replace
-        """Whether a row ranks in front of earlier ones that are equal."""
+        """Whether a row ranks before earlier rows that are equal."""
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """Register the state: rows kept, a threshold to enter, the rows with their sort keys."""
+        """Register the state: number of rows, a threshold to enter, the rows with their sort keys."""
         super().setup(context, output)
         assert isinstance(context.keyed_backend, ColumnStateBackend)
         self._state: ColumnStateBackend = context.keyed_backend
@@ -112,7 +112,7 @@ class RankOperator(TableOperator):
     # -- rows ---------------------------------------------------------------------------------------------------
 
     def process(self, batch: ColumnBatch) -> None:
-        """Give every row its place, and emit what changes in the range."""
+        """Insert every row, and emit changes in the range."""
         grouped = group_rows(batch, self.keys)
         rows = self._state.rows_of(grouped)
         counts, thresholds, lists = self._state.gather(rows)
@@ -131,12 +131,12 @@ class RankOperator(TableOperator):
         self._insert(batch, codes, rows, lists)
 
     def note_keys(self, grouped: GroupedRows, counts: pa.Int64Array) -> None:
-        """Hook for operators that emit later: note the keys of a batch, and their rows before it."""
+        """Hook for operators that emit later: receives the keys of a batch, and their row counts before it."""
 
     def _candidates(
         self, batch: ColumnBatch, grouped: GroupedRows, counts: pa.Int64Array, thresholds: pa.Int64Array
     ) -> pa.BooleanArray | None:
-        """Rows that may enter the range; None if all may."""
+        """Return the rows that may enter the range; None if all may."""
         full = pc.greater_equal(counts, pa.scalar(self.ranks.end, _I64))
         if not full.true_count:
             return None
@@ -155,7 +155,7 @@ class RankOperator(TableOperator):
         return None if passes.true_count == len(batch) else passes
 
     def _insert(self, batch: ColumnBatch, codes: pa.Int32Array, rows: KeyRows, lists: list[Any]) -> None:
-        """Rows that are only added. While the batch runs, lists hold places in the pool of :class:`_Changes`."""
+        """Insert rows without retractions. Meanwhile, lists contain positions in the pool of :class:`_Changes`."""
         end = self.ranks.end
         changes = _Changes(len(batch))
         emits = self.emits_changes and not self.context.batch_execution
@@ -191,7 +191,7 @@ class RankOperator(TableOperator):
         self._emit_changes(batch, changes)
 
     def _note_rows(self, changes: _Changes, refs: list[int], place: int) -> None:
-        """A row has come to this place: the one that falls out, then the one that comes in (T84)."""
+        """Record changes after a row was inserted at this place: the row that drops out, and the new row (T84)."""
         start, end, size = self.ranks.start - 1, self.ranks.end, len(refs)
         if size > end:
             changes.kinds.append(DELETE)
@@ -201,7 +201,7 @@ class RankOperator(TableOperator):
             changes.places.append(refs[max(start, place)])
 
     def _note_ranks(self, changes: _Changes, refs: list[int], place: int) -> None:
-        """A row has come to this place: all ranks from there on change (T85). By slices: this is the hot loop."""
+        """Record changes after an insertion at this place: all later ranks change (T85). Slices keep this loop fast."""
         start, end, size = self.ranks.start - 1, self.ranks.end, len(refs)
         low = max(start, place)
         updated = min(size - 1, end) - low
@@ -226,7 +226,7 @@ class RankOperator(TableOperator):
             changes.ranks.append(size)
 
     def _store_new_rows(self, batch: ColumnBatch, lists: list[list[Any]], known: list[StoredRow]) -> None:
-        """Put rows in the place of their places in the pool."""
+        """Replace positions in the pool by rows."""
         count = len(batch)
         kept = [ref for refs in lists for ref in refs if ref < count]
         stored = dict(zip(kept, stored_rows(batch.take(pa.array(kept, _I64))), strict=True))
@@ -234,14 +234,14 @@ class RankOperator(TableOperator):
             refs[:] = [stored[ref] if ref < count else known[ref - count] for ref in refs]
 
     def _apply(self, batch: ColumnBatch, grouped: GroupedRows, rows: KeyRows, lists: list[Any]) -> None:
-        """Rows that are added and taken away."""
+        """Insert and retract rows."""
         changes = _Changes(len(batch)) if self.emits_changes and not self.context.batch_execution else None
         stored = stored_rows(batch)
         if changes is not None:
             changes.place_of.update({id(row): position for position, row in enumerate(stored)})
         sort_keys = comparable_keys(batch.data.columns, self.order) or [0] * len(batch)
         kinds = batch.kinds_or_inserts().to_pylist()
-        removed: list[StoredRow] = []  # so that the identity of a row stays its own while the batch runs
+        removed: list[StoredRow] = []  # keeps rows alive, so that their identities stay unique during the batch
         for row, code, key, kind in zip(stored, grouped.codes.to_pylist(), sort_keys, kinds, strict=True):
             known = lists[code]
             if known is None:
@@ -258,7 +258,7 @@ class RankOperator(TableOperator):
             while place < len(keys) and keys[place] == key and refs[place] != row:
                 place += 1
             if place == len(keys) or keys[place] != key:
-                continue  # a row that is not there: as in Flink it is ignored
+                continue  # a missing row is ignored, as in Flink
             removed.append(refs[place])
             del keys[place]
             gone = refs.pop(place)
@@ -272,7 +272,7 @@ class RankOperator(TableOperator):
             self._emit_changes(batch, changes)
 
     def _write(self, rows: KeyRows, lists: list[Any], codes: Sequence[int]) -> None:
-        """Store the lists of some keys, and what a row must be smaller than to enter a full one."""
+        """Store the lists of some keys, and the threshold to enter a full list."""
         end, several = self.ranks.end, len(self.order) > 1
         chosen: list[Any] = [lists[code] or ([], []) for code in codes]
         limits = []
@@ -287,7 +287,7 @@ class RankOperator(TableOperator):
     # -- changes ------------------------------------------------------------------------------------------------
 
     def _inserted(self, changes: _Changes, refs: list[Any], place: int) -> None:
-        """A row has come to this place."""
+        """Record that a row was inserted at this place."""
         start, end, size = self.ranks.start - 1, self.ranks.end, len(refs)
         if place >= end:
             return
@@ -304,7 +304,7 @@ class RankOperator(TableOperator):
                 self._replace(changes, refs[rank + 1], refs[rank], rank + 1)
 
     def _deleted(self, changes: _Changes, refs: list[Any], place: int, gone: Any) -> None:
-        """The row at this place is gone."""
+        """Record that the row at this place was removed."""
         start, end, size = self.ranks.start - 1, self.ranks.end, len(refs)
         if place >= end:
             return
@@ -343,7 +343,7 @@ class RankOperator(TableOperator):
     # -- results at the end -------------------------------------------------------------------------------------
 
     def emit_range(self, rows: KeyRows) -> None:
-        """Emit the rows in the range of some keys, and forget the keys."""
+        """Emit the rows in the range of some keys, and remove the keys."""
         start, end = self.ranks.start - 1, self.ranks.end
         results: list[StoredRow] = []
         ranks: list[int] = []
@@ -361,13 +361,13 @@ class RankOperator(TableOperator):
         self.emit(ColumnBatch(pa.RecordBatch.from_arrays(columns, schema=self.schema)))
 
     def process_watermark(self, watermark: int) -> None:
-        """In batch execution results go out in front of the last watermark."""
+        """In batch execution, emit results before the final watermark."""
         if watermark == MAX_WATERMARK:
             self._emit_results()
         super().process_watermark(watermark)
 
     def end_input(self) -> None:
-        """The results of a batch job."""
+        """Emit the results of a batch job."""
         self._emit_results()
 
     def _emit_results(self) -> None:

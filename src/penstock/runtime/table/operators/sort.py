@@ -21,7 +21,7 @@ _I64 = pa.int64()
 
 
 class TemporalSortOperator(TableOperator):
-    """Emits rows in the order of their rowtime when the watermark has passed them; late rows are dropped (T46)."""
+    """Emits rows in the order of their rowtime when the watermark has passed them. Late rows are dropped (T46)."""
 
     keyed = True
     stateful = True
@@ -62,18 +62,18 @@ class TemporalSortOperator(TableOperator):
         super().process_watermark(watermark)
 
     def end_batch(self) -> None:
-        """Bring the state up to date."""
+        """Write the state."""
         self._buffer.write()
 
 
 class BatchRowsOperator(TableOperator):
-    """Base: keeps all rows of a batch job, and emits a result of them at the end."""
+    """Base of operators that keep all rows of a batch job, and emit a result at the end."""
 
     keyed = True
     stateful = True
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """Register the state: one entry for each batch of rows, by its number."""
+        """Register the state: one entry per batch of rows, by its number."""
         super().setup(context, output)
         assert context.keyed_backend is not None
         self._backend = context.keyed_backend
@@ -96,13 +96,13 @@ class BatchRowsOperator(TableOperator):
         self._leave_key()
 
     def process_watermark(self, watermark: int) -> None:
-        """Emit the result before the last watermark."""
+        """Emit the result before the final watermark."""
         if watermark == MAX_WATERMARK:
             self._emit_result()
         super().process_watermark(watermark)
 
     def end_input(self) -> None:
-        """Emit the result, unless the last watermark has already done so."""
+        """Emit the result, unless the final watermark has already done so."""
         self._emit_result()
 
     def _emit_result(self) -> None:
@@ -120,7 +120,7 @@ class BatchRowsOperator(TableOperator):
 
 
 class SortOperator(BatchRowsOperator):
-    """Sorts all rows of a batch job, and cuts out a range of them."""
+    """Sorts all rows of a batch job, and returns a range of them."""
 
     def __init__(self, order: Sequence[SortColumn], offset: int, fetch: int | None) -> None:
         self.order = list(order)
@@ -133,7 +133,7 @@ class SortOperator(BatchRowsOperator):
 
 
 class LimitOperator(TableOperator):
-    """Passes the first rows on, as they come."""
+    """Passes the first rows on, in arrival order."""
 
     keyed = True
     stateful = True
@@ -144,7 +144,7 @@ class LimitOperator(TableOperator):
         self.fetch = fetch
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """Register the state: how many rows there were."""
+        """Register the state: the number of rows so far."""
         super().setup(context, output)
         assert isinstance(context.keyed_backend, ColumnStateBackend)
         self._state: ColumnStateBackend = context.keyed_backend
@@ -163,7 +163,7 @@ class LimitOperator(TableOperator):
 
 
 def in_order(rows: ColumnBatch, order: Sequence[SortColumn]) -> ColumnBatch:
-    """Sorted rows."""
+    """Return sorted rows."""
     if not order:
         return rows
     return rows.take(sort_order([(rows.column(key.column), key.descending, key.nulls_last) for key in order]))

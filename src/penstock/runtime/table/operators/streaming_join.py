@@ -1,7 +1,7 @@
-"""The regular join: keeps the rows of both sides and joins every new row with those of the other side (T70 to T72).
+"""The regular join: stores the rows of both sides and joins every new row with those of the other side (T70 to T72).
 
-While a batch of one side is processed the other side's rows stay as they are, so all pairs of the batch are found and
-tested at once, in columns. Only the partner counts of an outer side change from row to row: these are running sums.
+While a batch of one side is processed, the other side's rows do not change. Therefore all pairs of the batch are found
+and tested at once, in columns. Only the partner counts of an outer side change from row to row; they are running sums.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class JoinSide:
     """One input of a join."""
 
     types: Sequence[pa.DataType]
-    """Its columns; further ones are keys that are computed for the join."""
+    """The columns of the input. Further columns are keys that are computed for the join."""
     keys: Sequence[int]
     form: Form
     outer: bool = False
-    """Whether its rows without partner appear in the result."""
+    """Whether rows without a partner are in the result."""
 
 
 @dataclass(slots=True)
@@ -47,12 +47,12 @@ class _Pairs:
     own: pa.Int64Array
     other: pa.Int64Array
     matches: pa.Int64Array
-    """For each row of the batch the number of its partners."""
+    """The number of partners of each row of the batch."""
 
 
 @dataclass(slots=True)
 class _Changed:
-    """Pairs whose row of the other side gets its first partner (``appeared``) or loses the last one."""
+    """Pairs whose row of the other side gets its first partner (``appeared``) or loses its last one."""
 
     own: pa.Int64Array
     other: pa.Int64Array
@@ -62,7 +62,7 @@ class _Changed:
 class StreamingJoinOperator(KeyedJoinOperator):
     """Inner, outer, semi and anti joins. ``kind`` is one of INNER, LEFT, RIGHT, FULL, SEMI, ANTI.
 
-    ``null_safe`` says for each key column whether NULL is equal to NULL; otherwise a row with NULL has no partner.
+    ``null_safe`` tells for each key column whether NULL equals NULL. Otherwise a row with NULL has no partner.
     """
 
     def __init__(
@@ -105,13 +105,13 @@ class StreamingJoinOperator(KeyedJoinOperator):
         changed = self._change_partners(pairs, partners, signs) if other_side.form is Form.PARTNERS else None
         result = self._result(number, batch, pairs, partners, changed)
         self._store(number, batch, keys.grouped, own, signs, pairs.matches)
-        # The pages of these keys are written, and with them the partner counts that have changed in place.
+        # Write the pages of these keys, including partner counts that were changed in place.
         self.write(keys.rows, {number: keys.gathered(own)}, keys.gathered(other))
         if result is not None:
             self.emit(result)
 
     def _pairs(self, number: int, batch: ColumnBatch, codes: pa.Int64Array, partners: SideRows) -> _Pairs:
-        """All pairs that fulfil the condition, in the order of the batch."""
+        """Return all pairs that satisfy the condition, in the order of the batch."""
         lengths = pa.array(partners.lengths, _I64)
         counts = lengths.take(codes)
         own, within = expand(counts)
@@ -135,7 +135,7 @@ class StreamingJoinOperator(KeyedJoinOperator):
         return _Pairs(own.filter(mask), other.filter(mask), sums_of_runs(numbers, counts))
 
     def _change_partners(self, pairs: _Pairs, partners: SideRows, signs: pa.Int64Array | None) -> _Changed | None:
-        """Count the new partners of the other side's rows, and find those that change between none and some."""
+        """Update the partner counts of the other side's rows, and find those that change from or to zero."""
         if not len(pairs.own):
             return None
         encoded = pairs.other.dictionary_encode()
@@ -165,7 +165,7 @@ class StreamingJoinOperator(KeyedJoinOperator):
     def _left_rows(
         self, number: int, batch: ColumnBatch, pairs: _Pairs, partners: SideRows, changed: _Changed | None
     ) -> ColumnBatch | None:
-        """Semi and anti joins: left rows that have partners, or those that have none."""
+        """For semi and anti joins: return left rows with partners, or those without."""
         anti = self.kind == "ANTI"
         if number == 0:
             if anti and self.context.batch_execution:
@@ -196,12 +196,12 @@ class StreamingJoinOperator(KeyedJoinOperator):
     def _joined_rows(
         self, number: int, batch: ColumnBatch, pairs: _Pairs, partners: SideRows, changed: _Changed | None
     ) -> ColumnBatch | None:
-        """Pairs, and rows without partner, in the order in which single rows would make them."""
+        """Return pairs, and rows without partner, in the order of row-by-row processing."""
         inner = self.kind == "INNER"
         signs = batch.signs()
         kinds = _kinds(batch, pairs.own, signs, keep=inner)
         own, other = pairs.own, pairs.other
-        later = self.context.batch_execution  # who has no partner is known at the end
+        later = self.context.batch_execution  # rows without partner are known only at the end
         parts: list[tuple[pa.Array, pa.Array, pa.Array, pa.Array]] = []
         if self.sides[number].outer:
             alone = pc.equal(pairs.matches, _ZERO)
@@ -244,10 +244,10 @@ class StreamingJoinOperator(KeyedJoinOperator):
         other: pa.Int64Array,
         kinds: pa.Int8Array | None,
     ) -> ColumnBatch | None:
-        """Rows of the result from positions in the batch and in the other side's rows; NULL is not a row."""
+        """Build result rows from positions in the batch and in the other side's rows. NULL means no row."""
         if not len(own):
             return None
-        if partners.times is not None:  # a row that is there twice
+        if partners.times is not None:  # a row that occurs twice
             times = pc.fill_null(pa.array(partners.times, _I64).take(other), 1)
             repeat, _ = expand(times)
             own, other = own.take(repeat), other.take(repeat)
@@ -272,7 +272,7 @@ class StreamingJoinOperator(KeyedJoinOperator):
         signs: pa.Int64Array | None,
         matches: pa.Int64Array,
     ) -> None:
-        """Add the batch to the rows of its side; what belongs to keys that never match is not written."""
+        """Add the batch to the rows of its side. Keys that never match are not written."""
         side = self.sides[number]
         if side.form is Form.NUMBER:
             segments = Segments.of(grouped.codes, len(grouped.keys))
@@ -299,13 +299,13 @@ class StreamingJoinOperator(KeyedJoinOperator):
     # -- batch execution ----------------------------------------------------------------------------------------
 
     def process_watermark(self, watermark: int) -> None:
-        """In batch execution rows without partner go out in front of the last watermark."""
+        """In batch execution, emit rows without partner before the final watermark."""
         if watermark == MAX_WATERMARK:
             self._emit_without_partner()
         super().process_watermark(watermark)
 
     def end_input(self) -> None:
-        """The rest of a batch job."""
+        """Emit the remaining rows of a batch job."""
         self._emit_without_partner()
 
     def _emit_without_partner(self) -> None:
@@ -337,12 +337,12 @@ def _none() -> pa.Int64Array:
 
 
 def _order(rows: pa.Int64Array, phase: int) -> pa.Int64Array:
-    """Sort the results by row of the batch and then by kind: retractions, pairs, additions."""
+    """Sort the results by row of the batch and then by phase: retractions, pairs, additions."""
     return pc.add(pc.multiply(rows, pa.scalar(3, _I64)), pa.scalar(phase, _I64))
 
 
 def _kinds(batch: ColumnBatch, rows: pa.Int64Array, signs: pa.Int64Array | None, *, keep: bool) -> pa.Int8Array | None:
-    """Kinds of results: those of the rows, or insert and delete alone."""
+    """Return the kinds of results: the kinds of the rows, or only insert and delete."""
     if batch.kinds is None or signs is None:
         return None
     if keep:

@@ -1,7 +1,7 @@
-"""The temporal join in event time: each left row with the version of the right row that holds at its time (T74).
+"""The temporal join in event time: each left row with the version of the right row valid at its time (T74).
 
-Left rows wait until the watermark of both sides has reached their time. A version holds from its own time to the next
-one; a deletion is a version without a row. Versions that no waiting or future row can need are dropped.
+Left rows wait until the watermark of both sides has reached their time. A version is valid from its own time to that of
+the next version. A deletion is a version without a row. Versions that no waiting or future row can need are dropped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _I64 = pa.int64()
 
 
 class TemporalJoinOperator(KeyedJoinOperator):
-    """INNER and LEFT (``outer``). The state of a key: waiting left rows, and versions sorted by time.
+    """INNER and LEFT (``outer``) joins. The state of a key: waiting left rows, and versions sorted by time.
 
     A waiting row is ``[time, kind, row]``, a version ``(time, row or None)``.
     """
@@ -35,7 +35,7 @@ class TemporalJoinOperator(KeyedJoinOperator):
         self.time_columns = time_columns
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """Rows of an earlier run are found when the first row or watermark comes."""
+        """Rows of an earlier run are read with the first row or watermark."""
         super().setup(context, output)
         self._due = DueKeys()
         self._known = False
@@ -51,11 +51,11 @@ class TemporalJoinOperator(KeyedJoinOperator):
     def _times(self, number: int, batch: ColumnBatch) -> list[int]:
         column = batch.column(self.time_columns[number])
         if column.null_count:
-            raise ValueError("the rowtime of a row is NULL: filter such rows out in front of the temporal join")
+            raise ValueError("the rowtime of a row is NULL: filter such rows out before the temporal join")
         return list(milliseconds(column).to_pylist())
 
     def process(self, batch: ColumnBatch) -> None:
-        """Left rows wait for the watermark."""
+        """Let left rows wait for the watermark."""
         if not self._known:
             self._find_rows()
         keys = self.keys_of(0, batch)
@@ -82,7 +82,7 @@ class TemporalJoinOperator(KeyedJoinOperator):
             self.emit(self.result(batch.column, None, where, repeated(None, len(never), _I64), kinds_column))
 
     def process2(self, batch: ColumnBatch) -> None:
-        """Versions; of an update only the new row counts."""
+        """Add versions. Of an update, only the new row counts."""
         if not self._known:
             self._find_rows()
         keys = self.keys_of(1, batch)
@@ -104,7 +104,7 @@ class TemporalJoinOperator(KeyedJoinOperator):
         self.write(keys.rows, {1: keys.gathered(own)}, keys.gathered(other))
 
     def process_watermark(self, watermark: int) -> None:
-        """Join the left rows whose time has come."""
+        """Join the left rows that the watermark has reached."""
         if not self._known:
             self._find_rows()
         keys = self._due.pop_until(watermark)
@@ -155,7 +155,7 @@ def _time_of(version: tuple[int, StoredRow | None]) -> int:
 
 
 def _put_version(versions: list[tuple[int, StoredRow | None]], version: tuple[int, StoredRow | None]) -> None:
-    """Versions stay sorted; a newer one of the same time replaces the older."""
+    """Insert a version by time. It replaces a version with the same time."""
     place = bisect_right(versions, version[0], key=_time_of)
     if place and versions[place - 1][0] == version[0]:
         versions[place - 1] = version
@@ -171,11 +171,11 @@ def _version_at(versions: list[tuple[int, StoredRow | None]] | None, time: int) 
 
 
 def _needed_versions(versions: list[tuple[int, StoredRow | None]], watermark: int) -> Any:
-    """The version that holds at the watermark, and later ones."""
+    """Return the version valid at the watermark, and later ones."""
     place = bisect_right(versions, watermark, key=_time_of)
     if place > 1:
         versions = versions[place - 1 :]
         place = 1
-    if place and versions[0][1] is None:  # deleted: as if it never was
+    if place and versions[0][1] is None:  # deleted: same as no version
         versions = versions[1:]
     return versions or None

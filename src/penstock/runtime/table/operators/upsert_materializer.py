@@ -1,4 +1,4 @@
-"""In front of sinks: upserts by the key of the sink, and no NULL in columns that are NOT NULL (T123, T124)."""
+"""Operators before sinks: upserts by the key of the sink, and no NULL in NOT NULL columns (T123, T124)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from penstock.runtime.table.stored_rows import StoredRow, columns_of, stored_row
 
 
 class UpsertMaterializer(TableOperator):
-    """Keeps, in order, all rows that share a key of the sink. The sink has the last of them.
+    """Stores, in order, all rows that share a key of the sink. The sink has the last of them.
 
-    Rows of different upsert keys may have the same key in the sink, and what different tasks send about them comes in
-    any order: the row that is taken away need not be the one that the sink has.
+    Rows with different upsert keys may have the same key in the sink, and rows of different tasks arrive in any order.
+    Therefore a retracted row need not be the one that the sink has.
     """
 
     keyed = True
@@ -33,7 +33,7 @@ class UpsertMaterializer(TableOperator):
     ) -> None:
         self.keys = list(keys)
         self.upsert_key = list(upsert_key)
-        """Columns that say which row an update replaces; without any it is the row that is equal."""
+        """The columns that identify the row which an update replaces. Without them, it is the equal row."""
         self.schema = schema
 
     def setup(self, context: OperatorContext, output: Output) -> None:
@@ -44,7 +44,7 @@ class UpsertMaterializer(TableOperator):
         self._state.define("rows", [(None, None)])
 
     def process(self, batch: ColumnBatch) -> None:
-        """Change the lists of the rows' keys; a change of the last row of a list goes out."""
+        """Update the lists of the rows' keys, and emit changes of the last row of a list."""
         grouped = group_rows(batch, self.keys)
         rows = self._state.rows_of(grouped)
         (known,) = self._state.gather(rows)
@@ -75,7 +75,7 @@ class UpsertMaterializer(TableOperator):
 
     def _removed(self, rows: list[StoredRow], row: StoredRow) -> tuple[int, StoredRow] | None:
         place = self._place(rows, row)
-        if place is None:  # of a row whose state is gone, or that never came
+        if place is None:  # its state has expired, or it never arrived
             return None
         was_last = place == len(rows) - 1
         old = rows.pop(place)
@@ -92,16 +92,16 @@ class UpsertMaterializer(TableOperator):
 
 
 class MovedRowsOperator(TableOperator):
-    """For a sink whose key has more columns than the upsert key: a row that gets another key is deleted under the old.
+    """For a sink whose key has more columns than the upsert key: deletes a row whose key changes under the old key.
 
-    The ``-U`` of a row that keeps its key is left out, because the ``+U`` after it replaces the row.
+    The ``-U`` of a row that keeps its key is dropped, because the following ``+U`` replaces the row.
     """
 
     def __init__(self, keys: Sequence[int]) -> None:
         self.keys = list(keys)
 
     def process(self, batch: ColumnBatch) -> None:
-        """Drop ``-U``, or make it a deletion."""
+        """Drop ``-U``, or convert it to a deletion."""
         if batch.kinds is None:
             self.emit(batch)
             return
@@ -119,14 +119,14 @@ class MovedRowsOperator(TableOperator):
 
 
 class NotNullEnforcer(TableOperator):
-    """NULL in a column that is NOT NULL fails the job, or the row is left out (T123)."""
+    """Fails the job for NULL in a NOT NULL column, or drops the row (T123)."""
 
     def __init__(self, columns: Sequence[tuple[int, str]], *, drops: bool) -> None:
         self.columns = list(columns)
         self.drops = drops
 
     def process(self, batch: ColumnBatch) -> None:
-        """Look for NULL."""
+        """Check for NULL."""
         for place, name in self.columns:
             if not batch.column(place).null_count:
                 continue

@@ -1,4 +1,4 @@
-"""Watermarks from a column (T42): the highest value of an expression so far, after the row that raised it."""
+"""Watermarks from a column (T42): the maximum of an expression so far, after the row that raised it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.runtime.table.operator import TableOperator
 
 
 class Cuts(Enum):
-    """Where watermarks are sent within a batch. There is always one at its end."""
+    """Where watermarks are emitted within a batch. There is always one at its end."""
 
     EXACT = "after every row that moves the clock by more than the interval"
     LATE = "the same, but only in front of rows that may be late: all others are the same to every operator"
@@ -26,9 +26,9 @@ class Cuts(Enum):
 
 
 class WatermarkAssignerOperator(TableOperator):
-    """Cuts batches where the watermark has grown by more than the interval; what is left is sent at a batch's end.
+    """Cuts batches where the watermark has advanced by more than the interval. The rest is emitted at the batch's end.
 
-    It keeps nothing between batches: clocks downstream never go back.
+    It keeps no state between batches: clocks downstream never go back.
     """
 
     makes_watermarks = True
@@ -49,16 +49,16 @@ class WatermarkAssignerOperator(TableOperator):
         self.restart()
 
     def restart(self) -> None:
-        """Every split has a clock of its own."""
+        """Reset the clock: the next split has its own."""
         self._highest = MIN_WATERMARK
         self._emitted = MIN_WATERMARK
         self._due = MIN_WATERMARK
-        """The last watermark that would have been sent if all were."""
+        """The last watermark if all watermarks were emitted."""
         self._passed: list[pa.Int64Array] = []
-        """The highest times after rows of this batch that nothing was late for: no watermark was looked for there."""
+        """The maxima after rows of this batch before which nothing was late, so no watermark was computed there."""
 
     def process(self, batch: ColumnBatch) -> None:
-        """Pass rows on, cut after rows that move the watermark."""
+        """Pass rows on, cut after rows that advance the watermark."""
         self.evaluation.now = self.context.processing_time()
         try:
             column = self._evaluate(Rows(batch.data, self.evaluation))
@@ -75,7 +75,7 @@ class WatermarkAssignerOperator(TableOperator):
         self.emit(batch[start:])
 
     def _places(self, batch: ColumnBatch, times: pa.Int64Array) -> list[tuple[int, int]]:
-        """(rows up to here, watermark after them)"""
+        """Return (end of rows, watermark after them) for each cut."""
         if not len(times):
             return []
         before = pa.scalar(self._highest, pa.int64())
@@ -88,7 +88,7 @@ class WatermarkAssignerOperator(TableOperator):
             self._highest = last
             return [] if last <= self._due + self.interval else list(self._moves(highest))
         in_front = pa.concat_arrays([pa.array([before.as_py()], pa.int64()), highest.slice(0, len(highest) - 1)])
-        # A session ends 1 ms after its last moment, and a row at its end still belongs to it: hence the 1.
+        # A session ends 1 ms after its last timestamp, and a row at its end still belongs to it: hence the 1.
         limit = pc.add(in_front, pa.scalar(1, pa.int64()))
         late = pc.less_equal(milliseconds(batch.column(self.column)), limit)
         self._highest = last
@@ -117,12 +117,12 @@ class WatermarkAssignerOperator(TableOperator):
             self.output.emit_watermark(watermark)
 
     def process_watermark(self, watermark: int) -> None:
-        """Watermarks from upstream end here, except the last one."""
+        """Drop upstream watermarks, except the final one."""
         if watermark == MAX_WATERMARK:
             self._send(watermark)
 
     def end_batch(self) -> None:
-        """Emit the watermark that is still pending."""
+        """Emit the pending watermark."""
         if not self.context.batch_execution:
             self._send(self._highest)
             self._due = self._highest
@@ -130,7 +130,7 @@ class WatermarkAssignerOperator(TableOperator):
 
 
 def milliseconds(column: pa.Array) -> pa.Int64Array:
-    """Timestamps as milliseconds since the epoch, rounded down."""
+    """Convert timestamps to milliseconds since the epoch, rounded down."""
     micros = column.cast(pa.int64())
     thousand = pa.scalar(1000, pa.int64())
     quotient = pc.divide(micros, thousand)

@@ -1,7 +1,7 @@
-"""Aggregates of windows: one row for each window and key when the watermark passes the window's end (T62).
+"""Window aggregates: one row per window and key when the watermark passes the window's end (T62).
 
-The window is part of the key, so the state is the same as that of GROUP BY. Which keys end when is kept in memory
-beside it, and read from the state again when the operator starts.
+The window is part of the key, so the state is the same as that of GROUP BY. The ends of windows are kept in memory by
+key, and read from the state when the operator starts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _I64 = pa.int64()
 
 
 class WindowAggOperator(GroupAggFunction):
-    """Aggregates rows that carry their windows; ``window_end`` is the position of that column among the keys."""
+    """Aggregates rows with window columns. ``window_end`` is the position of that column among the keys."""
 
     emits_changes = False
 
@@ -39,11 +39,11 @@ class WindowAggOperator(GroupAggFunction):
         super().__init__(keys, calls, schema)
         self.window_end = window_end
         self.zone = zone
-        """The zone in which windows are counted if the time attribute is an instant; None if it is a TIMESTAMP."""
+        """The zone of windows if the time attribute is an instant; None if it is a TIMESTAMP."""
         self.processing_time = processing_time
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """Find the windows that are open."""
+        """Prepare to find the open windows."""
         super().setup(context, output)
         self._late = context.metrics.counter("numLateRecordsDropped")
         self._ends = WindowEnds(self.window_end, self.zone)
@@ -58,7 +58,7 @@ class WindowAggOperator(GroupAggFunction):
     # -- rows ---------------------------------------------------------------------------------------------------
 
     def process(self, batch: ColumnBatch) -> None:
-        """Fold the rows that are not late into the state of their windows."""
+        """Add the rows that are not late to the state of their windows."""
         if not self._known:
             self._find_open_windows()
         if not self.processing_time:
@@ -70,7 +70,7 @@ class WindowAggOperator(GroupAggFunction):
         super().process(batch)
 
     def note_keys(self, grouped: GroupedRows, first_counts: pa.Int64Array) -> None:
-        """Nothing is emitted before the end of a window; note when the new ones end."""
+        """Record the ends of new windows: results are emitted only then."""
         if self.context.batch_execution:
             return
         new = pc.indices_nonzero(pc.equal(first_counts, pa.scalar(0, _I64))).to_pylist()
@@ -79,7 +79,7 @@ class WindowAggOperator(GroupAggFunction):
     # -- ends of windows ----------------------------------------------------------------------------------------
 
     def process_watermark(self, watermark: int) -> None:
-        """Emit the windows that end at the watermark or in front of it, the oldest first."""
+        """Emit the windows that end at the watermark or earlier, oldest first."""
         if not self._known:
             self._find_open_windows()
         if not self.processing_time:
@@ -87,7 +87,7 @@ class WindowAggOperator(GroupAggFunction):
         super().process_watermark(watermark)
 
     def advance_processing_time(self, now: int) -> None:
-        """Emit the windows of processing time that are over."""
+        """Emit the processing-time windows that have ended."""
         if not self._known:
             self._find_open_windows()
         if self.processing_time:
@@ -95,7 +95,7 @@ class WindowAggOperator(GroupAggFunction):
         super().advance_processing_time(now)
 
     def next_wakeup(self) -> int | None:
-        """The end of the next window of processing time."""
+        """Return the end of the next processing-time window."""
         return self._ends.next() if self.processing_time else None
 
     def _fire(self, time: int) -> None:

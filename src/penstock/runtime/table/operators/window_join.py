@@ -1,4 +1,4 @@
-"""The window join: rows of both sides that are in the same window, joined when the window ends (T65)."""
+"""The window join: joins rows of both sides in the same window, when the window ends (T65)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _LOCAL = pa.timestamp("us")
 
 
 class WindowJoinOperator(KeyedJoinOperator):
-    """All kinds of joins; ``window_end`` is the position of that column among the keys. Inputs have inserts only.
+    """All kinds of joins. ``window_end`` is the position of that column among the keys. Inputs have only inserts.
 
-    ``zone`` is the time zone in which windows are counted if the time attribute is an instant.
+    ``zone`` is the time zone of windows if the time attribute is an instant.
     """
 
     state_name = "window join"
@@ -40,7 +40,7 @@ class WindowJoinOperator(KeyedJoinOperator):
         self.processing_time = processing_time
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """Windows of an earlier run are found when the first row or watermark comes."""
+        """Windows of an earlier run are read with the first row or watermark."""
         super().setup(context, output)
         self._late = context.metrics.counter("numLateRecordsDropped")
         self._due = DueKeys()
@@ -92,7 +92,7 @@ class WindowJoinOperator(KeyedJoinOperator):
         self._emit_without_key(number, batch)
 
     def _in_time(self, number: int, batch: ColumnBatch) -> ColumnBatch:
-        """The rows whose window has not ended."""
+        """Return the rows whose window has not ended."""
         if self.current_watermark == MIN_WATERMARK or self.processing_time:
             return batch
         codes = batch.column(self.keys[number][self.window_end]).dictionary_encode()
@@ -104,7 +104,7 @@ class WindowJoinOperator(KeyedJoinOperator):
         return batch.filter(kept)
 
     def _emit_without_key(self, number: int, batch: ColumnBatch) -> None:
-        """Rows with NULL in a key have no partner."""
+        """Emit rows with NULL in a key, which have no partner."""
         if not self._padded(number):
             return
         mask = None
@@ -138,7 +138,7 @@ class WindowJoinOperator(KeyedJoinOperator):
         super().process_watermark(watermark)
 
     def advance_processing_time(self, now: int) -> None:
-        """The same in processing time."""
+        """Join the windows that have ended, in processing time."""
         if self.processing_time:
             if not self._known:
                 self._find_windows()
@@ -146,7 +146,7 @@ class WindowJoinOperator(KeyedJoinOperator):
         super().advance_processing_time(now)
 
     def next_wakeup(self) -> int | None:
-        """The end of the next window of processing time."""
+        """Return the end of the next processing-time window."""
         return self._due.next if self.processing_time else None
 
     def _fire(self, time: int) -> None:

@@ -15,7 +15,7 @@ from penstock.runtime.table.window_ends import WindowEnds
 
 
 class WindowRankOperator(RankOperator):
-    """Ranks of rows that carry their windows; ``window_end`` is the position of that column among the keys."""
+    """Ranks rows with window columns. ``window_end`` is the position of that column among the keys."""
 
     emits_changes = False
 
@@ -23,11 +23,11 @@ class WindowRankOperator(RankOperator):
         super().__init__(*arguments, **named)
         self.window_end = window_end
         self.zone = zone
-        """The zone in which windows are counted if the time attribute is an instant; None if it is a TIMESTAMP."""
+        """The zone of windows if the time attribute is an instant; None if it is a TIMESTAMP."""
         self.processing_time = processing_time
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """Open windows are read from the state when the first row or watermark comes."""
+        """Open windows are read from state with the first row or watermark."""
         super().setup(context, output)
         self._late = context.metrics.counter("numLateRecordsDropped")
         self._ends = WindowEnds(self.window_end, self.zone)
@@ -51,13 +51,13 @@ class WindowRankOperator(RankOperator):
             super().process(batch)
 
     def note_keys(self, grouped: GroupedRows, counts: pa.Int64Array) -> None:
-        """Note when new windows end."""
+        """Record the ends of new windows."""
         if not self.context.batch_execution:
             new = pc.indices_nonzero(pc.equal(counts, pa.scalar(0, pa.int64()))).to_pylist()
             self._ends.add(grouped.keys[position] for position in new)
 
     def process_watermark(self, watermark: int) -> None:
-        """Emit the windows that are over."""
+        """Emit the windows that have ended."""
         if not self._known:
             self._find_open_windows()
         if not self.processing_time:
@@ -65,7 +65,7 @@ class WindowRankOperator(RankOperator):
         super().process_watermark(watermark)
 
     def advance_processing_time(self, now: int) -> None:
-        """Emit the windows of processing time that are over."""
+        """Emit the processing-time windows that have ended."""
         if not self._known:
             self._find_open_windows()
         if self.processing_time:
@@ -73,7 +73,7 @@ class WindowRankOperator(RankOperator):
         super().advance_processing_time(now)
 
     def next_wakeup(self) -> int | None:
-        """The end of the next window of processing time."""
+        """Return the end of the next processing-time window."""
         return self._ends.next() if self.processing_time else None
 
     def _fire(self, time: int) -> None:

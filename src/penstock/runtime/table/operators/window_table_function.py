@@ -1,4 +1,4 @@
-"""Window table functions: rows with the windows they belong to (T60 to T64)."""
+"""Window table functions: add the windows of each row (T60 to T64)."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _THOUSAND = pa.scalar(1000, _I64)
 
 
 class WindowClock:
-    """Between a time attribute and the wall-clock time in which windows are counted (T48)."""
+    """Converts between a time attribute and the wall-clock time of windows (T48)."""
 
     def __init__(self, column: int, zone: str, *, local: bool, processing_time: bool) -> None:
         self.column = column
         self.zone = zone
         self.local = local
-        """Whether the time attribute is a TIMESTAMP: wall-clock time already."""
+        """Whether the time attribute is a TIMESTAMP, which is already wall-clock time."""
         self.processing_time = processing_time
 
     def times(self, batch: ColumnBatch, now: int) -> pa.Int64Array:
-        """The wall-clock time of every row in milliseconds."""
+        """Return the wall-clock time of every row in milliseconds."""
         if self.processing_time:
             instant = pa.scalar(now * 1000, _I64).cast(pa.timestamp("us", "UTC"))
             shown = instant_to_local(instant, self.zone).cast(_I64).as_py() // 1000
@@ -45,14 +45,14 @@ class WindowClock:
         return milliseconds(column if self.local else instant_to_local(column, self.zone))
 
     def window_columns(self, starts: pa.Int64Array, ends: pa.Int64Array) -> list[pa.Array]:
-        """window_start, window_end and window_time."""
+        """Return window_start, window_end and window_time."""
         first, last = (pc.multiply(column, _THOUSAND).cast(_LOCAL) for column in (starts, ends))
         time = pc.multiply(pc.subtract(ends, pa.scalar(1, _I64)), _THOUSAND).cast(_LOCAL)
         return [first, last, time if self.local else local_to_instant(time, self.zone)]
 
 
 class WindowTableFunctionOperator(TableOperator):
-    """TUMBLE, HOP and CUMULATE: a copy of every row for each of its windows."""
+    """TUMBLE, HOP and CUMULATE: emits a copy of every row for each of its windows."""
 
     def __init__(self, assigner: WindowAssigner, clock: WindowClock, schema: pa.Schema) -> None:
         self.assigner = assigner
@@ -68,9 +68,9 @@ class WindowTableFunctionOperator(TableOperator):
 
 
 class SessionWindowOperator(TableOperator):
-    """SESSION: keeps the rows of open sessions and emits them when the watermark has passed the session's end.
+    """SESSION: keeps the rows of open sessions and emits them when the watermark has passed the end.
 
-    A session is ``[start, end, batches]``; ``end`` is the time of the last row plus the gap.
+    A session is ``[start, end, batches]``. ``end`` is the time of the last row plus the gap.
     """
 
     keyed = True
@@ -152,7 +152,7 @@ class SessionWindowOperator(TableOperator):
 
 
 def _runs(times: list[int], start: int, end: int, gap: int) -> list[tuple[int, int]]:
-    """Neighbouring rows that are in one session whatever else there is."""
+    """Combine rows that are certainly in one session because their gaps are small."""
     runs = []
     first = start
     low = high = times[start]
