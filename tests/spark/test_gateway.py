@@ -39,7 +39,7 @@ def test_a_jvm_that_was_killed_says_so_without_the_words_of_its_orphans(jvm, mon
 
 def test_a_jvm_that_has_ended_by_itself_says_with_which_code(jvm):
     jvm._process.communicate(b"\n")
-    assert jvm.end_of() == "Spark's JVM has ended, with code 0. It said:\nthe last word"
+    assert jvm.end_of() == "Spark's JVM has ended, with code 0. Its last output:\nthe last word"
 
 
 @pytest.mark.parametrize("debug", ["", "1"])
@@ -50,7 +50,7 @@ def test_of_an_error_of_the_jvm_its_message_is_shown_and_on_request_its_frames(j
         ["WARNING: Using incubator modules: jdk.incubator.vector", "SparkException: no such master", *frames]
     )
     jvm._process.communicate(b"\n")
-    _, _, words = jvm.end_of().partition("It said:\n")
+    _, _, words = jvm.end_of().partition("Its last output:\n")
     assert words.splitlines() == (list(jvm.output_tail) if debug else ["SparkException: no such master"])
 
 
@@ -79,7 +79,7 @@ def test_somebody_elses_spark_that_does_not_answer_is_gone_as_well(ours):
     for error in (Py4JNetworkError("connection refused"), ConnectionRefusedError(111, "connection refused")):
         failure = failure_of(other, error)
         assert isinstance(failure, SparkEndedError)
-        assert "does not answer" in str(failure)
+        assert "does not respond" in str(failure)
     failure = failure_of(other, PySparkException("Python worker exited unexpectedly (crashed)"))
     assert isinstance(failure, JobExecutionError)
     assert not isinstance(failure, SparkEndedError)

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from penstock.common.errors import CheckpointError
-from penstock.spark.moved_checkpoint import put_right
+from penstock.spark.moved_checkpoint import correct_paths
 
 OLD = "file:/old/place"
 SCHEMA = "0_72c2f720-23e1-4764-a54c-e610582ef2dd"
@@ -67,45 +67,45 @@ def paths_in(directory, name):
 
 @pytest.mark.parametrize("written_at", [None, OLD])
 def test_every_path_leads_to_the_file_that_came_along(directory, written_at):
-    assert put_right(directory, written_at)
+    assert correct_paths(directory, written_at)
     assert directory.written == ["state/0/_metadata/v2/0", "state/1/_metadata/v2/0", "state/1/_metadata/v2/5"]
     for name in directory.written:
         operator = name.split("/")[1]
         here = f"{directory.qualified()}/state/{operator}/_stateSchema/default/{SCHEMA}"
         assert paths_in(directory, name) == [here]
     directory.written.clear()
-    assert not put_right(directory, None)
+    assert not correct_paths(directory, None)
     assert directory.written == []
 
 
 def test_a_directory_that_is_where_it_was_is_not_looked_at(directory):
-    assert not put_right(directory, directory.qualified())
+    assert not correct_paths(directory, directory.qualified())
     assert directory.written == []
 
 
 def test_a_file_that_did_not_come_along_is_named_and_nothing_is_changed(directory):
     (directory.path / "state/1/_stateSchema/default" / SCHEMA).unlink()
     with pytest.raises(CheckpointError, match=f"state/1/_stateSchema/default/{SCHEMA} cannot be read"):
-        put_right(directory, OLD)
+        correct_paths(directory, OLD)
     assert directory.written == []
 
 
 def test_a_checkpoint_that_holds_a_dataframe_cannot_be_moved(directory):
     put(directory.path / "frames/source/part-0.parquet")
-    with pytest.raises(CheckpointError, match=f"holds a DataFrame .* Put it back to {OLD}"):
-        put_right(directory, OLD)
+    with pytest.raises(CheckpointError, match=f"contains a DataFrame .* Move it back to {OLD}"):
+        correct_paths(directory, OLD)
     assert directory.written == []
-    assert not put_right(directory, directory.qualified())
+    assert not correct_paths(directory, directory.qualified())
 
 
 def test_a_job_without_state_moves_as_it_is(tmp_path):
     directory = Directory(tmp_path)
-    assert put_right(directory, OLD)
+    assert correct_paths(directory, OLD)
     assert directory.written == []
 
 
 @pytest.mark.parametrize("content", ["", "v2", "v2\n{", 'v2\n{"stateStoreInfo": 7}', 'v2\n{"stateStoreInfo": [{}]}'])
 def test_what_is_damaged_is_left_to_spark_which_says_so(directory, content):
     put(directory.path / "state/0/_metadata/v2/0", content)
-    assert put_right(directory, OLD)
+    assert correct_paths(directory, OLD)
     assert "state/0/_metadata/v2/0" not in directory.written

@@ -1,6 +1,6 @@
-"""A job graph as one Spark query; the only package that imports pyspark."""
+"""Runs a job graph as one Spark query. This is the only package that imports pyspark."""
 
 import warnings
 
-# pyspark warns of pandas 3 whenever it is imported, though nothing here uses pandas.
+# pyspark warns about pandas 3 on every import, although nothing here uses pandas.
 warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)

@@ -1,9 +1,9 @@
 """Partitioned bundles of Arrow tables as RDDs of frames.
 
-A frame is a table of a bundle in Arrow's stream format, with the channel it belongs to: Spark moves a few large byte
-strings instead of rows. All collections of an engine have the same partitioner, so the inputs of a step are united
-partition by partition, without a shuffle. The output of an exchange is in Spark's shuffle files, where later steps
-read it again. One more partition holds what a kernel reports to the driver, so a report reads nothing else.
+A frame is a table of a bundle in Arrow's stream format, with its channel: Spark moves a few large byte strings instead
+of rows. All collections of an engine have the same partitioner, so the inputs of a step are united partition by
+partition, without a shuffle. The output of an exchange is in Spark's shuffle files, from which later steps read it
+again. An extra partition contains what a kernel reports to the driver, so reading a report reads nothing else.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _Element = tuple[int, tuple[int, str, bytes]]  # channel, (collection, name of t
 
 
 class ArrowPartitions:
-    """A collection: the RDD of its frames, and its number, which tells frames of several inputs apart."""
+    """A collection: the RDD of its frames, and its number, which distinguishes the frames of several inputs."""
 
     def __init__(self, engine: SparkEngine, number: int, rdd: Any) -> None:
         self.engine = engine
@@ -46,7 +46,7 @@ class ArrowPartitions:
         self.rdd = rdd
 
     def collect(self, name: str) -> list[Any]:
-        """The tables of that name, one for each partition that has one."""
+        """Return the tables with this name, one for each partition that has one."""
         wanted = self.rdd.filter(partial(_is_named, name))
         found: dict[int, list[Any]] = {}
         for channel, (_, _, data) in self.engine.run(wanted.collect):
@@ -54,7 +54,7 @@ class ArrowPartitions:
         return [self.engine.concat(tables) for _, tables in sorted(found.items())]
 
     def report(self) -> list[Any]:
-        """What the exchange has sent to the driver."""
+        """Return what the exchange has sent to the driver."""
         context, last = self.engine.context, self.engine.parallelism
         elements = self.engine.run(lambda: context.runJob(self.rdd, list, [last]))
         return [from_bytes(data) for _, (_, _, data) in elements]
@@ -65,18 +65,18 @@ class ArrowPartitions:
         return self
 
     def release(self) -> None:
-        """Forget what `persist` keeps."""
+        """Release what `persist` keeps."""
         self.rdd.unpersist()
 
     def cut_lineage(self) -> None:
-        """Keep the collection on the executors when it is computed, instead of the way to compute it again."""
+        """Keep the computed collection on the executors, and drop the lineage to compute it again."""
         self.rdd.localCheckpoint()
 
 
 class SparkEngine:
     """Computes partitions with Spark.
 
-    :param concat: tables of one name as one table
+    :param concat: combines the tables of one name
     """
 
     def __init__(self, spark: SparkSession, parallelism: int, concat: Callable[[Sequence[Any]], Any]) -> None:
@@ -96,7 +96,7 @@ class SparkEngine:
         return self._parallelism
 
     def run(self, action: Callable[[], Any]) -> Any:
-        """Run an action; errors of tasks and of Spark are raised as Penstock's."""
+        """Run an action. Errors of tasks and of Spark are raised as Penstock's errors."""
         try:
             return action()
         except (PySparkException, Exception) as error:
@@ -105,7 +105,7 @@ class SparkEngine:
             raise
 
     def source(self, data: Any) -> ArrowPartitions | None:
-        """A DataFrame's rows as tables named ``rows``, in Spark's own partitions."""
+        """Return a DataFrame's rows as tables named ``rows``, in Spark's own partitions."""
         if not isinstance(data, DataFrame):
             return None
         number = next(_numbers)
@@ -113,28 +113,28 @@ class SparkEngine:
         return ArrowPartitions(self, number, frames.map(partial(_from_row, number)))
 
     def scatter(self, frames: Iterable[Frame]) -> ArrowPartitions:
-        """Tables of the driver as a collection."""
+        """Distribute tables of the driver as a collection."""
         number = next(_numbers)
         elements = [(channel, (number, name, data)) for channel, name, table in frames for data in to_bytes(table)]
         return self._partitioned(number, self.context.parallelize(elements, self._parallelism))
 
     def narrow(self, kernel: Callable[..., Iterable[tuple[str, Any]]], inputs: Sequence[Any]) -> ArrowPartitions:
-        """A step without an exchange."""
+        """Run a step without an exchange."""
         number = next(_numbers)
         work = _Work(kernel, tuple(each.number for each in inputs), number, self._parallelism, self.concat, True)
         return ArrowPartitions(self, number, self._united(inputs).mapPartitionsWithIndex(work, True))
 
     def exchange(self, kernel: Callable[..., Iterable[Frame]], inputs: Sequence[Any]) -> ArrowPartitions:
-        """A step with an exchange."""
+        """Run a step with an exchange."""
         number = next(_numbers)
         united = self._united(inputs)
-        # The partitions of a source are Spark's own; all others have one more for the driver.
+        # The partitions of a source are Spark's own. All others have an extra one for the driver.
         channels = self._parallelism if united.partitioner is not None else united.getNumPartitions()
         work = _Work(kernel, tuple(each.number for each in inputs), number, channels, self.concat, False)
         return self._partitioned(number, united.mapPartitionsWithIndex(work))
 
     def to_dataframe(self, partitions: Any, name: str) -> DataFrame:
-        """The tables of that name as a DataFrame. Its columns are those of the tables."""
+        """Return the tables with this name as a DataFrame with the same columns."""
         kept = partitions.rdd.filter(partial(_is_named, name)).persist(StorageLevel.MEMORY_AND_DISK)
         schemas = [pa.ipc.read_schema(pa.py_buffer(data)) for data in self.run(kept.map(_schema_of).collect)]
         if not schemas:
@@ -147,7 +147,7 @@ class SparkEngine:
     # -- files ---------------------------------------------------------------------------------------------------------
 
     def save(self, partitions: Any, path: str) -> None:
-        """Write a collection to a directory on any file system of Hadoop's."""
+        """Write a collection to a directory on any Hadoop file system."""
         self.delete(path)
         self.run(lambda: partitions.rdd.saveAsPickleFile(path))
 
@@ -158,12 +158,12 @@ class SparkEngine:
         return self._partitioned(number, stored.map(partial(_renumbered, number)))
 
     def write_note(self, path: str, note: dict[str, Any]) -> None:
-        """Write a small file, in full or not at all."""
+        """Write a small file atomically."""
         folder, _, name = path.rpartition("/")
         HadoopDirectory(self.spark, folder).write(name, pickle.dumps(note))
 
     def read_note(self, path: str) -> dict[str, Any] | None:
-        """Read it again; None if it is not there."""
+        """Read a small file, or return None if it does not exist."""
         folder, _, name = path.rpartition("/")
         directory = HadoopDirectory(self.spark, folder)
         if name not in directory.names():
@@ -172,13 +172,13 @@ class SparkEngine:
         return found
 
     def delete(self, path: str) -> None:
-        """Delete a directory, if it is there."""
+        """Delete a directory, if it exists."""
         HadoopDirectory(self.spark, path).remove()
 
     # -- RDDs ----------------------------------------------------------------------------------------------------------
 
     def _united(self, inputs: Sequence[Any]) -> Any:
-        """The frames of all inputs, partition by partition."""
+        """Return the frames of all inputs, partition by partition."""
         distinct = list({each.number: each.rdd for each in inputs}.values())
         if not distinct:
             return self.context.parallelize(range(self._parallelism), self._parallelism)
@@ -189,7 +189,7 @@ class SparkEngine:
 
     def _partitioned(self, number: int, elements: Any) -> ArrowPartitions:
         partitioned = elements.partitionBy(self._parallelism + 1, channel_of)
-        # Both serializers write pickled lists. With one and the same, `union` does not serialize again.
+        # Both serializers write pickled lists. If they are identical, `union` does not serialize again.
         partitioned._jrdd_deserializer = self.context.serializer  # noqa: SLF001 - there is no public way
         return ArrowPartitions(self, number, partitioned)
 
@@ -197,7 +197,7 @@ class SparkEngine:
 def read_csv_files(
     engine: Any, path: str, columns: Mapping[str, type], delimiter: str, *, skip_first_line: bool
 ) -> DataFrame:
-    """CSV files as a DataFrame; a line that does not fit is an error."""
+    """Read CSV files as a DataFrame. A line that does not fit is an error."""
     kinds = {int: "bigint", float: "double", str: "string", bool: "boolean"}
     schema = ", ".join(f"`{name}` {kinds[kind]}" for name, kind in columns.items())
     reader = engine.spark.read.schema(schema).option("mode", "FAILFAST").option("sep", delimiter)
@@ -206,7 +206,7 @@ def read_csv_files(
 
 
 def channel_of(channel: int) -> int:
-    """The partition of a channel: its own, and the last one for the driver's (Spark takes the remainder)."""
+    """Return the partition of a channel. The driver's channel is in the last one, because Spark takes the remainder."""
     return channel
 
 
@@ -252,7 +252,7 @@ class _Work:
 
 
 def to_bytes(table: pa.Table) -> Iterator[bytes]:
-    """A table as frames of bounded size."""
+    """Encode a table as frames of bounded size."""
     pieces = max(1, -(-table.nbytes // _FRAME_BYTES))
     rows = max(1, -(-table.num_rows // pieces))
     for start in range(0, max(table.num_rows, 1), rows):
@@ -263,7 +263,7 @@ def to_bytes(table: pa.Table) -> Iterator[bytes]:
 
 
 def from_bytes(data: bytes) -> pa.Table:
-    """The table of a frame, without a copy."""
+    """Decode the table of a frame, without a copy."""
     return pa.ipc.open_stream(data).read_all()
 
 
@@ -290,14 +290,14 @@ def _from_row(number: int, row: Any) -> _Element:
 
 
 def _to_frames(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows of a DataFrame as frames."""
+    """Convert rows of a DataFrame to frames."""
     for batch in batches:
         for data in to_bytes(pa.Table.from_batches([batch])):
             yield pa.RecordBatch.from_pydict({"channel": ["0"], "frame": [data]})
 
 
 def _rows_of(schema: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Frames as rows of a DataFrame."""
+    """Convert frames to rows of a DataFrame."""
     wanted = pa.ipc.read_schema(pa.py_buffer(schema))
     for batch in batches:
         for data in batch.column(0):

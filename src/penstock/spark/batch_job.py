@@ -1,6 +1,6 @@
 """A batch job: the same job graph as one Spark batch job over bounded sources.
 
-It imports what it puts together: plan, coordinators, and Spark.
+It imports the parts that it connects: plan, coordinators and Spark.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _ALL = 1 << 60
 
 
 class BatchJob:
-    """One batch job on one Spark session; a restart runs it again from the start."""
+    """One batch job on one Spark session. A restart runs it again from the start."""
 
     def __init__(self, graph: JobGraph, spark: SparkSession, job_id: str) -> None:
         self.graph = graph
         self.job_id = job_id
         self.life = JobLife(job_id, graph.name)
         self.failure: Exception | None = None
-        """The error of a job that was cancelled before it failed."""
+        """The error of a job that failed after it had been cancelled."""
         self.progress = JobProgress(graph)
         self._spark = spark
         self._cancelled = self.life.cancelled
@@ -52,7 +52,7 @@ class BatchJob:
 
     @property
     def status(self) -> JobStatus:
-        """The present status."""
+        """The current status."""
         return self.life.status
 
     def executors(self) -> list[ExecutorFacts]:
@@ -60,7 +60,7 @@ class BatchJob:
         return running_executors(self._spark)
 
     def run(self) -> None:
-        """Run to the end; raises the job's error."""
+        """Run to the end. Raise the job's error."""
         try:
             try:
                 finished = self._run_attempts(Restarts(self.graph.settings.restart_strategy))
@@ -76,7 +76,7 @@ class BatchJob:
         self.life.end(JobStatus.FINISHED if finished else JobStatus.CANCELED)
 
     def _run_attempts(self, restarts: Restarts) -> bool:
-        """Whether the job has finished; otherwise it was cancelled before."""
+        """Run attempts. Return whether the job has finished; otherwise it was cancelled."""
         self._checkpoints.start(self.job_id, MemoryCheckpointStorage())
         self.life.transition_to(JobStatus.CREATED)
         while not self._cancelled.is_set():

@@ -1,7 +1,7 @@
 """Spark's planning of batches: its calls become steps of the checkpoint coordinator.
 
-`StreamingPlanning` is for a streaming query, which asks for one offset after the other. `WholeInput` is for a batch
-job, which has one batch.
+`StreamingPlanning` serves a streaming query, which asks for one offset after the other. `WholeInput` serves a batch
+job, which has only one batch.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class Portion:
     """The work of one Spark task. The user's split classes stay pickled until it runs."""
 
     header: bytes | None
-    """A frame for every channel, in the first portion only."""
+    """A frame for every channel, only in the first portion."""
     assignments: list[tuple[int, int, bytes]]
     """Vertex, subtask, and a pickled (SourceWork, BatchHeader)."""
 
     @classmethod
     def of(cls, assignments: list[SourceWork], header: BatchHeader, *, first: bool) -> Portion:
-        """Pack work."""
+        """Pack work into a portion."""
         packed = [(work.vertex, work.subtask, dumps((work, header), "a split")) for work in assignments]
         return cls(encode_header(header) if first else None, packed)
 
@@ -53,7 +53,7 @@ class Portion:
 class StreamingPlanning:
     """Plans the batches of a streaming query.
 
-    Spark asks for the next offset when the batch before is durable, and logs what it gets before it runs the batch.
+    Spark asks for the next offset when the previous batch is durable, and logs the answer before it runs the batch.
     """
 
     def __init__(self, checkpoints: CheckpointCoordinator, max_partitions: int) -> None:
@@ -61,7 +61,7 @@ class StreamingPlanning:
         self._max_partitions = max_partitions
         self._first = True
         self.last_batch_complete = threading.Event()
-        """Set when Spark asks for another batch after the last one of this attempt: everything before is durable."""
+        """Set when Spark asks for another batch after the last one of this attempt: all earlier batches are durable."""
 
     def call(self, method: str, *arguments: Any) -> Any:
         """Answer the planning process."""
@@ -75,7 +75,7 @@ class StreamingPlanning:
         raise ValueError(f"unknown call: {method}")
 
     def _latest(self, sealed_start: SealedOffset) -> SealedOffset:
-        """The end of the next batch; the same offset if there is nothing to do for a while."""
+        """Return the end of the next batch, or the same offset if there is nothing to do for a while."""
         start, checkpoints = unseal(sealed_start), self._checkpoints
         final = checkpoints.stopping or start.is_last
         checkpoints.complete(start)
@@ -88,7 +88,7 @@ class StreamingPlanning:
                 return sealed_start
             checkpoints.sources.wait_for_change(_POLL_SECONDS)
         if not final:
-            checkpoints.complete(start)  # sinks must know that there will be no other checkpoint
+            checkpoints.complete(start)  # sinks must know that there will be no further checkpoint
         self.last_batch_complete.set()
         return sealed_start
 
@@ -96,7 +96,7 @@ class StreamingPlanning:
         if sealed_start == sealed_end:
             return []
         batch = self._checkpoints.begin(unseal(sealed_start), unseal(sealed_end))
-        # A subtask stays in the worker that reads it first, so the first batch is spread over all of them.
+        # A subtask stays in the worker that reads it first, so the first batch is spread over all workers.
         spread, self._first = self._first, False
         return portions(batch, self._max_partitions, spread=spread)
 
@@ -104,7 +104,7 @@ class StreamingPlanning:
 class WholeInput:
     """Serves the one batch of a batch job.
 
-    :param batch: plans the batch, or returns the one that was planned
+    :param batch: plans the batch, or returns the planned one
     """
 
     def __init__(self, batch: Callable[[], Batch], max_partitions: int) -> None:
@@ -119,13 +119,13 @@ class WholeInput:
 
 
 def portions(batch: Batch, limit: int, *, spread: bool) -> list[bytes]:
-    """The portions of a batch, pickled."""
+    """Return the portions of a batch, pickled."""
     divided = split_works(batch.assignments, limit, spread=spread)
     return [pickle.dumps(Portion.of(w, batch.header, first=index == 0), 5) for index, w in enumerate(divided)]
 
 
 def split_works(assignments: list[SourceWork], limit: int, *, spread: bool) -> list[list[SourceWork]]:
-    """Work for the tasks of one batch: a small batch is not worth more than one task, unless it is to be spread."""
+    """Divide work among tasks. A small batch is not worth more than one task, unless it should be spread."""
     if not spread and sum(map(_size, assignments)) <= _SMALL_BATCH:
         return [assignments]
     divided: list[list[SourceWork]] = [[] for _ in range(max(1, min(limit, len(assignments))))]
@@ -135,7 +135,7 @@ def split_works(assignments: list[SourceWork], limit: int, *, spread: bool) -> l
 
 
 def _size(work: SourceWork) -> float:
-    """About how many records a task reads; many, if the offsets are not numbers."""
+    """Estimate how many records a task reads. Assume many if the offsets are not numbers."""
     total = 0.0
     for portion in work.ranges:
         if type(portion.start) is int and type(portion.end) is int:
@@ -146,9 +146,9 @@ def _size(work: SourceWork) -> float:
 
 
 def seal(offset: Offset, epoch: int = 0) -> SealedOffset:
-    """An offset as Spark logs it, with a checksum: a changed digit would still be a valid position.
+    """Return an offset as Spark logs it, with a checksum: a changed digit would still be a valid position.
 
-    The epoch says which driver planned it.
+    The epoch identifies the driver that planned it.
 
     >>> unseal(seal(Offset(7), epoch=3)) == Offset(7)
     True
@@ -158,13 +158,13 @@ def seal(offset: Offset, epoch: int = 0) -> SealedOffset:
 
 
 def unseal(sealed: SealedOffset) -> Offset:
-    """An offset from Spark's log; raises an error if it has changed."""
+    """Return an offset from Spark's log, or raise an error if it has changed."""
     content = {key: value for key, value in sealed.items() if key != _SEAL}
     if sealed.get(_SEAL) != _checksum(content):
         number = content.get("checkpoint", content.get("n"))
         raise CheckpointError(
-            f"the offset of batch {number} in the checkpoint is damaged: it does not match its checksum. Put the file "
-            "back as it was, or start from a savepoint with an empty checkpoint directory"
+            f"the offset of batch {number} in the checkpoint is damaged: it does not match its checksum. Restore the "
+            "file, or start from a savepoint with an empty checkpoint directory"
         )
     return Offset.from_json(content)
 

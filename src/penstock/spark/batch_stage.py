@@ -1,4 +1,4 @@
-"""A stage of a batch job: the same tasks, on pages in memory, for one batch that is everything."""
+"""A stage of a batch job: the same tasks with pages in memory, for the only batch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class BatchStage:
         self._level = level
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Run the channel this partition holds."""
+        """Run the channel of this partition."""
         tune_worker()
         try:
             yield from to_arrow(self._run(batches))

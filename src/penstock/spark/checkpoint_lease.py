@@ -1,4 +1,4 @@
-"""The lease on a job's checkpoint directory, wherever that is."""
+"""The lease on a job's checkpoint directory, on any storage."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from penstock.spark.hadoop_directory import HadoopDirectory, reason_of
 __all__ = ["LEASE", "HadoopLeaseFiles", "acquire_lease", "refuse_if_in_use"]
 
 LEASE = "lease"
-"""The directory of the lease, below the checkpoint directory."""
+"""The subdirectory of the lease in the checkpoint directory."""
 _EXISTS = ("FileAlreadyExistsException", "RemoteFileChangedException", "PathExistsException")
 _MISSING = "FileNotFoundException"
 _MILLIS = 1000
-# Object stores create a file when it is closed. With this option S3 then refuses to replace one (If-None-Match);
-# Azure and Google do so anyway, and HDFS creates the file when it is opened.
+# Object stores create a file when it is closed. With this option, S3 refuses to replace an existing one
+# (If-None-Match). Azure and Google always do so, and HDFS creates the file when it is opened.
 _CONDITIONAL = "fs.option.create.conditional.overwrite"
 
 
 def refuse_if_in_use(settings: JobSettings) -> None:
-    """Raise at once if another driver of this machine runs in the directory: Spark takes a while to start."""
+    """Fail at once if another driver on this machine uses the directory: starting Spark would take a while."""
     location = settings.checkpoint_dir
     directory = None if location is None else local_path(location)
     if location is None or directory is None or _takes_over(settings.configuration):
@@ -43,7 +43,7 @@ def refuse_if_in_use(settings: JobSettings) -> None:
 
 
 def acquire_lease(spark: SparkSession, settings: JobSettings, job_id: str) -> Fence:
-    """Take the lease of a job's checkpoint directory, and renew it from now on."""
+    """Take the lease of a job's checkpoint directory, and keep renewing it."""
     location = settings.checkpoint_dir
     if location is None:
         return Fence()
@@ -74,14 +74,14 @@ def _takes_over(configuration: Mapping[str, str]) -> bool:
 
 
 class HadoopLeaseFiles:
-    """The files of a lease on a storage that only Spark can reach: HDFS, S3, GCS, Azure."""
+    """The files of a lease on a storage that only Spark can access: HDFS, S3, GCS, Azure."""
 
     def __init__(self, spark: SparkSession, location: str) -> None:
         self.location = location
         self._directory = HadoopDirectory(spark, f"{location.rstrip('/')}/{LEASE}")
 
     def names(self) -> list[str]:
-        """All files."""
+        """Return the names of all files."""
         try:
             return self._directory.names()
         except Py4JError as error:
@@ -102,7 +102,7 @@ class HadoopLeaseFiles:
         return True
 
     def read(self, name: str) -> bytes | None:
-        """The content, or None."""
+        """Return the content, or None."""
         try:
             file_system, path = self._directory.path_of(name)
             stream = file_system.open(path)
@@ -134,7 +134,7 @@ class HadoopLeaseFiles:
             raise self._unusable(error) from None
 
     def remove(self, name: str) -> None:
-        """Delete."""
+        """Delete the file."""
         try:
             file_system, path = self._directory.path_of(name)
             file_system.delete(path, False)
@@ -152,7 +152,7 @@ class HadoopLeaseFiles:
 
 
 def _is(error: Py4JJavaError, *names: str) -> bool:
-    """Whether a Java exception, or one that has caused it, is of a class with one of these names."""
+    """Whether a Java exception, or one of its causes, has a class with one of these names."""
     cause = error.java_exception
     while cause is not None:
         if str(cause.getClass().getSimpleName()) in names:

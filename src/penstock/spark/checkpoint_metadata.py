@@ -1,7 +1,7 @@
 """Describes the job that wrote a checkpoint directory, so that another job does not misread it.
 
-The file also remembers where the job comes from (a savepoint), and where it went: a job that was rescaled continues in
-a directory below, with another number of channels.
+The file also records where the job comes from (a savepoint), and where it went: a rescaled job continues in a
+subdirectory, with another number of channels.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from penstock.graph.job_graph import JobGraph
 from penstock.runtime.savepoint.restore import adopt_max_parallelism
 from penstock.runtime.task.union_states import UnionFiles
 from penstock.spark.hadoop_directory import HadoopDirectory
-from penstock.spark.moved_checkpoint import put_right
+from penstock.spark.moved_checkpoint import correct_paths
 from penstock.spark.storage_failures import checkpoint_gone
 
 CONTINUOUS = "continuous"
-"""The directory with the checkpoints of the continuous mode."""
+"""The directory of checkpoints of the continuous mode."""
 
 _FILE = "penstock.json"
 _VERSION = 2
@@ -38,7 +38,7 @@ _OF_A_JOB = {
 }
 _OF_AN_EPOCH = ("committables-", "received-")
 _SEAL = "crc32"
-_ADVICE = "put it back as it was, or start from a savepoint with an empty checkpoint directory"
+_ADVICE = "restore it, or start from a savepoint with an empty checkpoint directory"
 
 
 @dataclass(slots=True)
@@ -46,17 +46,15 @@ class CheckpointRecord:
     """The start of a job in a checkpoint directory."""
 
     base: int = 0
-    """Checkpoint ids continue from here: the id of the savepoint the job started from."""
+    """The id of the savepoint from which the job started. Checkpoint ids continue from here."""
     savepoint: str | None = None
     """The savepoint to load, if nothing was committed since."""
     job_id: str = ""
-    """The job that began the directory: sinks know their files and transactions by it."""
+    """The job that created the directory. Sinks identify their files and transactions by it."""
 
 
 class CheckpointDirectory(HadoopDirectory):
-    """A checkpoint directory, on any storage that Spark can write to. Before anything in it is changed, the fence is
-    checked.
-    """
+    """A checkpoint directory, on any storage that Spark can write to. Every change first checks the fence."""
 
     def __init__(self, spark: SparkSession, location: str, fence: Fence | None = None) -> None:
         self._fence = fence or Fence()
@@ -68,7 +66,7 @@ class CheckpointDirectory(HadoopDirectory):
     # -- following a job that was rescaled ----------------------------------------------------------------------
 
     def newest(self) -> tuple[CheckpointDirectory, int | None]:
-        """The directory where the job continues now, and its parallelism there."""
+        """Return the directory where the job continues now, and its parallelism there."""
         directory, parallelism = self, None
         while directory._known is not None and "continued_in" in directory._known:
             parallelism = directory._known["parallelism"]
@@ -77,18 +75,18 @@ class CheckpointDirectory(HadoopDirectory):
         return directory, parallelism
 
     def below(self, name: str) -> CheckpointDirectory:
-        """A checkpoint directory below this one: its lease is that of the first one."""
+        """Return a checkpoint directory below this one. It has the lease of the first one."""
         return CheckpointDirectory(self._spark, f"{self.location.rstrip('/')}/{name}", self._fence)
 
     def continue_in(self, name: str, parallelism: int) -> None:
-        """Move the job to another directory below the first one. This is the moment of the rescale."""
+        """Move the job to another directory below the first one. At this moment, the rescale takes effect."""
         self._known = {**(self._known or {}), "continued_in": name, "parallelism": parallelism}
         self._write(self._known)
 
     def left_behind(self, newest: CheckpointDirectory) -> list[str]:
-        """Return what a rescaled job no longer needs after it has committed a batch in its new place.
+        """Return what a rescaled job no longer needs after it has committed a batch in its new directory.
 
-        To be asked before it runs there: it may be rescaled again with its first batch, by way of another savepoint.
+        Call it before the job runs there: its first batch may rescale it again, with another savepoint.
         """
         current = newest.location.rstrip("/").rpartition("/")[2]
         names = self.names()
@@ -108,7 +106,7 @@ class CheckpointDirectory(HadoopDirectory):
     # -- starting -----------------------------------------------------------------------------------------------
 
     def claim(self, graph: JobGraph, savepoint: str | None, base: int, job_id: str) -> CheckpointRecord:
-        """Write the job's shape into a new directory; reject an old one that the job cannot continue."""
+        """Write the job's shape into a new directory. Reject an old directory that the job cannot continue."""
         shape = _shape(graph)
         known = self._known
         if known is None:
@@ -116,7 +114,7 @@ class CheckpointDirectory(HadoopDirectory):
             self._write(self._known)
             return CheckpointRecord(base, savepoint, job_id)
         self._check_shape(known, shape)
-        if put_right(self, known.get("location")):
+        if correct_paths(self, known.get("location")):
             self._known = known = {**known, "location": self.qualified()}
             self._write(known)
         _adopt(graph, known)
@@ -130,7 +128,7 @@ class CheckpointDirectory(HadoopDirectory):
         return CheckpointRecord(known.get("base", 0), None if self.committed else before, known.get("job", job_id))
 
     def look_up(self, graph: JobGraph) -> CheckpointRecord:
-        """What :meth:`claim` finds, without changing the directory; the savepoint is that of the first batch."""
+        """Return what :meth:`claim` finds, without changing the directory. The savepoint is that of the first batch."""
         known = self._known
         if known is None:
             raise InvalidProgramError(f"there is no checkpoint in {self.location}")
@@ -145,11 +143,11 @@ class CheckpointDirectory(HadoopDirectory):
 
     @property
     def last_batch(self) -> int | None:
-        """The number of the last batch that was committed here."""
+        """Return the number of the last batch that was committed here."""
         return max((int(name) for name in self.names("commits") if name.isdigit()), default=None)
 
     def check_logs(self, channels: int) -> None:
-        """Reject logs that Spark would fail on or misread: its log of offsets contains settings of the query."""
+        """Reject logs that Spark would fail on or misread. Its log of offsets contains settings of the query."""
         for folder in ("offsets", "commits"):
             for number in sorted(int(name) for name in self.names(folder) if name.isdigit())[-2:]:
                 name = f"{folder}/{number}"
@@ -168,7 +166,7 @@ class CheckpointDirectory(HadoopDirectory):
 
     @property
     def union_files(self) -> UnionFiles:
-        """Where union list states are kept."""
+        """The storage of union list states."""
         return _UnionFiles(self)
 
     def _check_shape(self, known: dict[str, Any], shape: dict[str, Any]) -> None:
@@ -207,12 +205,12 @@ class CheckpointDirectory(HadoopDirectory):
 
     @property
     def started_from(self) -> str | None:
-        """The savepoint the job started from, as long as positions of DataFrames have to be taken from there."""
+        """The savepoint from which the job started, as long as the positions of DataFrames are read from there."""
         known = self._known or {}
         return None if known.get("frames_placed") else known.get("savepoint")
 
     def frames_placed(self) -> None:
-        """From now on the positions of DataFrames are in Spark's log."""
+        """Record that the positions of DataFrames are in Spark's log from now on."""
         self._known = {**(self._known or {}), "frames_placed": True}
         self._write(self._known)
 
@@ -234,7 +232,7 @@ class CheckpointDirectory(HadoopDirectory):
 
 
 class _UnionFiles:
-    """One file for each checkpoint, beside those of Spark."""
+    """One file per checkpoint, beside Spark's files."""
 
     def __init__(self, directory: CheckpointDirectory) -> None:
         self._directory = directory
@@ -263,7 +261,7 @@ def _sealed(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unsealed(text: bytes, label: str) -> dict[str, Any]:
-    """Read a file and verify its checksum; the first version had none."""
+    """Decode a file and verify its checksum. The first version had none."""
     try:
         content: dict[str, Any] = json.loads(text)
         checksum = content.pop(_SEAL, None)
@@ -276,7 +274,7 @@ def _unsealed(text: bytes, label: str) -> dict[str, Any]:
 
 
 def _adopt(graph: JobGraph, known: dict[str, Any]) -> None:
-    """Let the graph divide keys and splits as the job did when it began the directory."""
+    """Give the graph the numbers of key groups and splits with which the job created the directory."""
     for vertex in graph.vertices:
         for chained in vertex.operators:
             groups = known.get("key_groups", {}).get(chained.operator_id)

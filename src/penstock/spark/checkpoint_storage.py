@@ -1,4 +1,4 @@
-"""A job's place in its checkpoint directory: which checkpoint it continues from, and where the driver's files are."""
+"""A job's checkpoint directory: the checkpoint from which it continues, and the location of the driver's files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["SparkCheckpointStorage"]
 class SparkCheckpointStorage:
     """The checkpoint directory of a job whose query Spark runs.
 
-    Spark keeps offsets and state there; its batch n completes the checkpoint with the id base + n + 1.
+    Spark stores offsets and state there. Its batch n completes the checkpoint with the id base + n + 1.
     """
 
     def __init__(
@@ -34,12 +34,12 @@ class SparkCheckpointStorage:
     ) -> None:
         self.checkpoint = directory
         self.positions = FramePositions(graph, directory)
-        """Where the job is in the DataFrames it reads."""
+        """The job's positions in the DataFrames that it reads."""
         self.restore = restore
         """The savepoint that tasks load in the first batch."""
         self.base = record.base
         self.job_id = record.job_id
-        """The job that began the directory: sinks know their files and transactions by it."""
+        """The job that created the directory. Sinks identify their files and transactions by it."""
         self._epoch = epoch
         self._has_frames = bool(graph.frames)
         self._compress = graph.settings.snapshot_compression
@@ -66,34 +66,34 @@ class SparkCheckpointStorage:
 
     @property
     def location(self) -> str:
-        """The address of the directory."""
+        """The URI of the directory."""
         return self.checkpoint.location
 
     @property
     def union_files(self) -> UnionFiles:
-        """Beside Spark's files."""
+        """The storage of union list states, beside Spark's files."""
         return self.checkpoint.union_files
 
     def directory(self, name: str) -> str | None:
-        """Beside the checkpoint if that is on this machine or mounted here."""
+        """Return a directory beside the checkpoint, if that is local or mounted."""
         parent = local_path(self.location)
         return None if parent is None else str(adopt_directory(Path(parent), name, self._epoch))
 
     def checkpoint_id(self, batch_id: int) -> int:
-        """The checkpoint that a batch of Spark's completes."""
+        """Return the checkpoint that a Spark batch completes."""
         return self.base + batch_id + 1
 
     def last_checkpoint(self) -> int:
-        """The checkpoint of the last batch in Spark's commit log."""
+        """Return the checkpoint of the last batch in Spark's commit log."""
         last = self.checkpoint.last_batch
         return self.base if last is None else self.checkpoint_id(last)
 
     def check(self) -> None:
-        """Raise an error if it is gone: Spark would create it again, without the state."""
+        """Raise an error if the directory is gone: Spark would create it again, without the state."""
         self.checkpoint.check_presence()
 
     def source_positions(self, checkpoint_id: int, directory: Directory) -> dict[str, Json]:
-        """The positions of DataFrames."""
+        """Return the positions of DataFrames."""
         if not self._has_frames:
             return {}
         return self.positions.save(checkpoint_id - self.base - 1, directory, compress=self._compress)

@@ -1,9 +1,9 @@
-"""An archive of Spark's classes, with which an embedded Spark starts some seconds sooner.
+"""An archive of Spark's classes, which makes an embedded Spark start some seconds faster.
 
 A JVM reads, checks and links some fifteen thousand classes before Spark's first batch is done. Java can write them to a
-file, as they lie in memory, and map that file the next time (class data sharing). The file is made by
-``python -m penstock.cli.fast_start`` in about a minute, once for each version of Spark and Java, and takes some
-170 MB in the cache directory. Without it everything works, and starts more slowly.
+file in their memory layout, and map this file at the next start (class data sharing). ``python -m
+penstock.cli.fast_start`` creates the file in about a minute, once per version of Spark and Java. It takes some 170 MB
+in the cache directory. Everything works without it, but starts more slowly.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAKING = "PENSTOCK_MAKING_CLASS_ARCHIVE"
 
 
 def archive_path() -> Path:
-    """Where the archive for this Spark, this Java and this environment is, or would be."""
+    """Return the path of the archive for this Spark, Java and environment, even if it does not exist."""
     runtime = os.environ.get("PENSTOCK_JAVA_RUNTIME") or os.environ.get("JAVA_HOME") or ""
     what = f"{pyspark.__file__} {runtime} {_release(runtime)} {jvm_classes.version()}"
     name = hashlib.sha256(what.encode()).hexdigest()[:12]
@@ -40,7 +40,7 @@ def _release(runtime: str) -> str:
 
 
 def java_options() -> list[str]:
-    """Options for the JVM; it silently ignores an archive that does not fit."""
+    """Return options for the JVM, which silently ignores an archive that does not match."""
     if _MAKING in os.environ:
         return [f"-XX:ArchiveClassesAtExit={os.environ[_MAKING]}"]
     archive = archive_path()
@@ -48,12 +48,12 @@ def java_options() -> list[str]:
 
 
 def is_making() -> bool:
-    """Whether this process is making an archive: its JVM takes long to end."""
+    """Whether this process is creating an archive: its JVM takes long to end."""
     return _MAKING in os.environ
 
 
 def make_archive(run: Callable[[], None]) -> Path:
-    """Keep the classes that Spark uses while ``run`` starts it, uses it and stops it."""
+    """Archive the classes that Spark uses while ``run`` starts it, uses it and stops it."""
     ensure_java_home()
     archive = archive_path()
     archive.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""From a job graph to one Spark query: sources -> a stage per level -> rows for the driver."""
+"""Compiles a job graph to one Spark query: sources -> a stage per level -> rows for the driver."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ship_directory: Path | None = None
 
 
 def ship_job(spark: SparkSession, spec: JobSpec) -> str:
-    """Put the job where all workers find it; returns its file name.
+    """Put the job where all workers find it, and return its file name.
 
     The file stays until the process ends: an executor that joins late fetches every file ever added.
     """
@@ -40,7 +40,7 @@ def ship_job(spark: SparkSession, spec: JobSpec) -> str:
 
 
 def channel_keys(spark: SparkSession, channels: int) -> list[str]:
-    """For each channel a grouping key that Spark's hash partitioning sends to the partition of that number."""
+    """Return a grouping key for each channel that Spark's hash partitioning sends to the partition of this number."""
     jvm: Any = spark.sparkContext._jvm
     hashing = jvm.org.apache.spark.sql.catalyst.expressions.Murmur3HashFunction
     string_type = jvm.org.apache.spark.sql.types.DataTypes.StringType
@@ -73,7 +73,7 @@ def compile_streaming(
     directory: str | None = None,
     base: int = 0,
 ) -> DataFrame:
-    """The streaming DataFrame of a job; its rows are task reports. Batch DataFrames are kept in ``directory``."""
+    """Return the streaming DataFrame of a job, whose rows are task reports. ``directory`` stores batch DataFrames."""
     spark.dataSource.register(PenstockSource)
     job_file = ship_job(spark, spec)
     keys = channel_keys(spark, spec.channels)
@@ -92,7 +92,7 @@ def compile_streaming(
 def compile_batch(
     spark: SparkSession, spec: JobSpec, server: SourceServer, frames: dict[int, DataFrame] | None = None
 ) -> DataFrame:
-    """The batch DataFrame of a job: the same stages, with an exact exchange before each and no state to keep."""
+    """Return the batch DataFrame of a job: the same stages with an exact exchange before each, without stored state."""
     spark.dataSource.register(PenstockSource)
     job_file = ship_job(spark, spec)
     channels = [str(channel) for channel in range(spec.channels)]
@@ -107,7 +107,7 @@ def compile_batch(
 
 
 def snapshot(spark: SparkSession, frame: DataFrame, operator_id: str, directory: str) -> DataFrame:
-    """A batch DataFrame as a stream: written once, so that every attempt of the job reads the same rows."""
+    """Write a batch DataFrame once and return it as a stream, so that every attempt of the job reads the same rows."""
     path = f"{directory}/frames/{operator_id}"
     jvm: Any = spark.sparkContext._jvm
     written = jvm.org.apache.hadoop.fs.Path(f"{path}/_SUCCESS")
@@ -117,7 +117,7 @@ def snapshot(spark: SparkSession, frame: DataFrame, operator_id: str, directory:
 
 
 def _adopted(spark: SparkSession, frame: DataFrame) -> DataFrame:
-    """The user's DataFrame under the job's own session, whose settings the query must have."""
+    """Return the user's DataFrame in the job's own session, whose settings the query needs."""
     java_frame = spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows(  # type: ignore[union-attr]
         spark._jsparkSession, frame._jdf.logicalPlan()
     )

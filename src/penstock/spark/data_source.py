@@ -1,4 +1,4 @@
-"""All sources of a job as one Spark data source: batches are planned by the coordinator, read by the source stage."""
+"""All sources of a job as one Spark data source. The coordinator plans batches, the source stage reads them."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ class PenstockSource(DataSource):
         return ROW_SCHEMA
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """For streaming jobs."""
+        """Return the reader for streaming jobs."""
         return SourcesReader(dict(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """For batch jobs."""
+        """Return the reader for batch jobs."""
         return BatchSourcesReader(dict(self.options))
 
 
 class _Reading:
-    """Reading a portion of a batch, in a task."""
+    """Reads a portion of a batch in a task."""
 
     def __init__(self, options: dict[str, str]) -> None:
         self._options = options
@@ -83,24 +83,24 @@ class _Reading:
 
 
 class SourcesReader(_Reading, DataSourceStreamReader):
-    """Streaming: offsets come from the coordinator."""
+    """The reader for streaming. Offsets come from the coordinator."""
 
     def initialOffset(self) -> dict[str, Any]:
-        """Before the first batch."""
+        """Return the offset before the first batch."""
         offset: dict[str, Any] = self._call("initial")
         return offset
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
-        """The end of the next batch; the coordinator waits a little for something to do."""
+        """Return the end of the next batch. The coordinator waits a little for something to do."""
         offset: dict[str, Any] = self._call("latest", start)
         return offset
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The portions of a batch."""
+        """Return the portions of a batch."""
         return [InputPartition(value) for value in self._call("partitions", start, end)]
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing to do: the coordinator knows that a batch is durable when Spark asks for the next one."""
+        """Do nothing: the coordinator knows that a batch is durable when Spark asks for the next one."""
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Run one portion in a task."""
@@ -108,25 +108,25 @@ class SourcesReader(_Reading, DataSourceStreamReader):
 
 
 class BatchSourcesReader(_Reading, DataSourceReader):
-    """Batch: all sources from start to end."""
+    """The reader for batch jobs: all sources from start to end."""
 
     def partitions(self) -> Sequence[InputPartition]:
-        """The portions of the one batch."""
+        """Return the portions of the only batch."""
         return [InputPartition(value) for value in self._call("everything")]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Run one portion in a task. There is only this batch, of any size: nothing is collected."""
+        """Run one portion in a task. The batch may have any size, so nothing is collected."""
         return self._read(partition, _run_here)
 
 
 def _run_here(job_file: str, vertex: int, subtask: int, work: bytes) -> Iterator[Row]:
-    stage = worker.source_stage(job_file)  # first: it makes the classes of the user's program known
+    stage = worker.source_stage(job_file)  # first, because it registers the classes of the user's program
     content, header = pickle.loads(work)
     return stage.run([content], header, first=False)
 
 
 def to_arrow(rows: Iterator[Row], keys: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """Rows as Arrow batches, bounded in bytes as well as in rows."""
+    """Convert rows to Arrow batches, limited in bytes and in rows."""
     channels: list[str] = []
     frames: list[bytes] = []
     size = 0

@@ -1,6 +1,7 @@
 """Dependencies of a job besides its functions: Python files, archives, requirements, cached files.
 
-Packages are unpacked on every machine and imported from there: Python imports no native code from a zip file.
+Packages are unpacked on every machine and imported from there, because Python cannot import native code from a zip
+file.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def _ship_archive(context: SparkContext, path: str, target: str | None) -> None:
 
 def _ship_file(context: SparkContext, path: str) -> None:
     file = Path(_existing(path, "register_cached_file"))
-    if file.is_dir():  # which Spark sends to no other machine
+    if file.is_dir():  # Spark sends directories to no other machine
         context.addArchive(f"{_zipped(file)}#{file.name}")
     else:
         context.addFile(path)
@@ -71,9 +72,11 @@ def _ship_file(context: SparkContext, path: str) -> None:
 
 @contextlib.contextmanager
 def working_directory(context: SparkContext, settings: JobSettings) -> Iterator[None]:
-    """For a job that is compiled in the block: its functions run where its archives are, as in Flink.
+    """Set the working directory for a job that is compiled in the block: its functions run in the directory of their
+    archives, as in Flink.
 
-    Workers have one working directory for all they run. With another environment Spark starts others for this job.
+    All functions of a worker share its working directory. A changed environment makes Spark start other workers for
+    this job.
     """
     if not settings.python_archives:
         yield
@@ -98,7 +101,7 @@ def _existing(path: str, call: str) -> str:
 def _ship_python(context: SparkContext, name: str) -> None:
     path = Path(_existing(name, "add_python_file"))
     if path.is_dir():
-        # A package, or a directory with modules and packages in it.
+        # A package, or a directory with modules and packages.
         _ship_packages(context, _zipped(path, below=path.name if (path / "__init__.py").exists() else ""))
     elif path.suffix.lower() in _ZIPPED:
         if not zipfile.is_zipfile(path):
@@ -109,7 +112,7 @@ def _ship_python(context: SparkContext, name: str) -> None:
 
 
 def _ship_requirements(context: SparkContext, requirements: str, cache: str | None) -> None:
-    """Packages for machines and a Python like these here."""
+    """Install packages for machines and a Python like those here."""
     directory = _new_directory() / "packages"
     directory.mkdir()
     install_requirements(requirements, cache, directory)
@@ -137,7 +140,7 @@ def _digest(path: Path) -> str:
 
 
 def _new_directory() -> Path:
-    """For files that executors may fetch until this process ends, also those that join late."""
+    """Create a directory for files that executors may fetch until this process ends, even those that join late."""
     global _kept  # noqa: PLW0603
     if _kept is None or not _kept.exists():
         _kept = Path(tempfile.mkdtemp(prefix="penstock-dependencies-"))
@@ -146,7 +149,7 @@ def _new_directory() -> Path:
 
 
 def _zipped(directory: Path, below: str = "") -> Path:
-    """The directory's files as a zip, in an order of their own; not compressed, since most stay on this machine."""
+    """Zip a directory's files in sorted order, without compression, since most archives stay on this machine."""
     archive = _new_directory() / f"{directory.name or 'files'}.zip"
     with zipfile.ZipFile(archive, "w", strict_timestamps=False) as target:
         for file in _files(directory):

@@ -1,6 +1,6 @@
-"""Executes jobs on Spark: an embedded local one, unless the user passes a session.
+"""Executes jobs on Spark: on a local embedded one, unless the user passes a session.
 
-It imports what has to be checked and shipped before a job starts.
+It imports everything that is checked and shipped before a job starts.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _fixed_ids: set[str] = set()
 
 
 def embedded_session(settings: JobSettings) -> SparkSession:
-    """The local Spark all jobs of this process share; started by the first, and again if it was killed."""
+    """Return the local Spark that all jobs of this process share. Start it on first use, and again if it was killed."""
     running = running_session()
     if running is not None:
         return running
@@ -46,7 +46,7 @@ def embedded_session(settings: JobSettings) -> SparkSession:
 
 
 def stop_embedded_session() -> None:
-    """Stop the local Spark, if there is one, leaving no process behind."""
+    """Stop the local Spark, if there is one, and leave no process behind."""
     running = running_session()
     if running is not None:
         stop_session(running)
@@ -60,7 +60,7 @@ class SparkExecutor:
 
     @staticmethod
     def _next_id(settings: JobSettings) -> JobID:
-        """The id that the settings fix, for the first job of this process; jobs after it get new ones."""
+        """Return the configured id for the first job of this process, and new ids for later jobs."""
         keys = ("$internal.pipeline.job-id", "pipeline.jobid")
         fixed = next((settings.configuration[key] for key in keys if key in settings.configuration), None)
         if fixed is None or fixed in _fixed_ids:
@@ -86,7 +86,8 @@ class SparkExecutor:
         ship_dependencies(session.sparkContext, settings)
         job_id = self._next_id(settings)
         if graph.runs_as_batch:
-            from penstock.spark.batch_job import BatchJob  # not on every Spark that the continuous mode runs on
+            # Not available on every Spark that can run the continuous mode.
+            from penstock.spark.batch_job import BatchJob
 
             spark = session_for(session, shuffle_partitions=graph.channels)
             return ThreadJobClient(job_id, BatchJob(graph, spark, str(job_id)))

@@ -1,4 +1,4 @@
-"""The executors of a Spark, as its own bookkeeping has them."""
+"""The executors of a Spark, from its own bookkeeping."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DRIVER = "driver"
 
 
 def running_executors(spark: SparkSession) -> list[ExecutorFacts]:
-    """The executors that are alive; none for a Spark inside this machine, whose driver runs the tasks itself."""
+    """Return the live executors. A local Spark has none: its driver runs the tasks itself."""
     context = spark.sparkContext
     if str(context.master).startswith("local"):
         return []
@@ -25,7 +25,7 @@ def running_executors(spark: SparkSession) -> list[ExecutorFacts]:
         heap = java.sc().executorMemory() << 20
         found = [summaries.apply(index) for index in range(summaries.size())]
         return [_facts(one, heap) for one in found if one.id() != _DRIVER]
-    except (Py4JError, ConnectionError):  # Spark has ended, and with it the job
+    except (Py4JError, ConnectionError):  # Spark has ended, and the job with it
         return []
 
 

@@ -1,4 +1,4 @@
-"""Errors on their way from a worker through the JVM to the driver, and back into Python exceptions."""
+"""Pass errors from a worker through the JVM to the driver, and convert them back into Python exceptions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.spark.start_failures import WorkerStartError
 from penstock.spark.storage_failures import full_disk_in
 
 _MARK = "PENSTOCK-ERROR:"
-# How Spark and Hadoop say that a file of a checkpoint is not what was written.
+# How Spark and Hadoop report that a file of a checkpoint is damaged.
 _DAMAGE = re.compile(
     r"ChecksumException|Checksum error|CHECKSUM_VERIFICATION_FAILED|Incomplete log file|Log file was malformed|"
     r"CANNOT_LOAD_STATE_STORE|FAILED_READ_STREAMING_STATE|RocksDBException: Corruption|Batch \d+ doesn't exist|"
@@ -23,9 +23,9 @@ _DAMAGE = re.compile(
     r'Unsupported data type \{"type"|Failed to convert the JSON string'
 )
 _FILE = re.compile(r"[^\s'\"]*/(?:state|offsets|commits|sources)/[^\s'\",;)]+")
-# After these a file may be unreadable because its reader was ended.
+# After these errors, a file may be unreadable because its reader was ended.
 _KILLED = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure|InterruptedException|ClosedByInterrupt")
-# In the planning process, in a task, and where the machine has no room for another process.
+# In the planning process, in a task, or if the machine has no room for another process.
 _NOT_STARTED = re.compile(
     r"Python worker failed to connect back|waiting for the Python worker to connect back|"
     r"Python daemon failed to launch worker"
@@ -38,11 +38,11 @@ _PATTERN = re.compile(_MARK + r"([A-Za-z0-9+/=]+):")
 
 
 class TaskFailureError(Exception):
-    """Carries an encoded error; its text survives the JVM."""
+    """Carries an encoded error. Its text survives the JVM."""
 
 
 def portable_error(error: BaseException) -> PenstockError:
-    """An error of a task in a form that another process can read."""
+    """Return an error of a task in a form that another process can read."""
     if not isinstance(error, PenstockError):
         return JobExecutionError(f"a task failed: {type(error).__name__}: {error}\n{user_traceback(error)}")
     try:
@@ -56,16 +56,16 @@ def raise_encoded(error: BaseException) -> NoReturn:
     """Leave a worker with an error that the driver can decode."""
     error = portable_error(error)
     data = pickle.dumps(error)
-    # The readable part comes first: in the user's own query (`to_dataframe`) nothing decodes the rest.
+    # The readable part comes first: in the user's own query (`to_dataframe`), nothing decodes the rest.
     raise TaskFailureError(f"{error}\n{_MARK}{base64.b64encode(data).decode()}:") from None
 
 
 def decode_failure(text: str) -> PenstockError:
-    """The error in the text of a Spark exception."""
+    """Decode the error in the text of a Spark exception."""
     found = _PATTERN.search(text)
     if found:
         error = pickle.loads(base64.b64decode(found.group(1)))
-        consequence = type(error) is JobExecutionError and full_disk_in(text)  # a broken pipe, say
+        consequence = type(error) is JobExecutionError and full_disk_in(text)  # for instance a broken pipe
         if isinstance(error, PenstockError) and not consequence:
             return error
     if _NOT_STARTED.search(text):
@@ -73,8 +73,8 @@ def decode_failure(text: str) -> PenstockError:
     damage = _DAMAGE.search(text)
     if damage and not _KILLED.search(text):
         return CheckpointError(
-            f"the checkpoint is damaged: Spark cannot read what it has written there ({_line_of(text, damage)}). Put "
-            "the file back as it was, or start from a savepoint with an empty checkpoint directory"
+            f"the checkpoint is damaged: Spark cannot read a file that it wrote there ({_line_of(text, damage)}). "
+            "Restore the file, or start from a savepoint with an empty checkpoint directory"
         )
     if _DIED.search(text) and not full_disk_in(text):
         return JobExecutionError(_death(text))
@@ -82,7 +82,7 @@ def decode_failure(text: str) -> PenstockError:
 
 
 def _death(text: str) -> str:
-    """What is known of a Python process that died: the operators it was running, and perhaps the stack of a crash."""
+    """Describe the death of a Python process: the operators it was running, and the stack of a crash, if any."""
     running = notes_in(text)
     operators = "while it was running " + " or ".join(running) if running else "unexpectedly"
     fatal = re.search(r"Fatal Python error: (.*)", text)
@@ -105,7 +105,7 @@ def _line_of(text: str, found: re.Match[str]) -> str:
 
 
 def _essence(text: str) -> str:
-    """The useful part of a JVM error: messages and Python frames, without Java frames."""
+    """Return the useful part of a JVM error: messages and Python frames, without Java frames."""
     text = text.partition("=== Streaming Query ===")[0]  # offsets and plans follow
     lines = [line for line in text.splitlines() if line.strip() and not re.match(r"\s*(at |\.\.\. \d+ more)", line)]
     return "\n".join(lines[:60]) or "the Spark query failed"

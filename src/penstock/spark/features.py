@@ -1,4 +1,4 @@
-"""What the installed Spark can do. The features that Penstock uses are looked for; versions are not compared."""
+"""Features of the installed Spark. Penstock checks for the features that it uses, and does not compare versions."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class SparkMode(Enum):
 
 
 def missing_for(mode: SparkMode) -> list[str]:
-    """The features that this mode needs and the installed Spark does not have."""
+    """Return the features that this mode needs and the installed Spark lacks."""
     return [what for what, exists in _NEEDS[mode] if not exists()]
 
 
 def check_spark_runs(mode: SparkMode, job_name: str) -> None:
-    """Reject a job whose mode the installed Spark does not run, before anything starts."""
+    """Reject a job whose mode the installed Spark cannot run, before anything starts."""
     missing = missing_for(mode)
     if not missing:
         return

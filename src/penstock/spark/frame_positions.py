@@ -1,9 +1,9 @@
-"""Where a job is in the streaming DataFrames it reads: only Spark knows, and keeps it in its checkpoint.
+"""The positions of a job in the streaming DataFrames that it reads, which only Spark knows and keeps in its checkpoint.
 
-A savepoint takes it along: the offsets of the batch, and the logs that some of Spark's sources keep beside them (the
-files a directory had, for instance). Spark has no call that starts a query at given offsets. So a job that is restored
-runs its first batch, in which tasks load their state, without the DataFrames; then the offsets are entered into Spark's
-log of that batch, and the query starts again with everything.
+A savepoint includes them: the offsets of the batch, and the logs that some of Spark's sources keep beside them (for
+instance the files that a directory had). Spark has no call that starts a query at given offsets. A restored job
+therefore runs its first batch, in which tasks load their state, without the DataFrames. Then the offsets are written
+into Spark's log of this batch, and the query starts again with everything.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class FramePositions:
     # -- into a savepoint ---------------------------------------------------------------------------------------
 
     def save(self, batch_id: int, directory: Directory, *, compress: bool) -> dict[str, Json]:
-        """Entries of the manifest for each DataFrame at the end of a batch; also writes the logs of sources."""
+        """Return manifest entries for the DataFrames at the end of a batch. Also write the logs of sources."""
         lines = self._lines(batch_id)
         saved: dict[str, Json] = {}
-        number = 1  # the first source of the query has all that are not DataFrames
+        number = 1  # the first source of the query has all sources that are not DataFrames
         for operator_id, frame in self._sources.items():
             leaves = streaming_leaves(frame)
             if not frame.isStreaming:
@@ -57,8 +57,8 @@ class FramePositions:
         lines = self._checkpoint.read(f"{_OFFSETS}/{batch_id}").decode().split("\n")
         if lines[0] != "v1":
             raise SavepointError(
-                f"Spark's log of offsets has the unknown format {lines[0]!r}: with this Spark, a job that reads "
-                "streaming DataFrames takes no savepoints"
+                f"Spark's log of offsets has the unknown format {lines[0]!r}: with this Spark, savepoints of jobs that "
+                "read streaming DataFrames are not supported"
             )
         return lines[_HEAD_LINES:]
 
@@ -80,14 +80,14 @@ class FramePositions:
     # -- out of a savepoint -------------------------------------------------------------------------------------
 
     def check(self, manifest: Manifest, location: str) -> None:
-        """Reject DataFrames that cannot be continued."""
+        """Reject DataFrames that cannot continue."""
         for operator_id, source in manifest.sources.items():
             known, frame = source.get("spark"), self._sources.get(operator_id)
             title = f"source '{source['name']}'" + (f" (uid {source['uid']!r})" if source["uid"] else "")
             if known is not None and frame is None:
                 raise SavepointError(
-                    f"{title} was a DataFrame when the savepoint in {location} was taken, and is none in this job: "
-                    "only Spark can read its position. Give the new source another uid()"
+                    f"{title} was a DataFrame when the savepoint in {location} was taken, but is not one in this "
+                    "job: only Spark can read its position. Give the new source another uid()"
                 )
             if known is None and frame is not None and source["splits"]:
                 raise SavepointError(
@@ -110,15 +110,15 @@ class FramePositions:
                 )
 
     def is_read(self, manifest: Manifest) -> set[str]:
-        """Batch DataFrames that the saved job has read to the end."""
+        """Return the batch DataFrames that the saved job has read to the end."""
         return {operator_id for operator_id in self._sources if self._known(manifest, operator_id).get("bounded")}
 
     def needs_placing(self, manifest: Manifest) -> bool:
-        """Whether there are positions that Spark's log has to get."""
+        """Whether there are positions to write into Spark's log."""
         return any("offsets" in self._known(manifest, operator_id) for operator_id in self._sources)
 
     def place(self, manifest: Manifest, location: str) -> None:
-        """Enter the positions into the log of the last batch, which was run without the DataFrames. May be repeated."""
+        """Write the positions into the log of the last batch, which ran without the DataFrames. May be repeated."""
         batch_id = self._checkpoint.last_batch
         if _STAGED in self._checkpoint.names():
             staged = self._checkpoint.read(_STAGED)
@@ -128,7 +128,7 @@ class FramePositions:
                 nothing = [_NOTHING_READ] * streaming_leaves(frame)
                 lines += self._known(manifest, operator_id).get("offsets", nothing)
             staged = "\n".join(lines).encode()
-            self._checkpoint.write(_STAGED, staged)  # should the log be lost half-way, here it is
+            self._checkpoint.write(_STAGED, staged)  # a copy, in case the log is lost halfway
         self._place_logs(manifest, directory_at(location))
         self._checkpoint.write(f"{_OFFSETS}/{batch_id}", staged)
 
@@ -148,7 +148,7 @@ class FramePositions:
 
 
 def streaming_leaves(frame: DataFrame) -> int:
-    """Count the Spark sources that a DataFrame reads; a streaming job turns a batch DataFrame into one."""
+    """Count the Spark sources that a DataFrame reads. A streaming job turns a batch DataFrame into one source."""
     if not frame.isStreaming:
         return 1
     leaves: Any = frame._jdf.logicalPlan().collectLeaves()
@@ -156,13 +156,13 @@ def streaming_leaves(frame: DataFrame) -> int:
 
 
 def check_stateless(graph: JobGraph) -> None:
-    """Reject stateful DataFrames: only Spark's own checkpoint holds their state."""
+    """Reject stateful DataFrames: only Spark's own checkpoint contains their state."""
     for vertex in graph.source_vertices:
         kind = stateful_part(graph.frames[vertex.id]) if vertex.id in graph.frames else None
         if kind is not None:
             raise UnsupportedFeatureError(
                 f"the streaming DataFrame of source '{vertex.operators[0].name}' keeps state inside of Spark ({kind}), "
-                "which no savepoint can have: do this part in the job, on the stream"
+                "which savepoints cannot contain: do this part in the job, on the stream"
             )
 
 
@@ -170,7 +170,7 @@ _STATEFUL = ("Aggregate", "Distinct", "Deduplicate", "DeduplicateWithinWatermark
 
 
 def stateful_part(frame: DataFrame) -> str | None:
-    """The operation of a streaming DataFrame that needs state, or None."""
+    """Return the operation of a streaming DataFrame that needs state, or None."""
     todo: list[Any] = [frame._jdf.logicalPlan()] if frame.isStreaming else []
     while todo:
         node = todo.pop()

@@ -1,4 +1,4 @@
-"""The source stage over a user's Spark DataFrame: each partition is a source."""
+"""The source stage for a user's Spark DataFrame: each partition is a source."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.spark.worker_tuning import tune_worker
 
 
 class FrameStage:
-    """The function of mapInArrow over a DataFrame."""
+    """The function that mapInArrow runs on a DataFrame."""
 
     def __init__(self, job_file: str, vertex_id: int, keys: list[str], base: int = 0) -> None:
         self._job_file = job_file

@@ -1,8 +1,8 @@
-"""The JVM behind an embedded Spark: started quietly, monitored, and stopped on request.
+"""The JVM of an embedded Spark: starts it quietly, monitors it, and stops it on request.
 
-Spark's own launcher lets the JVM write where our process writes, and leaves its end to the end of our process. Here
-everything the JVM and its Python workers write passes a filter: what the user's functions print is printed, the rest
-is kept for the day the JVM fails.
+Spark's own launcher lets the JVM write to our process's output, and ends the JVM only with our process. Here a filter
+reads everything that the JVM and its Python workers write. Output of the user's functions is printed, and the rest is
+kept for the error if the JVM fails.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from penstock.spark.worker_tuning import RELAY_VARIABLE, parse_relayed
 __all__ = ["JvmProcess", "SparkStartError", "debugging", "session_members"]
 
 _START_SECONDS = 120.0
-# On a crowded machine the JVM may hardly get a turn. It needs about five seconds of a core.
+# On a busy machine, the JVM may get little CPU time. It needs about five seconds of a core.
 _STARVED_SECONDS = 900.0
 _START_CPU_SECONDS = 30.0
 _EXIT_SECONDS = 20.0
-_DYING_SECONDS = 2.0  # between the end of the connections and that of the process
+_DYING_SECONDS = 2.0  # between the end of the connections and the end of the process
 _ARCHIVE_SECONDS = 300.0
 _KEPT_LINES = 200
 
@@ -46,7 +46,7 @@ class SparkStartError(PenstockError):
 
 
 def debugging() -> bool:
-    """Whether the user wants to see what Spark says: ``PENSTOCK_DEBUG=1``."""
+    """Whether the user wants to see Spark's output: ``PENSTOCK_DEBUG=1``."""
     return os.environ.get("PENSTOCK_DEBUG", "") not in {"", "0"}
 
 
@@ -94,11 +94,11 @@ class JvmProcess:
             process = subprocess.Popen(  # noqa: S603 - Spark's own launcher
                 launch.arguments,
                 env=variables,
-                stdin=subprocess.PIPE,  # the JVM ends when this pipe does, however our process ends
+                stdin=subprocess.PIPE,  # the JVM ends with this pipe, however our process ends
                 stdout=subprocess.PIPE if quiet else None,
                 stderr=subprocess.STDOUT if quiet else None,
-                # A session of its own: Ctrl-C and a closed terminal are our process's affair, and whatever
-                # the JVM leaves behind can be found by its session id.
+                # A separate session: our process handles Ctrl-C and a closed terminal, and processes that the JVM
+                # leaves behind can be found by the session id.
                 start_new_session=True,
             )
             if quiet:
@@ -108,8 +108,8 @@ class JvmProcess:
                 self._drain.start()
             self._connect(*self._connection_info(process, connection))
         except BaseException:
-            # Kill it at once, before a second Ctrl-C: a JVM whose directory is gone never ends by itself, and one that
-            # has not started has nothing to lose.
+            # Kill it now, before a second Ctrl-C: a JVM whose directory is gone never ends by itself, and one that has
+            # not started has nothing to lose.
             if process is not None:
                 process.kill()
                 process.wait()
@@ -121,7 +121,7 @@ class JvmProcess:
     def _connection_info(self, process: subprocess.Popen[bytes], connection: Path) -> tuple[int, str]:
         started = time.monotonic()
         while True:
-            # Spark writes a temporary file and renames it: what is there is whole.
+            # Spark writes a temporary file and renames it, so an existing file is complete.
             if connection.exists():
                 data = connection.read_bytes()
                 port, length = struct.unpack_from(">ii", data)
@@ -141,12 +141,12 @@ class JvmProcess:
             self._gateway = launch_gateway()  # type: ignore[no-untyped-call]
 
     def end_of(self) -> str | None:
-        """Describes how the JVM ended; None if it is running. Call this when it does not answer."""
+        """Describe how the JVM ended, or return None if it is running. Call this when it does not respond."""
         try:
             code = self._process.wait(_DYING_SECONDS)
         except subprocess.TimeoutExpired:
             return None
-        if -code == signal.SIGKILL:  # it had no chance to say anything; what its workers said then is of no use
+        if -code == signal.SIGKILL:  # it could not report anything, and the output of its workers does not help
             return "Spark's JVM was killed (SIGKILL), as the system does when memory runs out."
         how = f"with code {code}" if code >= 0 else f"by {signal.Signals(-code).name}"
         return f"Spark's JVM has ended, {how}.{self._last_words()}"
@@ -156,15 +156,15 @@ class JvmProcess:
             self._drain.join(timeout=1)
         noise = () if debugging() else ("\tat ", "\t... ", "WARNING: Using incubator modules")
         words = [line for line in self.output_tail if line.strip() and not line.startswith(noise)]
-        return " It said:\n" + "\n".join(words[-20:]) if words else ""
+        return " Its last output:\n" + "\n".join(words[-20:]) if words else ""
 
     def calm_compiler(self) -> None:
-        """Let the JVM's optimising compiler run only on otherwise idle cores.
+        """Let the JVM's optimizing compiler run only on otherwise idle cores.
 
-        A young JVM spends more on compiling than on batches: with few cores the first thousand batches take twice as
-        long. Without that compiler, however, all later ones do.
+        A young JVM spends more time on compiling than on batches: with few cores, the first thousand batches take twice
+        as long. Without this compiler, all later batches would take twice as long.
         """
-        with contextlib.suppress(OSError):  # another system than Linux
+        with contextlib.suppress(OSError):  # not on Linux
             for thread in Path(f"/proc/{self.pid}/task").iterdir():
                 if (thread / "comm").read_text().startswith("C2 "):
                     os.setpriority(os.PRIO_PROCESS, int(thread.name), 19)
@@ -181,7 +181,7 @@ class JvmProcess:
                     continue
                 stream, text = relayed
                 target = sys.stderr if stream == 2 else sys.stdout
-                # The program may have closed or replaced its streams: the job continues.
+                # The program may have closed or replaced its streams. The job continues.
                 with contextlib.suppress(ValueError, OSError, AttributeError):
                     target.write(text)
                     target.flush()
@@ -189,10 +189,10 @@ class JvmProcess:
     # -- end ----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """End the JVM and everything it has started; returns when they are gone."""
+        """End the JVM and everything that it has started, and wait until they are gone."""
         gateway, self._gateway = self._gateway, None
         if gateway is not None:
-            with contextlib.suppress(Exception):  # the JVM may be gone already
+            with contextlib.suppress(Exception):  # the JVM may already be gone
                 gateway.shutdown()
         _end(self._process)
         _end_session(self._process.pid)
@@ -240,9 +240,9 @@ def _end_session(session: int) -> None:
 
 
 def session_members(session: int) -> list[int]:
-    """The living processes of a session, where the system tells (Linux)."""
+    """Return the live processes of a session, if the system tells (Linux)."""
     found = []
-    for name in os.listdir("/proc") if os.path.isdir("/proc") else []:  # noqa: PTH112, PTH208 - a hot little loop
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else []:  # noqa: PTH112, PTH208 - a hot loop
         if name.isdigit():
             with contextlib.suppress(OSError):
                 if os.getsid(int(name)) == session and not _is_zombie(int(name)):
@@ -251,7 +251,7 @@ def session_members(session: int) -> list[int]:
 
 
 def is_starved(pid: int) -> bool:
-    """Whether a process has had too little of a core yet to have started, as far as the system tells (Linux)."""
+    """Whether a process has had too little CPU time to start, if the system tells (Linux)."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") < _START_CPU_SECONDS

@@ -18,7 +18,7 @@ __all__ = ["HadoopDirectory", "reason_of"]
 class HadoopDirectory:
     """Files by names relative to the directory.
 
-    :param guard: called before anything is changed; may raise
+    :param guard: called before every change; may raise an error
     """
 
     def __init__(self, spark: SparkSession, location: str, guard: Callable[[], None] | None = None) -> None:
@@ -27,14 +27,14 @@ class HadoopDirectory:
         self._guard = guard
 
     def names(self, below: str = "") -> list[str]:
-        """Names in the directory or one of its subdirectories."""
+        """Return the names in the directory or one of its subdirectories."""
         file_system, path = self.path_of(below)
         if not file_system.exists(path):
             return []
         return [str(status.getPath().getName()) for status in file_system.listStatus(path)]
 
     def read(self, name: str) -> bytes:
-        """A file's content."""
+        """Return a file's content."""
         file_system, path = self.path_of(name)
         try:
             stream = file_system.open(path)
@@ -60,14 +60,14 @@ class HadoopDirectory:
                 stream.write(bytearray(content))
             finally:
                 stream.close()
-            if not file_system.rename(temporary, path):  # a file system that cannot replace a file
+            if not file_system.rename(temporary, path):  # the file system cannot replace a file
                 file_system.delete(path, False)
                 file_system.rename(temporary, path)
         except Py4JError as error:
             raise unwritable(self.location, self.local(), reason_of(error)) from None
 
     def delete(self, name: str) -> None:
-        """Remove a file or subdirectory; no effect if it is missing."""
+        """Remove a file or subdirectory, if it exists."""
         file_system, path = self.path_of(name)
         self._check()
         file_system.delete(path, True)
@@ -77,12 +77,12 @@ class HadoopDirectory:
         self.delete("")
 
     def qualified(self) -> str:
-        """Where the directory is, as Spark writes it down."""
+        """The location of the directory, as Spark writes it."""
         file_system, path = self.path_of("")
         return str(file_system.makeQualified(path).toString())
 
     def local(self) -> Path | None:
-        """The directory as a path, if it is on this machine or mounted here."""
+        """The directory as a path, if it is local or mounted."""
         file_system, path = self.path_of("")
         address = file_system.makeQualified(path).toUri()
         return Path(str(address.getPath())) if str(address.getScheme()).lower() == "file" else None
@@ -92,7 +92,7 @@ class HadoopDirectory:
             self._guard()
 
     def path_of(self, name: str) -> tuple[Any, Any]:
-        """Hadoop's file system for the directory, and a path in it."""
+        """Return Hadoop's file system for the directory, and a path in it."""
         jvm: Any = self._spark.sparkContext._jvm
         path = jvm.org.apache.hadoop.fs.Path(self.location)
         if name:
@@ -101,5 +101,5 @@ class HadoopDirectory:
 
 
 def reason_of(error: Py4JError) -> str:
-    """The reason in a Java exception."""
+    """Return the reason of a Java exception."""
     return str(getattr(error, "java_exception", error))

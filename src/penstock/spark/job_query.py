@@ -1,7 +1,7 @@
 """One attempt at a streaming job, as one streaming query of Spark.
 
-Spark drives the query: it asks for offsets (`StreamingPlanning`), runs the stages, and hands over the tasks' reports.
-These calls become steps of the checkpoint coordinator here. When the query stops, this module finds out why.
+Spark drives the query: it asks for offsets (`StreamingPlanning`), runs the stages, and delivers the tasks' reports.
+Here these calls become steps of the checkpoint coordinator. When the query stops, this module finds the reason.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class JobQuery:
         self._server = SourceServer(self._planning)
 
     def run(self, compiled: Callable[[SourceServer], DataFrame], name: str, on_running: Callable[[], None]) -> None:
-        """Run the query; raises the error that it failed with.
+        """Run the query. If it fails, raise its error.
 
         :param compiled: prepares the attempt and compiles the query
         :param on_running: called when the query has started
@@ -74,10 +74,10 @@ class JobQuery:
         self._checkpoints.complete_if_durable()
 
     def _on_batch(self, frames: list[bytes], batch_id: int) -> None:
-        """Spark calls this when the tasks of a batch are done. It completes the checkpoint when this returns."""
+        """Handle the reports of a batch. Spark completes the checkpoint when this returns."""
         checkpoint_id = self._storage.checkpoint_id(batch_id)
         if self._checkpoints.stopped_before(checkpoint_id):
-            # DataFrames had more when the job stopped with a savepoint: that belongs to the job that continues.
+            # DataFrames had more data when the job stopped with a savepoint. It belongs to the job that continues.
             self._planning.last_batch_complete.set()
             raise JobExecutionError("the job has stopped with a savepoint")
         try:
@@ -87,7 +87,7 @@ class JobQuery:
             raise
 
     def _watch(self, query: StreamingQuery) -> None:
-        """Wait until the last checkpoint is complete, then stop the query; or until it fails."""
+        """Wait until the last checkpoint is complete, then stop the query; or wait until the query fails."""
         complete = self._planning.last_batch_complete
         try:
             while not complete.wait(_WATCH_SECONDS) and not self._cancel_timed_out:

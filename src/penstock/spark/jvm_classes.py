@@ -1,11 +1,11 @@
-"""The few Java classes that make a small batch cheap in an embedded Spark.
+"""The Java classes that make small batches cheap in an embedded Spark.
 
 - ``PlainLocalFileSystem``: Hadoop's local file system without a `chmod` process for every checkpoint file.
-- ``ReportSink``: hands a batch's rows to the job master without planning the batch twice, and makes the session's
-  settings hold in the threads that serve state, too.
+- ``ReportSink``: passes a batch's rows to the job master without planning the batch twice, and applies the session's
+  settings in the threads that serve state, too.
 
-They are compiled on the user's machine, once for each version, by the compiler that Spark brings for its own generated
-code: no JDK is needed, no binary is shipped. Without them everything works, more slowly.
+They are compiled on the user's machine, once per version, by the compiler that Spark contains for its own generated
+code. This needs no JDK and ships no binary. Everything works without them, but more slowly.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SOURCES = Path(__file__).parent / "jvm"
 
 
 def local_settings() -> dict[str, str]:
-    """Spark settings that put the classes in place; none if they cannot be had, which costs time only."""
+    """Return Spark settings that install the classes, or none if they are not available, which only costs time."""
     try:
         jar = compiled_jar()
     except Exception:
@@ -50,9 +50,9 @@ def local_settings() -> dict[str, str]:
 
 
 def cluster_settings() -> dict[str, str]:
-    """The same for a Spark with executors of its own, which fetch the classes from the driver.
+    """Return the same settings for a Spark with its own executors, which fetch the classes from the driver.
 
-    Not the file system: executors open files before they have fetched anything.
+    The file system is not included: executors open files before they fetch anything.
     """
     try:
         jar = compiled_jar()
@@ -62,7 +62,7 @@ def cluster_settings() -> dict[str, str]:
 
 
 def compiled_jar() -> Path:
-    """The compiled classes, from the cache or made now (about two seconds, once)."""
+    """Return the compiled classes, from the cache or compiled now (about two seconds, once)."""
     jar = cache_directory() / f"classes-{version()}.jar"
     if not jar.exists():
         jar.parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ def compiled_jar() -> Path:
 
 
 def version() -> str:
-    """Of Spark and of the sources here: classes of another version are of no use."""
+    """Return the version of Spark and of the sources here: classes of another version cannot be used."""
     digest = hashlib.sha256("\n".join([pyspark.__version__, *_sources()]).encode()).hexdigest()[:12]
     return f"{pyspark.__version__}-{digest}"
 
@@ -81,7 +81,7 @@ def _sources() -> list[str]:
 
 
 def cache_directory() -> Path:
-    """Where things made once for this machine are kept: ``PENSTOCK_CACHE_DIR``, or the user's cache directory."""
+    """Return the directory of files created once per machine: ``PENSTOCK_CACHE_DIR`` or the user's cache directory."""
     named = os.environ.get("PENSTOCK_CACHE_DIR")
     if named:
         return Path(named)
@@ -91,7 +91,7 @@ def cache_directory() -> Path:
 
 
 def _write_jar(jar: Path, classes: dict[str, bytes]) -> None:
-    """Whole or not at all: other processes may be about to do the same."""
+    """Write the file atomically: other processes may be doing the same."""
     handle, temporary = tempfile.mkstemp(dir=jar.parent, suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as archive:
@@ -105,7 +105,7 @@ def _write_jar(jar: Path, classes: dict[str, bytes]) -> None:
 
 
 def _compile(sources: list[str]) -> dict[str, bytes]:
-    """Class names and their byte code, compiled by Janino in a separate small JVM."""
+    """Return class names and byte code, compiled by Janino in a separate small JVM."""
     classes: dict[str, bytes] = {}
     with _compiler_jvm() as jvm:
         for source in sources:

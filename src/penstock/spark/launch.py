@@ -1,9 +1,9 @@
 """The command that starts an embedded Spark's JVM.
 
-Spark's own way is a shell script, a small JVM that works out the command, and SparkSubmit inside the real one; and it
-tells Python workers to import pyspark from a zip file, whose modules Python compiles anew in every process. For a
-Spark inside this machine the small JVM is asked directly, and its answer is kept. The gateway is started at once, and
-workers import pyspark from where this process has it. With a custom Spark configuration, jars to fetch, or a cluster,
+Spark's own way is a shell script, a small JVM that computes the command, and SparkSubmit inside the real JVM. It also
+tells Python workers to import pyspark from a zip file, whose modules Python compiles again in every process. For a
+local Spark, this module asks the small JVM directly, and caches its answer. The gateway starts at once, and workers
+import pyspark from the location used by this process. With a custom Spark configuration, jars to fetch, or a cluster,
 Spark's own way is used.
 """
 
@@ -36,13 +36,13 @@ _LAUNCHER = "org.apache.spark.launcher.Main"
 _LAUNCHER_SECONDS = 120
 _LAUNCHER_VARIABLES = ("SPARK", "JAVA", "JDK", "HADOOP", "YARN", "CLASSPATH")
 _PLACE = "/penstock-session-directory"
-# What only SparkSubmit looks at.
+# Settings that only SparkSubmit handles.
 _SUBMITTED = ("spark.jars", "spark.files", "spark.archives", "spark.submit.", "spark.driver.userClassPathFirst")
 _OWN_CONFIGURATION = ("spark-defaults.conf", "spark-env.sh")
 
 
 def spark_home() -> str:
-    """Where Spark's programs and jars are."""
+    """Return the directory of Spark's programs and jars."""
     return str(_find_spark_home())
 
 
@@ -55,7 +55,7 @@ class LaunchCommand:
 
 
 def launch_command(conf: Mapping[str, str]) -> LaunchCommand:
-    """The quick way where it does the same as Spark's own, else Spark's own."""
+    """Return the fast command if it is equivalent to Spark's own, otherwise Spark's own."""
     home = Path(spark_home())
     if is_plain_local(conf, home):
         java = _java_command(conf, home)
@@ -80,7 +80,7 @@ def is_plain_local(conf: Mapping[str, str], home: Path) -> bool:
 
 
 def _java_command(conf: Mapping[str, str], home: Path) -> list[str] | None:
-    """Java, its class path and its options, as Spark's launcher says; None if it does not."""
+    """Return Java, its class path and its options from Spark's launcher, or None if it does not provide them."""
     java_home = os.environ.get("JAVA_HOME")
     java = str(Path(java_home, "bin", "java")) if java_home else "java"
     launcher = next(home.glob("jars/spark-launcher_*.jar"), None)
@@ -88,7 +88,7 @@ def _java_command(conf: Mapping[str, str], home: Path) -> list[str] | None:
         return None
     scala = launcher.name.removeprefix("spark-launcher_").partition("-")[0]
     command = [java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{home}/jars/*", _LAUNCHER, _SUBMIT]
-    # The name of the session's directory is another each time, and the answer repeats it: ask without it.
+    # The answer contains the session's directory, which changes each time: ask without it.
     directory = _temporary_directory(conf)
     for key in ("spark.driver.memory", "spark.driver.extraJavaOptions", "spark.driver.extraClassPath"):
         if key in conf:
@@ -106,7 +106,7 @@ def _temporary_directory(conf: Mapping[str, str]) -> str | None:
 
 
 def _answer(command: list[str], environment: Mapping[str, str]) -> list[str] | None:
-    """What Spark's launcher says. It takes a JVM of its own, so its answers are kept in the cache directory."""
+    """Return the answer of Spark's launcher. It needs a separate JVM, so answers are in the cache directory."""
     cached = _cache_of(command, environment)
     with contextlib.suppress(OSError, ValueError):
         words: list[str] = json.loads(cached.read_text(encoding="utf-8"))
@@ -127,7 +127,7 @@ def _answer(command: list[str], environment: Mapping[str, str]) -> list[str] | N
 
 
 def _cache_of(command: list[str], environment: Mapping[str, str]) -> Path:
-    """The file for an answer: it depends on the command, on Spark's and Java's variables, and on which Java it is."""
+    """Return the file of an answer. It depends on the command, on variables of Spark and Java, and on the Java."""
     variables = sorted(item for item in environment.items() if any(part in item[0] for part in _LAUNCHER_VARIABLES))
     java = shutil.which(command[0])
     which = "" if java is None else f"{Path(java).resolve()} {Path(java).stat().st_mtime_ns}"
@@ -137,9 +137,9 @@ def _cache_of(command: list[str], environment: Mapping[str, str]) -> Path:
 
 def _environment() -> dict[str, str]:
     environment = dict(os.environ)
-    # Without it Spark adds no zip file of pyspark to the workers' path.
+    # Without it, Spark does not add pyspark's zip file to the workers' path.
     environment.pop("SPARK_HOME", None)
-    # Everything stays on this machine: looking up its name may take seconds where names are not in order.
+    # Everything stays on this machine, and looking up its name may take seconds if name resolution is broken.
     environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     place = str(Path(pyspark.__file__).parent.parent)
     if place not in {*site.getsitepackages(), site.getusersitepackages()}:

@@ -1,9 +1,9 @@
-"""A checkpoint directory that was moved or copied since it was written.
+"""Handle a checkpoint directory that was moved or copied since it was written.
 
-Spark writes whole paths into a checkpoint: those of the files that describe the layout of the state. In another place
-it would keep reading the files of the old one, if they are still there. So what it has written is put right before it
-reads it. A DataFrame that is kept in the checkpoint is known to Spark by the paths of its files, in a long log,
-and would be read once more: such a checkpoint is refused.
+Spark writes absolute paths into a checkpoint: those of the files that describe the layout of the state. In another
+place, it would read the files of the old one if they still exist. Therefore the paths are corrected before Spark reads
+them. Spark identifies a DataFrame that is stored in the checkpoint by the paths of its files, in a long log, and would
+read it again. Such a checkpoint is rejected.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from penstock.common.errors import CheckpointError
 if TYPE_CHECKING:
     from penstock.spark.checkpoint_metadata import CheckpointDirectory
 
-__all__ = ["put_right"]
+__all__ = ["correct_paths"]
 
 _FRAMES = "frames"
 
 
-def put_right(directory: CheckpointDirectory, written_at: str | None) -> bool:
-    """Let Spark find everything where it is now; tells whether there was something to do.
+def correct_paths(directory: CheckpointDirectory, written_at: str | None) -> bool:
+    """Correct the paths in a checkpoint, and return whether there were any to correct.
 
-    ``written_at`` is where the job has noted that the directory is, if it has.
+    ``written_at`` is the location that the job has recorded, if any.
     """
     here = directory.qualified()
     if written_at == here:
@@ -33,8 +33,8 @@ def put_right(directory: CheckpointDirectory, written_at: str | None) -> bool:
     moved = bool(changed) or written_at is not None
     if moved and directory.names(_FRAMES):
         raise CheckpointError(
-            f"the checkpoint in {directory.location} was moved or copied, and holds a DataFrame that Spark would read "
-            f"once more here. Put it back{f' to {written_at}' if written_at else ''}, or start the job in an empty "
+            f"the checkpoint in {directory.location} was moved or copied, and contains a DataFrame that Spark would "
+            f"read again here. Move it back{f' to {written_at}' if written_at else ''}, or start the job in an empty "
             "checkpoint directory"
         )
     for name, content in changed:
@@ -43,7 +43,7 @@ def put_right(directory: CheckpointDirectory, written_at: str | None) -> bool:
 
 
 def _moved_metadata(directory: CheckpointDirectory, here: str, operator: str) -> list[tuple[str, bytes]]:
-    """Files of an operator's state that contain an old path, and their corrected content."""
+    """Return files of an operator's state that contain an old path, with their corrected content."""
     folder = f"state/{operator}/_metadata/v2"
     found = []
     for batch in directory.names(folder):
@@ -54,16 +54,16 @@ def _moved_metadata(directory: CheckpointDirectory, here: str, operator: str) ->
         try:
             content = json.loads(text)
             stores = content["stateStoreInfo"]
-            changed = [_put_right_store(directory, here, operator, store) for store in stores]
+            changed = [_correct_store(directory, here, operator, store) for store in stores]
         except (ValueError, KeyError, TypeError, AttributeError):
-            continue  # Spark says what is wrong with it
+            continue  # Spark reports what is wrong with it
         if any(changed):
             line = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
             found.append((name, f"{version}\n{line}".encode()))
     return found
 
 
-def _put_right_store(directory: CheckpointDirectory, here: str, operator: str, store: dict[str, Any]) -> bool:
+def _correct_store(directory: CheckpointDirectory, here: str, operator: str, store: dict[str, Any]) -> bool:
     paths: list[str] = store["stateSchemaFilePaths"]
     below = f"state/{operator}/_stateSchema/{store['storeName']}"
     right = [f"{here}/{below}/{path.rpartition('/')[2]}" for path in paths]
@@ -75,7 +75,7 @@ def _put_right_store(directory: CheckpointDirectory, here: str, operator: str, s
         if file not in present:
             raise CheckpointError(
                 f"the checkpoint in {directory.location} was moved or copied, but its file {below}/{file} cannot be "
-                "read: it did not come along. Copy the whole directory, or start from a savepoint with an empty "
+                "read: it was not copied. Copy the whole directory, or start from a savepoint with an empty "
                 "checkpoint directory"
             )
     store["stateSchemaFilePaths"] = right

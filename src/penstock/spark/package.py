@@ -1,4 +1,4 @@
-"""Penstock itself on remote executors: shipped with the job, so that a cluster needs nothing installed but pyarrow."""
+"""Penstock itself on remote executors: shipped with the job, so that the machines of a cluster need only pyarrow."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _shipped: set[str] = set()
 
 
 def ship_package(context: SparkContext) -> None:
-    """Send this package to the workers of a cluster, once; local workers import it from where it is."""
+    """Send this package to the workers of a cluster, once. Local workers import it from its installed location."""
     if str(context.master).startswith("local") or context.applicationId in _shipped:
         return
     _shipped.add(str(context.applicationId))
     directory = tempfile.mkdtemp(prefix="penstock-package-")
-    atexit.register(shutil.rmtree, directory, ignore_errors=True)  # executors that join late fetch it, too
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)  # executors that join late also fetch it
     context.addPyFile(str(write_package(Path(directory))))
 
 
 def write_package(directory: Path) -> Path:
-    """This package and cloudpickle as a zip file in a directory."""
+    """Write this package and cloudpickle as a zip file into a directory."""
     archive = directory / "penstock.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as target:
         for module in (penstock, cloudpickle):

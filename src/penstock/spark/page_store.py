@@ -1,8 +1,8 @@
 """Pages in Spark's state store: one ValueState, addressed by page.
 
-Spark's grouping key is the channel, but nothing says that a state may be read and written under that key only: here
-the key is set to the page's name for each access. A MapState of pages does the same with a second key, and opening
-one costs twice as much, for every task and batch.
+Spark's grouping key is the channel, but state need not be read and written under that key: here the key is set to the
+name of the page before each access. A MapState of pages would do the same with a second key, but opening one costs
+twice as much, for every task and batch.
 
 Writes are pipelined: requests are sent without waiting for their answers, which are checked together at the end.
 """
@@ -21,7 +21,7 @@ from penstock.common.errors import CheckpointError
 
 PAGE_SCHEMA = StructType([StructField("blob", BinaryType())])
 PAGES = "pages"
-# Answers wait in the socket meanwhile. Each takes about a kilobyte there, and if it is full both sides wait forever.
+# Meanwhile, answers wait in the socket. Each takes about a kilobyte, and if it is full, both sides wait forever.
 _MAX_PENDING = 64
 _FINE = 0
 _VERSION = 0
@@ -59,7 +59,7 @@ class SparkPageStore:
         self._request(messages.ValueStateCall(stateName=PAGES, clear=messages.Clear()))
 
     def flush(self) -> None:
-        """Wait until everything sent so far is done."""
+        """Wait until everything sent so far has been processed."""
         self._socket.flush()
         for _ in range(self._pending):
             self._answer()
@@ -86,23 +86,23 @@ class SparkPageStore:
         response = messages.StateResponse()
         response.ParseFromString(self._socket.read(*_LENGTH.unpack(self._socket.read(_LENGTH.size))))
         if response.statusCode != _FINE:
-            raise RuntimeError(f"Spark's state store refused a page: {response.errorMessage}")
+            raise RuntimeError(f"Spark's state store rejected a page: {response.errorMessage}")
         return response
 
 
 def sealed(blob: bytes, place: str, page_id: str) -> bytes:
-    """A page with its checksum, which also covers where it belongs: the stage, the channel and its name."""
+    """Return a page with its checksum, which also covers its place: the stage, the channel and its name."""
     return blob + _CHECKSUM.pack(zlib.crc32(blob, _seed(place, page_id)))
 
 
 def unsealed(data: bytes, place: str, page_id: str) -> bytes:
-    """A page without its checksum. Not every storage tells when a file has changed: a wrong page must never be used.
+    """Return a page without its checksum. Not every storage detects a changed file, and a wrong page must not be used.
 
     >>> unsealed(sealed(b"state", "1/0", "op/p0"), "1/0", "op/p0")
     b'state'
     """
     blob, checksum = data[: -_CHECKSUM.size], data[-_CHECKSUM.size :]
-    # Formerly the checksum was that of the page alone.
+    # Earlier versions used the checksum of the page alone.
     if checksum not in {_CHECKSUM.pack(zlib.crc32(blob, seed)) for seed in (_seed(place, page_id), 0)}:
         raise CheckpointError(
             f"page '{page_id}' of the state in the checkpoint is damaged: it does not match its checksum. Start from a "

@@ -1,6 +1,6 @@
 """Plan nodes that run Python over frames, built without pandas.
 
-pyspark's public methods for them insist on pandas, which neither flavour used here ever touches.
+pyspark's public methods for them require pandas, although the variants used here never touch it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROW_SCHEMA = StructType([StructField("channel", StringType(), False), StructFiel
 
 
 def transform_with_state(grouped: GroupedData, processor: StatefulProcessor) -> DataFrame:
-    """`groupBy(...).transformWithState(...)` in append mode without Spark's timers."""
+    """Return `groupBy(...).transformWithState(...)` in append mode without Spark's timers."""
     utils = TransformWithStateInPandasUdfUtils(processor, "None")
     udf = UserDefinedFunction(
         utils.transformWithStateUDF,
@@ -40,7 +40,7 @@ def map_in_arrow(
     function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     schema: StructType = ROW_SCHEMA,
 ) -> DataFrame:
-    """`DataFrame.mapInArrow`."""
+    """Return `DataFrame.mapInArrow`."""
     udf = UserDefinedFunction(
         function, returnType=schema, name="mapInArrow", evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF
     )

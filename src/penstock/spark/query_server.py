@@ -1,4 +1,4 @@
-"""The queryable state server: other processes ask a running job for the state of a key, over a socket."""
+"""The queryable state server: other processes query the state of a running job over a socket."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _lock = threading.Lock()
 
 
 def secret_file(port: int) -> Path:
-    """Where the secret of the server on a port of this machine is: only this user can read it."""
+    """Return the file with the secret of the server on a port of this machine. Only this user can read it."""
     directory = Path(tempfile.gettempdir()) / f"penstock-queryable-{os.getuid()}"
     directory.mkdir(mode=0o700, exist_ok=True)
     if directory.stat().st_uid != os.getuid():
@@ -29,7 +29,7 @@ def secret_file(port: int) -> Path:
 
 
 class QueryServer:
-    """Answers clients; one for each port of this process, for all jobs that were given it."""
+    """Answers clients. There is one server per port of this process, for all jobs that use it."""
 
     def __init__(self, port: int) -> None:
         self._secret = os.urandom(24)
@@ -38,7 +38,7 @@ class QueryServer:
         except OSError as error:
             raise InvalidProgramError(
                 f"the queryable state server cannot use port {port} ({error}): set queryable-state.proxy.ports to "
-                "another one, 0 for any"
+                "another port, or to 0 for any"
             ) from None
         self.port = int(self._listener.address[1])
         self._file = secret_file(self.port)
@@ -49,7 +49,7 @@ class QueryServer:
 
     @staticmethod
     def on_port(port: int) -> QueryServer:
-        """The server of this process on a port; the first call starts it."""
+        """Return the server of this process on a port. The first call starts it."""
         with _lock:
             server = _servers.get(port)
             if server is None:
@@ -82,7 +82,7 @@ class QueryServer:
                     connection.send(self._ask(*connection.recv()))
                 except (EOFError, OSError):
                     raise
-                except Exception as error:  # a class that is known on one side only
+                except Exception as error:  # for instance a class that only one side knows
                     connection.send((False, f"{type(error).__name__}: {error}"))
 
     def _ask(self, job_id: str, name: str, key: Any, uid: str | None) -> tuple[bool, Any]:
@@ -94,7 +94,7 @@ class QueryServer:
         except TimeoutError:
             return False, (
                 f"job {job_id} has not answered within {_ANSWER_SECONDS:g} s: it is restarting, or its batches take "
-                "longer than that. Ask again"
+                "longer than that. Try again"
             )
         except Exception as error:
             return False, str(error) or type(error).__name__

@@ -1,4 +1,4 @@
-"""The way of a batch's rows to the job master: Penstock's own Spark sink if its class is there, else foreachBatch."""
+"""Delivers a batch's rows to the job master: with Penstock's Spark sink if its class exists, else with foreachBatch."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from penstock.spark.jvm_classes import REPORT_SINK
 __all__ = ["OnBatch", "start_query"]
 
 OnBatch = Callable[[list[bytes], int], None]
-"""Called with the frames that reached the driver and Spark's batch id; an exception fails the batch."""
+"""Called with the frames that reached the driver and Spark's batch id. An exception fails the batch."""
 
 _LENGTH = struct.Struct(">i")
 
 
 @contextlib.contextmanager
 def start_query(spark: SparkSession, writer: DataStreamWriter, on_batch: OnBatch) -> Iterator[StreamingQuery]:
-    """Start a query whose batches go to ``on_batch``; it should have stopped when the block is left."""
+    """Start a query whose batches go to ``on_batch``. It should have stopped at the end of the block."""
     sink = _sink_class(spark)
     if sink is None:
         yield writer.foreachBatch(lambda frame, batch_id: on_batch(_collected(frame), batch_id)).start()
@@ -46,17 +46,17 @@ def start_query(spark: SparkSession, writer: DataStreamWriter, on_batch: OnBatch
 
 
 class _Listener:
-    """The Python end of ``ReportSink.Listener``."""
+    """The Python side of ``ReportSink.Listener``."""
 
     def __init__(self, on_batch: OnBatch) -> None:
         self._on_batch = on_batch
 
     def stored(self, batch_id: int, path: str) -> None:
-        """Called by Spark's stream thread, for a large batch."""
+        """Handle a large batch. Called by Spark's stream thread."""
         self.batch(batch_id, Path(path).read_bytes())
 
     def batch(self, batch_id: int, data: bytes) -> None:
-        """Called by Spark's stream thread."""
+        """Handle a batch. Called by Spark's stream thread."""
         frames = []
         position = 0
         while position < len(data):
@@ -72,7 +72,7 @@ class _Listener:
 
 
 def _sink_class(spark: SparkSession) -> Any | None:
-    """The sink's class in Spark's JVM; None in a JVM that Penstock did not start."""
+    """Return the sink's class in Spark's JVM, or None in a JVM that Penstock did not start."""
     jvm = spark.sparkContext._jvm
     assert jvm is not None
     try:

@@ -1,4 +1,4 @@
-"""Decides what follows a failed attempt, in streaming and in batch mode: a restart, or the end of the job."""
+"""Decides whether a failed attempt leads to a restart or to the end of the job, in streaming and in batch mode."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Restarts:
         self._patience = StartPatience()
 
     def pause_after(self, error: PenstockError, committed: int | None) -> float | None:
-        """The seconds to wait before the next attempt, which is counted; ``None`` if there is to be none.
+        """Return the seconds to wait before the next attempt, and count it. Return ``None`` if the job must end.
 
-        :param committed: the last checkpoint, which tells whether the job got on
+        :param committed: the last checkpoint, which shows whether the job has made progress
         """
         if isinstance(error, (InvalidProgramError, SparkEndedError, FencedError)):
-            return None  # the next attempt would only fail again
+            return None  # the next attempt would fail again
         patient = self._patience.lasts(error, committed)
         pause = self._patience.pause
         if not patient:

@@ -1,4 +1,4 @@
-"""Savepoints as DataFrames, and DataFrames into savepoints: state goes between files and executors only."""
+"""Savepoints as DataFrames, and DataFrames into savepoints. State moves only between files and executors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Read = Callable[[Any], Iterator[tuple[Any, ...]]]
 def read_frame(
     spark: SparkSession, portions: list[Any], read: Read, types: dict[str, TypeInformation | None]
 ) -> DataFrame:
-    """A DataFrame whose rows come from portions, each read by a task."""
+    """Return a DataFrame whose rows come from portions. A task reads each portion."""
     ship_package(spark.sparkContext)
     sample = next((row for portion in portions for row in read(portion)), ())
     names = list(types)
@@ -46,7 +46,7 @@ def write_frame(
     route: Callable[[Any, int], int] | None,
     fill: Callable[[int, int, Iterator[Any]], dict[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Sends rows to their parts. A task writes each part; returns the written parts."""
+    """Send rows to their parts, let a task write each part, and return the written parts."""
     ship_package(frame.sparkSession.sparkContext)
     filling = Shipped(fill)
     parts = 1 if route is None else max(1, frame.rdd.getNumPartitions())
@@ -61,7 +61,7 @@ def write_frame(
 
 
 class Shipped:
-    """A function of the user's for the workers, which find its modules where this process does."""
+    """A user's function for the workers, which import its modules from the same paths as this process."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -79,7 +79,7 @@ def _unpack(path: list[str], function: bytes) -> Shipped:
 
 
 def penstock_row(row: SparkRow) -> Row:
-    """A row of Spark's as one of ours."""
+    """Convert Spark's row to a Penstock row."""
     made = Row(*(penstock_row(value) if isinstance(value, SparkRow) else value for value in row))
     names = getattr(row, "__fields__", None)
     if names:
@@ -91,7 +91,7 @@ _SCALARS: dict[type, str] = {bool: "boolean", int: "bigint", float: "double", st
 
 
 def ddl_of(value: Any) -> str:
-    """Spark's type for a Python value; what Spark has no type for becomes its text.
+    """Return Spark's type for a Python value. Values without a Spark type become strings.
 
     >>> ddl_of({"a": [1.5]})
     'map<string,array<double>>'
@@ -122,7 +122,7 @@ def _fields(value: Any) -> dict[str, Any] | None:
 
 
 def spark_value(value: Any, shape: str) -> Any:
-    """A Python value as Spark wants it for a type."""
+    """Convert a Python value to Spark's form for a type."""
     if value is None or type(value) in _SCALARS:
         return str(value) if shape == "string" and value is not None else value
     if shape == "string":

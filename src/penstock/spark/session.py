@@ -1,7 +1,7 @@
-"""A Spark session for Penstock jobs: embedded in this process's machine, or derived from one the user brings.
+"""A Spark session for Penstock jobs: embedded on this machine, or derived from one that the user provides.
 
-Only `build_session` starts a JVM, and only `stop_session` ends it: when it returns, no JVM and no Python worker
-is left, whether it is called by the program, after Ctrl-C or at exit.
+Only `build_session` starts a JVM, and only `stop_session` ends it. When it returns, no JVM and no Python worker is
+left, whether the program calls it, or it runs after Ctrl-C or at exit.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ __all__ = ["SparkEndedError", "build_session", "failure_of", "running_session", 
 
 _LOG_SETTINGS = Path(__file__).parent / "jvm" / "log4j2.properties"
 _STOP_SECONDS = 30.0
-# A socket's path may have 104 characters (macOS), and Spark appends a file name of 42.
+# A socket path is limited to 104 characters (macOS), and Spark appends a file name of 42.
 _MAX_SOCKET_DIRECTORY = 60
 
 
 class SparkEndedError(JobExecutionError):
-    """Spark has ended, and with it all jobs of this process."""
+    """Spark has ended, and all jobs of this process with it."""
 
 
 @dataclass(slots=True)
@@ -66,16 +66,16 @@ def build_session(
     parallelism: int | None = None,
     conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Start Spark, tuned for small micro-batches; ``conf`` wins over every setting made here.
+    """Start Spark, tuned for small micro-batches. ``conf`` overrides every setting made here.
 
-    A Spark that already runs in this process is used as it is: there can be only one.
+    A Spark that already runs in this process is used, because there can be only one.
     """
-    global _embedded  # noqa: PLW0603 - one JVM a process, as pyspark has it
+    global _embedded  # noqa: PLW0603 - one JVM per process, as in pyspark
     with _lock:
         _choose_python(master, conf or {})
         settings = static_settings() | runtime_settings(parallelism)
         if SparkContext._active_spark_context is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
-            # Penstock did not start this JVM (a notebook, spark-submit did): leave its master and startup alone.
+            # Penstock did not start this JVM (a notebook or spark-submit did): keep its master and startup settings.
             everything: dict[str, Any] = {**settings, **(conf or {}), "spark.app.name": app_name}
             return SparkSession.builder.config(map=everything).getOrCreate()
         _hush_py4j()
@@ -86,15 +86,15 @@ def build_session(
 
 
 def _hush_py4j() -> None:
-    """A program that logs at INFO (``logging.basicConfig``) does not mean py4j's messages about its connections.
+    """Hide py4j's messages about its connections from programs that log at INFO (``logging.basicConfig``).
 
-    A call that finds no JVM is logged by it on the root logger, with a traceback, and then raised as well.
+    A call that finds no JVM is logged on the root logger, with a traceback, and then also raised.
     """
     logger = logging.getLogger("py4j")
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.WARNING)
     root = logging.getLogger()
-    root.removeFilter(_is_no_broken_call)  # at most once
+    root.removeFilter(_is_no_broken_call)  # avoids a second filter
     root.addFilter(_is_no_broken_call)
 
 
@@ -103,7 +103,7 @@ def _is_no_broken_call(record: logging.LogRecord) -> bool:
 
 
 def running_session() -> SparkSession | None:
-    """The Spark that this module has started, if it still runs; one that was killed is cleaned up."""
+    """Return the Spark that this module has started, if it still runs. Clean up if it was killed."""
     with _lock:
         if _embedded is not None and not _embedded.jvm.running:
             stop_session(_embedded.session)
@@ -111,32 +111,32 @@ def running_session() -> SparkSession | None:
 
 
 def failure_of(spark: SparkSession, error: Exception) -> PenstockError:
-    """Translate an error of a call to Spark: the job's failure, or the end of Spark."""
+    """Translate an error of a call to Spark: to the job's failure, or to the end of Spark."""
     embedded = _embedded
     if isinstance(error, (Py4JError, ConnectionError)) and not isinstance(error, Py4JJavaError):
         if embedded is not None and embedded.session.sparkContext is spark.sparkContext:
             end = embedded.jvm.end_of()
             if end is not None:
-                return SparkEndedError(f"{end}\nStart the program again: it resumes from its last checkpoint")
+                return SparkEndedError(f"{end}\nRestart the program: it resumes from its last checkpoint")
         if isinstance(error, (Py4JNetworkError, ConnectionError)):
-            return SparkEndedError(f"Spark does not answer any more: {error}")
+            return SparkEndedError(f"Spark does not respond: {error}")
     return decode_failure(str(error))
 
 
 def session_for(existing: SparkSession, shuffle_partitions: int, conf: Mapping[str, str] | None = None) -> SparkSession:
-    """A session for one job beside ``existing``, whose own settings stay as they are."""
+    """Return a session for one job, derived from ``existing``, whose own settings do not change."""
     session = existing.newSession()
     for key, value in {**runtime_settings(shuffle_partitions), **(conf or {})}.items():
-        # Managed Sparks lock settings, other versions do not know them all: a slower job is better than none.
+        # Managed Sparks lock some settings, and other versions lack some. A slower job is better than none.
         with contextlib.suppress(PySparkException):
             session.conf.set(key, value)
     return session
 
 
 def stop_session(spark: SparkSession) -> None:
-    """Stop a Spark that `build_session` has started, and wait until its processes are gone.
+    """Stop a Spark that `build_session` has started, and wait until its processes have ended.
 
-    A Spark that Penstock did not start is left alone. Calling this again does nothing.
+    A Spark that Penstock did not start is left alone. Further calls have no effect.
     """
     global _embedded  # noqa: PLW0603
     with _lock:
@@ -154,11 +154,11 @@ def stop_session(spark: SparkSession) -> None:
 
 
 def _is_local(master: str) -> bool:
-    return master == "local" or master.startswith("local[")  # not local-cluster, which has executors of its own
+    return master == "local" or master.startswith("local[")  # not local-cluster, which has its own executors
 
 
 def _choose_python(master: str, conf: Mapping[str, str]) -> None:
-    """Workers have to be of this process's Python. On other machines only the user knows where that is."""
+    """Let workers use this process's Python. On other machines, only the user knows its path."""
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     default = sys.executable if _is_local(master) else os.environ.get("PYSPARK_PYTHON", sys.executable)
     os.environ["PYSPARK_PYTHON"] = conf.get("spark.pyspark.python") or default
@@ -198,27 +198,27 @@ def _start(master: str, app_name: str, settings: dict[str, str], wanted: dict[st
 
 
 def _planning_environment() -> dict[str, str]:
-    """Spark plans batches in a Python process on the driver, but of the executors' Python: it may not know us."""
+    """Return the environment of Spark's planning process, which uses the executors' Python and may lack Penstock."""
     inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     places = {str(Path(str(module.__file__)).parent.parent): None for module in (penstock, cloudpickle)}
     return {"PYTHONPATH": os.pathsep.join([*filter(None, inherited), *places])}
 
 
 def _java_options(wanted: Mapping[str, str], directory: Path) -> Iterator[str]:
-    # What native libraries unpack goes with the session too.
+    # Files that native libraries unpack are deleted with the session, too.
     yield f"-Djava.io.tmpdir={directory}"
     if not debugging():
         yield f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
-    # The JVM plans batches and moves frames, and has few cores: what the user sets wins.
+    # The JVM plans batches and moves frames, and has few cores. The user's options win.
     if "-XX:+Use" not in wanted.get("spark.driver.extraJavaOptions", ""):
         yield "-XX:+UseSerialGC"
-        # Nearly everything a batch allocates is dead at its end. With the few MB that Java begins with, young objects
-        # are collected twice a second, some 15 ms each time.
+        # Nearly everything that a batch allocates is dead at its end. With the few MB that Java starts with, young
+        # objects are collected twice per second, some 15 ms each time.
         yield "-Xmn256m"
 
 
 def _joined(key: str, ours: str | None, wanted: str) -> str:
-    """Options and class paths add up, everything else is the user's."""
+    """Append options and class paths to the user's. For other settings, the user's value wins."""
     if ours and key.endswith("JavaOptions"):
         return f"{ours} {wanted}"
     if ours and key.endswith("ClassPath"):
@@ -234,7 +234,7 @@ def _connect(jvm: JvmProcess, settings: Mapping[str, str]) -> SparkSession:
         conf.set(key, value)
     with _signal_handler_kept():
         context = SparkContext(conf=conf, gateway=jvm.gateway)
-    # It prints a traceback when the JVM ends during a call. The waiting caller gets an error anyway.
+    # It prints a traceback if the JVM ends during a call. The waiting caller gets an error anyway.
     accumulators: Any = context._accumulatorServer
     accumulators.handle_error = lambda request, address: None
     return SparkSession(context)
@@ -242,7 +242,7 @@ def _connect(jvm: JvmProcess, settings: Mapping[str, str]) -> SparkSession:
 
 @contextlib.contextmanager
 def _signal_handler_kept() -> Iterator[None]:
-    """SparkContext makes Ctrl-C cancel every running job, which fails a streaming query instead of stopping it."""
+    """Keep the signal handler: SparkContext's makes Ctrl-C cancel running jobs, which fails a streaming query."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -257,7 +257,7 @@ def _signal_handler_kept() -> Iterator[None]:
 
 
 def _stop_spark(session: SparkSession) -> None:
-    """Let Spark stop in good order, if it does so in time: its JVM ends in any case."""
+    """Let Spark stop in an orderly way, if it does so in time. Its JVM ends in any case."""
     stopping = threading.Thread(target=_stop_quietly, args=(session,), name="penstock-spark-stop", daemon=True)
     stopping.start()
     stopping.join(_STOP_SECONDS)
@@ -268,13 +268,13 @@ def _stop_quietly(session: SparkSession) -> None:
         for query in session.streams.active:
             query.stop()
     with contextlib.suppress(Exception), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a JVM that is gone already
+        warnings.simplefilter("ignore")  # about a JVM that is already gone
         session.stop()
 
 
 @contextlib.contextmanager
 def _quiet_py4j() -> Iterator[None]:
-    """Other threads may still talk to the JVM that goes: py4j logs each broken connection as an error."""
+    """Silence py4j: other threads may still use the ending JVM, and py4j logs each broken connection as an error."""
     logger: Any = logging.getLogger("py4j")
     before = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -301,7 +301,7 @@ def quiet_interrupts() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Defer a second Ctrl-C until all processes have ended: it would leave some behind."""
+    """Defer a second Ctrl-C until all processes have ended: it would leave some of them running."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -12,19 +12,20 @@ _CHECKPOINT_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.File
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 _RUNTIME: Mapping[str, str] = {
-    # State: RocksDB, committed as a changelog; a snapshot is taken in the background now and then.
+    # State: RocksDB, committed as a changelog. A snapshot is taken in the background from time to time.
     "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # A changelog is two files for every batch and partition, which go when two later snapshots are there. At Spark's
-    # own pace, once a minute, those are ten thousand files of a job with two partitions and fifteen batches a second.
+    # A changelog has two files per batch and partition, which are deleted after two later snapshots. With Spark's
+    # default, once per minute, a job with two partitions and fifteen batches per second would have ten thousand of
+    # these files.
     "spark.sql.streaming.stateStore.maintenanceInterval": "10s",
-    # Counting rows costs a read per write, and the count is not used.
+    # Counting rows costs one read per write, and the count is not used.
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
-    # Hadoop's FileContext forks a `readlink` for each file of a local checkpoint; its older sibling does not.
+    # Hadoop's FileContext starts a `readlink` process for each file of a local checkpoint; the older API does not.
     "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINT_FILES,
     # Empty batches would only serve Spark's own watermarks and timers, which a job does not use.
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-    # The source waits for data itself (a long poll); Spark need not wait on top.
+    # The source itself waits for data (a long poll), so Spark need not wait, too.
     "spark.sql.streaming.pollingDelay": "1ms",
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.numRecentProgressUpdates": "3",
@@ -32,14 +33,14 @@ _RUNTIME: Mapping[str, str] = {
     "spark.sql.streaming.stateStore.numStateStoreInstanceMetricsToReport": "0",
     "spark.sql.streaming.stateStore.coordinatorReportSnapshotUploadLag": "false",
     "spark.sql.streaming.stateStore.forceSnapshotUploadOnLag": "false",
-    # Adaptive execution plans a query again at run time: nothing to gain for two fixed stages.
+    # Adaptive execution plans a query again at run time, which does not help with two fixed stages.
     "spark.sql.adaptive.enabled": "false",
-    # A batch of buffers has few rows: generating and compiling code for it costs more than it saves.
+    # A batch of frames has few rows: generating and compiling code for it costs more than it saves.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # If a worker dies, Spark adds what the worker has noted in a file: which operator it was running.
+    # If a worker dies, Spark reports what the worker has noted in a file: the running operator.
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
-    # Plans as text, for a UI that is not there.
+    # The text of plans is only for the UI, which is off.
     "spark.sql.maxPlanStringLength": "1024",
     "spark.sql.ui.explainMode": "simple",
 }
@@ -47,7 +48,7 @@ _RUNTIME: Mapping[str, str] = {
 _STATIC: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # Bookkeeping for a UI, per job, stage, task and query: bounded, and small.
+    # Bookkeeping for the UI, per job, stage, task and query: limited and small.
     "spark.ui.retainedJobs": "10",
     "spark.ui.retainedStages": "20",
     "spark.ui.retainedTasks": "100",
@@ -58,33 +59,33 @@ _STATIC: Mapping[str, str] = {
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.catalogImplementation": "in-memory",
-    # As for workers of SQL, so that all are forked by the same process.
+    # The same as for SQL workers, so that one daemon forks all of them.
     "spark.python.worker.faulthandler.enabled": "true",
-    # A task goes where there is room: waiting 3 s for its old place is not for batches of some milliseconds.
+    # A task runs where there is room: waiting 3 s for its previous place is too long for batches of some milliseconds.
     "spark.locality.wait": "0",
 }
 
 
 def runtime_settings(shuffle_partitions: int | None = None) -> dict[str, str]:
-    """Return the settings that can be set on a running session, also on one that the user brings.
+    """Return the settings that can be set on a running session, including one that the user provides.
 
     >>> runtime_settings(4)["spark.sql.shuffle.partitions"]
     '4'
     """
     settings = dict(_RUNTIME)
     if shuffle_partitions is not None:
-        # One partition per channel. Spark keeps the number of a query's first batch forever.
+        # One partition per channel. Spark keeps the number from a query's first batch forever.
         settings["spark.sql.shuffle.partitions"] = str(shuffle_partitions)
     return settings
 
 
 def static_settings() -> dict[str, str]:
-    """Settings that are needed before Spark starts, wherever it runs."""
+    """Return settings that must be set before Spark starts, wherever it runs."""
     return dict(_STATIC)
 
 
 def local_settings(directory: Path) -> dict[str, str]:
-    """Settings of a local Spark only; temporary files go below ``directory``."""
+    """Return settings of a local Spark. Temporary files go below ``directory``."""
     return {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
@@ -92,7 +93,7 @@ def local_settings(directory: Path) -> dict[str, str]:
         "spark.local.dir": str(directory),
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
         "spark.sql.artifact.isolation.enabled": "false",
-        # Everything stays on this machine: compressing it for the way takes longer than the way.
+        # Everything stays on this machine, where compressing data takes longer than moving it.
         "spark.broadcast.compress": "false",
         "spark.broadcast.checksum": "false",
         "spark.shuffle.compress": "false",
@@ -100,18 +101,18 @@ def local_settings(directory: Path) -> dict[str, str]:
 
 
 def cluster_settings() -> dict[str, str]:
-    """Settings of a Spark with separate executors."""
+    """Return settings of a Spark with separate executors."""
     return {
-        # A task that is lost with its executor is run again. If it does not send what it sent before (a function that
-        # rolls dice), everything that has read from it must be run again, too, or a record would count twice or never.
-        # Spark compares what was sent; where it can no longer take something back, the batch fails as a whole.
+        # A task that is lost with its executor runs again. If it then sends other data (because of a random function),
+        # everything that has read from it must run again, too, or records would count twice or never. Spark compares
+        # what was sent. If it can no longer undo something, the whole batch fails.
         "spark.sql.shuffle.orderIndependentChecksum.enabled": "true",
         "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "true",
     }
 
 
 def driver_memory() -> str:
-    """A quarter of this machine's memory, but between 1 and 4 GB: state lives outside of Java's heap."""
+    """Return a quarter of this machine's memory, but between 1 and 4 GB: state lives outside of Java's heap."""
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):

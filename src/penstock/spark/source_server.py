@@ -1,7 +1,7 @@
 """The link between Spark's planning process and the driver.
 
-Spark runs the driver-side calls of a Python data source in a process of its own. All that process does is to forward
-them over a local socket, so offsets, timers, draining and stopping are decided in one place.
+Spark runs the driver-side calls of a Python data source in a separate process. That process only forwards them over a
+local socket, so offsets, timers, draining and stopping are decided in one place.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class PlanningCalls(Protocol):
     """Answers the calls of the planning process."""
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Answer one call; arguments and answer are picklable."""
+        """Answer one call. Arguments and answer are picklable."""
 
 
 class SourceServer:
-    """Listens to the planning process."""
+    """Accepts connections of the planning process."""
 
     def __init__(self, calls: PlanningCalls) -> None:
         self._calls = calls
@@ -34,7 +34,7 @@ class SourceServer:
         self.address = str(Path(self._directory) / "sources")
         self.secret = os.urandom(16)
         self.failure: Exception | None = None
-        """The last error that a call has raised: Spark only sees its text."""
+        """The last error that a call has raised. Spark sees only its text."""
         self._listener = Listener(self.address, "AF_UNIX", authkey=self.secret)
         self._connections: set[Connection] = set()
         self._closed = False
@@ -42,7 +42,7 @@ class SourceServer:
         self._thread.start()
 
     def close(self) -> None:
-        """End the server and its threads. Closing a socket does not wake up a thread that waits for it."""
+        """End the server and its threads. Closing a socket does not wake a thread that waits for it."""
         self._closed = True
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as knock:
             knock.connect(self.address)
@@ -81,13 +81,13 @@ class SourceServer:
 
 
 class SourceClient:
-    """The planning process's end of the link."""
+    """The planning process's side of the link."""
 
     def __init__(self, address: str, secret: bytes) -> None:
         self._connection = Client(address, "AF_UNIX", authkey=secret)
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Ask the driver."""
+        """Call the driver."""
         self._connection.send((method, *arguments))
         ok, answer = self._connection.recv()
         if not ok:

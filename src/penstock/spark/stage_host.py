@@ -1,15 +1,15 @@
-"""Where a stage lives between batches: in the worker that ran it first, whichever worker Spark asks next.
+"""Hosts live stages between batches: in the worker that ran a stage first, whichever worker Spark selects next.
 
-Spark hands tasks to whatever Python worker is idle, so a channel wanders between workers. Its live tasks (decoded
-state, the user's opened functions) must not: building them anew for every other batch would cost more than the batch.
-A worker that is asked for a channel that lives in another one on the same machine passes the frames on, serves the
-pages from its own link to Spark, and hands back the results. Every live stage runs in a thread of its own, so that
-the user's functions always see the same thread.
+Spark assigns tasks to any idle Python worker, so a channel moves between workers. Its live tasks (decoded state, opened
+functions of the user) must not move: building them again for every other batch would cost more than the batch. A worker
+that receives a channel whose tasks live in another process of the machine forwards the frames, serves the pages from
+its own connection to Spark, and returns the results. Every live stage runs in its own thread, so that the user's
+functions always see the same thread.
 
-A live stage may only be used if the state it was left with is the state in the store. Every batch writes a random
-token with its state, and the host compares. A retried, speculative or lost attempt can therefore never leave a wrong
-cache behind. A host may go at any time: Spark ends workers that it thinks idle, and knows nothing of those that run a
-batch for another. What it writes is therefore held back until its batch is done, and the batch is run here instead.
+A live stage may be used only if its state is the state in the store. Every batch writes a random token with its state,
+and the host compares it. A retried, speculative or lost attempt can therefore never leave a wrong cache behind. A host
+may end at any time: Spark ends workers that it considers idle, and does not know which ones run a batch for another
+worker. Writes of a host are therefore held back until its batch is done. If it ends before, the batch runs here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from penstock.spark.failures import TaskFailureError, raise_encoded
 __all__ = ["META_PAGE", "StageStore", "drop_job", "run_source", "run_stage", "snapshot_of"]
 
 META_PAGE = "meta"
-"""The page with the small part of the state of a stage, behind a token."""
+"""The page with the small part of a stage's state, after a token."""
 _TOKEN_BYTES = 12
 _GET, _PUT, _REMOVE, _DONE, _FAILED, _STALE = range(6)
 _MAX_CONNECTIONS = 64
@@ -47,11 +47,11 @@ _BIND_ATTEMPTS = 20
 _BIND_PAUSE = 0.002
 
 StageKey = tuple[str, int, Any]
-"""Job file, level, channel; for a source, level 0, (vertex, subtask)."""
+"""Job file, level, channel. For a source: level 0, (vertex, subtask)."""
 
 
 class StageStore(Protocol):
-    """Where the pages of a channel are kept."""
+    """Stores the pages of a channel."""
 
     def get(self, page_id: str) -> bytes | None:
         """Read a page."""
@@ -64,7 +64,7 @@ class StageStore(Protocol):
 
 
 def run_stage(job_file: str, level: int, channel: int, store: StageStore, frames: list[bytes]) -> list[Row]:
-    """Run one batch of a channel where it lives; here, if it lives nowhere."""
+    """Run one batch of a channel in its host, or here if there is none."""
     key = (job_file, level, channel)
     stored = store.get(META_PAGE)  # a random token, then the small part of the state
     token = b"" if stored is None else stored[:_TOKEN_BYTES]
@@ -77,14 +77,14 @@ def run_stage(job_file: str, level: int, channel: int, store: StageStore, frames
 
 
 def snapshot_of(page: bytes) -> bytes:
-    """The snapshot of a stage in its page."""
+    """Return the snapshot of a stage from its page."""
     return page[_TOKEN_BYTES:]
 
 
 def run_source(job_file: str, vertex: int, subtask: int, work: bytes) -> list[Row]:
-    """Read one subtask's part of a batch where the subtask lives; ``work`` is a pickled (SourceWork, BatchHeader).
+    """Read one subtask's part of a batch in its host. ``work`` is a pickled (SourceWork, BatchHeader).
 
-    Sources have no state here, so any state is the right one.
+    Sources have no state here, so any token is accepted.
     """
     key = (job_file, 0, (vertex, subtask))
     rows = _run_elsewhere(key, b"", _NO_STORE, [work])
@@ -95,7 +95,7 @@ def run_source(job_file: str, vertex: int, subtask: int, work: bytes) -> list[Ro
 
 
 def _run_elsewhere(key: StageKey, token: bytes, store: StageStore, frames: list[bytes]) -> list[Row] | None:
-    """Run a batch in a host that exists, in this process or in another."""
+    """Run a batch in an existing host, in this process or in another."""
     hosted = _hosted.get(key)
     rows = None if hosted is None else hosted.run(token, store, frames)
     return _relay(key, token, store, frames) if rows is None else rows
@@ -105,7 +105,7 @@ def _run_elsewhere(key: StageKey, token: bytes, store: StageStore, frames: list[
 
 
 class Hosted(ABC):
-    """Something that is alive between batches, and its thread."""
+    """A live stage or source, and its thread."""
 
     def __init__(self, key: StageKey, token: bytes) -> None:
         self._key = key
@@ -120,19 +120,19 @@ class Hosted(ABC):
 
     @abstractmethod
     def batch(self, store: StageStore, frames: list[bytes]) -> tuple[list[Row], bytes]:
-        """Run a batch in the stage's own thread; returns the rows and the token of the resulting state."""
+        """Run a batch in the stage's own thread. Return the rows and the token of the resulting state."""
 
     @abstractmethod
     def close(self) -> None:
-        """Close the user's functions, in the same thread; harmless if they are closed."""
+        """Close the user's functions in the same thread, unless they are closed."""
 
     @property
     @abstractmethod
     def closed(self) -> bool:
-        """Whether the job has come to its end here."""
+        """Whether the job has ended here."""
 
     def run(self, token: bytes, store: StageStore, frames: list[bytes]) -> list[Row] | None:
-        """One batch; None if the state has moved on without this host, which then gives up."""
+        """Run one batch. Return None, and give up, if the state has advanced without this host."""
         with self._busy:
             if token != self._token or _hosted.get(self._key) is not self:
                 self.drop()
@@ -165,7 +165,7 @@ class Hosted(ABC):
         self._calls.put(None)
         if self._listener is not None:
             with contextlib.suppress(OSError):
-                self._listener.shutdown(socket.SHUT_RDWR)  # ends a waiting accept, which close alone does not
+                self._listener.shutdown(socket.SHUT_RDWR)  # ends a waiting accept(), which close() does not
             self._listener.close()
 
     def _work(self) -> None:
@@ -173,7 +173,7 @@ class Hosted(ABC):
             call()
 
     def _close_quietly(self) -> None:
-        with contextlib.suppress(Exception):  # whatever went wrong before is what counts
+        with contextlib.suppress(Exception):  # the first error counts
             self.close()
 
     # -- for other workers --------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ class Hosted(ABC):
         for left in reversed(range(attempts)):
             try:
                 listener.bind(_address(self._key))
-            except OSError:  # a host that gave up a moment ago
+            except OSError:  # of a host that gave up just now
                 if left:
                     time.sleep(_BIND_PAUSE)
                 continue
@@ -193,7 +193,7 @@ class Hosted(ABC):
             self._listener = listener
             threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
             return
-        listener.close()  # the stage works without; other workers do not find it before it has tried again
+        listener.close()  # the stage works without it, but other workers cannot find it until it has tried again
 
     def _accept(self, listener: socket.socket) -> None:
         with contextlib.suppress(OSError):
@@ -229,7 +229,7 @@ class HostedStage(Hosted):
         super().__init__(key, token)
 
     def batch(self, store: StageStore, frames: list[bytes]) -> tuple[list[Row], bytes]:
-        """Every batch writes a new token with its state."""
+        """Run a batch, which writes a new token with its state."""
         live = self._live
         live.store.target = store
         rows = list(live.stage.run(frames))
@@ -243,7 +243,7 @@ class HostedStage(Hosted):
 
     @property
     def closed(self) -> bool:
-        """After the last batch of a job."""
+        """Whether the last batch of the job has run."""
         return self._live.stage.closed
 
 
@@ -257,7 +257,7 @@ class HostedSource(Hosted):
         super().__init__(key, b"")
 
     def batch(self, store: StageStore, frames: list[bytes]) -> tuple[list[Row], bytes]:
-        """The one frame says what to read."""
+        """Read what the only frame requests."""
         work, header = pickle.loads(frames[0])
         rows = list(self._stage.run([work], header, first=False))
         self.closed = header.closing
@@ -269,7 +269,7 @@ class HostedSource(Hosted):
 
 
 class _NoStore:
-    """Sources keep nothing."""
+    """An empty store: sources keep no state."""
 
     def get(self, page_id: str) -> bytes | None:
         return None
@@ -285,7 +285,7 @@ _NO_STORE = _NoStore()
 
 
 class _RelayedStore:
-    """The pages of a channel whose link to Spark is in another worker."""
+    """The pages of a channel whose connection to Spark is in another worker."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -306,29 +306,29 @@ _hosted: dict[StageKey, Hosted] = {}
 
 
 def drop_job(job_file: str) -> None:
-    """Give up all stages of a job."""
+    """Drop all stages of a job."""
     for key in [key for key in _hosted if key[0] == job_file]:
         _hosted[key].drop()
 
 
 worker.forget_job.append(drop_job)
 
-# -- the asked worker's side ------------------------------------------------------------------------------------
+# -- the other worker's side ------------------------------------------------------------------------------------
 
 _connections: dict[StageKey, Connection] = {}
 
 
 def _relay(key: StageKey, token: bytes, store: StageStore, frames: list[bytes]) -> list[Row] | None:
-    """Let the stage's host run a batch; None if there is no host with this state."""
+    """Let the stage's host run a batch. Return None if there is no host with this state."""
     for connection in _ways_to(key):
         held = HeldStore(store)
         try:
             connection.send_bytes(token)
             connection.send_bytes(pickle.dumps(frames, 5))
             rows = _answer(connection, held)
-        except (EOFError, OSError):  # the host is gone
+        except (EOFError, OSError):  # the host has ended
             connection.close()
-            if held.changed:  # half a batch is in the store: it must not be committed
+            if held.changed:  # the store has half a batch, which must not be committed
                 raise_encoded(ConnectionError(f"the worker that hosts stage {key[1]}, channel {key[2]} has ended"))
             continue
         if rows is None:
@@ -343,7 +343,7 @@ def _relay(key: StageKey, token: bytes, store: StageStore, frames: list[bytes]) 
 
 
 def _ways_to(key: StageKey) -> Iterator[Connection]:
-    """The connection to the host, and if that has ended, one to the host there may be instead."""
+    """Yield the connection to the host, and if it has ended, one to a possible new host."""
     known = _connections.pop(key, None)
     if known is not None:
         yield known
@@ -363,7 +363,7 @@ class HeldStore:
         """Whether the buffer was full, so that some writes have reached the store."""
 
     def get(self, page_id: str) -> bytes | None:
-        """Read a page as the writer has left it."""
+        """Read a page as last written by the writer."""
         return self._held[page_id] if page_id in self._held else self._store.get(page_id)
 
     def put(self, page_id: str, blob: bytes) -> None:
@@ -381,7 +381,7 @@ class HeldStore:
             self.release()
 
     def release(self) -> None:
-        """Let everything through."""
+        """Pass all buffered writes to the store."""
         for page_id, blob in self._held.items():
             self.changed = True
             if blob is None:
@@ -430,5 +430,5 @@ def _address(key: StageKey) -> str:
 
 
 def _secret(key: StageKey) -> bytes:
-    """A secret that only readers of the job know."""
+    """Return a secret that only readers of the job know."""
     return hashlib.sha256(worker.job_bytes(key[0])).digest()

@@ -1,4 +1,4 @@
-"""One line on the terminal while Spark starts: a program must not look as if it hung."""
+"""One line on the terminal while Spark starts, so that the program does not seem to hang."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["start_notice"]
 
 @contextlib.contextmanager
 def start_notice(master: str) -> Iterator[None]:
-    """Around the start of Spark. Quiet if the error stream is not a terminal, or something else shows progress."""
+    """Wrap the start of Spark. Quiet if stderr is not a terminal, or if there is another progress display."""
     terminal = sys.stderr
     if terminal is None or not terminal.isatty() or getattr(terminal, "shows_progress", False):
         yield

@@ -1,4 +1,4 @@
-"""A stage with state: one transformWithState, one call per channel and batch."""
+"""A stage with state: one transformWithState, with one call per channel and batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.spark.worker_tuning import tune_worker
 
 
 class StageProcessor(StatefulProcessor):
-    """Runs the tasks of one level; Spark's grouping key is the channel."""
+    """Runs the tasks of one level. Spark's grouping key is the channel."""
 
     def __init__(self, job_file: str, level: int, channel_keys: list[str]) -> None:
         self._job_file = job_file
@@ -23,12 +23,12 @@ class StageProcessor(StatefulProcessor):
         self._keys = channel_keys
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Open the one state variable; each costs milliseconds. Spark also calls this on the driver, for the schema."""
+        """Open the only state variable: each costs milliseconds. Spark also calls this on the driver for the schema."""
         handle.getValueState(PAGES, PAGE_SCHEMA)
         self._client = handle._statefulProcessorApiClient
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N803
-        """One batch of one channel."""
+        """Run one batch of one channel."""
         tune_worker()
         try:
             channel = self._keys.index(key[0])
@@ -44,4 +44,4 @@ class StageProcessor(StatefulProcessor):
             raise_encoded(error)
 
     def close(self) -> None:
-        """Nothing to release: live tasks stay for the next batch."""
+        """Release nothing: live tasks stay for the next batch."""

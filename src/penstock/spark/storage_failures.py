@@ -1,4 +1,4 @@
-"""Failures of Spark that are failures of a disk: Spark reports them as plans, stacks and broken pipes."""
+"""Failures of Spark that are caused by a disk: Spark reports them as plans, stack traces and broken pipes."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ __all__ = ["checkpoint_gone", "explain_storage", "full_disk_in", "unwritable"]
 
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|There is not enough space on the disk")
 _ADVICE = (
-    "Free some space there or make it a directory that can be written, then start the program again: it resumes from "
-    "its last checkpoint. Another directory is named by execution.checkpointing.dir"
+    "Free some space there or make it writable, then restart the program: it resumes from "
+    "its last checkpoint. To use another directory, set execution.checkpointing.dir"
 )
-_SCRATCH_ADVICE = "Free some space, or set spark.local.dir to a directory of another disk"
+_SCRATCH_ADVICE = "Free some space, or set spark.local.dir to a directory on another disk"
 
 
 def full_disk_in(text: str) -> str | None:
-    """Return the part of an error's text that says that a disk is full."""
+    """Return the part of an error's text that reports a full disk."""
     found = _FULL.search(text)
     return None if found is None else found.group()
 
 
 def unwritable(location: str, path: Path | None, reason: str) -> StorageError:
-    """The error for a checkpoint directory, on any storage, that does not take a file."""
+    """Return the error for a checkpoint directory, on any storage, that rejects a file."""
     if path is None:
         return StorageError(f"cannot write to {location}: {reason}. {_ADVICE}")
     return storage_error(path, reason, _ADVICE)
 
 
 def checkpoint_gone(location: str) -> CheckpointError:
-    """The error for a checkpoint directory that was deleted while its job ran."""
+    """Return the error for a checkpoint directory that was deleted while its job was running."""
     return CheckpointError(
-        f"the checkpoint directory {location} was deleted while the job was running: its state is lost. Put the "
-        "directory back as it was, or start the program again with an empty directory, from a savepoint if there is one"
+        f"the checkpoint directory {location} was deleted while the job was running: its state is lost. Restore the "
+        "directory, or restart the program with an empty directory, from a savepoint if there is one"
     )
 
 
 def explain_storage(error: PenstockError, checkpoint: Path | None, spark: SparkSession) -> PenstockError:
-    """The error itself, or one that says what is wrong with the disk if that is the reason.
+    """Return the error, or a clearer one if a full or read-only disk is the reason.
 
     :param checkpoint: the checkpoint directory, if it is on this machine
     """
@@ -61,7 +61,7 @@ def explain_storage(error: PenstockError, checkpoint: Path | None, spark: SparkS
     if said is None or isinstance(error, StorageError):
         return error
     space = ", ".join(f"{path}: {free_space(path)}" for path, _ in places)
-    return StorageError(f"the disk was full while the job ran ({said}). {space}. {_ADVICE}")
+    return StorageError(f"the disk was full while the job was running ({said}). {space}. {_ADVICE}")
 
 
 def _because(explained: PenstockError, said: str | None) -> PenstockError:
@@ -71,7 +71,7 @@ def _because(explained: PenstockError, said: str | None) -> PenstockError:
 
 
 def _places(checkpoint: Path | None, spark: SparkSession) -> list[tuple[Path, str]]:
-    """The local directories that a job writes to, and what to do about each."""
+    """Return the local directories that a job writes to, and what to do about each."""
     places = [] if checkpoint is None else [(checkpoint, _ADVICE)]
     scratch = os.environ.get("SPARK_LOCAL_DIRS") or spark.conf.get("spark.local.dir", tempfile.gettempdir())
     return places + [(Path(name), _SCRATCH_ADVICE) for name in (scratch or "").split(",") if name]

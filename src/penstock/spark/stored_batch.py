@@ -1,4 +1,4 @@
-"""Reads one batch back from a checkpoint directory: its plan from Spark's log, and the state before it."""
+"""Reads a batch from a checkpoint directory: its plan from Spark's log, and the state before it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KEPT = "spark.sql.streaming.minBatchesToRetain"
 
 @dataclass(slots=True)
 class StoredBatch:
-    """What is needed to run a batch again."""
+    """The data needed to run a batch again."""
 
     graph: JobGraph
     job_id: str
@@ -42,7 +42,7 @@ class StoredBatch:
 def read_batch(
     spark: SparkSession, sinks: list[Transformation], settings: JobSettings, checkpoint_id: int | None
 ) -> StoredBatch:
-    """Read a checkpoint of a job, the last one planned if None. The directory is not changed, so the job may run on."""
+    """Read a checkpoint of a job, or the last planned one if None. This changes nothing, so the job may be running."""
     location = settings.checkpoint_dir
     if location is None:
         raise InvalidProgramError(f"job '{settings.job_name}' has no checkpoint directory: there is nothing to replay")
@@ -73,7 +73,7 @@ def read_batch(
 
 
 def _batch_number(directory: CheckpointDirectory, planned: list[int], checkpoint_id: int | None, base: int) -> int:
-    """The batch of a checkpoint, if it and the one before it are still there."""
+    """Return the batch of a checkpoint, if it and the previous one still exist."""
     possible = [number for number in planned if number == 0 or number - 1 in planned]
     if not possible:
         raise CheckpointError(f"there is no checkpoint in {directory.location} yet")
@@ -98,7 +98,7 @@ def _offset(directory: CheckpointDirectory, batch: int) -> Offset:
 def _channels(
     session: SparkSession, location: str, operator: str, batch: int, levels: int
 ) -> dict[tuple[int, int], tuple[dict[str, bytes], bytes]]:
-    """The state of one stage as the batch has left it."""
+    """Return the state of one stage after the batch."""
     reader = session.read.format("statestore").option("batchId", batch).option("operatorId", operator)
     table = reader.option("stateVarName", PAGES).load(location).selectExpr("partition_id", "key.*", "value.*").toArrow()
     stored: dict[int, dict[str, bytes]] = {}
@@ -114,7 +114,7 @@ def _channels(
 
 
 def _level_of(pages: dict[str, Any], channel: int, levels: int) -> int:
-    """Spark numbers stages in an order of its own; the checksum of a page says which stage wrote it."""
+    """Return the level that wrote pages. Spark numbers stages in its own order, but checksums cover the level."""
     for level in range(1, levels + 1):
         try:
             unsealed(pages[META_PAGE], f"{level}/{channel}", META_PAGE)

@@ -1,6 +1,6 @@
 """A streaming job on Spark, through all its rescalings.
 
-It imports what it puts together: the plan, savepoints, and the masters of both modes.
+It imports the parts that it connects: the plan, savepoints, and the masters of both modes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _STATE_STORE_KEYS = {
 
 
 class StreamingJob(RunningJob):
-    """A streaming job on Spark, with one job master and directory for each parallelism."""
+    """A streaming job on Spark, with one job master and directory per parallelism."""
 
     def __init__(self, sinks: list[Transformation], settings: JobSettings, session: SparkSession, job_id: str) -> None:
         life = JobLife(job_id, settings.job_name, compress_savepoints=settings.snapshot_compression)
@@ -53,7 +53,7 @@ class StreamingJob(RunningJob):
         self._sinks = sinks
         self._settings = settings
         self._session = session
-        self._discard_previous: Callable[[], None] | None = None  # what the job was rescaled from
+        self._discard_previous: Callable[[], None] | None = None  # the directory from which the job was rescaled
         self._fence = acquire_lease(session, settings, job_id)
         try:
             self._root = self._root_directory()
@@ -70,7 +70,7 @@ class StreamingJob(RunningJob):
         return None if location is None else CheckpointDirectory(self._session, location, self._fence)
 
     def _first_master(self) -> JobMaster:
-        """The job as the program defines it, or as an earlier run of the program was rescaled to."""
+        """Return the master for the job as the program defines it, or as an earlier run was rescaled."""
         checkpoint, settings = self._root, self._settings
         parallelism: int | None = None
         if checkpoint is not None:
@@ -83,10 +83,10 @@ class StreamingJob(RunningJob):
         return self._new_master(translate(self._sinks, settings), checkpoint)
 
     def _tidying(self, checkpoint: CheckpointDirectory, parallelism: int) -> Callable[[], None]:
-        """Removes the directory from before a rescale, once the job has completed a checkpoint."""
+        """Return a function that removes the directory from before a rescale, after the job's first checkpoint."""
         assert self._root is not None
         left = self._root.left_behind(checkpoint)
-        wanted = self.life.savepoints.names  # of rescalings to come: none of them is older than that
+        wanted = self.life.savepoints.names  # of future rescalings: none of them is older than that
         return partial(
             self._root.tidy, checkpoint, parallelism, [name for name in left if name.rpartition("/")[2] not in wanted]
         )
@@ -154,7 +154,7 @@ class StreamingJob(RunningJob):
         check_key_groups(self._master.graph.vertices, graph.vertices, graph.edges)
 
     def _successor(self, parallelism: int, savepoint: str, on_running: Callable[[], None]) -> JobMaster:
-        """The old master has stopped with a savepoint: the next one starts from it, in its own directory."""
+        """Create the master that starts from the savepoint with which the old one stopped, in its own directory."""
         self._settings = replace(self._settings, parallelism=parallelism)
         settings = replace(self._settings, savepoint_path=savepoint, ignore_unclaimed_state=False)
         graph = translate(self._sinks, settings)
@@ -162,12 +162,12 @@ class StreamingJob(RunningJob):
         if self._root is None:
             self._discard_previous = partial(dispose_of_rescaling, savepoint)
             return self._new_master(graph, None, progress=progress, same_program=True, on_running=on_running)
-        name = f"rescaled-{os.urandom(4).hex()}"  # a new one: a crash may have left another half finished
+        name = f"rescaled-{os.urandom(4).hex()}"  # a new name: a crash may have left another one half finished
         checkpoint = self._root.below(name)
         master = self._new_master(graph, checkpoint, progress=progress, same_program=True, on_running=on_running)
         master.claim(checkpoint)
-        # From here on a restarted driver continues there. Before, it continues the old job: nothing was lost, since
-        # the savepoint was that job's last checkpoint.
+        # From here on, a restarted driver continues there. Before, it continues the old job. Nothing is lost, since the
+        # savepoint was that job's last checkpoint.
         current, _ = self._root.newest()
         current.continue_in(name, parallelism)
         self._discard_previous = self._tidying(checkpoint, parallelism)
@@ -175,7 +175,7 @@ class StreamingJob(RunningJob):
 
 
 def is_disposable(retention: str | None, status: JobStatus) -> bool:
-    """Whether checkpoints go with the job (rules DD10 to DD12).
+    """Whether checkpoints are deleted with the job (rules DD10 to DD12).
 
     >>> is_disposable("DELETE_ON_CANCELLATION", JobStatus.CANCELED), is_disposable(None, JobStatus.CANCELED)
     (True, False)
@@ -192,11 +192,11 @@ def _query_server(settings: JobSettings) -> QueryServer | None:
 
 
 def _conf(settings: JobSettings) -> dict[str, str]:
-    """Spark's settings that are in the job's configuration, or follow from others."""
+    """Return Spark's settings from the job's configuration, or derived from it."""
     conf = {
         key: value
         for key, value in settings.configuration.items()
-        if key.startswith("spark.sql.") and key != "spark.sql.shuffle.partitions"  # that is the number of channels
+        if key.startswith("spark.sql.") and key != "spark.sql.shuffle.partitions"  # the number of channels
     }
     if settings.retained_checkpoints is not None:
         conf["spark.sql.streaming.minBatchesToRetain"] = str(max(2, settings.retained_checkpoints))

@@ -29,11 +29,11 @@ _black_box: IO[bytes] | None = None
 _blobs: OrderedDict[str, bytes] = OrderedDict()
 _source_stages: OrderedDict[str, SourceStage] = OrderedDict()
 forget_job: list[Callable[[str], None]] = []
-"""Called with the file of a job that this worker has not seen for long."""
+"""Called with the file of a job that this worker has not run for a long time."""
 
 
 class RebindableStore:
-    """The page store of a live stage: the same object for the tasks, another Spark handle in every batch."""
+    """The page store of a live stage: the same object for the tasks, with another Spark handle in every batch."""
 
     __slots__ = ("target",)
 
@@ -64,7 +64,7 @@ class LiveStage:
 
 
 def job_bytes(job_file: str) -> bytes:
-    """The job as it was shipped."""
+    """Return the job as it was shipped."""
     blob = _blobs.get(job_file)
     if blob is None:
         blob = _blobs[job_file] = Path(SparkFiles.get(job_file)).read_bytes()
@@ -85,7 +85,7 @@ def _unpack(job_file: str) -> JobSpec:
 
 
 def unpack_in_worker(job: bytes) -> JobSpec:
-    """The job, with logging as on the driver, and files where this worker has them."""
+    """Decode the job, with the driver's log settings and this worker's paths of files."""
     open_black_box()
     spec = unpack_job(job)
     if spec.logging is not None:
@@ -95,7 +95,7 @@ def unpack_in_worker(job: bytes) -> JobSpec:
 
 
 def open_black_box() -> None:
-    """Write notes into the file that Spark reads when a worker has died, before what Python itself writes there."""
+    """Write notes to the file that Spark reads after a worker has died, before Python's own output there."""
     global _black_box  # noqa: PLW0603
     directory = os.environ.get("PYTHON_FAULTHANDLER_DIR")
     path = Path(directory or "", str(os.getpid()))
@@ -107,7 +107,7 @@ def open_black_box() -> None:
 
 
 def source_stage(job_file: str) -> SourceStage:
-    """The source tasks of a job in this worker."""
+    """Return the source tasks of a job in this worker."""
     stage = _source_stages.get(job_file)
     if stage is None:
         stage = _source_stages[job_file] = new_source_stage(job_file)
@@ -115,29 +115,29 @@ def source_stage(job_file: str) -> SourceStage:
 
 
 def new_source_stage(job_file: str) -> SourceStage:
-    """Source tasks with functions of their own."""
+    """Create source tasks with their own functions."""
     spec = _unpack(job_file)
     gc.set_threshold(_YOUNG_OBJECTS, 10, 1000)
     return SourceStage(spec, spec.environment(MemoryPageStore()))
 
 
 def drop_source_stage(job_file: str) -> None:
-    """After a failure: the next batch starts afresh."""
+    """Drop the source tasks after a failure: the next batch creates new ones."""
     _source_stages.pop(job_file, None)
 
 
 def new_stage(job_file: str, level: int, channel: int, store: PageStore, snapshot: StageSnapshot) -> LiveStage:
-    """A stage that starts from stored state."""
+    """Create a stage from stored state."""
     spec = _unpack(job_file)
     rebindable = RebindableStore(store)
     return LiveStage(StageChannel(spec, level, channel, spec.environment(rebindable), snapshot), rebindable)
 
 
 def settle() -> None:
-    """Take the state that stays alive out of the garbage collector's sight.
+    """Hide state that stays alive from the garbage collector.
 
-    Spark collects garbage after every task; walking over a million state entries would cost more than the batch.
-    Now and then everything is looked at once, so that cycles that died since do not stay.
+    Spark collects garbage after every task; visiting a million state entries would cost more than the batch. From time
+    to time, one full collection removes cycles that have become garbage since.
     """
     global _batches  # noqa: PLW0603
     _batches += 1

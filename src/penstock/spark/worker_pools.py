@@ -1,10 +1,10 @@
-"""Pools of Python workers whose daemon was killed: Spark must forget them, or it stumbles over each worker in turn.
+"""Pools of Python workers whose daemon was killed: Spark must drop them, or it fails once for each idle worker.
 
-Spark keeps idle Python workers in pools, each behind a daemon that forks them. An idle worker that has ended is found
-when it is wanted, and Spark tells its daemon to bury it; if the daemon has ended as well, that call fails, and with it
-the task or the query, once for every idle worker of every pool. One event (all Python processes of a machine are
-killed, say for want of memory) would be half a dozen failures, and use up a restart strategy. A pool that was stopped
-starts a new daemon with the next worker.
+Spark keeps idle Python workers in pools, each with a daemon that forks them. It notices an ended idle worker when it
+needs one, and tells the worker's daemon. If the daemon has ended as well, this call fails, and the task or query with
+it, once for every idle worker of every pool. One event (all Python processes of a machine are killed, for instance
+because memory ran out) would be half a dozen failures, and exhaust a restart strategy. A stopped pool starts a new
+daemon with the next worker.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _POOL = "org.apache.spark.api.python.PythonWorkerFactory"
 
 
 def forget_dead_pools(spark: SparkSession) -> int:
-    """Stop the pools of the driver's JVM whose daemon has ended; how many there were.
+    """Stop the pools of the driver's JVM whose daemon has ended, and return how many there were.
 
-    The pools are no part of Spark's interface: where they cannot be had, failures are met one by one.
+    The pools are not part of Spark's interface. Where they are not accessible, failures are handled one by one.
     """
     context: Any = spark.sparkContext
     stopped = 0

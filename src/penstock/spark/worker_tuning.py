@@ -1,4 +1,4 @@
-"""One-time setup of a Python worker before its first task: make small tasks cheap, pass on printed output."""
+"""One-time setup of a Python worker before its first task: make small tasks cheap, and relay printed output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyspark import SparkFiles
 __all__ = ["ARCHIVES_VARIABLE", "RELAY_VARIABLE", "parse_relayed", "tune_worker"]
 
 RELAY_VARIABLE = "PENSTOCK_RELAY"
-"""Set by the driver for local workers: lines that user code prints carry a mark, see :class:`RelayedStream`."""
+"""Set by the driver for local workers: lines printed by user code carry a mark, see :class:`RelayedStream`."""
 ARCHIVES_VARIABLE = "PENSTOCK_ARCHIVES"
 """Set by the driver for workers whose job has archives: functions find them in their working directory."""
 
@@ -22,7 +22,7 @@ _STATE: dict[str, Any] = {"tuned": False}
 
 
 def tune_worker() -> None:
-    """Prepare this worker process; every call after the first costs nothing."""
+    """Prepare this worker process. Only the first call does anything."""
     if _STATE["tuned"]:
         return
     _STATE["tuned"] = True
@@ -30,7 +30,7 @@ def tune_worker() -> None:
     if os.environ.get(ARCHIVES_VARIABLE) == "1":
         os.chdir(SparkFiles.getRootDirectory())
     # Spark's worker loop collects garbage after every task, over everything ever imported: some ten milliseconds
-    # that find nothing. What is alive now, mostly modules, stays alive: take it out of the collector's sight.
+    # without a result. What is alive now, mostly modules, stays alive, so hide it from the collector.
     gc.collect()
     gc.freeze()
 
@@ -42,10 +42,10 @@ def _relay_prints() -> None:
 
 
 class RelayedStream(io.TextIOBase):
-    """A worker's stdout or stderr whose lines find their way to the user's terminal.
+    """A worker's stdout or stderr whose lines are relayed to the user's terminal.
 
-    A worker writes to a pipe that ends, behind the daemon and the JVM, in the JVM's stderr, among all that the JVM
-    says itself. A mark at the beginning of each line tells the driver which ones are the user's.
+    A worker writes to a pipe that ends, through the daemon and the JVM, in the JVM's stderr, among all other output of
+    the JVM. A mark at the beginning of each line tells the driver which lines are the user's.
     """
 
     def __init__(self, stream: int) -> None:
@@ -62,11 +62,11 @@ class RelayedStream(io.TextIOBase):
         return True
 
     def fileno(self) -> int:
-        """For code that writes past Python's streams (faulthandler, subprocess)."""
+        """Return the descriptor for code that bypasses Python's streams (faulthandler, subprocess)."""
         return 2
 
     def write(self, text: str) -> int:
-        """Send the whole lines of the text on, keep the rest for the next write."""
+        """Send the complete lines of the text, and keep the rest for the next write."""
         if _in_daemon():
             return len(text)
         *lines, self._partial = (self._partial + text).split("\n")
@@ -75,7 +75,7 @@ class RelayedStream(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """A line is sent when it is complete: half a line could be torn apart by another worker's."""
+        """Do nothing: a line is sent when it is complete, because another worker's output could split half a line."""
 
     def _send(self, lines: list[str]) -> None:
         data = b"".join(self._prefix + line.encode("utf-8", "backslashreplace") + b"\n" for line in lines)
@@ -84,17 +84,17 @@ class RelayedStream(io.TextIOBase):
 
 
 def _in_daemon() -> bool:
-    """Whether Spark's daemon is reporting, after the task, that the JVM has hung up: its business, not the user's."""
+    """Whether Spark's daemon is reporting, after the task, that the JVM has disconnected, which users need not see."""
     error = sys.exc_info()[1]
     if error is None or error.__traceback__ is None:
         return False
-    # The first frame is the one that has caught the error.
+    # The first frame is the one that caught the error.
     caught_in = error.__traceback__.tb_frame
     return caught_in.f_code.co_name == "manager" and caught_in.f_globals.get("__name__") == "__main__"
 
 
 def parse_relayed(line: bytes) -> tuple[int, str] | None:
-    r"""The stream and the text of a line that user code printed, None for every other line.
+    r"""Return the stream and the text of a line that user code printed, or None for any other line.
 
     >>> parse_relayed(b"\x1epenstock1:hello\n")
     (1, 'hello\n')

@@ -1,7 +1,7 @@
 """Spark's command that submits a program to YARN, with the driver in the application master.
 
-YARN starts the application master again if it dies. The program then runs from its beginning on another machine,
-perhaps, and its job resumes from the checkpoint directory.
+YARN restarts the application master if it dies. The program then runs from its beginning, possibly on another machine,
+and its job resumes from the checkpoint directory.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class YarnProgram:
     """A program to run in an application master."""
 
     driver: Path
-    """The script that YARN starts; it gets `arguments`."""
+    """The script that YARN starts. It receives `arguments`."""
     program: Path
     arguments: list[str]
     settings: Mapping[str, str]
@@ -57,10 +57,10 @@ class YarnProgram:
 
 
 def submit_to_yarn(program: YarnProgram, scratch: Path, *, wait: bool, tell: Callable[[str], None]) -> int:
-    """Submit the program; returns 0 once it runs, or with `wait`, when it has ended well.
+    """Submit the program. Return 0 once it runs or, with `wait`, when it has ended successfully.
 
-    :param scratch: an empty directory for the files that are sent
-    :param tell: gets the application's id, its address and what happens to it
+    :param scratch: an empty directory for the files to send
+    :param tell: receives the application's id, its address and status changes
     """
     ensure_java_home()
     output: deque[str] = deque(maxlen=_LAST_LINES)
@@ -81,7 +81,7 @@ def submit_to_yarn(program: YarnProgram, scratch: Path, *, wait: bool, tell: Cal
                     told.add(news)
                     tell(news)
     if process.returncode != 0:
-        tell("YARN did not run the program to its end. Spark said:\n" + "\n".join(output))
+        tell("YARN did not run the program to its end. Spark's output:\n" + "\n".join(output))
     return process.returncode
 
 
@@ -97,7 +97,7 @@ def _news(line: str) -> list[str]:
 
 
 def submit_command(program: YarnProgram, scratch: Path, *, wait: bool) -> list[str]:
-    """The command line of spark-submit. Settings go in files, because others may see command lines."""
+    """Return the command line of spark-submit. Settings are passed in files, because others may see command lines."""
     conf = scratch / "spark.conf"
     conf.write_text("".join(f"{key} {value}\n" for key, value in _spark_settings(program, wait=wait).items()))
     conf.chmod(0o600)
@@ -118,7 +118,7 @@ def _spark_settings(program: YarnProgram, *, wait: bool) -> dict[str, str]:
     found = {
         "spark.app.name": program.program.name,
         "spark.yarn.submit.waitAppCompletion": str(wait).lower(),
-        # A program without a checkpoint directory would begin again from nothing, and repeat all its output.
+        # A program without a checkpoint directory would start from scratch, and repeat all its output.
         "spark.yarn.maxAppAttempts": own.get(_ATTEMPTS, "2" if _CHECKPOINT_DIRECTORY in own else "1"),
         "spark.pyspark.python": sys.executable,
         "spark.yarn.appMasterEnv.PYTHONPATH": _PACKAGE,
@@ -126,7 +126,7 @@ def _spark_settings(program: YarnProgram, *, wait: bool) -> dict[str, str]:
     }
     try:
         jar = jvm_classes.compiled_jar()
-    except Exception:  # everything works without them, more slowly
+    except Exception:  # everything works without them, but more slowly
         jar = None
     if jar is not None:
         found |= {"spark.driver.extraClassPath": jar.name, "spark.jars": jar.as_uri()}
@@ -144,10 +144,10 @@ def _quoted(key: str, value: str) -> str:
 
 
 def publish_address(address: str) -> None:
-    """Tell YARN where the application's page is, in the process that the application master has started.
+    """Tell YARN the address of the application's page, from the process that the application master has started.
 
-    Spark tells YARN the address of its own UI, once, and offers no way to change it: the client that talks to YARN is
-    a private field. Without it YARN's list of applications has no link, which is all that is lost.
+    Spark tells YARN the address of its own UI, once, and has no way to change it: the client that talks to YARN is a
+    private field. Without it, YARN's list of applications only lacks a link.
     """
     context = SparkContext._active_spark_context
     if context is None:

@@ -33,8 +33,7 @@ def sink_writes(base: Path) -> AbstractContextManager[None]:
     """Wraps writes into a sink's directory: errors name the directory and say what to do."""
     return storage_errors(
         base,
-        "Free some space there or make it a directory that can be written, then start the program again: it resumes "
-        "from its last checkpoint",
+        "Free some space there or make it writable, then restart the program: it resumes from its last checkpoint",
     )
 
 

@@ -1,9 +1,9 @@
 """The tasks of a job as one barrier stage of Spark, which starts all of them at the same time.
 
-Tasks tell each other their addresses through Spark (`allGather`), connect to each other and to the driver, and run
-until the driver stops them. A task that fails tells the driver and ends normally: what a failure means is the driver's
-decision, not Spark's. If a process is killed, Spark starts the stage again. As soon as the driver has all tasks, it
-listens no longer, so tasks that Spark starts after that find no driver and end.
+Tasks exchange their addresses through Spark (`allGather`), connect to each other and to the driver, and run until the
+driver stops them. A task that fails notifies the driver and ends normally: the driver, not Spark, handles failures. If
+a process is killed, Spark starts the stage again. When the driver has all tasks, it stops listening, so tasks that
+Spark starts later find no driver and end.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _SWITCH_SECONDS = 0.0005  # how long a step may wait for the thread that writes 
 class BarrierStage:
     """One attempt at a job.
 
-    :param count: how many tasks it has
+    :param count: the number of tasks
     :param ports: the range for TCP connections
     :param tls: for TCP connections
     """
@@ -75,7 +75,7 @@ class BarrierStage:
         self._thread = threading.Thread(target=self._run, name=f"barrier stage of {name}", daemon=True)
 
     def start(self, look: Callable[[], None]) -> SocketDriverLinks:
-        """Start all tasks, and wait until they are there.
+        """Start all tasks, and wait until they have connected.
 
         :param look: called while waiting; raises an error to give up
         """
@@ -92,7 +92,7 @@ class BarrierStage:
         return SocketDriverLinks({each.task: each.connection for each in accepted})
 
     def end(self) -> None:
-        """End all tasks that still run, and wait for it."""
+        """End all running tasks, and wait until they have ended."""
         self._listener.close()
         self._thread.join(0.5)
         if self._thread.is_alive():
@@ -116,7 +116,7 @@ class BarrierStage:
 
 
 class _PortableLinks(SocketTaskLinks):
-    """Sends errors so that the driver can read them."""
+    """Converts errors so that the driver can read them."""
 
     def tell_driver(self, message: Message) -> None:
         if isinstance(message, Failed):
@@ -125,7 +125,7 @@ class _PortableLinks(SocketTaskLinks):
 
 
 def newest(accepted: list[Accepted]) -> list[Accepted]:
-    """The connections of the last start; those of earlier ones are closed."""
+    """Return the connections of the last start, and close those of earlier ones."""
     last = max(each.generation for each in accepted)
     for each in accepted:
         if each.generation < last:
@@ -134,13 +134,13 @@ def newest(accepted: list[Accepted]) -> list[Accepted]:
 
 
 def is_one_machine(spark: SparkSession) -> bool:
-    """Whether all tasks run on the driver's machine; local-cluster counts as a cluster, as it has executors."""
+    """Whether all tasks run on the driver's machine. local-cluster counts as a cluster, because it has executors."""
     master = str(spark.sparkContext.master)
     return master == "local" or master.startswith("local[")
 
 
 def run_task(count: int, driver: str, network: NetworkSettings) -> None:
-    """The body of a Spark task."""
+    """Run the body of a Spark task."""
     context = BarrierTaskContext.get()
     index = context.partitionId()
     host = None if driver.startswith("unix:") else context.getTaskInfos()[index].address.rpartition(":")[0]
@@ -152,7 +152,7 @@ def run_task(count: int, driver: str, network: NetworkSettings) -> None:
         try:
             to_driver = connect(driver, network, index, generation)
         except OSError:
-            return  # the driver has its tasks, or is gone
+            return  # the driver has all its tasks, or has ended
         outgoing, incoming = connect_tasks(listener, network, index, generation, addresses)
     finally:
         listener.close()
@@ -162,7 +162,7 @@ def run_task(count: int, driver: str, network: NetworkSettings) -> None:
     switch_interval = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_SECONDS)
     try:
-        with contextlib.suppress(Exception):  # the driver knows it
+        with contextlib.suppress(Exception):  # the driver already knows
             ContinuousTask(index, links, GarbagePlan, unpack_in_worker).run()
     finally:
         links.close()

@@ -1,11 +1,11 @@
 """The manifests of checkpoints in the continuous mode.
 
-When all tasks have written their state, a manifest completes the checkpoint. It is written in one step, and names all
-files that make up the checkpoint.
+When all tasks have written their state, a manifest completes the checkpoint. It is written atomically, and names all
+files of the checkpoint.
 
-Names carry the epoch of the driver and the number of the attempt, so a driver or a task that was replaced never writes
-a file that its successor uses. The manifest with the highest epoch counts: a driver that takes over first writes the
-last checkpoint under its own epoch. A manifest that the previous driver still writes after that is never read.
+Names contain the epoch of the driver and the number of the attempt, so a replaced driver or task never writes a file
+that its successor uses. The manifest with the highest epoch counts: a driver that takes over first writes the last
+checkpoint under its own epoch. A manifest that the previous driver writes after that is never read.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ class Manifest:
 
     @property
     def names(self) -> set[str]:
-        """The names of all its files."""
+        """Return the names of all its files."""
         return {file.name for files in self.tasks.values() for file in files} | {self.name}
 
     @property
     def name(self) -> str:
-        """Of the manifest itself."""
+        """The name of the manifest."""
         return f"{_MANIFEST}-{self.epoch}-{self.checkpoint_id}"
 
     def encode(self) -> bytes:
-        """As it is written."""
+        """Encode the manifest."""
         content = {
             "version": _VERSION,
             "checkpoint": self.checkpoint_id,
@@ -60,7 +60,7 @@ class Manifest:
 
     @classmethod
     def decode(cls, data: bytes, where: str) -> Manifest:
-        """Read a manifest."""
+        """Decode a manifest."""
         content: dict[str, Any] = json.loads(unseal(data, where))
         if content["version"] > _VERSION:
             raise CheckpointError(
@@ -69,8 +69,8 @@ class Manifest:
             )
         if content["version"] < _VERSION:
             raise CheckpointError(
-                f"{where} was written by an early version of the continuous mode, whose checkpoints cannot be read any "
-                "more: start from a savepoint with an empty checkpoint directory"
+                f"{where} was written by an early version of the continuous mode, whose checkpoints are no longer "
+                "supported: start from a savepoint with an empty checkpoint directory"
             )
         return cls(
             content["checkpoint"],
@@ -81,7 +81,7 @@ class Manifest:
 
 
 class CheckpointFiles:
-    """The directory that checkpoints are in; the tasks write state files, the driver writes manifests."""
+    """The directory of checkpoints. Tasks write state files, and the driver writes manifests."""
 
     def __init__(self, location: str, *, epoch: int = 0, retained: int = 1) -> None:
         self.location = location
@@ -91,7 +91,7 @@ class CheckpointFiles:
         self._complete: list[Manifest] = []
 
     def last(self) -> Manifest | None:
-        """The last complete checkpoint."""
+        """Return the last complete checkpoint."""
         numbers = [_numbers(name) for name in self._directory.files() if name.startswith(f"{_MANIFEST}-")]
         newest = max((number for number in numbers if number is not None), default=None)
         return None if newest is None else self._manifest(*newest)
@@ -101,7 +101,7 @@ class CheckpointFiles:
         return Manifest.decode(self._read(name), f"the file {name} in checkpoint {self.location}")
 
     def adopt(self) -> Manifest | None:
-        """Take over: the last complete checkpoint, under the epoch of this driver. Removes what is of no use."""
+        """Take over: return the last complete checkpoint under the epoch of this driver, and remove unused files."""
         found = self.last()
         if found is not None and found.epoch != self._epoch:
             found = Manifest(found.checkpoint_id, self._epoch, found.offset, found.tasks)
@@ -114,7 +114,7 @@ class CheckpointFiles:
         return found
 
     def complete(self, checkpoint_id: int, offset: Offset, tasks: dict[int, list[StateFile]]) -> Manifest:
-        """All tasks have written their state: complete the checkpoint."""
+        """Complete the checkpoint: all tasks have written their state."""
         manifest = Manifest(checkpoint_id, self._epoch, offset, dict(sorted(tasks.items())))
         self._write(manifest)
         self._complete.append(manifest)
@@ -135,13 +135,13 @@ class CheckpointFiles:
                 return stream.read()
         except (SavepointError, OSError) as error:
             raise CheckpointError(
-                f"cannot read the file {name} of checkpoint {self.location} ({error}): put it back, or start from a "
+                f"cannot read the file {name} of checkpoint {self.location} ({error}): restore it, or start from a "
                 "savepoint with an empty checkpoint directory"
             ) from error
 
 
 def _numbers(name: str) -> tuple[int, int] | None:
-    """Epoch and checkpoint in the name of a manifest."""
+    """Return epoch and checkpoint from the name of a manifest."""
     _, *numbers = name.split("-")
     if len(numbers) != 2 or not all(number.isdigit() for number in numbers):
         return None

@@ -1,8 +1,8 @@
-"""One connection between two processes, plain or encrypted, and how both sides show that they know the secret.
+"""One connection between two processes, plain or encrypted, and how both sides prove that they know the secret.
 
-The secret itself never travels: each side sends a random number, and answers that of the other with a digest of both
-numbers and the secret. Which task opens the connection, and which start of the stage it belongs to, is part of what is
-digested. After that a message is its length and its bytes.
+The secret itself is never sent. Each side sends a random number, and answers that of the other with a digest of both
+numbers and the secret. The digest also contains the task that opens the connection, and the start of the stage. After
+that, a message is its length and its bytes.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ _DIGEST = hashlib.sha256().digest_size
 
 
 class Connection:
-    """A plain connection. One thread receives, any thread sends."""
+    """A plain connection. One thread receives, any thread may send."""
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
         self._sending = threading.Lock()
-        self._ahead = b""  # received together with the greeting, if it was encrypted together
+        self._ahead = b""  # received together with the greeting, if both were encrypted together
 
     def fileno(self) -> int:
-        """For selectors."""
+        """Return the file descriptor, for selectors."""
         return self._socket.fileno()
 
     def set_timeout(self, seconds: float | None) -> None:
-        """For everything that follows."""
+        """Set the timeout of all further calls."""
         self._socket.settimeout(seconds)
 
     def send(self, data: bytes) -> None:
-        """Send all of it."""
+        """Send all data."""
         with self._sending:
             self._socket.sendall(data)
 
@@ -55,7 +55,7 @@ class Connection:
         self.send(_LENGTH.pack(len(data)) + data)
 
     def receive(self) -> bytes | None:
-        """Some bytes, perhaps none yet; None at the end."""
+        """Return some bytes, possibly none yet, or None at the end."""
         if self._ahead:
             ahead, self._ahead = self._ahead, b""
             return ahead
@@ -65,7 +65,7 @@ class Connection:
         return self._socket.recv(limit) or None
 
     def exactly(self, count: int) -> bytes:
-        """So many bytes, of the greeting."""
+        """Return this many bytes of the greeting."""
         data = b""
         while len(data) < count:
             piece = self.receive() if self._ahead else self._receive(count - len(data))
@@ -76,7 +76,7 @@ class Connection:
         return data[:count]
 
     def close(self) -> None:
-        """Both ends notice it, also a thread that receives."""
+        """Close the connection. Both sides notice it, including a thread that receives."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
@@ -85,8 +85,8 @@ class Connection:
 class TlsConnection(Connection):
     """An encrypted connection.
 
-    Python's own TLS sockets do not let one thread receive while another sends. Here only encrypting and decrypting
-    happen under a lock, not the waiting for the network.
+    Python's own TLS sockets do not let one thread receive while another sends. Here only encryption and decryption hold
+    a lock, not waiting for the network.
     """
 
     def __init__(self, connected: socket.socket, context: ssl.SSLContext, *, server: bool) -> None:
@@ -116,7 +116,7 @@ class TlsConnection(Connection):
                 return
 
     def send(self, data: bytes) -> None:
-        """Send all of it, piece by piece: what is encrypted in advance stays small."""
+        """Send all data piece by piece, so that little is encrypted in advance."""
         view = memoryview(data)
         with self._sending:
             for start in range(0, len(data), _PIECE):
@@ -126,7 +126,7 @@ class TlsConnection(Connection):
                 self._socket.sendall(encrypted)
 
     def _receive(self, limit: int = _PIECE) -> bytes | None:
-        """What arrives is decrypted whole, so it may be more than the limit."""
+        """Received data is decrypted completely, so the result may exceed the limit."""
         piece = self._socket.recv(_PIECE)
         if not piece:
             return None
@@ -139,7 +139,7 @@ class TlsConnection(Connection):
 
 
 def secured(connected: socket.socket, files: TlsFiles | None, *, server: bool) -> Connection:
-    """A connection as the settings want it."""
+    """Return a connection as configured."""
     if files is None:
         return Connection(connected)
     connection = TlsConnection(connected, files.context(server=server), server=server)
@@ -155,9 +155,9 @@ def secured(connected: socket.socket, files: TlsFiles | None, *, server: bool) -
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """Who opens a connection.
+    """Identifies who opens a connection.
 
-    :param generation: grows each time Spark starts the tasks
+    :param generation: increases each time Spark starts the tasks
     """
 
     task: int
@@ -165,7 +165,7 @@ class Greeting:
 
 
 def greet(connection: Connection, secret: bytes, greeting: Greeting) -> None:
-    """The side that opens a connection. Raises an error if the other side does not know the secret."""
+    """Open a connection. Raise an error if the other side does not know the secret."""
     theirs, ours = connection.exactly(_NUMBER), secrets.token_bytes(_NUMBER)
     about = _GREETING.pack(greeting.task, greeting.generation)
     connection.send(about + ours + _digest(secret, b"opens", theirs, ours, about))
@@ -174,7 +174,7 @@ def greet(connection: Connection, secret: bytes, greeting: Greeting) -> None:
 
 
 def accept_greeting(connection: Connection, secret: bytes) -> Greeting | None:
-    """The side that accepts a connection; None if the other side does not know the secret."""
+    """Accept a connection. Return None if the other side does not know the secret."""
     ours = secrets.token_bytes(_NUMBER)
     connection.send(ours)
     about, theirs = connection.exactly(_GREETING.size), connection.exactly(_NUMBER)
@@ -189,7 +189,7 @@ def _digest(secret: bytes, *parts: bytes) -> bytes:
 
 
 class Splitter:
-    r"""Makes messages of what arrives.
+    r"""Splits received data into messages.
 
     >>> splitter = Splitter()
     >>> splitter.feed(b"\x02\0\0\0\0\0\0\0ab\x01\0"), splitter.feed(b"\0\0\0\0\0\0c")
@@ -202,7 +202,7 @@ class Splitter:
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The messages that are complete now."""
+        """Return the messages that are now complete."""
         rest = self._rest
         rest += data
         messages: list[bytes] = []

@@ -26,7 +26,7 @@ _CLOSING_SECONDS = 10.0
 class ContinuousEngine:
     """Runs the steps of one attempt.
 
-    :param look: called now and then while the driver waits for tasks; raises an error to give up
+    :param look: called from time to time while the driver waits for tasks; raises an error to give up
     :param check: called right before a checkpoint is completed; raises an error if another driver has taken over
     """
 
@@ -50,13 +50,13 @@ class ContinuousEngine:
         self._ended: set[int] = set()
 
     def start(self, job: bytes, attempt: str, last: Manifest | None) -> None:
-        """Give every task the job and its state."""
+        """Send the job and its state to every task."""
         for task in range(self._links.count):
             files = [] if last is None else last.tasks.get(task, [])
             self._links.send(task, Start(job, self._files.location, attempt, files))
 
     def run(self, batch: Batch) -> list[TaskReport]:
-        """Take a step."""
+        """Run a step."""
         works = self._works(batch)
         count = self._links.count
         by_task: list[list[SourceWork]] = [[] for _ in range(count)]
@@ -76,13 +76,13 @@ class ContinuousEngine:
         return decode_all_reports(frames)
 
     def _encoded(self, header: BatchHeader) -> tuple[bytes, bytes | None]:
-        """The header and its splits as tasks get them: what is the same for all of them is pickled once."""
+        """Encode the header and its splits for the tasks. The parts that all tasks share are pickled only once."""
         splits = pickle.dumps(header.splits, 5)
         changed, self._splits = splits != self._splits, splits
         return pickle.dumps(replace(header, splits={}), 5), splits if changed else None
 
     def _works(self, batch: Batch) -> list[SourceWork]:
-        """At a checkpoint, source tasks that have worked since the last one hand over what their sinks commit."""
+        """At a checkpoint, source tasks that have worked since the last one report the committables of their sinks."""
         works = list(batch.assignments)
         present = {(work.vertex, work.subtask) for work in works}
         self._active |= present
@@ -113,7 +113,7 @@ class ContinuousEngine:
         completing.result()
 
     def wait_until_written(self, batch: Batch) -> Future[None]:
-        """Wait until the checkpoint is complete, or could not be completed."""
+        """Wait until the checkpoint is complete or has failed."""
         while self._completing is None:
             if not self._start_completing(batch):
                 self._next()
@@ -126,7 +126,7 @@ class ContinuousEngine:
         self._files.complete(checkpoint_id, batch.end, self._written.pop(checkpoint_id))
 
     def close(self) -> None:
-        """Close the user's functions in all tasks; raises the first error of these, unless something failed before."""
+        """Close the user's functions in all tasks. Raise their first error, unless another error came before."""
         count = self._links.count
         try:
             for task in range(count):
@@ -149,7 +149,7 @@ class ContinuousEngine:
             self._links.close()
 
     def abandon(self) -> None:
-        """End all tasks as they are."""
+        """End all tasks immediately."""
         self._writer.shutdown()
         self._links.close()
 
@@ -171,5 +171,5 @@ class ContinuousEngine:
         elif isinstance(message, Failed):
             self._failed = True
             self._ended.add(message.task)
-            self._check()  # another driver removes files that this one's tasks need
+            self._check()  # another driver removes files that this driver's tasks need
             raise message.error

@@ -1,9 +1,9 @@
-"""When a task that takes steps all the time looks for garbage.
+"""When a task that continuously runs steps collects garbage.
 
-Python's collector stops the process while it looks at all objects. With a million keys in state that takes some hundred
-milliseconds, and records wait. So state is frozen, which takes it out of the collector's sight. Everything is looked at
-only if memory has grown for no reason: if there are twice as many blocks as after the last time, and new keys do not
-explain it. Then there may be cycles that died after they were frozen.
+Python's collector stops the process while it visits all objects. With a million keys in state, this takes some hundred
+milliseconds, and records wait. State is therefore frozen, which hides it from the collector. A full collection runs
+only if memory has grown without a reason: if there are twice as many blocks as after the last one, and new keys do not
+explain it. Then there may be cycles that became garbage after they were frozen.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _BLOCKS_OF_A_KEY = 12  # the key, its entry, and values of two small states
 
 
 class GarbagePlan:
-    """Of one process.
+    """Plans the garbage collection of one process.
 
-    :param keys: counts the keys that are in memory; called when memory has doubled
+    :param keys: counts the keys in memory; called when memory has doubled
     :param blocks: counts the allocated blocks
     """
 
     def __init__(self, keys: Callable[[], int], blocks: Callable[[], int] = sys.getallocatedblocks) -> None:
         self._count_keys = keys
         self._count_blocks = blocks
-        self._blocks = self._keys = 0  # when it was last known that there is no more garbage than before
+        self._blocks = self._keys = 0  # when memory last grew that much
         self.collections = 0
-        """How often everything was looked at."""
+        """Number of full collections."""
 
     def settle(self) -> None:
-        """Between two steps, about once a second."""
+        """Collect garbage if necessary. Called between two steps, about once per second."""
         if gc.get_count()[0] < _FEW_OBJECTS:
             gc.collect(0)
         blocks = self._count_blocks()

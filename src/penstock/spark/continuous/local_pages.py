@@ -1,8 +1,8 @@
 """The state pages of one stage on the machine of its task: few in memory, many in a file.
 
-The file is private to the task and has no name in the file system, so nothing of it stays, however the task ends. It is
-not part of any checkpoint. A page takes a slot whose size is a power of two; a slot that is free is used again, so the
-file does not grow with the number of writes, and nothing has to be compacted.
+The file is private to the task and has no name in the file system, so it disappears however the task ends. It is not
+part of any checkpoint. The size of a page's slot is a power of two. Free slots are reused, so the file does not grow
+with the number of writes, and needs no compaction.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class PageFile:
 
     def __init__(self) -> None:
         self._file, path = tempfile.mkstemp(prefix="penstock-", dir=local_directory())
-        os.unlink(path)  # noqa: PTH108 - the file goes with its last descriptor
-        self._slots: dict[str, tuple[int, int]] = {}  # place and length
+        os.unlink(path)  # noqa: PTH108 - the file is deleted with its last descriptor
+        self._slots: dict[str, tuple[int, int]] = {}  # position and length
         self._free: dict[int, list[int]] = {}  # by size
         self._end = 0
 
@@ -45,7 +45,7 @@ class PageFile:
         os.close(self._file)
 
     def get(self, name: str) -> bytes | None:
-        """The blob under this name."""
+        """Return the blob under this name."""
         slot = self._slots.get(name)
         if slot is None:
             return None
@@ -58,7 +58,7 @@ class PageFile:
         return data
 
     def put(self, name: str, blob: bytes) -> None:
-        """Keep a blob."""
+        """Store a blob."""
         size = _slot_size(len(blob))
         old = self._slots.get(name)
         if old is not None and _slot_size(old[1]) == size:
@@ -82,7 +82,7 @@ class PageFile:
         self._slots[name] = (place, len(blob))
 
     def remove(self, name: str) -> None:
-        """Forget a blob; harmless if it is not there."""
+        """Remove a blob, if it exists."""
         slot = self._slots.pop(name, None)
         if slot is not None:
             self._free.setdefault(_slot_size(slot[1]), []).append(slot[0])
@@ -101,13 +101,13 @@ def _slot_size(length: int) -> int:
 
 
 def local_directory() -> str:
-    """Where Spark keeps local files, or the directory for temporary files."""
+    """Return Spark's directory for local files, or the directory for temporary files."""
     first = os.environ.get(_LOCAL_DIRECTORIES, "").partition(",")[0]
     return first if first and os.path.isdir(first) else tempfile.gettempdir()  # noqa: PTH112
 
 
 class LocalPages:
-    """A page store that remembers what has changed since the last checkpoint.
+    """A page store that records changes since the last checkpoint.
 
     >>> store = LocalPages()
     >>> store.put("a", b"1")
@@ -130,17 +130,17 @@ class LocalPages:
         self._removed: set[str] = set()
 
     def get(self, page_id: str) -> bytes | None:
-        """The blob under this id."""
+        """Return the blob under this id."""
         return self._memory.get(page_id) if self._file is None else self._file.get(page_id)
 
     def put(self, page_id: str, blob: bytes) -> None:
-        """Keep a blob."""
+        """Store a blob."""
         self.load(page_id, blob)
         self._changed[page_id] = blob
         self._removed.discard(page_id)
 
     def load(self, page_id: str, blob: bytes) -> None:
-        """Keep a blob that checkpoints have already."""
+        """Store a blob that is already in checkpoints."""
         if self._file is not None:
             self._file.put(page_id, blob)
             return
@@ -153,16 +153,16 @@ class LocalPages:
             self._memory.clear()
 
     def remove(self, page_id: str) -> None:
-        """Forget a blob."""
+        """Remove a blob."""
         if self._file is None:
             self._bytes -= len(self._memory.pop(page_id, b""))
         else:
             self._file.remove(page_id)
         self._changed.pop(page_id, None)
-        if not is_changes_page(page_id):  # these were only here until they were on their pages
+        if not is_changes_page(page_id):  # these are only here until they are applied to their pages
             self._removed.add(page_id)
 
     def take(self) -> tuple[dict[str, bytes], set[str]]:
-        """What has changed since the last call, and what is gone."""
+        """Return changed and removed pages since the last call."""
         changed, removed, self._changed, self._removed = self._changed, self._removed, {}, set()
         return changed, removed

@@ -1,4 +1,4 @@
-"""Runs a job in the continuous mode, attempt after attempt. What a failure means is decided as for a query."""
+"""Runs a job in the continuous mode, attempt after attempt. Failures are handled as for a query."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ContinuousStorage(SparkCheckpointStorage):
     def claim(
         cls, directory: CheckpointDirectory, graph: JobGraph, job_id: str, *, epoch: int = 0
     ) -> ContinuousStorage:
-        """Make the directory the job's own."""
+        """Claim the directory for the job."""
         storage = super().claim(directory, graph, job_id, epoch=epoch)
         assert isinstance(storage, cls)
         where = directory.location if directory.local_path is None else str(directory.local_path)
@@ -58,7 +58,7 @@ class ContinuousMaster(JobMaster):
     stepped = True
 
     def claim(self, checkpoint: CheckpointDirectory) -> ContinuousStorage:
-        """Make a checkpoint directory the job's own."""
+        """Claim a checkpoint directory for the job."""
         return ContinuousStorage.claim(checkpoint, self.graph, self.life.job_id, epoch=self.checkpoints.fence.epoch)
 
     def _run_attempt(self, attempt: int, storage: SparkCheckpointStorage, *, loading_only: bool = False) -> None:
@@ -115,25 +115,25 @@ class ContinuousMaster(JobMaster):
             self.checkpoints.close_attempt()
 
     def _look(self) -> None:
-        """While the driver waits for tasks: whether it still should."""
+        """Check, while the driver waits for tasks, whether it should continue."""
         self.checkpoints.fence.raise_if_lost()
         if self.life.seconds_since_cancelled > _CANCEL_SECONDS:
             raise CancelledError
 
 
 class CancelledError(PenstockError):
-    """A cancelled job does not come to the end of its step."""
+    """The job was cancelled in the middle of a step."""
 
 
 def tls_of(spark: SparkSession, configuration: Mapping[str, str]) -> TlsFiles | None:
-    """How connections between machines are encrypted. On one machine there are none."""
+    """Return the TLS files for connections between machines. On one machine, connections are not encrypted."""
     if is_one_machine(spark):
         return None
     return tls_files({**dict(spark.sparkContext.getConf().getAll()), **configuration})
 
 
 def _ports(text: str | None) -> tuple[int, int] | None:
-    """A range of ports.
+    """Parse a range of ports.
 
     >>> _ports("50100-50200"), _ports(None)
     ((50100, 50200), None)

@@ -30,21 +30,21 @@ class Start:
     job: bytes
     location: str
     attempt: str
-    """In the names of all files that tasks of this attempt write."""
+    """Part of the names of all files that tasks of this attempt write."""
     files: list[StateFile]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """To a task: take a step."""
+    """To a task: run a step."""
 
     header: bytes
-    """The pickled `BatchHeader` without its splits. It is the same for all tasks, so the driver pickles it once."""
+    """The pickled `BatchHeader` without its splits. All tasks receive the same, so the driver pickles it only once."""
     splits: bytes | None
-    """The pickled splits of the header, if they have changed since the last step. There may be one for each task."""
+    """The pickled splits of the header, if they have changed since the last step. There may be many, one per task."""
     works: list[SourceWork]
     senders: int
-    """How many tasks read from sources in this step."""
+    """The number of tasks that read from sources in this step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """From task to task: all frames of one step for one stage. Every sender sends one, even if it is empty."""
+    """From task to task: all frames of one step for one stage. Every sender sends this message, even without frames."""
 
     step: int
     level: int
@@ -63,7 +63,7 @@ class Data:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """To the driver: a task has taken a step."""
+    """To the driver: a task has run a step."""
 
     task: int
     step: int
@@ -77,7 +77,7 @@ class Written:
     task: int
     checkpoint_id: int
     files: list[StateFile]
-    """All that its state is in."""
+    """All files that contain its state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,31 +99,31 @@ Message = Start | Step | Stop | Data | Done | Written | Failed | Closed
 
 
 class DriverLinks(Protocol):
-    """The tasks as the driver sees them."""
+    """The driver's links to its tasks."""
 
     count: int
 
     def send(self, task: int, message: Message) -> None:
-        """To one task."""
+        """Send a message to one task."""
 
     def receive(self, seconds: float) -> Message | None:
-        """The next message of any task; None if there is none in this time. Raises an error if a task is lost."""
+        """Return the next message of any task, or None after this time. Raise an error if a task is lost."""
 
     def close(self) -> None:
         """End all tasks."""
 
 
 class TaskLinks(Protocol):
-    """The driver and the other tasks as a task sees them."""
+    """A task's links to the driver and to the other tasks."""
 
     def send(self, task: int, message: Message) -> None:
-        """To another task."""
+        """Send a message to another task."""
 
     def tell_driver(self, message: Message) -> None:
-        """To the driver; any thread may call this."""
+        """Send a message to the driver. Any thread may call this."""
 
     def receive(self) -> Message:
-        """The next message of the driver or of another task; `Stop` if the driver is gone."""
+        """Return the next message of the driver or of another task, or `Stop` if the driver has ended."""
 
     def poll(self) -> Message | None:
-        """The same if there is one already."""
+        """Return the next message if there is one, without waiting."""

@@ -1,4 +1,4 @@
-"""The number of tasks in the continuous mode, and jobs that cannot run in it."""
+"""The number of tasks in the continuous mode, and the rejection of jobs that cannot run in it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
 def slots_needed(graph: JobGraph) -> int:
-    """Every task takes one subtask of each operator, as a slot of Flink's does."""
+    """Return the number of tasks. As in a slot of Flink, each has one subtask of each operator."""
     return max((vertex.parallelism for vertex in graph.vertices), default=1)
 
 
 def check_can_run_continuously(graph: JobGraph, slots: int | None = None) -> None:
     """Reject a job that cannot run in the continuous mode.
 
-    :param slots: how many tasks Spark can run at the same time, if that is known
+    :param slots: how many tasks Spark can run at the same time, if known
     """
     name = graph.settings.job_name
     if graph.frames:
@@ -45,7 +45,7 @@ def check_can_run_continuously(graph: JobGraph, slots: int | None = None) -> Non
 
 
 def with_slots(settings: JobSettings, needed: int) -> JobSettings:
-    """For a local Spark whose size the user does not set: one slot for each task, even if there are fewer cores."""
+    """Give a local Spark one slot per task, even if there are fewer cores, unless the user sets its size."""
     if _MASTER in settings.configuration:
         return settings
     slots = max(needed, os.cpu_count() or 1)
@@ -53,16 +53,16 @@ def with_slots(settings: JobSettings, needed: int) -> JobSettings:
 
 
 def without_optimising_compiler(settings: JobSettings) -> JobSettings:
-    """For an embedded Spark: once the tasks run, the JVM has nothing more to do.
+    """Disable the optimizing compiler of an embedded Spark: once the tasks run, the JVM has nothing more to do.
 
-    Its optimising compiler takes nearly half of the CPU that the start takes, and pays off only in long work.
+    This compiler takes nearly half of the CPU time of the start, and pays off only in long work.
     """
     options = settings.configuration.get(_JAVA_OPTIONS, "")
-    added = f"-XX:TieredStopAtLevel=1 {options}".rstrip()  # what the user sets comes last, and wins
+    added = f"-XX:TieredStopAtLevel=1 {options}".rstrip()  # the user's options come last, and win
     return replace(settings, configuration={**settings.configuration, _JAVA_OPTIONS: added})
 
 
 def slots_of(session: SparkSession) -> int | None:
-    """Return how many tasks a local Spark runs at the same time; None for a cluster, where Spark checks it."""
+    """Return how many tasks a local Spark runs at the same time, or None for a cluster, where Spark checks this."""
     context = session.sparkContext
     return int(context.defaultParallelism) if str(context.master).startswith("local") else None

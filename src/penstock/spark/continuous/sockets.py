@@ -1,7 +1,7 @@
 """Links between processes: Unix sockets on one machine, TCP between machines, encrypted if Spark's connections are.
 
-Tasks always read what arrives, and a step is complete before the next one begins, so no more than one step is ever
-buffered. See `connections` for what goes over a single connection.
+Tasks always read what arrives, and a step is complete before the next one begins, so at most one step is buffered. See
+`connections` for the protocol of a single connection.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ _LOOK_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class NetworkSettings:
-    """What all connections of one attempt have in common.
+    """The settings that all connections of one attempt share.
 
-    :param secret: made for the attempt
-    :param ports: the first and the last port to use, for firewalls; any if None
-    :param tls: for TCP; None: not encrypted
+    :param secret: generated for the attempt
+    :param ports: the first and the last port to use, for firewalls; None means any port
+    :param tls: for TCP; None means no encryption
     """
 
     secret: bytes
@@ -77,8 +77,8 @@ class Accepted:
 class Listener:
     """Accepts connections of one attempt.
 
-    :param host: the name of this machine, for TCP; None: a Unix socket
-    :param bind: the address to listen at, where it differs from the name (in a container)
+    :param host: the name of this machine, for TCP; None means a Unix socket
+    :param bind: the address to listen on, if it differs from the name (in a container)
     """
 
     def __init__(self, host: str | None, network: NetworkSettings, bind: str | None = None) -> None:
@@ -98,7 +98,7 @@ class Listener:
             self.address = f"tcp:{host}:{self._socket.getsockname()[1]}"
 
     def accept(self, seconds: float) -> Accepted | None:
-        """A connection and the task that opened it; None if there was none in this time, or it had no secret."""
+        """Return a connection and its task, or None if there was none in this time, or without the secret."""
         self._socket.settimeout(seconds)
         try:
             accepted, _ = self._socket.accept()
@@ -119,7 +119,7 @@ class Listener:
         return Accepted(greeting.task, greeting.generation, connection)
 
     def close(self) -> None:
-        """Accept nothing more."""
+        """Stop accepting connections."""
         self._socket.close()
         if self._directory is not None:
             with contextlib.suppress(OSError):
@@ -142,7 +142,7 @@ def _bound(host: str, ports: tuple[int, int] | None) -> socket.socket:
 def connect(address: str, network: NetworkSettings, task: int, generation: int) -> Connection:
     """Open a connection to a listener.
 
-    :param generation: grows each time Spark starts the tasks
+    :param generation: increases each time Spark starts the tasks
     """
     kind, _, place = address.partition(":")
     if kind == "unix":
@@ -169,9 +169,9 @@ def connect(address: str, network: NetworkSettings, task: int, generation: int) 
 def connect_tasks(
     listener: Listener, network: NetworkSettings, index: int, generation: int, addresses: Sequence[str]
 ) -> tuple[dict[int, Connection], list[Connection]]:
-    """Connect a task to all others: the connections to send over, and those to receive from.
+    """Connect a task to all others. Return the connections to send over, and those to receive from.
 
-    All tasks do this at the same time, and each waits for the greetings of the others, so it accepts while it connects.
+    All tasks do this at the same time. Each waits for the greetings of the others, so it must accept while it connects.
     """
     others = [other for other in range(len(addresses)) if other != index]
     failed = threading.Event()
@@ -219,7 +219,7 @@ class SocketDriverLinks:
             self._selector.register(connection, selectors.EVENT_READ, task)
 
     def send(self, task: int, message: Message) -> None:
-        """Over the task's connection."""
+        """Send a message over the task's connection."""
         try:
             self._connections[task].send_message(pickle.dumps(message, 5))
         except OSError:
@@ -227,7 +227,7 @@ class SocketDriverLinks:
                 raise TaskLostError(task) from None
 
     def receive(self, seconds: float) -> Message | None:
-        """The next message of any task."""
+        """Return the next message of any task."""
         if not self._received:
             for key, _ in self._selector.select(seconds):
                 self._read(key.data)
@@ -251,7 +251,7 @@ class SocketDriverLinks:
                 self._over.add(task)
 
     def close(self) -> None:
-        """Close all connections: tasks end."""
+        """Close all connections, which ends the tasks."""
         self._selector.close()
         for connection in self._connections.values():
             connection.close()
@@ -270,14 +270,14 @@ class TaskLostError(JobExecutionError):
 class SocketTaskLinks:
     """The links of one task.
 
-    :param give_up: called if the task still runs some time after the driver has gone
+    :param give_up: called if the task is still running some time after the driver has ended
     """
 
     def __init__(self, driver: Connection, outgoing: dict[int, Connection], give_up: Callable[[], None]) -> None:
         self._driver = driver
         self._outgoing = outgoing
-        # Messages as they were sent. Only the task itself unpickles: two threads that import modules at the same time
-        # may see half of one.
+        # Messages as they were sent. Only the task itself unpickles them: of two threads that import modules at the
+        # same time, one may see a half-imported module.
         self._inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._ended = threading.Event()
         self._give_up = give_up
@@ -285,26 +285,26 @@ class SocketTaskLinks:
         threading.Thread(target=self._listen_to_driver, daemon=True).start()
 
     def add_incoming(self, connection: Connection) -> None:
-        """Another task will send over this connection."""
+        """Add a connection over which another task will send."""
         self._incoming.append(connection)
         threading.Thread(target=self._listen, args=(connection,), daemon=True).start()
 
     def send(self, task: int, message: Message) -> None:
-        """To another task. If that is gone, the driver finds out, and stops this one."""
+        """Send a message to another task. If that task is gone, the driver notices, and stops this one."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self._outgoing[task].send_message(pickle.dumps(message, 5))
 
     def tell_driver(self, message: Message) -> None:
-        """To the driver."""
+        """Send a message to the driver."""
         self._driver.send_message(pickle.dumps(message, 5))
 
     def receive(self) -> Message:
-        """The next message."""
+        """Return the next message."""
         message: Message = pickle.loads(self._inbox.get())
         return message
 
     def poll(self) -> Message | None:
-        """The next message if there is one."""
+        """Return the next message if there is one."""
         try:
             message: Message = pickle.loads(self._inbox.get_nowait())
         except queue.Empty:
@@ -312,7 +312,7 @@ class SocketTaskLinks:
         return message
 
     def close(self) -> None:
-        """The task has ended."""
+        """Close all connections: the task has ended."""
         self._ended.set()
         for connection in (self._driver, *self._outgoing.values(), *self._incoming):
             connection.close()
@@ -332,6 +332,6 @@ class SocketTaskLinks:
 
 
 def exit_process() -> None:
-    """End this process at once: a user function may be in an endless loop."""
+    """End this process immediately: a user function may be in an endless loop."""
     time.sleep(0.1)
     os._exit(1)

@@ -1,11 +1,11 @@
-"""The files that a task writes its state to.
+"""The files to which a task writes its state.
 
-With each checkpoint a task writes what has changed: some pages, and the state of some keys (see `change_log`). Small
-files, and files of which little is needed any more, are copied into the new one. Their sizes fall geometrically from
-the oldest to the newest file, so there are few of them, and every byte is copied a few times in its life.
+With each checkpoint, a task writes what has changed: some pages, and the state of some keys (see `change_log`). Small
+files, and files with few records that are still needed, are copied into the new one. File sizes decrease geometrically
+from the oldest to the newest file, so there are few of them, and every byte is copied only a few times.
 
-A file is a sequence of records: a kind, a name, a mark and a blob. The order of records means nothing. The manifest of
-the checkpoint has the size and the checksum of every file.
+A file is a sequence of records: a kind, a name, a mark and a blob. The order of records does not matter. The manifest
+of the checkpoint has the size and the checksum of every file.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ __all__ = ["LevelChanges", "LoadedLevel", "StateFile", "StateFiles"]
 
 _HEAD = struct.Struct("<BiHQQ")  # kind, level, length of the name, mark, length of the blob
 _PAGE, _REMOVED, _CHANGES, _STAGE = range(4)
-_FILE_BYTES = 64 << 20  # larger files are not copied only because they are small, or the last
+_FILE_BYTES = 64 << 20  # larger files are not copied only because they are small or the last one
 
 
 @dataclass(frozen=True, slots=True)
 class StateFile:
-    """What a manifest says about a file."""
+    """The description of a file in a manifest."""
 
     name: str
     size: int
@@ -40,18 +40,18 @@ class StateFile:
 
 @dataclass(slots=True)
 class LevelChanges:
-    """What a stage hands over at a checkpoint, and in portions before."""
+    """The changes that a stage delivers at a checkpoint, and in portions before it."""
 
     snapshot: bytes = b""
     mark: int = 0
-    """The last one. Everything else has its own."""
+    """The mark of the last portion. All other data has its own mark."""
     pages: dict[str, tuple[int, bytes]] = field(default_factory=dict)
     removed: dict[str, int] = field(default_factory=dict)
     changes: list[tuple[str, int, bytes]] = field(default_factory=list)
     floors: dict[str, int] = field(default_factory=dict)
 
     def add(self, pages: dict[str, bytes], removed: set[str], logged: LoggedChanges) -> None:
-        """Another portion."""
+        """Add another portion."""
         mark = self.mark = logged.mark
         for name, blob in pages.items():
             self.pages[name] = mark, blob
@@ -65,7 +65,7 @@ class LevelChanges:
 
 @dataclass(slots=True)
 class LoadedLevel:
-    """The state of a stage as it was at a checkpoint."""
+    """The state of a stage at a checkpoint."""
 
     pages: LocalPages = field(default_factory=LocalPages)
     log: ChangeLog = field(default_factory=ChangeLog)
@@ -94,21 +94,21 @@ class _Record(NamedTuple):
 
 @dataclass(slots=True)
 class _Contents:
-    """What is in a file."""
+    """The content of a file."""
 
     file: StateFile
     pages: dict[_Key, int] = field(default_factory=dict)
-    """Sizes, also of pages that are out of date."""
+    """Sizes of pages, including outdated ones."""
     removed: set[_Key] = field(default_factory=set)
     changes: list[tuple[_Key, int, int]] = field(default_factory=list)
     """Operator, mark and size."""
     stages: int = 0
-    """Bytes of the snapshots of stages: only the newest are needed."""
+    """Bytes of the snapshots of stages. Only the newest snapshots are needed."""
     live: int = 0
-    """Bytes that are needed."""
+    """Bytes that are still needed."""
 
     def add(self, record: _Record) -> None:
-        """Something else is in it."""
+        """Add a record."""
         if record.kind == _PAGE:
             self.pages[record.key] = record.size
         elif record.kind == _REMOVED:
@@ -120,9 +120,9 @@ class _Contents:
 
 
 class StateFiles:
-    """The files of one task. One thread writes, after another has loaded.
+    """The files of one task. One thread loads them, and later another one writes them.
 
-    :param attempt: in the name of all files
+    :param attempt: part of the names of all files
     """
 
     def __init__(self, location: str, attempt: str, task: int, file_bytes: int = _FILE_BYTES) -> None:
@@ -132,14 +132,14 @@ class StateFiles:
         self._file_bytes = file_bytes
         self._directory: Directory | None = None
         self._files: list[_Contents] = []
-        self._where: dict[_Key, _Contents] = {}  # the file with the present page
+        self._where: dict[_Key, _Contents] = {}  # the file with the current page
         self._floors: dict[_Key, int] = {}
         self._number = 0
 
     # -- loading ------------------------------------------------------------------------------------------------
 
     def load(self, files: Iterable[StateFile]) -> dict[int, LoadedLevel]:
-        """The state in the files of a checkpoint, by level."""
+        """Return the state in the files of a checkpoint, by level."""
         levels: dict[int, LoadedLevel] = {}
         marks: dict[_Key, int] = {}
         last: dict[int, int] = {}
@@ -168,11 +168,11 @@ class StateFiles:
         for contents in self._files:
             contents.live = sum(size for key, size in contents.pages.items() if self._where.get(key) is contents)
             contents.live += sum(size for key, mark, size in contents.changes if mark > self._floors[key])
-            contents.stages = 0  # there are new ones in the next file
+            contents.stages = 0  # the next file contains new ones
         return levels
 
     def _drop_old_changes(self, number: int, level: LoadedLevel) -> None:
-        """Changes that pages have already."""
+        """Drop changes that pages already contain."""
         for operator, names in level.log.loaded.items():
             floor = self._floors[number, operator] = level.log.floors.get(operator, 0)
             for mark, name in names:
@@ -194,13 +194,13 @@ class StateFiles:
                 data = stream.read()
         except (SavepointError, OSError) as error:
             raise CheckpointError(
-                f"cannot read the file {file.name} of checkpoint {self._location} ({error}): put it back, or start "
+                f"cannot read the file {file.name} of checkpoint {self._location} ({error}): restore it, or start "
                 "from a savepoint with an empty checkpoint directory"
             ) from error
         if len(data) != file.size or zlib.crc32(data) != file.checksum:
             raise CheckpointError(
-                f"the file {file.name} in checkpoint {self._location} is damaged (it does not match its checksum): put "
-                "it back as it was, or start from a savepoint with an empty checkpoint directory"
+                f"the file {file.name} in checkpoint {self._location} is damaged (it does not match its checksum): "
+                "restore it, or start from a savepoint with an empty checkpoint directory"
             )
         position = 0
         while position < len(data):
@@ -219,7 +219,7 @@ class StateFiles:
     # -- writing ------------------------------------------------------------------------------------------------
 
     def write(self, checkpoint_id: int, levels: dict[int, LevelChanges]) -> list[StateFile]:
-        """Write what has changed; returns all files that the state is in now, oldest first."""
+        """Write changes. Return all files that now contain the state, oldest first."""
         records = [record for level, changes in levels.items() for record in _records(level, changes)]
         for contents in self._files:
             contents.live -= contents.stages
@@ -240,7 +240,7 @@ class StateFiles:
         return [contents.file for contents in self._files]
 
     def _without_old_removals(self, records: list[_Record]) -> list[_Record]:
-        """That a page is gone matters as long as some file has it, or has older changes of its keys."""
+        """Drop removals that no longer matter: no file contains the page or older changes of its keys."""
         if not any(record.kind == _REMOVED for record in records):
             return records
         present: set[_Key] = set().union(*(contents.pages for contents in self._files))
@@ -258,7 +258,7 @@ class StateFiles:
         return [record for record in records if record.kind != _REMOVED or matters(record)]
 
     def _supersede(self, level: int, changes: LevelChanges) -> None:
-        """What is in older files and not needed any more."""
+        """Find the parts of older files that are no longer needed."""
         for name in (*changes.pages, *changes.removed):
             old = self._where.pop((level, name), None)
             if old is not None:
@@ -272,7 +272,7 @@ class StateFiles:
                     contents.live -= sum(s for k, mark, s in contents.changes if k == key and before < mark <= floor)
 
     def _choose(self, size: int) -> list[_Contents]:
-        """The files to copy into the new one, which has this size without them."""
+        """Choose the files to copy into the new one, which has this size without them."""
         chosen = [contents for contents in self._files if not contents.live]
         used = [contents for contents in self._files if contents.live]
         while used and used[-1].live <= size <= self._file_bytes - used[-1].live:
@@ -284,7 +284,7 @@ class StateFiles:
         return chosen
 
     def _needed(self, contents: _Contents) -> Iterator[_Record]:
-        """The records of a file that is to be copied."""
+        """Yield the records of a file that must be copied."""
         for record in self._read(contents.file):
             if record.kind == _PAGE:
                 needed = self._where.get(record.key) is contents

@@ -1,4 +1,4 @@
-"""The driver's loop in the continuous mode: step after step, and a checkpoint at the end of some of them."""
+"""The driver's loop in the continuous mode: one step after the other, some of them with a checkpoint at the end."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ __all__ = ["DEFAULT_INTERVAL_MS", "StepEngine", "Stepper"]
 DEFAULT_INTERVAL_MS = 1_000
 _FIRST_WAIT = 0.001
 _LONGEST_WAIT = 0.05
-_GROWTH = 1.01  # of the next wait; an idle job polls seldom within seconds
-_PATIENCE = 200  # short waits before they grow: a busy source has something again soon
+_GROWTH = 1.01  # factor of the next wait; an idle job polls rarely after some seconds
+_PATIENCE = 200  # short waits before they grow: a busy source soon has records again
 
 
 class StepEngine(BatchEngine, Protocol):
-    """An engine that writes state while it takes further steps."""
+    """An engine that writes state while it runs further steps."""
 
     def is_written(self, batch: Batch) -> bool:
-        """Whether the state at the end of this batch is written, so that `make_durable` need not wait."""
+        """Whether the state at the end of this batch has been written, so that `make_durable` need not wait."""
 
 
 class Stepper:
-    """Takes the steps of one attempt.
+    """Runs the steps of one attempt.
 
     :param offset: of the last complete checkpoint
-    :param interval_ms: from one checkpoint to the next; 0: every step is one
+    :param interval_ms: from one checkpoint to the next; with 0, every step is a checkpoint
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Stepper:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.durable = offset
-        """Of the last complete checkpoint."""
+        """The offset of the last complete checkpoint."""
         self._checkpoints = checkpoints
         self._engine = engine
         self._interval = interval_ms / 1000
@@ -50,15 +50,15 @@ class Stepper:
         self._position = offset
         self._next_id = offset.checkpoint_id + 1
         self._step = 0
-        self._completed = offset.checkpoint_id  # tasks do not know yet that it is
+        self._completed = offset.checkpoint_id  # tasks do not know this yet
         self._pending: Batch | None = None  # the checkpoint that is being written
-        self._moved = False  # since the last checkpoint began
+        self._moved = False  # whether there were steps since the last checkpoint began
         self._last = clock()
-        self._quiet = 0  # waits in a row
+        self._quiet = 0  # consecutive waits
         checkpoints.complete(offset)
 
     def run_once(self) -> bool:
-        """Take a step if there is something to do; returns whether there was."""
+        """Run a step if there is something to do, and return whether there was."""
         checkpoints = self._checkpoints
         if self._pending is not None and self._engine.is_written(self._pending):
             self._complete()
@@ -74,7 +74,7 @@ class Stepper:
             self._complete()
         self._take(end, checkpoint=checkpoint)
         if requested:
-            self._complete()  # a client waits for it
+            self._complete()  # a client is waiting for it
         self._quiet = 0
         return True
 
@@ -107,7 +107,7 @@ class Stepper:
         self._checkpoints.complete(batch.end)
 
     def settle(self) -> None:
-        """Bring everything that was done into a complete checkpoint."""
+        """Bring all steps so far into a complete checkpoint."""
         self._complete()
         if self._moved:
             end = self._checkpoints.plan(
@@ -118,9 +118,9 @@ class Stepper:
                 self._complete()
 
     def wait(self) -> None:
-        """There was nothing to do: wait a moment, and longer if that happens often.
+        """Wait a moment because there was nothing to do, and longer if this happens often.
 
-        Sources that receive end a long wait, but not a short one: a step for each record would cost more than it gains.
+        Receiving sources end a long wait, but not a short one: a step per record would cost more than it gains.
         """
         self._quiet += 1
         growing = min(self._quiet - _PATIENCE, _PATIENCE * 2)

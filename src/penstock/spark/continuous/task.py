@@ -1,8 +1,8 @@
 """One long-lived task: a subtask of every source, and the stages of one channel.
 
-In a step the task reads its part of the sources, then runs its stages one after the other. Before each of them it
-exchanges frames with all other tasks. A stage starts when every sender was heard, so a step is complete everywhere
-before the next one begins. That bounds what is on its way: one step.
+In a step, the task reads its part of the sources, then runs its stages one after the other. Before each stage, it
+exchanges frames with all other tasks. A stage starts when the frames of every sender have arrived, so a step is
+complete everywhere before the next one begins. Therefore at most one step is in transit.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ __all__ = ["ContinuousTask"]
 
 
 class ContinuousTask:
-    """Runs until the driver says stop, or something fails.
+    """Runs until the driver stops it, or something fails.
 
-    :param garbage: makes the plan for garbage; the one of the process if None, as for tasks that share one
-    :param unpack: makes the job of what the driver has sent
+    :param garbage: creates the plan for garbage collection; None means that of the process, which tasks may share
+    :param unpack: decodes the job that the driver has sent
     """
 
     def __init__(
@@ -46,9 +46,9 @@ class ContinuousTask:
         self._index = index
         self._levels = self._channels = 0
         self._links = links
-        self._early: dict[tuple[int, int], list[list[bytes]]] = {}  # data of stages that are not reached yet
+        self._early: dict[tuple[int, int], list[list[bytes]]] = {}  # data of stages that have not started yet
         self._next: Step | Stop | None = None
-        self._splits: dict[int, dict[str, SplitStatus]] = {}  # of the last header that had any news of them
+        self._splits: dict[int, dict[str, SplitStatus]] = {}  # of the last header that contained them
         self._writer = ThreadPoolExecutor(1, f"checkpoint-{index}")
         self._stages: dict[int, StageChannel] = {}
         self._states: dict[int, LoadedLevel] = {}
@@ -57,7 +57,7 @@ class ContinuousTask:
         self._files: StateFiles
 
     def run(self) -> None:
-        """The life of the task. Errors go to the driver, and are raised here, too."""
+        """Run the task. Errors are sent to the driver, and also raised here."""
         try:
             start = self._links.receive()
             if not isinstance(start, Start):
@@ -145,7 +145,7 @@ class ContinuousTask:
             self._write(header.checkpoint_id)
         self._links.tell_driver(Done(self._index, header.step, [frame for _, frame in rows]))
         if header.checkpoint or header.step == 1:
-            self._settle()  # there is time for garbage
+            self._settle()  # there is time for garbage collection
         for level, stage in self._stages.items():
             if stage.log_early():
                 self._take(level)
@@ -176,7 +176,7 @@ class ContinuousTask:
                 self._links.send(other, Data(step, level, frames))
 
     def _receive(self, step: int, level: int, waiting: int) -> list[bytes]:
-        """The frames that so many other tasks have for this one."""
+        """Return the frames that this many other tasks have for this one."""
         incoming: list[bytes] = []
         for frames in self._early.pop((step, level), ()):
             incoming += frames
@@ -197,7 +197,7 @@ class ContinuousTask:
     # -- a checkpoint -------------------------------------------------------------------------------------------
 
     def _write(self, checkpoint_id: int) -> None:
-        """Take what has changed; another thread writes it while the next steps run."""
+        """Take the changes. Another thread writes them while the next steps run."""
         for level, stage in self._stages.items():
             self._take(level)
             self._changes[level].snapshot = stage.snapshot.encode()

@@ -1,4 +1,4 @@
-"""Tasks as threads of the driver's process: for tests. Messages are handed over as they are."""
+"""Tasks as threads of the driver's process, for tests. Messages are passed without encoding."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class ThreadLinks:
             return
 
     def send(self, task: int, message: Message) -> None:
-        """Put it into the task's queue."""
+        """Put the message into the task's queue."""
         self._tasks[task].put(message)
 
     def receive(self, seconds: float) -> Message | None:
-        """From the queue of the driver."""
+        """Return a message from the driver's queue."""
         try:
             return self._driver.get(timeout=seconds) if seconds else self._driver.get_nowait()
         except queue.Empty:

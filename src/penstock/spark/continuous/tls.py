@@ -1,8 +1,8 @@
-"""TLS between the processes of the continuous mode: which certificate, from Spark's settings or Penstock's.
+"""TLS between the processes of the continuous mode, with certificates from Spark's settings or Penstock's.
 
 Spark's settings are those of its own encrypted connections (`spark.ssl.rpc.*`, which fall back to `spark.ssl.*`).
-Python reads PEM files, Spark also reads Java key stores: where there is only a key store, Penstock's own settings name
-the PEM files. A job never uses plain connections where Spark was told to encrypt its own.
+Python reads PEM files, while Spark also reads Java key stores. If there is only a key store, Penstock's own settings
+name the PEM files. A job never uses plain connections if Spark is configured to encrypt its own.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class TlsFiles:
     password: str | None = None
 
     def context(self, *, server: bool) -> ssl.SSLContext:
-        """For one side of connections; both sides show their certificate."""
+        """Return the context for one side of connections. Both sides show their certificate."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.check_hostname = False  # hosts come and go; who has the key and the secret of the job is part of it
+        context.check_hostname = False  # hosts change; whoever has the key and the secret of the job belongs to it
         context.verify_mode = ssl.CERT_REQUIRED
         try:
             context.load_cert_chain(self.certificate, self.key, self.password)
@@ -53,12 +53,12 @@ class TlsFiles:
 
 
 def tls_files(settings: Mapping[str, str]) -> TlsFiles | None:
-    """What the settings of the job and of Spark say; None without encryption.
+    """Return the files from the settings of the job and of Spark, or None without encryption.
 
     >>> files = {"spark.ssl.certChain": "c.pem", "spark.ssl.rpc.privateKey": "k.pem"}
     >>> tls_files({**files, "spark.ssl.rpc.enabled": "true"})
     TlsFiles(certificate='c.pem', key='k.pem', ca='c.pem', password=None)
-    >>> tls_files({**files, "spark.ssl.enabled": "true"}) is None  # that is for Spark's web pages
+    >>> tls_files({**files, "spark.ssl.enabled": "true"}) is None  # only for Spark's web pages
     True
     """
 
