@@ -7,7 +7,7 @@ WORKERS ?= 4
 # Tests on Spark and Kafka wait more than they work: two at a time, each process with one Spark for all its tests.
 SPARK_WORKERS ?= 2
 NO_JVM := "not spark and not slow and not kafka and not server"
-# What is built on streams has a target of its own, so that test-fast stays short.
+# What is built on streams, and tests that try many crashes or sizes, have targets of their own, so that test-fast stays short.
 LIBRARIES := tests/cep tests/gelly tests/table tests/runtime/table
 # Extra arguments: make test-fast ARGS="-k timers -x"
 ARGS ?=
@@ -22,7 +22,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup java fast-start demo test test-fast test-libraries test-windows test-spark test-slow chaos two-drivers test-versions test-all lint format names pictures constraints bench docs dashboard clean
+.PHONY: help setup java fast-start demo test test-fast test-exhaustive test-libraries test-windows test-spark test-slow chaos two-drivers test-versions test-all lint format names pictures constraints bench docs dashboard clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,10 +50,13 @@ fast-start: java ## keep Spark's classes in an archive (once, a minute): Spark s
 demo: java ## run the sensor-average job on an embedded Spark, with live output and a page in the browser
 	@PENSTOCK_UI=true $(PY) examples/sensor_average.py $(ARGS)
 
-test: test-fast test-libraries test-windows test-spark ## what CI runs: first without, then with Spark
+test: test-fast test-exhaustive test-libraries test-windows test-spark ## what CI runs: first without, then with Spark
 
-test-fast: setup ## tests, and examples in docstrings, that need no JVM; without those of test-libraries
-	@$(call tested,$(addprefix --ignore=,$(LIBRARIES)) -m $(NO_JVM) -q -n logical --maxprocesses $(WORKERS))
+test-fast: setup ## tests, and examples in docstrings, that need no JVM; without those of the next two
+	@$(call tested,$(addprefix --ignore=,$(LIBRARIES)) -m "not exhaustive and "$(NO_JVM) -q -n logical --maxprocesses $(WORKERS))
+
+test-exhaustive: setup ## random crashes, every cut of a stream, state of many sizes, inferred types; no JVM
+	@$(call tested,-m "exhaustive and "$(NO_JVM) -q -n logical --maxprocesses $(WORKERS))
 
 test-libraries: setup ## tests of patterns, tables and graphs that need no JVM
 	@$(call tested,$(LIBRARIES) -m $(NO_JVM) -q -n logical --maxprocesses $(WORKERS))

@@ -20,6 +20,8 @@ from penstock.connectors.file_system import (
 from penstock.connectors.file_system import sink_committer as committing
 from penstock.formats.csv import CsvBulkWriters, CsvSchema
 
+pytestmark = pytest.mark.exhaustive
+
 
 class Watched(Crashing):
     """Looks at the directory after every batch, and after every batch that failed."""

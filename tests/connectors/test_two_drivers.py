@@ -23,6 +23,8 @@ from penstock.connectors.jdbc import JdbcConnectionOptions, JdbcSink
 from penstock.core.functions import TwoPhaseCommitSinkFunction
 from penstock.core.sink import WriterInitContext
 
+pytestmark = pytest.mark.exhaustive
+
 RECORDS = 16
 EVERYTHING = list(range(1, RECORDS + 1))
 ROW = Types.ROW_NAMED(["n"], [Types.LONG()])

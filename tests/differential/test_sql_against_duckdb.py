@@ -11,6 +11,8 @@ import random_sql
 from sql_results import results, shown
 from tests.table.conftest import table_environment
 
+pytestmark = pytest.mark.exhaustive
+
 LEFT_OUT = ("AVG(", "DESCRIPTOR(")
 
 

@@ -12,6 +12,8 @@ from tests.differential import programs
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing import MiniCluster
 
+pytestmark = pytest.mark.exhaustive
+
 RECORDS = len(programs.READINGS)
 
 # Between parallel tasks the order of records is free, and these programs look at it.

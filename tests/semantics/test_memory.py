@@ -21,6 +21,8 @@ from penstock.datastream.window import EventTimeSessionWindows, SlidingEventTime
 from penstock.runtime.job import batch_history, checkpoint_statistics
 from penstock.testing import ManualClock, MiniCluster
 
+pytestmark = pytest.mark.exhaustive
+
 BATCH = 50
 """Records of a batch; one for each millisecond."""
 

@@ -23,6 +23,8 @@ from penstock.datastream.state import (
 )
 from penstock.testing import ManualClock, MiniCluster
 
+pytestmark = pytest.mark.exhaustive
+
 SIDE = OutputTag("side")
 RULES = MapStateDescriptor("rules", Types.INT(), Types.INT())
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.exhaustive
+
 HERE = Path(__file__).parent
 PROGRAM = HERE / "programs.py"
 SRC = HERE.parents[1] / "src"

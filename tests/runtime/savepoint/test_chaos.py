@@ -29,6 +29,8 @@ from penstock.spark.continuous.state_files import StateFiles
 from penstock.testing import ManualClock, MiniCluster
 from penstock.testing.continuous_cluster import ContinuousCluster
 
+pytestmark = pytest.mark.exhaustive
+
 RUNS = int(os.environ.get("PENSTOCK_CHAOS_RUNS", "50"))
 SEED = int(os.environ.get("PENSTOCK_CHAOS_SEED", "1"))
 RECORDS = 150

@@ -29,6 +29,8 @@ from penstock.datastream.window import (
 from penstock.runtime.savepoint.manifest import verify
 from penstock.testing import ManualClock, MiniCluster
 
+pytestmark = pytest.mark.exhaustive
+
 KEYS = [f"key-{number}" for number in range(11)]
 
 

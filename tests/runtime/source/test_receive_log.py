@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from penstock.common.errors import SerializationError
 from penstock.runtime.source.receive_log import ReceiveLog
 
+pytestmark = pytest.mark.exhaustive
+
 
 def test_elements_can_be_read_again_until_they_are_truncated(tmp_path):
     log = ReceiveLog(str(tmp_path))

@@ -18,6 +18,8 @@ from penstock.runtime.state.keyed_store import KeyedStateFactory
 from penstock.runtime.state.pages import FIRST_SLOT
 from penstock.runtime.state.snapshots import OperatorSnapshot, StageSnapshot
 
+pytestmark = pytest.mark.exhaustive
+
 TTL = 1_000
 
 

@@ -19,6 +19,8 @@ from penstock.runtime.state.keyed_store import KeyedStateFactory
 from penstock.runtime.state.pages import MemoryPageStore
 from penstock.testing import ManualClock, MiniCluster
 
+pytestmark = pytest.mark.exhaustive
+
 BUDGET = 64 * 1024
 PAGE = 8 * 1024
 

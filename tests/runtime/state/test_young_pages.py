@@ -12,6 +12,8 @@ from penstock.runtime.state.pages import EVENT_TIMERS, MemoryPageStore
 from penstock.runtime.state.snapshots import OperatorSnapshot, StageSnapshot, TaskSnapshot
 from penstock.runtime.timers.internal_timer_service import InternalTimerService
 
+pytestmark = pytest.mark.exhaustive
+
 PAGE_BYTES = 1_000
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from penstock.spark.continuous.garbage import GarbagePlan
 
+pytestmark = pytest.mark.exhaustive
+
 MILLION = 1_000_000
 
 

@@ -19,6 +19,8 @@ from penstock.spark.continuous.checkpoint_files import CheckpointFiles
 from penstock.spark.continuous.local_pages import LocalPages, PageFile
 from penstock.spark.continuous.state_files import LevelChanges, LoadedLevel, StateFiles
 
+pytestmark = pytest.mark.exhaustive
+
 OPERATOR = "counts"
 
 
