@@ -69,7 +69,7 @@ def decode_failure(text: str) -> PenstockError:
         if isinstance(error, PenstockError) and not consequence:
             return error
     if _NOT_STARTED.search(text):
-        return WorkerStartError(f"Spark could not start a Python process in time:\n{_essence(text)}")
+        return WorkerStartError(f"Spark could not start a Python process in time:\n{_useful_lines(text)}")
     damage = _DAMAGE.search(text)
     if damage and not _KILLED.search(text):
         return CheckpointError(
@@ -77,11 +77,11 @@ def decode_failure(text: str) -> PenstockError:
             "Restore the file, or start from a savepoint with an empty checkpoint directory"
         )
     if _DIED.search(text) and not full_disk_in(text):
-        return JobExecutionError(_death(text))
-    return JobExecutionError(_essence(text))
+        return JobExecutionError(_describe_death(text))
+    return JobExecutionError(_useful_lines(text))
 
 
-def _death(text: str) -> str:
+def _describe_death(text: str) -> str:
     """Describe the death of a Python process: the operators it was running, and the stack of a crash, if any."""
     running = notes_in(text)
     operators = "while it was running " + " or ".join(running) if running else "unexpectedly"
@@ -104,7 +104,7 @@ def _line_of(text: str, found: re.Match[str]) -> str:
     return line.removeprefix("Caused by: ")[:400] + where
 
 
-def _essence(text: str) -> str:
+def _useful_lines(text: str) -> str:
     """Return the useful part of a JVM error: messages and Python frames, without Java frames."""
     text = text.partition("=== Streaming Query ===")[0]  # offsets and plans follow
     lines = [line for line in text.splitlines() if line.strip() and not re.match(r"\s*(at |\.\.\. \d+ more)", line)]

@@ -128,11 +128,11 @@ class JvmProcess:
                 return port, data[8 : 8 + length].decode()
             if process.poll() is not None:
                 raise SparkStartError(
-                    f"Spark's JVM ended with code {process.returncode} while starting.{self._last_words()}"
+                    f"Spark's JVM ended with code {process.returncode} while starting.{self._last_output()}"
                 )
             waited = time.monotonic() - started
             if waited > _START_SECONDS and (waited > _STARVED_SECONDS or not is_starved(process.pid)):
-                raise SparkStartError(f"Spark's JVM did not answer within {waited:.0f} s.{self._last_words()}")
+                raise SparkStartError(f"Spark's JVM did not answer within {waited:.0f} s.{self._last_output()}")
             time.sleep(0.01)
 
     def _connect(self, port: int, secret: str) -> None:
@@ -149,9 +149,9 @@ class JvmProcess:
         if -code == signal.SIGKILL:  # it could not report anything, and the output of its workers does not help
             return "Spark's JVM was killed (SIGKILL), as the system does when memory runs out."
         how = f"with code {code}" if code >= 0 else f"by {signal.Signals(-code).name}"
-        return f"Spark's JVM has ended, {how}.{self._last_words()}"
+        return f"Spark's JVM has ended, {how}.{self._last_output()}"
 
-    def _last_words(self) -> str:
+    def _last_output(self) -> str:
         if self._drain is not None:
             self._drain.join(timeout=1)
         noise = () if debugging() else ("\tat ", "\t... ", "WARNING: Using incubator modules")

@@ -128,7 +128,7 @@ class JobMaster:
                 self._raise_if_fenced()
                 if self.life.cancelled.is_set():
                     raise
-                if self._was_outrun(failure):
+                if self._was_overtaken(failure):
                     continue
                 error = explain_storage(failure, checkpoint.local_path, self._spark)
                 damaged = self._is_damaged(error)
@@ -153,7 +153,7 @@ class JobMaster:
         with contextlib.suppress(CheckpointError):
             self.checkpoints.fence.check()
 
-    def _was_outrun(self, error: PenstockError) -> bool:
+    def _was_overtaken(self, error: PenstockError) -> bool:
         """Whether the previous driver, paused just before a step of Spark, has completed this step after all.
 
         The batch is then as that driver planned or completed it, and this driver continues from there.

@@ -320,7 +320,7 @@ _connections: dict[StageKey, Connection] = {}
 
 def _relay(key: StageKey, token: bytes, store: StageStore, frames: list[bytes]) -> list[Row] | None:
     """Let the stage's host run a batch. Return None if there is no host with this state."""
-    for connection in _ways_to(key):
+    for connection in _connections_to(key):
         held = HeldStore(store)
         try:
             connection.send_bytes(token)
@@ -342,7 +342,7 @@ def _relay(key: StageKey, token: bytes, store: StageStore, frames: list[bytes]) 
     return None
 
 
-def _ways_to(key: StageKey) -> Iterator[Connection]:
+def _connections_to(key: StageKey) -> Iterator[Connection]:
     """Yield the connection to the host, and if it has ended, one to a possible new host."""
     known = _connections.pop(key, None)
     if known is not None:

@@ -57,14 +57,14 @@ def explain_storage(error: PenstockError, checkpoint: Path | None, spark: SparkS
     for path, advice in places:
         trouble = directory_trouble(path)
         if trouble is not None:
-            return _because(storage_error(path, trouble, advice), said)
+            return _with_spark_error(storage_error(path, trouble, advice), said)
     if said is None or isinstance(error, StorageError):
         return error
     space = ", ".join(f"{path}: {free_space(path)}" for path, _ in places)
     return StorageError(f"the disk was full while the job was running ({said}). {space}. {_ADVICE}")
 
 
-def _because(explained: PenstockError, said: str | None) -> PenstockError:
+def _with_spark_error(explained: PenstockError, said: str | None) -> PenstockError:
     if said is not None:
         explained.add_note(f"Spark said: {said}")
     return explained

@@ -40,7 +40,7 @@ _FLINKS_KEYS = {
     "yarn.staging-directory": "spark.yarn.stagingDir",
 }
 _SUBMITTED = re.compile(r"Submitted application (application_\d+_\d+)")
-_NEWS = re.compile(r"final status: (\w+)|\(state: (RUNNING)\)|tracking URL: (\S+)")
+_STATUS = re.compile(r"final status: (\w+)|\(state: (RUNNING)\)|tracking URL: (\S+)")
 _LAST_LINES = 40
 
 
@@ -76,7 +76,7 @@ def submit_to_yarn(program: YarnProgram, scratch: Path, *, wait: bool, tell: Cal
         assert process.stderr is not None
         for line in process.stderr:
             output.append(line.rstrip())
-            for news in _news(line):
+            for news in _status_messages(line):
                 if news not in told:
                     told.add(news)
                     tell(news)
@@ -85,11 +85,11 @@ def submit_to_yarn(program: YarnProgram, scratch: Path, *, wait: bool, tell: Cal
     return process.returncode
 
 
-def _news(line: str) -> list[str]:
+def _status_messages(line: str) -> list[str]:
     submitted = _SUBMITTED.search(line)
     if submitted is not None:
         return [f"Submitted to YARN as {submitted[1]}"]
-    found = _NEWS.search(line)
+    found = _STATUS.search(line)
     if found is None or found[0].endswith(("UNDEFINED", "N/A")):
         return []
     status, running, address = found.groups()

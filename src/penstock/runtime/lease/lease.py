@@ -91,14 +91,14 @@ class Lease(Fence):
         return lease
 
     def _begin(self) -> None:
-        self._beat(released=False)
+        self._write_heartbeat(released=False)
         for name in self._files.names():
             if _number(name) < self.epoch:
                 self._files.remove(name)
 
     def start_renewing(self) -> None:
         """Renew in the background from now on."""
-        self._renewing = threading.Thread(target=self._renew_often, name="penstock-lease", daemon=True)
+        self._renewing = threading.Thread(target=self._renew_periodically, name="penstock-lease", daemon=True)
         self._renewing.start()
 
     def renew(self) -> None:
@@ -106,14 +106,14 @@ class Lease(Fence):
         self.check()
         with self._lock:
             if not self._released.is_set():
-                self._beat(released=False)
+                self._write_heartbeat(released=False)
 
-    def _beat(self, *, released: bool) -> None:
+    def _write_heartbeat(self, *, released: bool) -> None:
         self._beats += 1
         content = {"beat": self._beats, "timeout": self._timeout, "released": released, "time": time.time()}
         self._files.write(_name(_HEARTBEAT, self.epoch), json.dumps(content).encode())
 
-    def _renew_often(self) -> None:
+    def _renew_periodically(self) -> None:
         failing = False
         while not self._released.wait(self._timeout / _RENEWALS):
             try:
@@ -134,9 +134,9 @@ class Lease(Fence):
             return
         own = self._files.read(_name(_EPOCH, self.epoch))
         if not _is_of(self.owner, own) or self._files.exists(_name(_EPOCH, self.epoch + 1)):
-            self._look_closer()
+            self._check_takeover()
 
-    def _look_closer(self) -> None:
+    def _check_takeover(self) -> None:
         """Check why the file has changed. Another driver's file, of any epoch, means that it owns the directory."""
         newest = _newest(self._files)
         content = None if newest is None else self._files.read(_name(_EPOCH, newest))
@@ -178,7 +178,7 @@ class Lease(Fence):
                     if remove is not None:
                         remove()
                     elif _is_of(self.owner, self._files.read(_name(_EPOCH, self.epoch))):
-                        self._beat(released=True)
+                        self._write_heartbeat(released=True)
         finally:
             self._released.set()
             _held.discard(self.owner.id)
@@ -217,12 +217,12 @@ def check_free(files: LeaseFiles, clock: Clock | None = None) -> None:
     elif owner.is_here:
         lives = owner.is_alive
     else:
-        lives = _shows_life(files, newest, owner, heartbeat, clock or Clock())
+        lives = _is_alive(files, newest, owner, heartbeat, clock or Clock())
     if lives:
         raise _in_use(files, owner, newest, heartbeat)
 
 
-def _shows_life(files: LeaseFiles, epoch: int, owner: Owner, heartbeat: bytes | None, clock: Clock) -> bool:
+def _is_alive(files: LeaseFiles, epoch: int, owner: Owner, heartbeat: bytes | None, clock: Clock) -> bool:
     """Watch an owner on another machine until its heartbeat changes, at most for the owner's timeout.
 
     If another driver takes over meanwhile, return whether that one is alive.

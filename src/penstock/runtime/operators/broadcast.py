@@ -92,7 +92,7 @@ class BroadcastStates:
         name: str = descriptor.name
         if name not in self._writable:
             raise InvalidProgramError(
-                f"operator '{self._operator_name}' asked for the broadcast state '{name}', which was not passed to "
+                f"operator '{self._operator_name}' requested the broadcast state '{name}', which was not passed to "
                 f"broadcast() (known: {', '.join(sorted(self._writable))})"
             )
         return name

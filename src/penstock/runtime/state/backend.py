@@ -230,7 +230,7 @@ class KeyedStateBackend(LoggedPageTable):
         position = next((index for index, (known, _) in enumerate(layout) if known == name), len(layout))
         if position < len(layout):
             if layout[position][1] != kind:
-                raise self._other_kind(name, layout[position][1], kind)
+                raise self._kind_error(name, layout[position][1], kind)
             self._check_type(name, kind, FIRST_SLOT + position, type_description)
         else:
             layout.append((name, kind))
@@ -250,7 +250,7 @@ class KeyedStateBackend(LoggedPageTable):
         self.registered.add(name)
         return FIRST_SLOT + position
 
-    def _other_kind(self, name: str, known: str, kind: str) -> InvalidProgramError:
+    def _kind_error(self, name: str, known: str, kind: str) -> InvalidProgramError:
         if " state" in known and " state" in kind:
             return InvalidProgramError(
                 f"state '{name}' of operator '{self.operator_name}' is a {known} and cannot be used as a {kind}: use a "

@@ -125,8 +125,8 @@ def mismatch(known: TypeDescription | None, wanted: TypeDescription | None) -> s
         return None
     old, new = known["type"], wanted["type"]
     if old == PYTHON:  # never declared: compare the types found in it
-        strange = sorted(_strange(set(known["seen"]), new))
-        return f"it has values of type {strange[0]}, which cannot become {new}" if strange else None
+        incompatible = sorted(_incompatible(set(known["seen"]), new))
+        return f"it has values of type {incompatible[0]}, which cannot become {new}" if incompatible else None
     if new == PYTHON:
         return None
     if any(old in family and new in family[family.index(old) :] for family in (_INTEGERS, _FLOATS)):
@@ -134,7 +134,7 @@ def mismatch(known: TypeDescription | None, wanted: TypeDescription | None) -> s
     return f"{old} cannot become {new}" if old != new else _part_mismatch(known, wanted)
 
 
-def _strange(seen: set[str], wanted: str) -> set[str]:
+def _incompatible(seen: set[str], wanted: str) -> set[str]:
     """Return the Python types whose values cannot be of the wanted type."""
     accepted = _COLLECTIONS.get(wanted) or _TIMES.get(wanted)
     if accepted is not None:

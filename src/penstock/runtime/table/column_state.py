@@ -407,7 +407,7 @@ class ColumnStateBackend(KeyedStateBackend):
         homes = self._pages_of(int64_column(self._hashes).take(KeyRows(rows).column))
         for home in pc.unique(homes).to_pylist():
             self._load_page(home)
-        self._readdress(rows)
+        self._assign_pages(rows)
         for page in pages:
             self._store.remove(self._page_id(page))
             self._sizes.pop(page, None)
@@ -438,17 +438,17 @@ class ColumnStateBackend(KeyedStateBackend):
             directory.bits = max(directory.bits, (wanted - 1).bit_length())
             directory.split = 0
             self._dirty.update(self._loaded)
-            self._readdress([row for row in self.index.values() if self._page_of[row] < FIRST_YOUNG])
+            self._assign_pages([row for row in self.index.values() if self._page_of[row] < FIRST_YOUNG])
             self._loaded = dict.fromkeys(range(directory.page_count), self._batch)
             return
         for _ in range(min(64, wanted - directory.page_count)):
             old, new_page = directory.add_page()
             self._load_page(old)
             self._loaded[new_page] = self._batch
-            self._readdress([row for _, rows in self._rows_in({old}) for row in rows])
+            self._assign_pages([row for _, rows in self._rows_in({old}) for row in rows])
             self._dirty |= {old, new_page}
 
-    def _readdress(self, rows: list[int]) -> None:
+    def _assign_pages(self, rows: list[int]) -> None:
         """Assign rows to their current pages."""
         where = KeyRows(rows)
         pages = self._pages_of(int64_column(self._hashes).take(where.column)).to_pylist()

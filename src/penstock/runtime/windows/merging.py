@@ -55,7 +55,7 @@ class MergingWindowOperator(WindowOperator):
         time = MIN_WATERMARK if timestamp is None else timestamp
         accepted = False
         for window in self._assigned(value, time):
-            actual = self._merge_in(window)
+            actual = self._add_and_merge(window)
             cleanup = self._cleanup_time(actual)
             if self.event_time and cleanup <= self.timers.current_watermark:
                 self._retire(actual)  # checked after merging: a late element may join an open session
@@ -66,7 +66,7 @@ class MergingWindowOperator(WindowOperator):
         if not accepted:
             self._skipped(value, timestamp)
 
-    def _merge_in(self, window: Any) -> Any:
+    def _add_and_merge(self, window: Any) -> Any:
         """Add a window to the live ones, do the merges it causes, and return the live window that now contains it."""
         live = self._live()
         if window in live:

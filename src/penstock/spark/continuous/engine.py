@@ -57,7 +57,7 @@ class ContinuousEngine:
 
     def run(self, batch: Batch) -> list[TaskReport]:
         """Run a step."""
-        works = self._works(batch)
+        works = self._assignments(batch)
         count = self._links.count
         by_task: list[list[SourceWork]] = [[] for _ in range(count)]
         for work in works:
@@ -81,7 +81,7 @@ class ContinuousEngine:
         changed, self._splits = splits != self._splits, splits
         return pickle.dumps(replace(header, splits={}), 5), splits if changed else None
 
-    def _works(self, batch: Batch) -> list[SourceWork]:
+    def _assignments(self, batch: Batch) -> list[SourceWork]:
         """At a checkpoint, source tasks that have worked since the last one report the committables of their sinks."""
         works = list(batch.assignments)
         present = {(work.vertex, work.subtask) for work in works}

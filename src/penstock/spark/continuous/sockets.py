@@ -115,7 +115,7 @@ class Listener:
             connection.close()
             return None
         connection.set_timeout(None)
-        _at_once(accepted)
+        _disable_delay(accepted)
         return Accepted(greeting.task, greeting.generation, connection)
 
     def close(self) -> None:
@@ -162,7 +162,7 @@ def connect(address: str, network: NetworkSettings, task: int, generation: int) 
         opened.close()
         raise
     connection.set_timeout(None)
-    _at_once(opened)
+    _disable_delay(opened)
     return connection
 
 
@@ -200,7 +200,7 @@ def _accept_tasks(listener: Listener, count: int, generation: int, failed: threa
     return accepted
 
 
-def _at_once(connection: socket.socket) -> None:
+def _disable_delay(connection: socket.socket) -> None:
     if connection.family != socket.AF_UNIX:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 

@@ -37,7 +37,7 @@ class TlsFiles:
         """Return the context for one side of connections. Both sides show their certificate."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.check_hostname = False  # hosts change; whoever has the key and the secret of the job belongs to it
+        context.check_hostname = False  # hosts change; the key and the secret of the job identify the other side
         context.verify_mode = ssl.CERT_REQUIRED
         try:
             context.load_cert_chain(self.certificate, self.key, self.password)
