@@ -206,7 +206,7 @@ def test_a_job_may_be_rescaled_again_with_the_first_batch_after_a_rescaling(spar
     env.get_checkpoint_config().set_checkpoint_storage(tmp_path.as_uri())
     client = counting(env, commits)
     commits.wait_for(2)
-    with pytest.raises(SavepointError, match=r"max parallelism 128 .* a parallelism of 128 at most"):
+    with pytest.raises(SavepointError, match=r"max parallelism 128 .* a parallelism of at most 128"):
         client.rescale(200)  # for which a new job would have 512 key groups
     for parallelism in (3, 1, 2):
         client.rescale(parallelism).result(200)
