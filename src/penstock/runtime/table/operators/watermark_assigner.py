@@ -55,7 +55,7 @@ class WatermarkAssignerOperator(TableOperator):
         self._due = MIN_WATERMARK
         """The last watermark if all watermarks were emitted."""
         self._passed: list[pa.Int64Array] = []
-        """The maxima after rows of this batch before which nothing was late, so no watermark was computed there."""
+        """The running maxima of rows so far, none of them late: their watermarks have not been computed yet."""
 
     def process(self, batch: ColumnBatch) -> None:
         """Pass rows on, cut after rows that advance the watermark."""
