@@ -102,7 +102,9 @@ def test_a_savepoint_is_changed_into_another(tmp_path):
     reader = Job(totals, *ELEMENTS).save(tmp_path / "old")
     doubled = ((key, 2 * total) for key, total in reader.read_keyed_state("totals", "total"))
     writer = SavepointWriter.from_existing_savepoint(reader.location)
-    with pytest.raises(SavepointError, match=r"'totals' already: call remove_operator\(\) first"):
+    with pytest.raises(
+        SavepointError, match=r"already has an operator with uid 'totals': call remove_operator\(\) first"
+    ):
         writer.with_operator("totals", filled(doubled))
     path = writer.remove_operator("totals").with_operator("totals", filled(doubled)).write(str(tmp_path / "new"))
     job = Job(totals, *ELEMENTS, ("a", 1), savepoint=path)
@@ -127,7 +129,9 @@ def test_state_can_be_given_to_an_operator_with_another_uid(tmp_path):
 def test_state_is_not_given_to_an_operator_that_has_some(tmp_path):
     reader = Job(totals, *ELEMENTS).save(tmp_path / "old")
     writer = SavepointWriter.from_existing_savepoint(reader.location).with_operator("made", filled([("a", 1)]))
-    with pytest.raises(SavepointError, match=r"'made' already: call remove_operator\(\) first"):
+    with pytest.raises(
+        SavepointError, match=r"already has an operator with uid 'made': call remove_operator\(\) first"
+    ):
         writer.change_operator_identifier("totals", "made")
     made = SavepointWriter.from_existing_savepoint(writer.write(str(tmp_path / "new")))
     with pytest.raises(SavepointError, match="'made' already"):
@@ -238,9 +242,9 @@ def test_timestamps_that_are_none_are_named_with_their_element(tmp_path):
 
 def test_what_is_no_bootstrap_is_refused_at_once():
     writer = SavepointWriter.new_savepoint()
-    with pytest.raises(InvalidProgramError, match="an iterable or from a DataFrame, got 5"):
+    with pytest.raises(InvalidProgramError, match="an iterable or a DataFrame, got 5"):
         OperatorTransformation.bootstrap_with(5)
-    with pytest.raises(InvalidProgramError, match=r"operator 'x' is what OperatorTransformation\..* makes, got"):
+    with pytest.raises(InvalidProgramError, match=r"operator 'x' must be a result of OperatorTransformation\..*, got"):
         writer.with_operator("x", Fill())
     with pytest.raises(InvalidProgramError, match="the uid of an operator must be a non-empty string"):
         writer.with_operator("", OperatorTransformation.bootstrap_with([1]).transform(Refuses()))

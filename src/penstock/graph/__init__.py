@@ -1,1 +1,1 @@
-"""From API calls to a job: transformations -> stream graph -> job graph (chains, uids, exchanges, levels)."""
+"""Translates API calls to a job: transformations -> stream graph -> job graph (chains, uids, exchanges, levels)."""

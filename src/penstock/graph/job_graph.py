@@ -1,7 +1,7 @@
-"""The job graph: operators chained into tasks, tasks on levels, exchanges between them.
+"""The job graph: operators chained into tasks, tasks on levels, and exchanges between them.
 
-The level of a task is the largest number of exchanges on a path from a source. One stage of the engine hosts all
-tasks of a level, so any acyclic graph becomes a chain of stages.
+The level of a task is the largest number of exchanges on a path from a source. One stage of the engine hosts all tasks
+of a level, so any acyclic graph becomes a chain of stages.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from penstock.runtime.task.job_spec import JobSpec
 from penstock.runtime.task.log_settings import LogSettings
 from penstock.runtime.task.union_states import UnionStart
 
-# A chain is calls within calls, two for each operator, and Python allows some hundred of them.
+# A chain is nested calls, two for each operator, and Python allows only some hundred of them.
 _LONGEST_CHAIN = 150
 
 
@@ -39,7 +39,7 @@ class JobGraph:
     edges: list[JobEdge]
     settings: JobSettings
     types: dict[str, TypeInformation | None] = field(default_factory=dict)
-    frames: dict[int, Any] = field(default_factory=dict)  # source vertices fed by a DataFrame of the engine
+    frames: dict[int, Any] = field(default_factory=dict)  # source vertices that read DataFrames
 
     @property
     def channels(self) -> int:
@@ -53,7 +53,7 @@ class JobGraph:
 
     @property
     def source_vertices(self) -> list[JobVertex]:
-        """The tasks of level 0."""
+        """The vertices of level 0."""
         return [vertex for vertex in self.vertices if vertex.level == 0]
 
     @property
@@ -63,12 +63,12 @@ class JobGraph:
 
     @property
     def external_sources(self) -> dict[int, bool]:
-        """Source vertices fed by DataFrames, and whether they end."""
+        """Source vertices that read DataFrames, and whether they are bounded."""
         return {vertex_id: not frame.isStreaming for vertex_id, frame in self.frames.items()}
 
     @property
     def runs_as_batch(self) -> bool:
-        """BATCH, or AUTOMATIC with bounded sources only."""
+        """Whether the mode is BATCH, or AUTOMATIC with only bounded sources."""
         mode = self.settings.runtime_mode
         if mode == "BATCH" and not self.bounded:
             names = ", ".join(f"'{vertex.name}'" for vertex in self.source_vertices if not vertex.source_bounded)
@@ -90,7 +90,7 @@ class JobGraphGenerator:
     def generate(self) -> JobGraph:
         """Build the job graph."""
         if not self._graph.nodes:
-            raise InvalidProgramError("there is nothing to run: add a sink (print(), sink_to(), ...) before execute()")
+            raise InvalidProgramError("the job has no sinks: add a sink (print(), sink_to(), ...) before execute()")
         edges: list[JobEdge] = []
         vertices: list[JobVertex] = []
         for node in self._graph.nodes:  # predecessors first
@@ -120,7 +120,7 @@ class JobGraphGenerator:
         upstream, vertex = edge.source, self._vertex_of[edge.source.id]
         stateful = node.operator is not None and (node.operator.stateful or node.operator.keyed)
         if vertex.operators[0].source is not None and (stateful or _reads_a_clock(node, vertex)):
-            return None  # the source stage keeps no state, and its clocks start anew with every batch
+            return None  # the source stage keeps no state, and its clocks restart with every batch
         direct = isinstance(edge.partitioner, ForwardPartitioner) and upstream.parallelism == node.parallelism
         can_chain = (
             (direct or (edge.spread and len(upstream.outputs) == 1))
@@ -191,7 +191,7 @@ class JobGraphGenerator:
 
 
 def _reads_a_clock(node: StreamNode, vertex: JobVertex) -> bool:
-    """Whether a chained operator would show user code the watermarks that are made before it in the source stage."""
+    """Whether a chained operator exposes the watermarks that are emitted before it in the source stage to user code."""
     if node.operator is None or not node.operator.reads_watermarks:
         return False
     in_source = getattr(vertex.operators[0].source, "makes_watermarks", False)  # a DataFrame is not a Source
@@ -207,7 +207,7 @@ def _assign_levels(vertices: list[JobVertex], edges: list[JobEdge]) -> None:
 
 
 def _find_alignments(vertices: list[JobVertex], edges: list[JobEdge]) -> None:
-    """Set the alignment of sources: from the strategy in their chain, or from a user-defined generator after them."""
+    """Set the alignment of sources, from the strategy in their chain or from a custom generator after them."""
     for vertex in vertices:
         if not vertex.is_source:
             continue
@@ -231,10 +231,10 @@ def _is_bounded(source: Any) -> bool:
 
 
 def operator_ids(graph: StreamGraph) -> dict[int, str]:
-    """Stable ids: from the uid if the user set one, else from the operator's place in the topology.
+    """Return stable ids: from the uid if set, otherwise from the operator's place in the topology.
 
-    As in Flink an id generated for an operator depends on the ids of its predecessors, so adding an operator
-    upstream changes it (rule 3.10): set uids on stateful operators.
+    As in Flink, a generated id depends on the ids of the operator's predecessors, so adding an operator upstream
+    changes it (rule 3.10): set uids on stateful operators.
     """
     ids: dict[int, str] = {}
     used: set[str] = set()
@@ -250,7 +250,7 @@ def operator_ids(graph: StreamGraph) -> dict[int, str]:
             text = f"{operator}|{len(node.inputs)}|{upstream}"
         digest = _digest(text)
         twin = 0
-        while digest in used:  # parallel branches of the same shape
+        while digest in used:  # parallel branches with the same shape
             twin += 1
             digest = _digest(f"{text}#{twin}")
         used.add(digest)
@@ -262,7 +262,7 @@ _UID = "uid:{}"
 
 
 def operator_id_of(uid: str) -> str:
-    """The id of an operator whose uid was set."""
+    """Return the id of an operator with this uid."""
     return _digest(_UID.format(uid))
 
 
@@ -271,7 +271,7 @@ def _digest(text: str) -> str:
 
 
 def translate(sinks: list[Transformation], settings: JobSettings) -> JobGraph:
-    """Transformations to a job graph."""
+    """Translate transformations to a job graph."""
     return JobGraphGenerator(StreamGraphGenerator(sinks, settings).generate(), settings).generate()
 
 
@@ -287,7 +287,7 @@ def job_spec(
     epoch: int = 0,
     stepped: bool = False,
 ) -> JobSpec:
-    """The job as the workers receive it."""
+    """Return the job as the workers receive it."""
     settings = graph.settings
     info = JobInfo(
         job_id=job_id,

@@ -1,4 +1,4 @@
-"""A pattern as a picture: its states in a row, with an arrow for every transition."""
+"""Draws a pattern: its states in a row, with an arrow for every transition."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _Box:
 
 @dataclass(frozen=True)
 class PatternPicture:
-    """The shapes of a picture and its size."""
+    """The shapes of a picture, and its size."""
 
     width: float
     height: float
@@ -53,17 +53,17 @@ class PatternPicture:
     shapes: str
 
     def svg(self, place: str = "") -> str:
-        """As SVG; `place` says where it is within another picture."""
+        """Return the picture as SVG. `place` is its position within another picture."""
         return "\n".join([_header(self.width, self.height, self.label, place), self.shapes, "</svg>", ""])
 
 
 def automaton_of(operator: Any) -> Automaton | None:
-    """What a CEP operator runs; None for other operators."""
+    """Return the automaton of a CEP operator, or None for other operators."""
     return operator.automaton if isinstance(operator, CepOperator) else None
 
 
 def draw(automaton: Automaton) -> PatternPicture:
-    """The states of an automaton from its start to its end."""
+    """Draw the states of an automaton from its start to its end."""
     order = _from_start_to_end(automaton)
     boxes: dict[int, _Box] = {}
     left = float(_MARGIN)
@@ -102,14 +102,14 @@ def draw(automaton: Automaton) -> PatternPicture:
 
 
 def _room(arcs: int, *, loops: bool) -> int:
-    """What arrows need above or below the boxes."""
+    """Return the space that arrows need above or below the boxes."""
     if arcs:
         return _FIRST_ARC + _NEXT_ARC * arcs
     return _LOOP if loops else 0
 
 
 def _from_start_to_end(automaton: Automaton) -> list[int]:
-    """The states that can be reached, each behind those that lead to it, as far as loops allow."""
+    """Return the reachable states, each after its predecessors as far as loops allow."""
     seen = {automaton.start}
     finished: list[int] = []
     path = [(automaton.start, iter(automaton.states[automaton.start].transitions))]
@@ -126,7 +126,7 @@ def _from_start_to_end(automaton: Automaton) -> list[int]:
 
 
 def _label(automaton: Automaton, source: int, target: int, action: StateTransitionAction, links: dict[str, str]) -> str:
-    """The link, if an arrow takes an event and leads to a later pattern; else what becomes of the event."""
+    """Return the contiguity if an arrow takes an event and leads to a later pattern, otherwise the action."""
     before, behind = automaton.states[source].pattern_name, automaton.states[target].pattern_name
     names = list(links)
     if action is _TAKE and behind in links and before in links and names.index(behind) > names.index(before):
@@ -169,7 +169,7 @@ def _straight(source: _Box, target: _Box, top: float, label: str) -> list[str]:
 
 
 def _loop(box: _Box, top: float, label: str, action: StateTransitionAction) -> list[str]:
-    """Above the box if the event is taken, below it if not."""
+    """Draw a loop: above the box if the event is taken, otherwise below it."""
     edge, away = (top, -1) if action is _TAKE else (top + _HEIGHT, 1)
     far = edge + 34 * away
     path = f"M{box.middle - 12:.0f},{edge:.0f} C{box.middle - 22:.0f},{far:.0f} {box.middle + 22:.0f},{far:.0f} "
@@ -178,11 +178,11 @@ def _loop(box: _Box, top: float, label: str, action: StateTransitionAction) -> l
 
 
 def _arc(source: _Box, target: _Box, top: float, label: str, action: StateTransitionAction, rise: float) -> list[str]:
-    """Around the boxes between two states: above them if the event is taken, below them if not."""
+    """Draw an arc around the boxes between two states: above them if the event is taken, otherwise below them."""
     edge, away = (top, -1) if action is _TAKE else (top + _HEIGHT, 1)
     inwards = 18 if target.left > source.left else -18
     begin, end = source.middle + inwards, target.middle - inwards
-    bend = edge + away * rise * 4 / 3  # the curve comes three quarters of the way to its control points
+    bend = edge + away * rise * 4 / 3  # the curve covers three quarters of the distance to its control points
     path = f"M{begin:.0f},{edge:.0f} C{begin:.0f},{bend:.0f} {end:.0f},{bend:.0f} {end:.0f},{edge:.0f}"
     return [_line(path, action), _text((begin + end) / 2, edge + away * rise + (14 if away > 0 else -4), label)]
 

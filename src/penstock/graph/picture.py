@@ -1,4 +1,4 @@
-"""Pictures of a job graph: Mermaid and Graphviz text, and SVG drawn here, so that viewing one needs no other tool."""
+"""Pictures of a job graph: Mermaid and Graphviz text, and SVG without other tools."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["dot", "mermaid", "svg"]
 
 
 def mermaid(job: JobGraph) -> str:
-    """A Mermaid flow chart: what many documentation tools draw by themselves."""
+    """Return a Mermaid flow chart, which many documentation tools render."""
     lines = ["flowchart LR"]
     for level in range(job.levels + 1):
         lines.append(f'  subgraph stage{level}["{stage_title(level)}"]')
@@ -37,7 +37,7 @@ def mermaid(job: JobGraph) -> str:
 
 
 def dot(job: JobGraph) -> str:
-    """Graphviz text."""
+    """Return Graphviz text."""
     lines = [f"digraph {_quoted(job.name)} {{", "  rankdir=LR;", "  node [shape=box];"]
     for level in range(job.levels + 1):
         lines.append(f"  subgraph cluster_{level} {{")
@@ -52,7 +52,7 @@ def dot(job: JobGraph) -> str:
 
 
 def svg(job: JobGraph) -> str:
-    """An SVG picture: a column for each stage, a box for each task, its operators within."""
+    """Return an SVG picture with a column per stage, a box per task, and the operators inside."""
     layout = PlanLayout(job)
     patterns, width, height = _patterns(job, layout.height)
     width = max(layout.width, width)
@@ -75,7 +75,7 @@ def svg(job: JobGraph) -> str:
 
 
 def _patterns(job: JobGraph, top: float) -> tuple[list[str], float, float]:
-    """The states of all patterns below each other, and the width and height of the whole picture."""
+    """Draw the states of all patterns below each other. Return the shapes, and the size of the whole picture."""
     parts: list[str] = []
     width = 0.0
     for vertex in job.vertices:
@@ -122,7 +122,7 @@ def _text(x: float, y: float, text: str, attributes: str = "") -> str:
 
 
 def _plain(text: str) -> str:
-    """Without what Mermaid would take for its own."""
+    """Remove characters with a meaning in Mermaid."""
     return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
 
 

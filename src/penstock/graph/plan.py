@@ -1,4 +1,4 @@
-"""The execution plan: what will run, as JSON (Flink's layout) and as text a person can read."""
+"""The execution plan as JSON (in Flink's layout) and as readable text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KINDS = {"source": "Data Source", "operator": "Operator", "sink": "Data Sink"}
 
 
 def execution_plan_json(sinks: list[Transformation], settings: JobSettings) -> str:
-    """The stream graph as JSON: nodes with their parallelism and predecessors, and the tasks they are chained into."""
+    """Return the stream graph as JSON: nodes with their parallelism and predecessors, and their tasks."""
     graph = StreamGraphGenerator(sinks, settings).generate()
     ids = operator_ids(graph)
     job = translate(sinks, settings)
@@ -80,13 +80,13 @@ def execution_plan_json(sinks: list[Transformation], settings: JobSettings) -> s
 
 
 def _sink_label(node: StreamNode, operator: SinkOperator) -> str:
-    """The name that the program gave the sink; "Sink", as in Flink, if it gave none."""
+    """Return the name of a sink in the program, or "Sink", as in Flink."""
     name = node.name.removeprefix("Sink: ")
     return "Sink" if name == type(operator.sink).__name__ else name
 
 
 def plan_text(job: JobGraph) -> str:
-    """The job graph, stage by stage."""
+    """Return the job graph as text, stage by stage."""
     sizes = _counted(len(job.vertices), "task"), _counted(job.levels + 1, "stage"), _counted(job.channels, "channel")
     lines = [f"{job.name}: {sizes[0]} in {sizes[1]}, {sizes[2]}, {_mode(job)}"]
     for level in range(job.levels + 1):
@@ -103,7 +103,7 @@ def plan_text(job: JobGraph) -> str:
 
 
 def _automata(vertex: JobVertex) -> list[Automaton]:
-    """Of the patterns that a task looks for."""
+    """Return the automata of a task's patterns."""
     return [automaton for one in vertex.operators if (automaton := automaton_of(one.operator)) is not None]
 
 

@@ -1,8 +1,8 @@
-"""Where the boxes, arrows and labels of a plan's picture go.
+"""The layout of a plan's picture: the positions of boxes, arrows and labels.
 
-Each stage is a column of boxes. Between two columns there is a strip in which arrows bend, then one in which they run
-level, each under its own label, into the boxes. An arrow that passes a column gets a place of its own there, as if it
-were a box. So arrows cross each other only where they bend, and never a label or a box.
+Each stage is a column of boxes. Between two columns, there is a strip in which arrows bend, followed by one in which
+they are horizontal, each below its own label, and enter the boxes. An arrow that passes a column gets its own place
+there, like a box. So arrows cross each other only where they bend, and never cross a label or a box.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Arrow", "Box", "Column", "PlanLayout", "arrow_label", "box_texts", "
 LINE = 17  # height of a line of text
 PADDING = 12
 TOP = 56
-_CHARACTER = 7.4  # width of a character, about
+_CHARACTER = 7.4  # approximate width of a character
 _LABEL_CHARACTER = 6.8
 _BENDS = 70  # width of the strip in which arrows bend
 _BETWEEN_BOXES = 24
@@ -28,7 +28,7 @@ _BETWEEN_ARROWS = 20
 
 @dataclass(slots=True)
 class Box:
-    """A task; or the place where an arrow passes a column, which has no size."""
+    """A task, or the place where an arrow passes a column, which has no size."""
 
     left: float
     top: float
@@ -37,12 +37,12 @@ class Box:
 
     @property
     def right(self) -> float:
-        """Where arrows begin."""
+        """The x position where arrows begin."""
         return self.left + self.width
 
     @property
     def middle(self) -> float:
-        """Half of its height."""
+        """The y position of its center."""
         return self.top + self.height / 2
 
 
@@ -53,18 +53,18 @@ class Column:
     left: float = 0.0
     width: float = 0.0
     label_width: float = 0.0
-    """Of the longest label of an arrow that ends here."""
+    """The width of the longest label of an arrow that ends here."""
     bottom: float = TOP
 
     @property
     def right(self) -> float:
-        """Where arrows to the next columns may bend."""
+        """The x position from which arrows to the next columns may bend."""
         return self.left + self.width
 
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """A line through some points, level between two of the same height, and its label at the end."""
+    """A line through some points, horizontal between two of the same height, with a label at its end."""
 
     points: list[tuple[float, float]]
     label: str
@@ -84,7 +84,7 @@ _Item = JobVertex | _Passage
 
 @dataclass(slots=True)
 class PlanLayout:
-    """The picture of a job."""
+    """The layout of a job's picture."""
 
     job: JobGraph
     boxes: dict[int, Box] = field(default_factory=dict)
@@ -92,23 +92,23 @@ class PlanLayout:
     _passages: dict[tuple[int, int], Box] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Place everything, column by column."""
+        """Place all items, column by column."""
         for level in range(self.job.levels + 1):
             self._add_column(level)
 
     @property
     def width(self) -> float:
-        """Of the picture."""
+        """The width of the picture."""
         return max(self.columns[-1].right, len(self.job.name) * 9) + PADDING
 
     @property
     def height(self) -> float:
-        """Of the picture."""
+        """The height of the picture."""
         return max(column.bottom for column in self.columns) + PADDING
 
     @property
     def arrows(self) -> Iterator[Arrow]:
-        """From box to box."""
+        """Yield the arrows between boxes."""
         for edge in self.job.edges:
             source, target = self.job.vertices[edge.source], self.job.vertices[edge.target]
             points = [(self.boxes[source.id].right, self.boxes[source.id].middle)]
@@ -158,19 +158,19 @@ class PlanLayout:
         return Box(left, 0.0, max(map(len, texts)) * _CHARACTER + 2 * PADDING, height)
 
     def _wanted(self, item: _Item) -> float:
-        """The height at which arrows would be level: that of the boxes it reads from."""
+        """Return the height at which arrows are horizontal: that of the boxes from which the item reads."""
         edges = [item.edge] if isinstance(item, _Passage) else [self.job.edges[edge] for edge in item.inputs]
         level = item.level - 1
         heights = [self._height_at(edge, level) for edge in edges]
         return sum(heights) / len(heights) if heights else 0.0
 
     def _height_at(self, edge: JobEdge, level: int) -> float:
-        """Where an arrow leaves a column."""
+        """Return the height at which an arrow leaves a column."""
         passage = self._passages.get((edge.id, level))
         return self.boxes[edge.source].middle if passage is None else passage.middle
 
     def _port(self, edge: JobEdge, target: JobVertex) -> float:
-        """Where an arrow ends: arrows into one box keep their order and a distance."""
+        """Return the height at which an arrow ends. Arrows into one box keep their order and a distance."""
         box = self.boxes[target.id]
         edges = [self.job.edges[incoming] for incoming in target.inputs]
         in_order = sorted(edges, key=lambda incoming: (self._height_at(incoming, target.level - 1), incoming.id))
@@ -179,11 +179,11 @@ class PlanLayout:
         return first + position * _BETWEEN_ARROWS
 
 
-# -- words ------------------------------------------------------------------------------------------------------------
+# -- labels -----------------------------------------------------------------------------------------------------------
 
 
 def vertices_at(job: JobGraph, level: int) -> list[JobVertex]:
-    """The tasks of a stage."""
+    """Return the tasks of a stage."""
     return [vertex for vertex in job.vertices if vertex.level == level]
 
 
@@ -193,7 +193,7 @@ def stage_title(level: int) -> str:
 
 
 def box_texts(vertex: JobVertex) -> list[str]:
-    """The lines in a box."""
+    """Return the lines in a box."""
     texts: list[str] = []
     for one in vertex.operators:
         texts.append(one.name)

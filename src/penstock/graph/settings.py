@@ -10,7 +10,7 @@ from penstock.common.spark_execution_mode import EXECUTION_MODE, SparkExecutionM
 
 @dataclass(slots=True, kw_only=True)
 class JobSettings:
-    """Everything about a job that is not its graph."""
+    """The configuration of a job, without its graph."""
 
     job_name: str = "Penstock Streaming Job"
     parallelism: int = 1

@@ -1,4 +1,4 @@
-"""The stream graph: one node per operator, virtual transformations resolved into edges."""
+"""The stream graph: one node per operator, with virtual transformations resolved to edges."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from penstock.runtime.records.key_groups import check_parallelism, default_max_p
 
 @dataclass(eq=False, slots=True)
 class StreamEdge:
-    """Records of one output of a node on their way to one input of another."""
+    """A connection from an output of one node to an input of another."""
 
     source: StreamNode
     target: StreamNode
@@ -67,7 +67,7 @@ class StreamGraph:
 
     @property
     def sources(self) -> list[StreamNode]:
-        """Nodes without input."""
+        """The nodes without input."""
         return [node for node in self.nodes if node.kind == "source"]
 
 
@@ -81,7 +81,7 @@ class _Feed:
 
 
 class StreamGraphGenerator:
-    """Translates the transformations the sinks need."""
+    """Translates all transformations that the sinks need."""
 
     def __init__(self, sinks: list[Transformation], settings: JobSettings) -> None:
         self._sinks = sinks
@@ -178,7 +178,7 @@ def _spreads(node: StreamNode) -> bool:
 
 
 def _predecessors_first(sink: Transformation) -> list[Transformation]:
-    """All transformations a sink needs; iterative, programs may be long."""
+    """Return all transformations that a sink needs. Iterative, because programs may be long."""
     order: list[Transformation] = []
     seen: set[int] = set()
     stack: list[tuple[Transformation, bool]] = [(sink, False)]

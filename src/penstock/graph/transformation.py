@@ -16,11 +16,11 @@ _ids = count(1)
 
 @dataclass(eq=False, slots=True, kw_only=True, weakref_slot=True)
 class Transformation:
-    """A node of the program as written. Virtual nodes (union, partition, side output) have no operator."""
+    """A node of the program. Virtual nodes (union, partition, side output) have no operator."""
 
     name: str
     output_type: TypeInformation | None = None
-    parallelism: int | None = None  # None: the environment's, when the job is translated
+    parallelism: int | None = None  # None: that of the environment when the job is translated
     max_parallelism: int | None = None
     uid: str | None = None
     uid_hash: str | None = None
@@ -32,12 +32,12 @@ class Transformation:
 
     @property
     def inputs(self) -> list[Transformation]:
-        """The transformations this one reads."""
+        """The transformations from which this one reads."""
         return []
 
     @property
     def stream_parallelism(self) -> int | None:
-        """By how many subtasks its records are emitted; None: as many as the environment has."""
+        """The number of subtasks that emit its records. None: the environment's parallelism."""
         return 1 if self.force_non_parallel else self.parallelism
 
 
@@ -50,7 +50,7 @@ class SourceTransformation(Transformation):
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class DataFrameSourceTransformation(Transformation):
-    """A Spark DataFrame as a source; `frame` is passed to the engine unchanged."""
+    """A Spark DataFrame as a source. `frame` is passed to the engine unchanged."""
 
     frame: Any
     to_records: Any  # callable: pyarrow.RecordBatch -> list of records; None: Rows
@@ -65,7 +65,7 @@ class OneInputTransformation(Transformation):
 
     @property
     def inputs(self) -> list[Transformation]:
-        """The one input."""
+        """The only input."""
         return [self.input]
 
 
@@ -79,18 +79,18 @@ class TwoInputTransformation(Transformation):
 
     @property
     def inputs(self) -> list[Transformation]:
-        """Both inputs, first first."""
+        """Both inputs, in order."""
         return [self.input1, self.input2]
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class SinkTransformation(OneInputTransformation):
-    """An operator without output; the job consists of what its sinks need."""
+    """An operator without output. The job consists of everything that its sinks need."""
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class UnionTransformation(Transformation):
-    """Several streams read as one."""
+    """Several streams, read as one."""
 
     streams: list[Transformation]
 
@@ -101,7 +101,7 @@ class UnionTransformation(Transformation):
 
     @property
     def stream_parallelism(self) -> int | None:
-        """That of the first stream."""
+        """The parallelism of the first stream."""
         return self.streams[0].stream_parallelism
 
 
@@ -119,13 +119,13 @@ class PartitionTransformation(Transformation):
 
     @property
     def stream_parallelism(self) -> int | None:
-        """That of the stream before partitioning."""
+        """The parallelism of the stream before partitioning."""
         return self.input.stream_parallelism
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class SideOutputTransformation(Transformation):
-    """The records an operator emitted to one side output."""
+    """The records that an operator emitted to one side output."""
 
     input: Transformation
     tag_id: str
@@ -137,5 +137,5 @@ class SideOutputTransformation(Transformation):
 
     @property
     def stream_parallelism(self) -> int | None:
-        """That of the operator."""
+        """The parallelism of the operator."""
         return self.input.stream_parallelism

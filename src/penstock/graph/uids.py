@@ -1,4 +1,4 @@
-"""Operators whose state must find its way back need a uid of their own."""
+"""Checks that operators have uids, so that their state can be restored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _VIRTUAL = (PartitionTransformation, UnionTransformation, SideOutputTransformati
 
 
 def check_uids(sinks: list[Transformation]) -> None:
-    """Reject a job with an operator without a uid, if generated uids are disabled."""
+    """Reject a job with an operator without a uid if generated uids are disabled."""
     waiting, seen = list(sinks), set()
     while waiting:
         transformation = waiting.pop()
@@ -26,5 +26,5 @@ def check_uids(sinks: list[Transformation]) -> None:
         waiting += transformation.inputs
         if not isinstance(transformation, _VIRTUAL) and not (transformation.uid or transformation.uid_hash):
             raise InvalidProgramError(
-                f"generated uids are switched off, and the operator '{transformation.name}' has none: call uid()"
+                f"generated uids are disabled, but the operator '{transformation.name}' has none: call uid()"
             )

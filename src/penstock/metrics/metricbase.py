@@ -1,4 +1,4 @@
-"""Metrics: counters, gauges, meters and distributions, kept in memory of the task."""
+"""Metrics: counters, gauges, meters and distributions, kept in the task's memory."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Metric:
     __slots__ = ()
 
     totals: ClassVar[frozenset[str]] = frozenset()
-    """The suffixes of values that only ever add up, so that changes of several tasks can be added."""
+    """The suffixes of values that only increase, so that changes of several tasks can be added."""
 
     def snapshot(self) -> dict[str, Number]:
-        """The values now, by suffix; the suffix of a metric with one value is empty."""
+        """Return the current values by suffix. A metric with one value has an empty suffix."""
         raise NotImplementedError
 
 
@@ -56,7 +56,7 @@ class Counter(Metric):
 
 
 class Gauge(Metric):
-    """A value computed when it is asked for."""
+    """A value computed on demand."""
 
     __slots__ = ("_compute",)
 
@@ -67,7 +67,7 @@ class Gauge(Metric):
         return self._compute()
 
     def snapshot(self) -> dict[str, Number]:
-        # A gauge is a look inside user code: if that fails, the metric is missing, and the job continues.
+        # A gauge calls user code. If that fails, the metric is missing, and the job continues.
         try:
             return {"": self._compute()}
         except Exception:
@@ -75,9 +75,10 @@ class Gauge(Metric):
 
 
 class Meter(Metric):
-    """Counts events and gives their rate over a span of time.
+    """Counts events and measures their rate over a time span.
 
-    Marking is one addition: rates come from samples taken when the rate is read, not from a clock read per event.
+    Marking an event is one addition: rates come from samples taken when the rate is read, not from a clock read per
+    event.
     """
 
     __slots__ = ("_clock", "_samples", "_span", "count")
@@ -110,7 +111,7 @@ class Meter(Metric):
 
 
 class Distribution(Metric):
-    """Count, sum, smallest and largest of the values it is told.
+    """The count, sum, minimum, maximum and mean of values.
 
     >>> distribution = Distribution()
     >>> for size in (3, 9, 6):
@@ -149,7 +150,7 @@ class Distribution(Metric):
 
 
 class MetricGroup:
-    """Named metrics and groups of them.
+    """Named metrics and nested groups.
 
     >>> group = MetricGroup()
     >>> group.counter("seen").inc(3)
@@ -167,36 +168,36 @@ class MetricGroup:
         self._groups: dict[str, MetricGroup] = {}
 
     def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
-        """The group of that name below this one; with ``extra`` the group ``name.extra``, a key and its value."""
+        """Return the subgroup with this name. With ``extra``, return the group ``name.extra`` of a key and value."""
         group = self._groups.get(name)
         if group is None:
             group = self._groups[name] = MetricGroup(self._qualified(name))
         return group if extra is None else group.add_group(extra)
 
     def counter(self, name: str) -> Counter:
-        """The counter of that name; asking twice gives the same one."""
+        """Return the counter with this name. Calling it again returns the same counter."""
         return self._register(name, Counter, Counter)
 
     def gauge(self, name: str, obj: Callable[[], Number]) -> None:
-        """Registers a function as a gauge, in place of an earlier one of that name."""
+        """Register a function as a gauge. It replaces an earlier gauge with this name."""
         self._metrics[name] = Gauge(obj)
 
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
-        """The meter of that name."""
+        """Return the meter with this name."""
         return self._register(name, Meter, lambda: Meter(time_span_in_seconds))
 
     def distribution(self, name: str) -> Distribution:
-        """The distribution of that name."""
+        """Return the distribution with this name."""
         return self._register(name, Distribution, Distribution)
 
     histogram = distribution
 
     def get_metric_identifier(self, metric_name: str) -> str:
-        """The name of a metric with the groups it is in."""
+        """Return the name of a metric with its groups."""
         return self._qualified(metric_name)
 
     def snapshot(self) -> dict[str, Number]:
-        """All values of this group and the groups below it, by their full name."""
+        """Return all values of this group and its subgroups, by full name."""
         values: dict[str, Number] = {}
         for name, metric in self._metrics.items():
             for suffix, value in metric.snapshot().items():

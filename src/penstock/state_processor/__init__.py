@@ -1,7 +1,7 @@
-"""The State Processor API: savepoints as data, to be read, made from data, and changed.
+"""The State Processor API: read savepoints as data, create them from data, and change them.
 
-Flink's names in snake_case. A savepoint is read with :class:`SavepointReader`, and written with
-:class:`SavepointWriter` from what :class:`OperatorTransformation` makes of an iterable or of a Spark DataFrame.
+It has Flink's names in snake_case. :class:`SavepointReader` reads a savepoint. :class:`SavepointWriter` writes one from
+the results of :class:`OperatorTransformation`, which uses an iterable or a Spark DataFrame.
 """
 
 from penstock.state_processor.bootstrap import OperatorTransformation

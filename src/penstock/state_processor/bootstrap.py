@@ -1,8 +1,8 @@
-"""State from data: an operator is fed with the elements of an iterable or of a DataFrame, and its state is kept.
+"""Create state from data: feed an operator with the elements of an iterable or a DataFrame, and keep its state.
 
-The operator that fills the state is the operator that will use it, so what it writes is what the job expects.
+The operator that fills the state is the operator that will use it, so it writes what the job expects.
 
-It imports the parts of a small job, which it runs by hand to fill the state.
+It imports the parts of a small job, which it runs to fill the state.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MEMORY = 64 * 1024 * 1024
 
 
 class SqlitePageStore:
-    """Pages in a temporary file: state that is being made may be larger than memory."""
+    """Pages in a temporary file: the created state may be larger than memory."""
 
     def __init__(self) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="penstock-bootstrap-")
@@ -69,7 +69,7 @@ class SqlitePageStore:
         self._database.execute("DELETE FROM pages WHERE id = ?", (page_id,))
 
     def close(self) -> None:
-        """Remove everything."""
+        """Remove all pages."""
         self._database.close()
         self._directory.cleanup()
 
@@ -79,31 +79,31 @@ class OperatorTransformation:
 
     @staticmethod
     def bootstrap_with(data: Any) -> OneInputStateTransformation:
-        """From an iterable (also an endless generator's slice: it is read once), or from a Spark DataFrame's rows."""
+        """Start from an iterable (including an iterator, which is read once), or from a Spark DataFrame's rows."""
         if not (isinstance(data, Iterable) or _is_frame(data)):
-            raise InvalidProgramError(f"state is made from an iterable or from a DataFrame, got {shorten(data)}")
+            raise InvalidProgramError(f"state is created from an iterable or a DataFrame, got {shorten(data)}")
         return OneInputStateTransformation(data)
 
 
 class OneInputStateTransformation:
-    """Elements on their way into state."""
+    """The elements to put into state."""
 
     def __init__(self, data: Any, timestamp_of: Callable[[Any], int] | None = None) -> None:
         self._data = data
         self._timestamp_of = timestamp_of
 
     def assign_timestamps(self, timestamp_of: Callable[[Any], int]) -> OneInputStateTransformation:
-        """Give elements timestamps in ms; windows need them."""
+        """Give elements timestamps in ms. Windows need them."""
         return OneInputStateTransformation(self._data, timestamp_of)
 
     def key_by(self, key_selector: Any, *more_keys: Any) -> KeyedStateTransformation:
-        """For keyed state; a key is given as in a job: a function, a KeySelector, a field position or name."""
+        """Create keyed state. Define the key as in a job: by a function, a KeySelector, a field position or name."""
         return KeyedStateTransformation(
             self._data, self._timestamp_of, HashableKeys(key_function(key_selector, *more_keys))
         )
 
     def transform(self, function: StateBootstrapFunction | BroadcastStateBootstrapFunction) -> Bootstrap:
-        """For operator state. All of it is made in one subtask; a job that starts from it deals it out."""
+        """Create operator state. One subtask creates all of it, and a job that starts from it redistributes it."""
         if isinstance(function, BroadcastStateBootstrapFunction):
             return Bootstrap(self._data, self._timestamp_of, _BroadcastOperator(function), None)
         if isinstance(function, StateBootstrapFunction):
@@ -115,7 +115,7 @@ class OneInputStateTransformation:
 
 
 class KeyedStateTransformation:
-    """Elements with a key on their way into state."""
+    """The elements to put into keyed state."""
 
     def __init__(self, data: Any, timestamp_of: Callable[[Any], int] | None, key_selector: KeySelect) -> None:
         self._data = data
@@ -132,12 +132,12 @@ class KeyedStateTransformation:
         return Bootstrap(self._data, self._timestamp_of, operator, self._key_selector)
 
     def window(self, assigner: WindowAssigner[Any, Any]) -> WindowedStateTransformation:
-        """Fill windows as if a job had processed the elements and no window had fired."""
+        """Fill windows as if a job had processed the elements without firing any window."""
         return WindowedStateTransformation(self._data, self._timestamp_of, self._key_selector, assigner)
 
 
 class WindowedStateTransformation:
-    """Elements on their way into windows; say the same here as in the job."""
+    """The elements to put into windows. Define the windows as in the job."""
 
     def __init__(
         self,
@@ -153,25 +153,25 @@ class WindowedStateTransformation:
         self._windowed = stream.window(assigner)
 
     def trigger(self, trigger: Trigger[Any, Any]) -> WindowedStateTransformation:
-        """The job's trigger."""
+        """Set the job's trigger."""
         self._windowed.trigger(trigger)
         return self
 
     def evictor(self, evictor: Evictor[Any, Any]) -> WindowedStateTransformation:
-        """The job's evictor."""
+        """Set the job's evictor."""
         self._windowed.evictor(evictor)
         return self
 
     def reduce(self, function: ReduceFunction | Callable[[Any, Any], Any], window_function: Any = None) -> Bootstrap:
-        """Windows that hold a reduced value."""
+        """Create windows that contain a reduced value."""
         return self._bootstrap(self._windowed.reduce(function, window_function))
 
     def aggregate(self, function: AggregateFunction, window_function: Any = None) -> Bootstrap:
-        """Windows that hold an accumulator."""
+        """Create windows that contain an accumulator."""
         return self._bootstrap(self._windowed.aggregate(function, window_function))
 
     def process(self, function: Any) -> Bootstrap:
-        """Windows that hold all elements."""
+        """Create windows that contain all elements."""
         return self._bootstrap(self._windowed.process(function))
 
     def _bootstrap(self, stream: Any) -> Bootstrap:
@@ -196,11 +196,11 @@ class Bootstrap:
         self._read = False
 
     def write(self, request: SavepointRequest, operator_id: str, uid: str, max_parallelism: int) -> list[Json]:
-        """Create and write the state; returns the written parts."""
+        """Create and write the state. Return the written parts."""
         filler = _Filler(self._operator, self._timestamp_of, request, operator_id, uid, max_parallelism)
         if not _is_frame(self._data):
             elements = iter(self._data)
-            if elements is self._data and self._read:  # what is left of an iterator is not the state
+            if elements is self._data and self._read:  # the rest of an iterator is not the state
                 raise SavepointError(
                     f"the elements for operator '{uid}' came from an iterator, which was read by an earlier write(): "
                     "give bootstrap_with() a list, or a new iterator"
@@ -214,7 +214,7 @@ class Bootstrap:
 
 
 class _Route:
-    """Which part of the state an element belongs to."""
+    """Returns the part of the state to which an element belongs."""
 
     def __init__(self, select: KeySelect, max_parallelism: int) -> None:
         self._select = select
@@ -226,7 +226,7 @@ class _Route:
 
 
 class _Filler:
-    """Runs an operator over elements; in an executor, if the elements come from a DataFrame."""
+    """Runs an operator on elements, in an executor if they come from a DataFrame."""
 
     def __init__(
         self,
@@ -242,10 +242,10 @@ class _Filler:
         self._chained = ChainedOperator(operator_id, uid, operator, None, uid, max_parallelism)
 
     def fill(self, subtask: int, parallelism: int, elements: Iterator[Any]) -> Json:
-        """Feed the elements, write the state."""
+        """Feed the elements, and write the state."""
         chained, store = self._chained, SqlitePageStore()
         vertex = JobVertex(0, chained.name, parallelism, chained.max_parallelism, [chained], source_bounded=True)
-        clock = BatchClock(int(time.time() * 1000))  # TTL begins now, and timers are set from now on
+        clock = BatchClock(int(time.time() * 1000))  # TTL starts now, and timers are registered from now on
         environment = TaskEnvironment(store, clock, JobInfo(), memory_budget=_MEMORY)
         chain = OperatorChain(vertex, {}, subtask, environment, lambda *_: None, {})
         try:

@@ -1,4 +1,4 @@
-"""The functions a user writes to read state key by key, or to fill it."""
+"""User-defined functions that read state key by key, or fill it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = [
 
 
 class KeyedStateReaderFunction(Function, ABC):
-    """Sees every key of an operator with all its states, which it asks for in `open` as the operator itself did."""
+    """Reads every key of an operator with all its states, which `open` requests as the operator did."""
 
     class Context(ABC):
         """The context of the current key."""
@@ -32,35 +32,35 @@ class KeyedStateReaderFunction(Function, ABC):
             """The key's processing-time timers, earliest first."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Ask for states."""
+        """Request states."""
 
     @abstractmethod
     def read_key(self, key: Any, ctx: KeyedStateReaderFunction.Context) -> Iterable[Any]:
-        """The results for one key; called for every key that has state."""
+        """Return the results for one key. Called for every key that has state."""
 
 
 class KeyedStateBootstrapFunction(KeyedProcessFunction, ABC):
-    """Fills keyed state and timers: `process_element(value, ctx)` for every element, with its key in scope."""
+    """Fills keyed state and timers: `process_element(value, ctx)` is called for every element, with its current key."""
 
 
 class StateBootstrapFunction(Function, CheckpointedFunction, ABC):
-    """Fills operator state: `process_element` for every element, then `snapshot_state`."""
+    """Fills operator state: `process_element` is called for every element, then `snapshot_state`."""
 
     @abstractmethod
     def process_element(self, value: Any) -> None:
-        """One element."""
+        """Process one element."""
 
 
 class BroadcastStateBootstrapFunction(Function, ABC):
     """Fills broadcast state."""
 
     class Context(ABC):
-        """Gives the states."""
+        """Provides the states."""
 
         @abstractmethod
         def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
-            """The broadcast state of this name."""
+            """Return the broadcast state with this name."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: BroadcastStateBootstrapFunction.Context) -> None:
-        """One element."""
+        """Process one element."""

@@ -1,6 +1,6 @@
-"""Reading savepoints: as Python iterators, one block in memory at a time, or as Spark DataFrames.
+"""Read savepoints as Python iterators, with one block in memory at a time, or as Spark DataFrames.
 
-It imports the parts of a savepoint, one module for each kind of state.
+It imports the parts of a savepoint, one module per kind of state.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EVENT_TIME, PROCESSING_TIME = "EVENT_TIME", "PROCESSING_TIME"
 
 
 class SavepointReader:
-    """A savepoint to look into."""
+    """Reads a savepoint."""
 
     def __init__(self, location: str, manifest: Manifest) -> None:
         self.location = location
@@ -38,36 +38,36 @@ class SavepointReader:
 
     @staticmethod
     def read(path: str) -> SavepointReader:
-        """Open a savepoint; nothing but its manifest is read yet."""
+        """Open a savepoint. Only its manifest is read."""
         return SavepointReader(absolute(path), read_manifest(path))
 
     def verify(self) -> SavepointReader:
-        """Read everything once and compare checksums; raises if a file is damaged."""
+        """Read the whole savepoint and compare checksums. Raise an error if a file is damaged."""
         verify(self.location)
         return self
 
     def operators(self) -> list[str]:
-        """The uids (or generated ids) of all operators that have state."""
+        """Return the uids (or generated ids) of all operators with state."""
         found = [operator for operator in self.manifest.operators.values() if operator.has_state]
         return [operator.uid or operator.operator_id for operator in found]
 
     def states(self, uid: str) -> dict[str, str]:
-        """The states of an operator: name and kind."""
+        """Return the states of an operator: name and kind."""
         operator = self.manifest.find(uid)
         keyed = {state["name"]: state["kind"] for state in operator.keyed_states}
         return {**keyed, **{name: f"{mode} operator state" for name, mode in operator.operator_states.items()}}
 
     def source_positions(self, uid: str) -> dict[str, Any]:
-        """Where a source stands: the offset of each split."""
+        """Return the position of a source: the offset of each split."""
         source = self.manifest.sources[self.manifest.find_source(uid)]
         return {split: position[0] for split, position in source["splits"].items()}
 
     # -- keyed state --------------------------------------------------------------------------------------------
 
     def read_keyed_state(self, uid: str, what: str | KeyedStateReaderFunction) -> Iterator[Any]:
-        """``(key, value)`` of every key that has the named state; or whatever a reader function makes of each key.
+        """Yield ``(key, value)`` for every key with the named state, or the results of a reader function.
 
-        Lists are lists, maps are dicts; of an aggregating state it is the accumulator.
+        The value of a list state is a list, of a map state a dict, and of an aggregating state the accumulator.
         """
         operator = self.manifest.find(uid)
         if isinstance(what, KeyedStateReaderFunction):
@@ -76,13 +76,13 @@ class SavepointReader:
         return _portion(self.location, operator, None, "keyed", what)
 
     def read_window_state(self, uid: str, name: str | None = None) -> Iterator[tuple[Any, Any, Any]]:
-        """``(key, window, contents)`` of all open windows; with a name, the window state of that name instead."""
+        """Yield ``(key, window, contents)`` of all open windows. With a name, yield the window state with this name."""
         operator = self.manifest.find(uid)
         self._check_kind(operator, name or CONTENTS_STATE, of_windows=True)
         return _portion(self.location, operator, None, "windows", name or CONTENTS_STATE)
 
     def read_timers(self, uid: str) -> Iterator[tuple[Any, str, int, Any]]:
-        """``(key, EVENT_TIME or PROCESSING_TIME, timestamp, namespace)`` of all timers."""
+        """Yield ``(key, EVENT_TIME or PROCESSING_TIME, timestamp, namespace)`` of all timers."""
         return _portion(self.location, self.manifest.find(uid), None, "timers", None)
 
     def _check_kind(self, operator: OperatorManifest, name: str, *, of_windows: bool) -> None:
@@ -97,15 +97,15 @@ class SavepointReader:
     # -- operator state -----------------------------------------------------------------------------------------
 
     def read_list_state(self, uid: str, name: str) -> Iterator[Any]:
-        """The elements of an operator list state, of all subtasks."""
+        """Yield the elements of an operator list state, of all subtasks."""
         return self._elements(uid, name, SPLIT)
 
     def read_union_state(self, uid: str, name: str) -> Iterator[Any]:
-        """The elements of an operator union list state."""
+        """Yield the elements of an operator union list state."""
         return self._elements(uid, name, UNION)
 
     def read_broadcast_state(self, uid: str, name: str) -> Iterator[tuple[Any, Any]]:
-        """The entries of a broadcast state, which is the same in all subtasks."""
+        """Yield the entries of a broadcast state, which is the same in all subtasks."""
         operator = self._operator_state(uid, name, BROADCAST)
         return iter((read_operator_state(directory_at(self.location), operator, name, 0) or {}).items())
 
@@ -132,7 +132,7 @@ class SavepointReader:
         key_type: TypeInformation | None = None,
         value_type: TypeInformation | None = None,
     ) -> Any:
-        """A Spark DataFrame (key, value), read by the executors. Types that are not given are taken from a value."""
+        """Return a Spark DataFrame (key, value), which the executors read. Missing types are inferred from a value."""
         operator = self.manifest.find(uid)
         self._check_kind(operator, name, of_windows=False)
         return self._frame(spark, operator, "keyed", name, {"key": key_type, "value": value_type})
@@ -145,14 +145,14 @@ class SavepointReader:
         key_type: TypeInformation | None = None,
         value_type: TypeInformation | None = None,
     ) -> Any:
-        """A Spark DataFrame (key, window, value); a time window is a struct of start and end."""
+        """Return a Spark DataFrame (key, window, value). A time window is a struct of start and end."""
         operator = self.manifest.find(uid)
         self._check_kind(operator, name or CONTENTS_STATE, of_windows=True)
         types = {"key": key_type, "window": None, "value": value_type}
         return self._frame(spark, operator, "windows", name or CONTENTS_STATE, types)
 
     def timers_frame(self, spark: Any, uid: str, key_type: TypeInformation | None = None) -> Any:
-        """A Spark DataFrame (key, time_domain, timestamp)."""
+        """Return a Spark DataFrame (key, time_domain, timestamp)."""
         types = {"key": key_type, "time_domain": None, "timestamp": None}
         return self._frame(spark, self.manifest.find(uid), "timers", None, types)
 
@@ -164,10 +164,10 @@ class SavepointReader:
 
 
 def read_portion(portion: tuple[str, OperatorManifest, Json, str, str | None]) -> Iterator[tuple[Any, ...]]:
-    """The rows of one file; runs in an executor."""
+    """Yield the rows of one file. Runs in an executor."""
     location, operator, file, view, name = portion
     for row in _portion(location, operator, file, view, name):
-        yield row[:3]  # a timer's namespace is nothing for a DataFrame
+        yield row[:3]  # DataFrames do not contain a timer's namespace
 
 
 def _entries(location: str, operator: OperatorManifest, file: Json | None, names: list[str]) -> Iterator[Any]:
@@ -244,7 +244,7 @@ def read_with(location: str, operator: OperatorManifest, function: KeyedStateRea
         max_parallelism=operator.max_parallelism,
         job=JobInfo(),
         metrics=MetricGroup(),
-        states=KeyedStateFactory(backend, lambda: 0),  # nothing has expired at the beginning of time
+        states=KeyedStateFactory(backend, lambda: 0),  # at time 0, nothing has expired
     )
     function.set_runtime_context(context)
     function.open(context)

@@ -1,4 +1,4 @@
-"""The stored form of states and windows as the user knows them."""
+"""Convert the stored form of states and windows to the user's view."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _SLIDING = re.compile(r"sliding \S+ windows of (\d+)/(\d+) ms with offset (-?\d+
 
 
 def windows_in(kind: str, stored: Any) -> Iterator[tuple[Any, Any]]:
-    """The windows of a key and what they hold: all elements, a reduced value or an accumulator.
+    """Yield the windows of a key and their contents: all elements, a reduced value or an accumulator.
 
-    Sliding windows share slices, so theirs are the slices: the time they cover, and what came in it. Those of count
-    windows are parts of the one global window.
+    Sliding windows share slices, so the slices are returned: their time range and contents. Those of count windows are
+    parts of the one global window.
     """
     sliding, tumbling = _SLIDING.match(kind), _TUMBLING.match(kind)
     if sliding is not None:
@@ -36,7 +36,7 @@ def windows_in(kind: str, stored: Any) -> Iterator[tuple[Any, Any]]:
     elif kind.startswith(("count windows", "sliding count windows")):
         parts = [stored[1]] if isinstance(stored, list) else [contents for _, contents in sorted(stored.items())]
         yield from ((GlobalWindow.get(), contents) for contents in parts)
-    elif kind.endswith("with elements and their timestamps"):  # an evictor may ask for them
+    elif kind.endswith("with elements and their timestamps"):  # an evictor may need the timestamps
         for window, contents in stored.items():
             yield window, [value for value, _ in contents]
     else:

@@ -1,4 +1,4 @@
-"""Writing savepoints: new ones from data, and changed ones from others."""
+"""Write savepoints: new ones from data, and changed ones from others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.state_processor.bootstrap import Bootstrap
 
 
 class SavepointWriter:
-    """A savepoint in the making; nothing is written before :meth:`write`.
+    """Builds a savepoint. Nothing is written before :meth:`write`.
 
     >>> SavepointWriter.new_savepoint(max_parallelism=64).max_parallelism
     64
@@ -35,23 +35,23 @@ class SavepointWriter:
 
     @staticmethod
     def new_savepoint(max_parallelism: int = 128) -> SavepointWriter:
-        """An empty one. Jobs that start from it must have this max parallelism (128 is what small jobs have)."""
+        """Start with an empty savepoint. Jobs that start from it need this max parallelism (by default 128)."""
         return SavepointWriter(Manifest(), None, max_parallelism)
 
     @staticmethod
     def from_existing_savepoint(path: str, max_parallelism: int | None = None) -> SavepointWriter:
-        """A writer that starts with a copy; positions of sources stay unchanged."""
+        """Start with a copy. Positions of sources do not change."""
         path = absolute(path)
         manifest = read_manifest(path)
         known = [operator.max_parallelism for operator in manifest.operators.values() if operator.is_keyed]
         return SavepointWriter(manifest, path, max_parallelism or max(known, default=128))
 
     def with_operator(self, uid: str, bootstrap: Bootstrap) -> SavepointWriter:
-        """Add the state of an operator; one that is there already must be removed first."""
+        """Add the state of an operator. Remove an existing state of this operator first."""
         if not isinstance(bootstrap, Bootstrap):
             raise InvalidProgramError(
-                f"the state of operator '{uid}' is what OperatorTransformation.bootstrap_with(...)...transform(...) "
-                f"makes, got {shorten(bootstrap)}"
+                f"the state of operator '{uid}' must be a result of "
+                f"OperatorTransformation.bootstrap_with(...)...transform(...), got {shorten(bootstrap)}"
             )
         self._check_free(require_name(uid, "the uid of an operator"))
         self._added[uid] = bootstrap
@@ -60,17 +60,17 @@ class SavepointWriter:
     def _check_free(self, uid: str) -> None:
         if operator_id_of(uid) in self._manifest.operators or uid in self._added:
             raise SavepointError(
-                f"the savepoint has an operator with uid '{uid}' already: call remove_operator() first"
+                f"the savepoint already has an operator with uid '{uid}': call remove_operator() first"
             )
 
     def remove_operator(self, uid: str) -> SavepointWriter:
-        """Leave the state of an operator out."""
+        """Leave out the state of an operator."""
         if self._added.pop(uid, None) is None:
             del self._manifest.operators[self._manifest.find(uid).operator_id]
         return self
 
     def change_operator_identifier(self, uid: str, new_uid: str) -> SavepointWriter:
-        """Give the state of an operator to one with another uid."""
+        """Assign the state of an operator to another uid."""
         operator = self._manifest.find(uid)
         self._check_free(require_name(new_uid, "the uid of an operator"))
         del self._manifest.operators[operator.operator_id]
@@ -84,11 +84,11 @@ class SavepointWriter:
         return self
 
     def write(self, path: str) -> str:
-        """Write the savepoint into a new directory; returns its path."""
+        """Write the savepoint into a new directory, and return its path."""
         path = absolute(path)
         directory = directory_at(path)
         if directory.files():
-            raise SavepointError(f"the directory {path} is not empty: write a savepoint into a new one")
+            raise SavepointError(f"the directory {path} is not empty: write the savepoint into a new one")
         try:
             if self._origin is not None:
                 self._copy(directory_at(self._origin), directory)
@@ -96,7 +96,7 @@ class SavepointWriter:
             operators = {**self._manifest.operators, **{operator.operator_id: operator for operator in made}}
             replace(self._manifest, operators=operators).write(directory)
         except BaseException:
-            directory.dispose()  # so that one can try again
+            directory.dispose()  # so that the user can try again
             raise
         return path
 
@@ -107,7 +107,7 @@ class SavepointWriter:
         operator = OperatorManifest(operator_id, uid, uid, len(parts), self.max_parallelism)
         for part in parts:
             add_part(operator, part)
-        operator.watermarks.clear()  # there is no event time where no job has run
+        operator.watermarks.clear()  # without a job, there is no event time
         return operator
 
     def _copy(self, origin: Directory, target: Directory) -> None:
@@ -122,5 +122,5 @@ class SavepointWriter:
             if checksum != file["crc32"]:
                 raise SavepointError(
                     f"file {file['path']} of the savepoint in {origin.location} is damaged (it does not match its "
-                    "checksum): begin with another savepoint"
+                    "checksum): use another savepoint"
                 )

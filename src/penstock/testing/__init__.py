@@ -1,8 +1,8 @@
-"""Run jobs and operators without a JVM, with a clock in your hand.
+"""Run jobs and operators without a JVM, with full control over time.
 
-`MiniCluster` runs whole jobs in this process, batch by batch; `given` feeds a part of a job step by step; the
-harnesses run single operators or functions. pytest finds the fixtures `mini_cluster` and `harness` by itself. Names are
-loaded when they are first used: pytest imports this package for every test run.
+`MiniCluster` runs whole jobs in this process, batch by batch. `given` feeds a part of a job step by step. The harnesses
+run single operators or functions. pytest finds the fixtures `mini_cluster` and `harness` automatically. Names are
+loaded on first use, because pytest imports this package in every test run.
 """
 
 from __future__ import annotations

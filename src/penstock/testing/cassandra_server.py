@@ -1,7 +1,7 @@
-"""A real Cassandra for tests: one node on free ports of 127.0.0.1, removed at the end.
+"""A real Cassandra for tests: one node on free ports of 127.0.0.1, removed after the tests.
 
-Maven fetches Apache's own jars, once, into the user's cache directory. On a machine without Maven, Java or network,
-:class:`~penstock.testing.server.ServerUnavailableError` says which of them is missing.
+Maven fetches Apache's own jars, once, into the user's cache directory. If Maven, Java or the network is missing,
+:class:`~penstock.testing.server.ServerUnavailableError` names it.
 
 >>> with CassandraServer() as server:  # doctest: +SKIP
 ...     print(server.execute("SELECT cluster_name FROM system.local").one())
@@ -28,7 +28,7 @@ __all__ = ["CASSANDRA_VERSION", "CassandraServer"]
 CASSANDRA_VERSION = "5.0.6"
 _START_SECONDS = 120.0
 
-# Cassandra reaches into the JDK; the list is that of its own conf/jvm17-server.options.
+# Cassandra uses internals of the JDK. The list is from its conf/jvm17-server.options.
 _EXPORTS = """
     java.base/jdk.internal.misc java.base/jdk.internal.ref java.base/sun.nio.ch
     java.management.rmi/com.sun.jmx.remote.internal.rmi java.rmi/sun.rmi.registry java.rmi/sun.rmi.server
@@ -45,7 +45,7 @@ _MODULES = [
     *(f"--add-exports={name}=ALL-UNNAMED" for name in _EXPORTS.split()),
     *(f"--add-opens={name}=ALL-UNNAMED" for name in _OPENS.split()),
 ]
-# A single node has no other nodes to wait for.
+# A single node need not wait for others.
 _PROPERTIES = {
     "cassandra.ring_delay_ms": "0",
     "cassandra.skip_wait_for_gossip_to_settle": "0",
@@ -63,7 +63,7 @@ _LOGGING = """<configuration>
 
 
 class CassandraServer(TemporaryServer):
-    """A running node; use it as a context manager.
+    """A running node. Use it as a context manager.
 
     :param heap: the JVM's memory
     """
@@ -82,13 +82,13 @@ class CassandraServer(TemporaryServer):
         self.port, self._storage_port = 0, 0
 
     def execute(self, cql: str, parameters: Any = None) -> Any:
-        """Run a statement; its rows are named tuples."""
+        """Run a statement. Its rows are named tuples."""
         if self._connection is None:
             self._connection = Connection(ClusterBuilder(contact_points=[self.host], port=self.port))
         return self._connection.execute(cql, parameters)
 
     def kill(self) -> None:
-        """End the process with SIGKILL. Its data stays for :meth:`resume`."""
+        """Kill the process with SIGKILL. Its data stays for :meth:`resume`."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -96,9 +96,9 @@ class CassandraServer(TemporaryServer):
         self._process = None
 
     def resume(self, *, wait: bool = True) -> None:
-        """Start the process again on the same port and the same data.
+        """Start the process again with the same port and data.
 
-        The process ends with the thread that calls this.
+        The process ends with the calling thread.
         """
         settings = {
             f"-D{name}={value}"
@@ -140,12 +140,12 @@ class CassandraServer(TemporaryServer):
             "storage_port": self._storage_port,
             "rpc_address": self.host,
             "native_transport_port": self.port,
-            # A write that was acknowledged survives SIGKILL.
+            # An acknowledged write survives SIGKILL.
             "commitlog_sync": "batch",
             "memtable_heap_space": "32MiB",
             "memtable_offheap_space": "32MiB",
             "commitlog_segment_size": "8MiB",
-            # A busy machine is slow, not broken.
+            # A busy machine is slow, but not broken.
             **{f"{kind}request_timeout": "60s" for kind in ("", "read_", "write_", "truncate_")},
             "data_file_directories": [str(self.directory / "data")],
             **{f"{name}_directory": str(self.directory / name) for name in ("commitlog", "saved_caches", "hints")},

@@ -1,4 +1,4 @@
-"""The continuous mode in this process: the tasks are threads, everything else is as on Spark."""
+"""The continuous mode in this process: tasks are threads, and everything else is as on Spark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FILES = "continuous"
 
 
 class ContinuousJob(MiniClusterJob):
-    """A running job. With a directory, a job that is started there again resumes from its last checkpoint."""
+    """A running job. With a directory, a job started there again resumes from its last checkpoint."""
 
     stepped = True
     steps_per_checkpoint = 3
@@ -52,15 +52,15 @@ class ContinuousJob(MiniClusterJob):
 
     @property
     def offset(self) -> Offset:
-        """Of the last complete checkpoint."""
+        """The offset of the last complete checkpoint."""
         return self._stepper.durable
 
     def run_batch(self) -> bool:
-        """Take one step if there is something to do; a checkpoint ends every few of them."""
+        """Run one step if there is something to do. Some steps end with a checkpoint."""
         return self._stepper.run_once()
 
     def run(self) -> None:
-        """Run until there is nothing to do, or the job is over; what was done is in a checkpoint then."""
+        """Run until there is nothing to do, or the job has ended. Then everything is in a checkpoint."""
         super().run()
         if not self.over:
             self._stepper.settle()
@@ -76,18 +76,18 @@ class ContinuousJob(MiniClusterJob):
             stack.callback(self._engine.close)
 
     def kill(self) -> None:
-        """End everything at once, as kill -9 of the driver and all its tasks does."""
+        """End everything immediately, like kill -9 of the driver and all its tasks."""
         self._engine.abandon()
         self.checkpoints.close_attempt()
 
 
 class _Engine(ContinuousEngine):
-    """Notes complete checkpoints in the storage of the mini cluster, too."""
+    """Also records complete checkpoints in the storage of the mini cluster."""
 
     storage: MemoryCheckpointStorage
 
     def is_written(self, batch: Batch) -> bool:
-        """Waits for it: how many steps a checkpoint takes does not depend on the speed of threads."""
+        """Wait until the state is written, so that the number of steps does not depend on the speed of threads."""
         self.wait_until_written(batch)
         return True
 
@@ -97,7 +97,7 @@ class _Engine(ContinuousEngine):
 
 
 def _counter() -> Callable[[], float]:
-    """A clock that ticks whenever it is asked."""
+    """Return a clock that advances with every call."""
     numbers = itertools.count()
     return lambda: float(next(numbers))
 

@@ -1,4 +1,4 @@
-"""A single function, fed and watched by hand.
+"""Tests a single function: feeds it, and returns its results.
 
 >>> from penstock.core.state import ValueState
 >>> from penstock.datastream import KeyedProcessFunction
@@ -33,23 +33,23 @@ __all__ = ["FunctionHarness"]
 
 
 class FunctionHarness:
-    """Runs a function as its operator would, with state, timers and both clocks.
+    """Runs a function like its operator, with state, timers and both clocks.
 
     :param function: a MapFunction, FlatMapFunction, FilterFunction or process function, or a plain function with state
     :param key_by: the key of a record, as in ``key_by()``: a field or a function
     :param snapshot: the state of another harness
-    :param options: more arguments of ``process()``, such as ``on_timer``
+    :param options: further arguments of ``process()``, such as ``on_timer``
     """
 
     def __init__(self, function: Any, *, key_by: Any = None, snapshot: bytes | None = None, **options: Any) -> None:
         self._function = function
         self._key_by = key_by
         self._options = options
-        operator = pickle.loads(cloudpickle.dumps(self._operator()))  # a copy, as each task gets one
+        operator = pickle.loads(cloudpickle.dumps(self._operator()))  # a copy, as in a task
         self._harness = OneInputOperatorHarness(operator, snapshot=snapshot)
 
     def _operator(self) -> StreamOperator:
-        """The operator that a job would have."""
+        """Return the operator of a job with this function."""
         stream: Any = StreamExecutionEnvironment(executor=MiniCluster()).from_collection([])
         if self._key_by is not None:
             stream = stream.key_by(self._key_by)
@@ -60,41 +60,41 @@ class FunctionHarness:
         return operator
 
     def receive(self, *records: Any, at: Moment | None = None) -> Self:
-        """Records arrive, with this timestamp or without any."""
+        """Process records, with this timestamp or without one."""
         for record in records:
             self._harness.process_element(record, None if at is None else millis_of(at))
         return self
 
     def at(self, time: Moment) -> Self:
-        """Event time advances."""
+        """Advance event time."""
         self._harness.process_watermark(millis_of(time))
         return self
 
     def wait(self, length: Length) -> Self:
-        """Processing time advances, from 0 at the beginning."""
+        """Advance processing time, which starts at 0."""
         self._harness.set_processing_time(self._harness.clock.now + to_millis(length))
         return self
 
     def results(self) -> list[Any]:
-        """What the function emitted since this was last asked."""
+        """Return the records emitted since the last call."""
         return self._harness.extract_values()
 
     def side_output(self, tag: OutputTag[Any]) -> list[Any]:
-        """What the function emitted under a tag since this was last asked."""
+        """Return the records emitted with a tag since the last call."""
         return [value for value, _ in self._harness.extract_side_output(tag)]
 
     @property
     def timers(self) -> int:
-        """How many timers are set."""
+        """The number of registered timers."""
         return self._harness.num_event_time_timers() + self._harness.num_processing_time_timers()
 
     @property
     def keys_with_state(self) -> int:
-        """How many keys have state or timers."""
+        """The number of keys with state or timers."""
         return self._harness.num_keyed_state_entries()
 
     def restarted(self, function: Any = None) -> FunctionHarness:
-        """A new harness that continues with the state of this one, perhaps with a newer function."""
+        """Return a new harness that continues with this harness's state, optionally with a newer function."""
         snapshot = self._harness.snapshot()
         self.close()
         next_function = self._function if function is None else function

@@ -1,4 +1,4 @@
-"""Harnesses: one operator, fed and watched by hand.
+"""Harnesses: test a single operator.
 
 >>> from penstock.runtime.operators.stateless import MapOperator
 >>> harness = OneInputOperatorHarness(MapOperator(lambda x: x + 1))
@@ -27,32 +27,32 @@ from penstock.runtime.task.job_spec import BatchClock
 
 
 class RecordingOutput:
-    """Keeps what an operator emits: (value, timestamp) pairs, watermarks as ints, idle status as bools."""
+    """Stores what an operator emits: (value, timestamp) pairs, watermarks as ints, idle status as bools."""
 
     def __init__(self) -> None:
         self.elements: list[Any] = []
 
     def emit(self, values: Values, timestamps: Timestamps) -> None:
-        """Records."""
+        """Store records."""
         stamps = timestamps if timestamps is not None else [None] * len(values)
         self.elements.extend(zip(values, stamps, strict=True))
 
     def emit_watermark(self, watermark: int) -> None:
-        """A watermark."""
+        """Store a watermark."""
         self.elements.append(watermark)
 
     def emit_status(self, *, idle: bool) -> None:
-        """Idle or active."""
+        """Store the idle status."""
         self.elements.append(idle)
 
     def take(self) -> list[Any]:
-        """All elements since the last call."""
+        """Return all elements since the last call."""
         elements, self.elements = self.elements, []
         return elements
 
 
 class _SideOutputs(dict[str, RecordingOutput]):
-    """A recording output for every tag that is asked for."""
+    """Creates a recording output for every requested tag."""
 
     def get(self, key: str, default: Any = None) -> Any:
         return self.setdefault(key, RecordingOutput())
@@ -121,65 +121,65 @@ class OneInputOperatorHarness:
             service.current_watermark = watermark
 
     def process_element(self, value: Any, timestamp: int | None = None) -> None:
-        """One record."""
+        """Process one record."""
         self.process_elements([value], None if timestamp is None else [timestamp])
 
     def process_elements(self, values: Values, timestamps: Timestamps = None) -> None:
-        """Several records in one batch."""
+        """Process several records in one batch."""
         make_keys_hashable(self.operator, 0, values)
         self.operator.process_batch(list(values), timestamps)
 
     def process_watermark(self, watermark: int) -> None:
-        """The operator's event time advances."""
+        """Advance the operator's event time."""
         self.operator.process_watermark(watermark)
 
     def process_status(self, *, idle: bool) -> None:
-        """The operator's input becomes idle, or active again."""
+        """Mark the operator's input as idle or active."""
         if idle is not self._idle:
             self._idle = idle
             self.operator.process_status(idle=idle)
 
     def set_processing_time(self, now: int) -> None:
-        """Processing time advances."""
+        """Advance processing time."""
         self.clock.now = now
         self.operator.advance_processing_time(now)
 
     def end_batch(self) -> None:
-        """A batch ends: periodic work is done."""
+        """End the batch, which does periodic work."""
         self.operator.end_batch()
 
     def end_input(self) -> None:
-        """No more input."""
+        """End the input."""
         self.operator.end_input()
 
     def extract_output(self) -> list[Any]:
-        """Everything emitted since the last call: (value, timestamp), watermarks, idle flags."""
+        """Return everything emitted since the last call: (value, timestamp), watermarks, idle flags."""
         return self.output.take()
 
     def extract_values(self) -> list[Any]:
-        """Only the values of the records emitted since the last call."""
+        """Return only the values of the records emitted since the last call."""
         return [element[0] for element in self.extract_output() if isinstance(element, tuple)]
 
     def extract_side_output(self, tag: Any) -> list[Any]:
-        """Records of a side output since the last call."""
+        """Return the records of a side output since the last call."""
         elements = self.side_outputs.get(getattr(tag, "tag_id", tag)).take()
         return [element for element in elements if isinstance(element, tuple)]
 
     def num_event_time_timers(self) -> int:
-        """Timers held for all keys in memory."""
+        """Return the number of timers of all keys in memory."""
         return sum(service.count_timers()[0] for service in self.context.timer_services)
 
     def num_processing_time_timers(self) -> int:
-        """Timers held for all keys in memory."""
+        """Return the number of timers of all keys in memory."""
         return sum(service.count_timers()[1] for service in self.context.timer_services)
 
     def num_keyed_state_entries(self) -> int:
-        """Keys with state or timers in memory."""
+        """Return the number of keys with state or timers in memory."""
         backend = self.context.keyed_backend
         return 0 if backend is None else len(backend.entries)
 
     def snapshot(self) -> bytes:
-        """All state; give it to a new harness to continue."""
+        """Return all state. Pass it to a new harness to continue."""
         self._checkpoint += 1
         self.operator.snapshot_state(self._checkpoint)
         backend = self.context.keyed_backend
@@ -197,35 +197,35 @@ class OneInputOperatorHarness:
 
 
 class KeyedOneInputOperatorHarness(OneInputOperatorHarness):
-    """Drives a keyed operator with one input; the operator carries its key selector."""
+    """Drives a keyed operator with one input. The operator contains its key selector."""
 
 
 class TwoInputOperatorHarness(OneInputOperatorHarness):
-    """Drives an operator with two inputs; watermarks are combined as a task would."""
+    """Drives an operator with two inputs. Watermarks are combined as in a task."""
 
     def process_element1(self, value: Any, timestamp: int | None = None) -> None:
-        """One record of the first input."""
+        """Process one record of the first input."""
         self.process_element(value, timestamp)
 
     def process_element2(self, value: Any, timestamp: int | None = None) -> None:
-        """One record of the second input."""
+        """Process one record of the second input."""
         make_keys_hashable(self.operator, 1, [value])
         self.operator.process_batch2([value], None if timestamp is None else [timestamp])
 
     def process_watermark1(self, watermark: int) -> None:
-        """A watermark of the first input."""
+        """Advance the watermark of the first input."""
         self._advance(0, watermark)
 
     def process_watermark2(self, watermark: int) -> None:
-        """A watermark of the second input."""
+        """Advance the watermark of the second input."""
         self._advance(1, watermark)
 
     def process_status1(self, *, idle: bool) -> None:
-        """The first input becomes idle, or active again."""
+        """Mark the first input as idle or active."""
         self._change_status(0, idle=idle)
 
     def process_status2(self, *, idle: bool) -> None:
-        """The second input becomes idle, or active again."""
+        """Mark the second input as idle or active."""
         self._change_status(1, idle=idle)
 
     def _change_status(self, index: int, *, idle: bool) -> None:

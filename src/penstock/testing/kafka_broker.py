@@ -1,7 +1,7 @@
-"""A real Kafka broker for tests and benchmarks: one node in KRaft mode, on a free port, gone at the end.
+"""A real Kafka broker for tests and benchmarks: one node in KRaft mode, on a free port, removed after the tests.
 
-The broker is Apache's own. Its jars are fetched by Maven, once, into the user's cache directory; a machine without
-Maven, Java or network has no broker, and :class:`BrokerUnavailableError` says which of them is missing.
+The broker is Apache's own. Maven fetches its jars, once, into the user's cache directory. If Maven, Java or the network
+is missing, :class:`BrokerUnavailableError` names it.
 
 >>> with KafkaBroker() as broker:  # doctest: +SKIP
 ...     broker.create_topic("readings", partitions=4)
@@ -30,7 +30,7 @@ _START_SECONDS = 120.0
 _CLUSTER_ID = "cGVuc3RvY2stdGVzdHMtMQ"
 _QUIET = {"logger": logging.getLogger("penstock.kafka")}
 
-# One node that is broker and controller. Internal topics have one partition: a broker for tests starts faster so.
+# One node that is broker and controller. Internal topics have one partition, so the broker starts faster.
 _PROPERTIES = """process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
@@ -54,10 +54,10 @@ BrokerUnavailableError = ServerUnavailableError
 
 
 class KafkaBroker(TemporaryServer):
-    """A running broker; use it as a context manager.
+    """A running broker. Use it as a context manager.
 
     :param heap: the JVM's memory
-    :param fast_start: starts quickly and computes slowly, as tests want it; benchmarks switch it off
+    :param fast_start: start quickly and compute slowly, for tests; benchmarks disable it
     :param properties: further settings of the broker
     """
 
@@ -82,7 +82,7 @@ class KafkaBroker(TemporaryServer):
 
     @property
     def admin(self) -> Any:
-        """An AdminClient of confluent-kafka."""
+        """Return an AdminClient of confluent-kafka."""
         from confluent_kafka.admin import AdminClient
 
         if self._admin is None:
@@ -105,7 +105,7 @@ class KafkaBroker(TemporaryServer):
         self._process = None
 
     def create_topic(self, name: str, partitions: int = 1, **settings: str) -> None:
-        """Create a topic; settings such as ``cleanup_policy="compact"``."""
+        """Create a topic, with settings such as ``cleanup_policy="compact"``."""
         from confluent_kafka.admin import NewTopic
 
         config = {key.replace("_", "."): value for key, value in settings.items()}
@@ -115,7 +115,7 @@ class KafkaBroker(TemporaryServer):
         self._wait_for_partitions(name, partitions)
 
     def add_partitions(self, name: str, total: int) -> None:
-        """Give a topic more partitions."""
+        """Increase the number of a topic's partitions."""
         from confluent_kafka.admin import NewPartitions
 
         for future in self.admin.create_partitions([NewPartitions(name, total)]).values():
@@ -144,7 +144,7 @@ class KafkaBroker(TemporaryServer):
         self.admin.list_topics(timeout=_START_SECONDS)
 
     def _wait_for_partitions(self, name: str, partitions: int) -> None:
-        """The broker answers before it has told itself; clients would see the topic missing for a moment."""
+        """Wait for a topic: the broker answers before its metadata is updated, so clients may briefly miss it."""
         deadline = time.monotonic() + _START_SECONDS
         while True:
             topic = self.admin.list_topics(name, timeout=_START_SECONDS).topics[name]
@@ -156,5 +156,5 @@ class KafkaBroker(TemporaryServer):
 
 
 def kafka_jars() -> Path:
-    """The directory with the broker's jars; fetched when it is not there."""
+    """Return the directory with the broker's jars. Fetch them if necessary."""
     return maven_jars("kafka", KAFKA_VERSION, [("org.apache.kafka", "kafka_2.13", KAFKA_VERSION)])

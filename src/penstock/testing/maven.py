@@ -1,6 +1,6 @@
-"""Jars from Maven's repository, kept in the user's cache directory.
+"""Jars from Maven's repository, stored in the user's cache directory.
 
-The first call downloads them with ``mvn``; later calls, also of other processes, find them.
+The first call downloads them with ``mvn``. Later calls, even of other processes, use the stored jars.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _DEPENDENCY = (
 _CLASSIFIER = "<classifier>{}</classifier>"
 
 Artifact = tuple[str, str, str] | tuple[str, str, str, str]
-"""Group, name, version, and perhaps a classifier, for example that of the tests."""
+"""Group, name, version, and optionally a classifier, for example that of the tests."""
 
 
 def maven_jars(name: str, version: str, artifacts: Sequence[Artifact], *, transitive: bool = True) -> Path:
-    """Artifacts with what they depend on, as a directory of jars in the user's cache."""
+    """Return a directory in the user's cache with the jars of artifacts and their dependencies."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock"
     directory = cache / f"{name}-{version}"
     if (directory / "complete").exists():
@@ -44,7 +44,7 @@ def maven_jars(name: str, version: str, artifacts: Sequence[Artifact], *, transi
     maven = shutil.which("mvn")
     if maven is None:
         raise ServerUnavailableError(
-            f"the jars of {name} {version} are fetched with Maven, and there is no mvn on PATH: "
+            f"the jars of {name} {version} are fetched with Maven, but mvn is not on PATH: "
             "install it, for example with apt-get install maven"
         )
     cache.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,9 @@
-"""A cluster in this process: the same tasks, stages and state pages as on Spark, moved by a loop.
+"""A cluster in this process: the same tasks, stages and state pages as on Spark, with a loop that moves frames.
 
-Between any two batches (of one record, if you like) the whole job can be written to bytes and continued from them.
+Between any two batches (of a single record, if you like), the whole job can be encoded as bytes and continued from
+them.
 
-It imports what it puts together: plan, coordinators, stages and storage.
+It imports the parts that it connects: plan, coordinators, stages and storage.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _ALL = 1 << 60
 
 
 class ManualClock:
-    """Processing time that moves when told.
+    """Processing time that advances only on request.
 
     >>> clock = ManualClock(100)
     >>> clock.advance(50)
@@ -59,17 +60,17 @@ class ManualClock:
         return self.now
 
     def advance(self, milliseconds: int) -> None:
-        """Move forward."""
+        """Advance the time."""
         self.now += milliseconds
 
 
 @dataclass(slots=True)
 class _JobSnapshot:
-    """Everything that a job can be continued from."""
+    """Everything that is needed to continue a job."""
 
     offset: Offset
     channels: dict[tuple[int, int], tuple[dict[str, bytes], bytes]]  # pages and snapshot
-    splits: dict[str, int]  # for how many tasks sources were split, by operator id
+    splits: dict[str, int]  # the number of tasks into which sources were split, by operator id
     job_id: str
     unions: dict[int, bytes]  # by checkpoint id
 
@@ -83,18 +84,18 @@ class _JobSnapshot:
 
 
 class MiniClusterJob:
-    """A running job, driven by hand.
+    """A running job, driven batch by batch.
 
-    :param max_records: records per source and batch; None: as many as there are
-    :param keeps_running: wait for more from sources that never end, until the job is cancelled
-    :param cold: forget all live tasks after every batch, so that everything has to come from the pages
-    :param directory: where receivers and sinks keep what must survive a crash of the driver; None: in memory
+    :param max_records: records per source and batch; None means all available records
+    :param keeps_running: wait for more records from sources that never end, until the job is cancelled
+    :param cold: drop all live tasks after every batch, so that everything is read from the pages
+    :param directory: where receivers and sinks store what must survive a crash of the driver; None means in memory
     :param fence: the lease on that directory, if another driver may take it over
-    :param working_directory: where functions run, if not where this process is
+    :param working_directory: where functions run, if not in the directory of this process
     """
 
     stepped = False
-    """Whether there are several steps from one checkpoint to the next."""
+    """Whether there are several steps per checkpoint."""
 
     def __init__(
         self,
@@ -172,7 +173,7 @@ class MiniClusterJob:
         )
 
     def _last_complete(self, directory: str | None, fence: Fence, graph: JobGraph) -> Offset | None:
-        """For an engine with steps: where the last complete checkpoint is, if there is one."""
+        """For an engine with steps: return the offset of the last complete checkpoint, if any."""
         raise NotImplementedError
 
     def _start_tasks(self, job: bytes, offset: Offset, storage: MemoryCheckpointStorage) -> None:
@@ -185,7 +186,7 @@ class MiniClusterJob:
         vertices, batch = self.graph.source_vertices, self.graph.runs_as_batch
         if max_records is None and not all(vertex.operators[0].source.may_end for vertex in vertices):
             max_records = _ENDLESS_BATCH
-        # The coordinator divides by the number of sources.
+        # The coordinator divides the limit by the number of sources.
         limit = _ALL if batch or max_records is None else max_records * len(vertices)
         return SourceCoordinator(
             vertices,
@@ -213,38 +214,38 @@ class MiniClusterJob:
 
     @property
     def stopped_with(self) -> SavepointTicket | None:
-        """The savepoint that the job has stopped with."""
+        """The savepoint with which the job has stopped."""
         return self.checkpoints.stopped_with
 
     @property
     def offset(self) -> Offset:
-        """Where the job is."""
+        """The current offset of the job."""
         return self.engine.offset
 
     @property
     def finished(self) -> bool:
-        """Whether the last batch of a bounded job was run."""
+        """Whether the last batch of a bounded job has run."""
         return self.offset.is_last
 
     @property
     def over(self) -> bool:
-        """Whether no further batch is to be run: the job has finished, was stopped with a savepoint, or cancelled."""
+        """Whether no further batch will run: the job has finished, was stopped with a savepoint, or was cancelled."""
         return self.finished or self.stopped_with is not None or self.life.cancelled.is_set()
 
     def run_batch(self) -> bool:
-        """Run one batch if there is something to do; returns whether there was."""
+        """Run one batch if there is something to do, and return whether there was."""
         if self.graph.runs_as_batch and not self.finished:
             self.checkpoints.run_to_end(self.engine)
             return True
         return self.checkpoints.run_batch(self.engine, self.offset)
 
     def run(self) -> None:
-        """Run until there is nothing to do, or the job is over."""
+        """Run until there is nothing to do, or the job has ended."""
         while not self.over and self.run_batch():
             pass
 
     def run_to_end(self) -> None:
-        """Run until the job is finished; waits for sources that are still receiving and can come to an end."""
+        """Run until the job has finished. Wait for sources that are still receiving and can end."""
         self.run()
         while not self.over and (self.keeps_running or self.coordinator.may_end):
             self.coordinator.wait_for_change(_RECEIVING_SECONDS)
@@ -256,24 +257,24 @@ class MiniClusterJob:
         self.run()
 
     def savepoint(self, directory: str) -> str:
-        """Run one more batch and write everything as it is at its end; returns the path of the savepoint."""
+        """Run one more batch and write all state at its end. Return the path of the savepoint."""
         return self._savepoint(directory, drain=False)
 
     def _savepoint(self, directory: str, *, drain: bool) -> str:
         ticket = self.life.savepoints.submit(directory, drain=drain)
         if not ticket.future.done() and not self.run_batch():
-            self.life.savepoints.end("the job has ended: there is no state to write any more")
+            self.life.savepoints.end("the job has ended: its state can no longer be written")
         return ticket.future.result()
 
     def stop_with_savepoint(self, directory: str, *, drain: bool = False) -> str:
-        """Take a savepoint and close the job; `drain` ends event time first."""
+        """Take a savepoint and close the job. `drain` first ends event time."""
         path = self._savepoint(directory, drain=drain)
         if not self.finished:
             self.close()
         return path
 
     def snapshot(self) -> bytes:
-        """All state of the job: offsets, pages, clocks."""
+        """Encode all state of the job: offsets, pages, clocks."""
         return _JobSnapshot(
             self.offset,
             {key: (state.store.blobs, state.snapshot) for key, state in self.engine.channels.items()},
@@ -295,8 +296,8 @@ class MiniCluster:
     """An executor for `StreamExecutionEnvironment(executor=MiniCluster())`.
 
     `execute()` runs a bounded job to its end. For more control, build the job with the environment and call
-    :meth:`start` to drive it batch by batch. A job whose sources never end is over when they have nothing more, as
-    tests want it; with `keeps_running` it waits for more until it is cancelled.
+    :meth:`start` to drive it batch by batch. A job whose sources never end stops when they have no more records, which
+    suits tests. With `keeps_running`, it waits for more records until it is cancelled.
     """
 
     def __init__(
@@ -326,10 +327,10 @@ class MiniCluster:
         progress: JobProgress | None = None,
         fence: Fence | None = None,
     ) -> MiniClusterJob:
-        """Start a job without running it; `snapshot` continues an earlier one, `savepoint` a perhaps changed one.
+        """Start a job without running it. `snapshot` continues an earlier job, `savepoint` a possibly changed one.
 
-        `directory` is where receivers and sinks keep what must survive a crash of the driver, `fence` the lease on it.
-        `job_id` is the id of a job that failed before its first snapshot.
+        `directory` is where receivers and sinks store what must survive a crash of the driver, and `fence` is the lease
+        on it. `job_id` is the id of a job that failed before its first snapshot.
         """
         add_python_files(settings.python_files)
         add_requirements(settings.python_requirements)
@@ -355,7 +356,7 @@ class MiniCluster:
         return MiniClusterJob
 
     def submit(self, sinks: list[Transformation], settings: JobSettings) -> JobClient:
-        """Run a job to its end, in a thread of its own."""
+        """Run a job to its end, in its own thread."""
         life = JobLife(str(JobID()), settings.job_name, compress_savepoints=settings.snapshot_compression)
         first = self.start(sinks, settings, job_id=life.job_id, life=life)
         if first.graph.runs_as_batch:

@@ -1,4 +1,4 @@
-"""The engine of the mini cluster: the same stages and tasks as on Spark, with a loop in place of shuffles."""
+"""The engine of the mini cluster: the same stages and tasks as on Spark, with a loop instead of shuffles."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class ChannelState:
 class MiniEngine:
     """Runs the batches of one job in this process.
 
-    :param blob: the job as workers get it
-    :param offset: where the job begins, or continues
-    :param cold: forget all live tasks after every batch
-    :param working_directory: where tasks run, if not where this process is
-    :param change: called with each copy of the job that tasks are made from
+    :param blob: the job as workers receive it
+    :param offset: where the job begins or continues
+    :param cold: drop all live tasks after every batch
+    :param working_directory: where tasks run, if not in the directory of this process
+    :param change: called with each copy of the job from which tasks are created
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class MiniEngine:
         return decode_all_reports([frame for _, frame in rows])
 
     def _where_archives_are(self) -> contextlib.AbstractContextManager[None]:
-        """Only while tasks run: the driver's relative paths are those of the program."""
+        """Change the directory only while tasks run: the driver's relative paths are those of the program."""
         where = self._working_directory
         return contextlib.nullcontext() if where is None else contextlib.chdir(where)
 
@@ -90,7 +90,7 @@ class MiniEngine:
         return out
 
     def make_durable(self, batch: Batch) -> None:
-        """Keep the offset as it would come back from a log. The state is in the channels already."""
+        """Store the offset as a log would return it. The state is already in the channels."""
         self.offset = Offset.from_json(json.loads(json.dumps(batch.end.to_json())))
         self._storage.complete(batch.end.checkpoint_id)
 

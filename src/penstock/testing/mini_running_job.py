@@ -1,4 +1,4 @@
-"""A mini cluster's job in a thread of its own, as its client drives it: savepoints, rescaling, all its states."""
+"""Runs a mini cluster's job in its own thread for its client: savepoints, rescaling, and all statuses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["MiniBatchJob", "MiniRunningJob"]
 class _MiniMaster:
     """A mini cluster's job at one parallelism.
 
-    :param came_from: the savepoint of a rescaling, which the first batch reads
+    :param came_from: the savepoint of a rescale, which the first batch reads
     :param on_running: called when the job runs
     """
 
@@ -37,11 +37,11 @@ class _MiniMaster:
 
     @property
     def stopped_with(self) -> SavepointTicket | None:
-        """The savepoint that was the last thing it did."""
+        """The savepoint with which the job has stopped."""
         return self.job.stopped_with
 
     def run(self) -> JobStatus:
-        """Run to the end, and say what it was."""
+        """Run to the end, and return the final status."""
         job, life = self.job, self.job.life
         life.transition_to(JobStatus.CREATED)
         if life.transition_to(JobStatus.RUNNING):
@@ -54,7 +54,7 @@ class _MiniMaster:
                 self._release()
             raise
         self._release()
-        if not job.over:  # its sources cannot end, and have nothing more: so ends a job in a test
+        if not job.over:  # its sources cannot end, but have no more records: this is the end of a job in a test
             return JobStatus.FINISHED
         return job.checkpoints.outcome()
 
@@ -64,14 +64,14 @@ class _MiniMaster:
         self.job.close()
 
     def cancel(self) -> None:
-        """Nothing to do: the job checks between any two batches whether it is cancelled."""
+        """Do nothing: the job checks between batches whether it is cancelled."""
 
 
 class MiniRunningJob(RunningJob):
     """A streaming job.
 
     :param plan: the job graph at a parallelism
-    :param start: starts the job at a parallelism from a savepoint, with the progress it has made
+    :param start: starts the job at a parallelism from a savepoint, with its progress so far
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class MiniRunningJob(RunningJob):
 
 
 class MiniBatchJob:
-    """A batch job: all there is, in one batch."""
+    """A batch job: all input in one batch."""
 
     def __init__(self, job: MiniClusterJob) -> None:
         self.graph: Any = job.graph
@@ -106,15 +106,15 @@ class MiniBatchJob:
 
     @property
     def status(self) -> JobStatus:
-        """Where the job is in its life."""
+        """The status of the job."""
         return self.life.status
 
     def executors(self) -> list[ExecutorFacts]:
-        """None: its tasks run in this process."""
+        """Return no executors: its tasks run in this process."""
         return []
 
     def run(self) -> None:
-        """Run to the end; raises the job's error."""
+        """Run to the end. Raise the job's error."""
         try:
             status = self._master.run()
         except BaseException:
@@ -123,5 +123,5 @@ class MiniBatchJob:
         self.life.end(status)
 
     def cancel(self) -> None:
-        """Ask to stop."""
+        """Ask the job to stop."""
         self.life.cancel()

@@ -28,7 +28,7 @@ def mini_cluster() -> Iterator[MiniCluster]:
 
 @pytest.fixture
 def harness() -> Iterator[Callable[..., FunctionHarness]]:
-    """Makes a :class:`FunctionHarness`; closes it after the test."""
+    """Creates a :class:`FunctionHarness`, and closes it after the test."""
     from penstock.testing.function_harness import FunctionHarness
 
     made: list[FunctionHarness] = []

@@ -1,4 +1,4 @@
-"""The Python files of a job in this process: its functions find them as they do on Spark."""
+"""Makes the Python files of a job available in this process, as on Spark."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def add_requirements(requirements: tuple[str, str | None] | None) -> None:
 
 
 def unpack_archives(archives: list[tuple[str, str | None]]) -> str | None:
-    """Unpack a job's archives into one directory, in which its functions run; None if it has no archives."""
+    """Unpack a job's archives into one directory, in which its functions run. Return None if it has no archives."""
     if not archives:
         return None
     directory = _new_directory()
@@ -77,7 +77,7 @@ def unpack_archives(archives: list[tuple[str, str | None]]) -> str | None:
 
 
 def _new_directory() -> Path:
-    """A directory that stays as long as this process: a job may be restarted at any time."""
+    """Create a directory that lives as long as this process: a job may be restarted at any time."""
     directory = Path(tempfile.mkdtemp(prefix="penstock-mini-cluster-"))
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     return directory

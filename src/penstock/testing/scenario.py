@@ -28,12 +28,12 @@ __all__ = ["Scenario", "given"]
 
 
 def given(pipeline: Callable[[DataStream[Any]], DataStream[Any]], *, parallelism: int = 1) -> Scenario:
-    """Starts a job around a function from a stream to a stream; the methods of the result drive it."""
+    """Start a job with a function from a stream to a stream. The methods of the result drive it."""
     return Scenario(pipeline, parallelism)
 
 
 class Scenario:
-    """A job that receives records, event time and processing time when it is told to."""
+    """A job that receives records, event time and processing time on request."""
 
     def __init__(self, pipeline: Callable[[DataStream[Any]], DataStream[Any]], parallelism: int = 1) -> None:
         if not callable(pipeline):
@@ -53,18 +53,18 @@ class Scenario:
         self._own_watermarks = _assigns_watermarks(self._job.graph)
 
     def receive(self, *records: Any, at: Moment | None = None) -> Self:
-        """Records arrive, with this timestamp or without any."""
+        """Process records, with this timestamp or without one."""
         timestamp = None if at is None else millis_of(at)
         self._steps.elements.extend(_Record(record, timestamp) for record in records)
         self._job.run()
         return self
 
     def at(self, time: Moment) -> Self:
-        """Event time advances: nothing up to that time is still to come."""
+        """Advance event time: nothing up to that time is still to come."""
         if self._own_watermarks:
             raise InvalidProgramError(
-                "the pipeline assigns timestamps and watermarks, so at() has no effect on it: use the part behind "
-                "with_event_time(), or give records that move event time, and end()"
+                "the pipeline assigns timestamps and watermarks, so at() has no effect on it: test the part after "
+                "with_event_time(), or send records that advance event time, and call end()"
             )
         advanced = millis_of(time)
         if self._event_time is not None and advanced < self._event_time:
@@ -78,24 +78,24 @@ class Scenario:
         return self
 
     def wait(self, length: Length) -> Self:
-        """Processing time advances, from 0 at the beginning."""
+        """Advance processing time, which starts at 0."""
         self._clock.advance(to_millis(length))
         self._job.run()
         return self
 
     def end(self) -> Self:
-        """The input ends, and with it event time: every window and every timer of event time fires."""
+        """End the input and event time: all windows and event-time timers fire."""
         self._steps.ended = True
         self._job.run()
         return self
 
     def results(self) -> list[Any]:
-        """What the pipeline gave since this was last asked."""
+        """Return the results of the pipeline since the last call."""
         queue = self._sink.records
         return [record for _ in range(queue.qsize()) for record in queue.get_nowait()]
 
     def expect(self, *records: Any, in_any_order: bool = False) -> Self:
-        """The pipeline has given exactly these records since the last expectation."""
+        """Check that the pipeline has emitted exactly these records since the last expectation."""
         expected, got = list(records), self.results()
         same = _same_elements(expected, got) if in_any_order else expected == got
         if not same:
@@ -104,11 +104,11 @@ class Scenario:
         return self
 
     def expect_nothing(self) -> Self:
-        """The pipeline has given nothing since the last expectation."""
+        """Check that the pipeline has emitted nothing since the last expectation."""
         return self.expect()
 
     def close(self) -> None:
-        """Close functions and sinks. The garbage collector does it otherwise."""
+        """Close functions and sinks. Otherwise, the garbage collector does so."""
         self._close()
 
     def _when(self) -> str:
@@ -123,7 +123,7 @@ def _close(job: MiniClusterJob, sink: CollectSink) -> None:
 
 
 def _same_elements(expected: list[Any], got: list[Any]) -> bool:
-    """Whether two lists are permutations; records need not be hashable."""
+    """Whether two lists are permutations of each other. Records need not be hashable."""
     rest = list(got)
     for record in expected:
         if record not in rest:
@@ -153,7 +153,7 @@ class _Watermark:
 
 
 class _Steps(Source[Any]):
-    """Gives what has been added; the tasks get it with the plan of a batch."""
+    """Returns the added steps. Tasks receive them with the plan of a batch."""
 
     makes_watermarks = True
 

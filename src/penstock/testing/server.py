@@ -1,4 +1,4 @@
-"""The base of all servers for tests: a directory and ports of their own, and an end with the tests.
+"""The base of all servers for tests: each has its own directory and ports, and ends with the tests.
 
 >>> len(set(free_ports(3)))
 3
@@ -28,22 +28,22 @@ _PR_SET_PDEATHSIG = 1
 
 
 class ServerUnavailableError(PenstockError):
-    """The server cannot run on this machine; the message says why."""
+    """The server cannot run on this machine. The message tells why."""
 
 
 class TemporaryServer(ABC):
-    """Processes that run from :meth:`start` to :meth:`stop`, in a directory that goes with them; a context manager."""
+    """Processes that run from :meth:`start` to :meth:`stop`, with a temporary directory. A context manager."""
 
     _directory: Path | None = None
 
     @property
     def directory(self) -> Path:
-        """Where the server keeps its data and its logs while it runs."""
+        """The directory of the running server's data and logs."""
         assert self._directory is not None, "the server does not run"
         return self._directory
 
     def start(self) -> Self:
-        """Start it and wait until it answers."""
+        """Start the server, and wait until it responds."""
         self._directory = Path(tempfile.mkdtemp(prefix=f"penstock-{type(self).__name__.lower()}-"))
         try:
             self._start()
@@ -53,7 +53,7 @@ class TemporaryServer(ABC):
         return self
 
     def stop(self) -> None:
-        """End it and remove its data."""
+        """Stop the server, and remove its data."""
         self._stop()
         if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
@@ -65,7 +65,7 @@ class TemporaryServer(ABC):
     def _stop(self) -> None: ...
 
     def _launch(self, name: str, command: list[str], env: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
-        """A process that writes to a log of this name."""
+        """Start a process that writes to a log with this name."""
         with (self.directory / f"{name}.log").open("wb") as log:
             return subprocess.Popen(  # noqa: S603 - a program of this machine, with the caller's arguments
                 command,
@@ -86,16 +86,16 @@ class TemporaryServer(ABC):
 
 
 def end(process: subprocess.Popen[bytes] | None) -> None:
-    """End a process at once, if there is one."""
+    """Kill a process, if there is one."""
     if process is not None:
         process.kill()
         process.wait()
 
 
 def free_ports(count: int) -> list[int]:
-    """Distinct free ports of this machine.
+    """Return distinct free ports of this machine.
 
-    They lie below those that the system gives to clients: a server that starts slowly would find one of those taken.
+    They are below the system's range for clients, from which a port may be taken before a slow server has started.
     """
     with contextlib.ExitStack() as taken:
         ports: list[int] = []
@@ -108,6 +108,6 @@ def free_ports(count: int) -> list[int]:
 
 
 def _end_with_parent() -> None:
-    """A server must not outlive the tests, even if they are killed. Linux only; elsewhere nothing happens."""
+    """Ensure that a server does not outlive the tests, even if they are killed. Only on Linux."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

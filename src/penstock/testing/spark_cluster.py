@@ -1,7 +1,7 @@
-"""A real Spark cluster for tests: a standalone master and its workers, as processes of this machine, gone at the end.
+"""A real Spark cluster for tests: a standalone master and its workers, as local processes that end with the tests.
 
-Everything comes from the pyspark package. Workers start executors in JVMs of their own, so whatever a job needs on
-another machine (classes, files, this package) it needs here, too.
+Everything comes from the pyspark package. Workers start executors in separate JVMs, so a job needs everything here that
+it needs on another machine (classes, files, this package).
 
 >>> with SparkCluster(workers=2) as cluster:  # doctest: +SKIP
 ...     env = StreamExecutionEnvironment(spark=build_session(cluster.master, conf=cluster.conf))
@@ -36,15 +36,15 @@ _QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
 class ClusterUnavailableError(PenstockError):
-    """The cluster did not start; the message has the last words of its processes."""
+    """The cluster did not start. The message contains the last output of its processes."""
 
 
 class SparkCluster(TemporaryServer):
-    """A running standalone cluster; use it as a context manager.
+    """A running standalone cluster. Use it as a context manager.
 
-    :param workers: how many workers, each with one executor for a job
-    :param cores: of each worker
-    :param memory: of each executor's JVM
+    :param workers: the number of workers, each with one executor per job
+    :param cores: the cores of each worker
+    :param memory: the memory of each executor's JVM
     """
 
     def __init__(self, *, workers: int = 2, cores: int = 1, memory: str = "512m") -> None:
@@ -69,7 +69,7 @@ class SparkCluster(TemporaryServer):
             "spark.executor.memory": self._memory,
             "spark.executor.cores": str(self._cores),
             "spark.executor.extraJavaOptions": _QUICK,
-            # The end of a process shows at once. On a busy machine, silence alone means nothing.
+            # The end of a process is noticed at once. On a busy machine, silence alone means nothing.
             "spark.network.timeout": _SILENCE,
         }
 
@@ -92,7 +92,7 @@ class SparkCluster(TemporaryServer):
         self._master = None
 
     def add_worker(self, *, wait: bool = True) -> subprocess.Popen[bytes]:
-        """One more worker, as an operator would start it for one that has gone."""
+        """Start another worker, as an operator would replace a lost one."""
         before = self.registered
         name = f"worker-{len(list(self.directory.glob('worker-*.log')))}"
         options = ["--host", _LOOPBACK, "--cores", str(self._cores), "--memory", "2g", "--webui-port", "0"]
@@ -107,21 +107,21 @@ class SparkCluster(TemporaryServer):
 
     @property
     def registered(self) -> int:
-        """Return the number of workers that the master counts."""
+        """The number of workers that the master counts."""
         status = self._status()
         return 0 if status is None else sum(worker["state"] == "ALIVE" for worker in status["workers"])
 
     def executors(self) -> list[int]:
-        """The process ids of all executors."""
+        """Return the process ids of all executors."""
         return [pid for worker in self.workers for pid, command in children(worker.pid) if "ExecutorBackend" in command]
 
     def python_workers(self) -> list[int]:
-        """The process ids of all Python workers: the processes that Spark's daemons have forked."""
+        """Return the process ids of all Python workers, which Spark's daemons have forked."""
         daemons = [pid for executor in self.executors() for pid, command in children(executor) if "python" in command]
         return [pid for daemon in daemons for pid, _ in children(daemon)]
 
     def kill(self, worker: subprocess.Popen[bytes]) -> None:
-        """End a worker and its executors at once, as a machine does that loses its power."""
+        """Kill a worker and its executors, like a machine that loses power."""
         executors = [pid for pid, _ in children(worker.pid)]
         end(worker)
         for pid in executors:
@@ -138,7 +138,7 @@ class SparkCluster(TemporaryServer):
             "SPARK_HOME": home,
             "SPARK_LOCAL_IP": _LOOPBACK,
             "SPARK_DAEMON_MEMORY": "128m",
-            # A master gives up a job whose executors die repeatedly. Here the tests kill them on purpose.
+            # A master gives up a job whose executors die repeatedly, but here the tests kill them on purpose.
             "SPARK_DAEMON_JAVA_OPTS": f"{_QUICK} -Dspark.deploy.maxExecutorRetries=-1 -Dspark.worker.timeout=600",
         }
         return self._launch(name, [str(Path(home, "bin", "spark-class")), *program], environment)
@@ -164,7 +164,7 @@ class SparkCluster(TemporaryServer):
 
 
 def children(pid: int) -> list[tuple[int, str]]:
-    """The processes that a process has started: id and command line (Linux)."""
+    """Return the processes that a process has started: id and command line (Linux)."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

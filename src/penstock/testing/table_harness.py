@@ -24,21 +24,21 @@ KINDS = ("+I", "-U", "+U", "-D")
 
 
 class _ChangelogOutput:
-    """Keeps column batches as (kind, values), watermarks as ints."""
+    """Stores column batches as (kind, values), and watermarks as ints."""
 
     def __init__(self) -> None:
         self.elements: list[Any] = []
 
     def emit(self, values: Any, timestamps: Any) -> None:
-        """Rows."""
+        """Store rows."""
         self.elements += [(KINDS[kind], *row) for kind, row in values.rows()]
 
     def emit_watermark(self, watermark: int) -> None:
-        """A watermark."""
+        """Store a watermark."""
         self.elements.append(watermark)
 
     def emit_status(self, *, idle: bool) -> None:
-        """Idle or active."""
+        """Store the idle status."""
         self.elements.append(idle)
 
 
@@ -51,15 +51,15 @@ class TableOperatorHarness(TwoInputOperatorHarness):
         self._changelog = operator.output = _ChangelogOutput()
 
     def process(self, *rows: tuple[Any, ...]) -> None:
-        """Rows of the first input, in one batch."""
+        """Process rows of the first input, in one batch."""
         self.operator.process_batch(self.batch(0, rows), None)  # type: ignore[arg-type]
 
     def process2(self, *rows: tuple[Any, ...]) -> None:
-        """Rows of the second input, in one batch."""
+        """Process rows of the second input, in one batch."""
         self.operator.process_batch2(self.batch(1, rows), None)  # type: ignore[arg-type]
 
     def batch(self, index: int, rows: tuple[tuple[Any, ...], ...]) -> ColumnBatch:
-        """Rows as a batch of one of the schemas."""
+        """Return rows as a batch of one of the schemas."""
         schema = self._schemas[index]
         columns = list(zip(*(row[1:] for row in rows), strict=True)) if rows else [()] * len(schema)
         arrays = [pa.array(list(column), field.type) for column, field in zip(columns, schema, strict=True)]
@@ -69,6 +69,6 @@ class TableOperatorHarness(TwoInputOperatorHarness):
         )
 
     def take(self) -> list[Any]:
-        """All that was emitted since the last call: rows as ``(kind, value, ...)``, watermarks as ints."""
+        """Return everything emitted since the last call: rows as ``(kind, value, ...)``, watermarks as ints."""
         elements, self._changelog.elements = self._changelog.elements, []
         return elements

@@ -1,4 +1,4 @@
-"""Points of time in tests."""
+"""Points in time for tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Moment = int | str | datetime | timedelta | Time | Duration
 
 
 def millis_of(moment: Moment) -> int:
-    """A point of time as ms: after the epoch as "1 min" or ``timedelta``, a datetime or its text, or ms.
+    """Convert a point in time to ms: "1 min" or a ``timedelta`` after the epoch, a datetime or its text, or ms.
 
     >>> millis_of("1 min"), millis_of(datetime(1970, 1, 1, 0, 1)), millis_of("1970-01-01T00:01")
     (60000, 60000, 60000)
@@ -26,7 +26,7 @@ def millis_of(moment: Moment) -> int:
             moment = datetime.fromisoformat(moment)
         except ValueError:
             raise InvalidProgramError(
-                f"{moment!r} is not a point of time: write for example '90 s', '2026-05-01T12:00:00' or milliseconds"
+                f"{moment!r} is not a point in time: write for example '90 s', '2026-05-01T12:00:00' or milliseconds"
             ) from None
     if isinstance(moment, datetime):
         return Instant.from_datetime(moment).to_epoch_milli()

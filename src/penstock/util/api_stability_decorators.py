@@ -1,4 +1,4 @@
-"""Marks on public names: how firm a promise they are."""
+"""Decorators that state the stability of public names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T", bound=Any)
 
 
 class BaseAPIStabilityDecorator:
-    """Adds a note to the docstring of what it decorates."""
+    """Adds a note to the docstring of the decorated object."""
 
     directive = ""
 
@@ -24,7 +24,7 @@ class BaseAPIStabilityDecorator:
 
 
 class Public(BaseAPIStabilityDecorator):
-    """Does not change within a major version."""
+    """Stable within a major version."""
 
     directive = ".. note:: This is a stable public API."
 
@@ -36,19 +36,19 @@ class PublicEvolving(BaseAPIStabilityDecorator):
 
 
 class Experimental(BaseAPIStabilityDecorator):
-    """May change or go at any time."""
+    """May change or be removed at any time."""
 
-    directive = ".. caution:: This is an experiment that may change or go at any time."
+    directive = ".. caution:: This is experimental and may change or be removed at any time."
 
 
 class Internal(BaseAPIStabilityDecorator):
-    """Not for users."""
+    """Not part of the public API."""
 
     directive = ".. caution:: This is internal and may change at any time."
 
 
 class Deprecated(BaseAPIStabilityDecorator):
-    """Will go; ``detail`` says what to use.
+    """Will be removed. ``detail`` names the replacement.
 
     >>> @Deprecated(since="0.2", detail="Use new() instead.")
     ... def old():

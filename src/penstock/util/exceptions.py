@@ -27,15 +27,15 @@ __all__ = [
 
 
 class TableException(PenstockError):
-    """Something is wrong with a table program."""
+    """A table program failed."""
 
 
 class ValidationException(PenstockError):
-    """A table program does not make sense: an unknown name, wrong types, a missing key or time attribute."""
+    """A table program is invalid: it has an unknown name, wrong types, a missing key or time attribute."""
 
 
 class SqlParserException(PenstockError):
-    """A text is not an SQL statement."""
+    """The text is not a valid SQL statement."""
 
 
 class CatalogException(PenstockError):
@@ -43,7 +43,7 @@ class CatalogException(PenstockError):
 
 
 class DatabaseAlreadyExistException(PenstockError):
-    """There is a database of that name."""
+    """A database with this name already exists."""
 
 
 class DatabaseNotEmptyException(PenstockError):
@@ -51,44 +51,44 @@ class DatabaseNotEmptyException(PenstockError):
 
 
 class DatabaseNotExistException(PenstockError):
-    """There is no database of that name."""
+    """No database with this name exists."""
 
 
 class FunctionAlreadyExistException(PenstockError):
-    """There is a function of that name."""
+    """A function with this name already exists."""
 
 
 class FunctionNotExistException(PenstockError):
-    """There is no function of that name."""
+    """No function with this name exists."""
 
 
 class ModelAlreadyExistException(PenstockError):
-    """There is a model of that name."""
+    """A model with this name already exists."""
 
 
 class ModelNotExistException(PenstockError):
-    """There is no model of that name."""
+    """No model with this name exists."""
 
 
 class PartitionAlreadyExistsException(PenstockError):
-    """The table has that partition."""
+    """The table already has this partition."""
 
 
 class PartitionNotExistException(PenstockError):
-    """The table has no such partition."""
+    """The table does not have this partition."""
 
 
 class PartitionSpecInvalidException(PenstockError):
-    """The partition does not fit the table's partition columns."""
+    """The partition does not match the table's partition columns."""
 
 
 class TableAlreadyExistException(PenstockError):
-    """There is a table of that name."""
+    """A table with this name already exists."""
 
 
 class TableNotExistException(PenstockError):
-    """There is no table of that name."""
+    """No table with this name exists."""
 
 
 class TableNotPartitionedException(PenstockError):
-    """The table has no partitions."""
+    """The table is not partitioned."""
