@@ -368,7 +368,7 @@ def test_a_checkpoint_of_another_graph_is_an_error(env, tmp_path):
     with pytest.raises(InterruptError):
         weighted(env).run_vertex_centric_iteration(Distance(), None, 9, parameters)
     other = weighted(env).add_vertex(Vertex(7, 0.0))
-    with pytest.raises(CheckpointError, match=r"of another iteration \(number of vertices 6, now 7\): delete"):
+    with pytest.raises(CheckpointError, match=r"to another iteration \(number of vertices 6, now 7\): delete"):
         other.run_vertex_centric_iteration(Distance(), None, 9, parameters)
 
 

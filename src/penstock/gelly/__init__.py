@@ -1,7 +1,7 @@
 """Gelly, Flink's library for graphs, on Spark.
 
-Graphs with values at vertices and edges, transformations, iterative programs in three models, and ready algorithms.
-Names are those of Gelly's Java API in snake_case.
+Graphs with values at vertices and edges, transformations, iterative programs in three models, and a library of
+algorithms. Names are those of Gelly's Java API in snake_case.
 """
 
 try:

@@ -1,4 +1,4 @@
-"""The contract of algorithms that `Graph.run` runs."""
+"""The contract of algorithms for `Graph.run`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["GraphAlgorithm"]
 
 
 class GraphAlgorithm(ABC):
-    """An algorithm on a graph: ``graph.run(algorithm)`` gives its result."""
+    """An algorithm on a graph: ``graph.run(algorithm)`` returns its result."""
 
     @abstractmethod
     def run(self, graph: Graph) -> Any:
-        """The result: another graph, a data set, or values."""
+        """Return the result: another graph, a data set, or values."""

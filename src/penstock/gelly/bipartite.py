@@ -22,7 +22,7 @@ __all__ = ["BipartiteGraph"]
 
 
 class BipartiteGraph:
-    """Top vertices, bottom vertices, and edges from the one to the other.
+    """Top vertices, bottom vertices, and edges from top to bottom.
 
     A top and a bottom vertex may have the same id.
 
@@ -43,9 +43,9 @@ class BipartiteGraph:
     def from_collection(
         top_vertices: Any, bottom_vertices: Any, edges: Any, env: ExecutionEnvironment | None = None
     ) -> BipartiteGraph:
-        """A graph of top and bottom vertices ``(id, value)`` and edges ``(top, bottom, value)``.
+        """Create a graph from top and bottom vertices ``(id, value)`` and edges ``(top, bottom, value)``.
 
-        Besides collections, all may be Arrow tables, DataFrames, bounded streams, tables or data sets.
+        All inputs may be collections, Arrow tables, DataFrames, bounded streams, tables or data sets.
         """
         env = env or ExecutionEnvironment.get_execution_environment()
         top = Graph.from_collection(top_vertices, edges, env)
@@ -65,29 +65,29 @@ class BipartiteGraph:
         return DataSet(self.env, self._edges, "edges", EDGE, BipartiteEdge)
 
     def projection_top_simple(self) -> Graph:
-        """The top vertices, with edges between those that share a bottom vertex. Their values are pairs of edge values.
+        """Connect top vertices that share a bottom vertex. Edge values are pairs of the original edge values.
 
-        There is an edge for each shared vertex and each direction.
+        There is one edge per shared vertex and direction.
         """
         by_bottom = self._exchange(partial(kernels.moved, "target"), self._edges)
         return Graph(self.env, self._top, self._exchange(partial(_simple, "target", "source"), by_bottom))
 
     def projection_bottom_simple(self) -> Graph:
-        """The bottom vertices, with edges between those that share a top vertex."""
+        """Connect bottom vertices that share a top vertex."""
         return Graph(self.env, self._bottom, self._exchange(partial(_simple, "source", "target"), self._edges))
 
     def projection_top_full(self) -> Graph:
-        """The same as `projection_top_simple`; edge values are a `Projection`, which has all values on the way."""
+        """Like `projection_top_simple`, with a `Projection` of all values on the path as edge value."""
         edges = self._exchange(partial(_full, "target", "source"), self._with_values())
         return Graph(self.env, self._top, edges)
 
     def projection_bottom_full(self) -> Graph:
-        """The same as `projection_bottom_simple`; edge values are a `Projection`."""
+        """Like `projection_bottom_simple`, with a `Projection` as edge value."""
         by_top = self._exchange(partial(_moved_triplets, "source"), self._with_values())
         return Graph(self.env, self._bottom, self._exchange(partial(_full, "source", "target"), by_top))
 
     def _with_values(self) -> Partitions:
-        """The edges with the values of both vertices, in the partition of the bottom vertex."""
+        """Return the edges with the values of both vertices, in the partition of the bottom vertex."""
         half = self._exchange(partial(kernels.triplets, True), self._top, self._edges)
         return self._exchange(partial(kernels.triplets, False), self._bottom, half)
 
@@ -116,7 +116,7 @@ def _full(by: str, end: str, count: int, channel: int, bundle: Bundle) -> Iterat
 
 
 def _meeting(table: Any, by: str, names: tuple[str, ...]) -> Iterator[tuple[list[Any], list[Any]]]:
-    """For each vertex that connects others: all pairs of rows with different vertices at the other end."""
+    """For each connecting vertex, yield all pairs of rows with different vertices at the other end."""
     _, order, starts = groups_of(table.column(by))
     rows = list(
         zip(*[decode(column) for column in table.take(pa.array(order)).select(list(names)).columns], strict=True)

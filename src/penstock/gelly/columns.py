@@ -1,4 +1,4 @@
-"""Python values as Arrow columns and back, and what is computed on columns of ids."""
+"""Conversion between Python values and Arrow columns, and computations on columns of ids."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SIMPLE = {
 
 
 class PickledType(pa.ExtensionType):  # type: ignore[misc]
-    """Values that no Arrow type holds as they are: tuples, objects, values of mixed types."""
+    """Values without an Arrow type: tuples, objects, values of mixed types."""
 
     def __init__(self) -> None:
         super().__init__(pa.binary(), "penstock.pickled")
@@ -46,7 +46,7 @@ pa.register_extension_type(PickledType())
 
 
 def encode(values: Sequence[Any]) -> Any:
-    """An Arrow array of Python values: a plain column if they are all of a simple type, else pickles.
+    """Encode Python values as an Arrow array: a plain column if all have one simple type, otherwise pickles.
 
     >>> encode([1, 2]).type
     DataType(int64)
@@ -63,14 +63,14 @@ def encode(values: Sequence[Any]) -> Any:
         try:
             return pa.array(values, kind)
         except (OverflowError, pa.ArrowInvalid):
-            pass  # an integer beyond 64 bits, text with half a surrogate pair
+            pass  # an integer beyond 64 bits, or text with half a surrogate pair
     return pa.ExtensionArray.from_storage(
         PickledType(), pa.array([pickle.dumps(value, pickle.HIGHEST_PROTOCOL) for value in values], pa.binary())
     )
 
 
 def decode(column: Any) -> list[Any]:
-    """The Python values of a column."""
+    """Return the Python values of a column."""
     if isinstance(column.type, PickledType):
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
         return [pickle.loads(data) for chunk in chunks for data in chunk.storage.to_pylist()]
@@ -79,7 +79,7 @@ def decode(column: Any) -> list[Any]:
 
 
 def column_of(result: Any, length: int, function_name: str) -> Any:
-    """What a function on batches has returned, as an Arrow array of the batch's length."""
+    """Check the result of a function on batches, and return it as an Arrow array of the batch's length."""
     if isinstance(result, pa.Scalar):
         result = pa.repeat(result, length)
     elif isinstance(result, np.ndarray) and result.ndim == 1 and result.dtype != object:
@@ -87,8 +87,8 @@ def column_of(result: Any, length: int, function_name: str) -> Any:
     elif not isinstance(result, (pa.Array, pa.ChunkedArray)):
         if isinstance(result, (str, bytes)) or not isinstance(result, Iterable):
             raise TypeMismatchError(
-                f"{function_name} works on batches and must return one value per row, as an Arrow or numpy array: it "
-                f"returned {shorten(result)}"
+                f"{function_name} works on batches and must return one value per row, as an Arrow or numpy array, but "
+                f"it returned {shorten(result)}"
             )
         result = encode(list(result))
     if len(result) != length:
@@ -97,14 +97,14 @@ def column_of(result: Any, length: int, function_name: str) -> Any:
 
 
 def flat(column: Any) -> Any:
-    """A column as one array."""
+    """Return a column as one array."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
 
 
 def numbers(column: Any) -> Any:
-    """A column as a numpy array: numbers as such, everything else as objects."""
+    """Return a column as a numpy array: numbers as such, other values as objects."""
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
         return column.to_numpy() if isinstance(column, pa.ChunkedArray) else column.to_numpy(zero_copy_only=False)
@@ -114,12 +114,12 @@ def numbers(column: Any) -> Any:
 
 
 def from_numbers(array: Any) -> Any:
-    """The reverse of :func:`numbers`."""
+    """Convert the result of :func:`numbers` back."""
     return encode(array.tolist()) if array.dtype == object else pa.array(array)
 
 
 def concat(tables: Sequence[Any]) -> Any:
-    """Tables with the same names as one. Columns whose types differ get one that holds both."""
+    """Concatenate tables with the same columns. If types of a column differ, the result has a type for both."""
     if len(tables) == 1:
         return tables[0]
     first = tables[0].schema
@@ -144,21 +144,21 @@ def concat(tables: Sequence[Any]) -> Any:
 
 
 def nulls(length: int, kind: Any) -> Any:
-    """Missing values of a type."""
+    """Return missing values of a type."""
     if isinstance(kind, PickledType):
         return encode_pickled([None] * length)
     return pa.nulls(length, kind)
 
 
 def encode_pickled(values: Sequence[Any]) -> Any:
-    """Values as pickles, whatever they are."""
+    """Encode any values as pickles."""
     return pa.ExtensionArray.from_storage(
         PickledType(), pa.array([pickle.dumps(value, pickle.HIGHEST_PROTOCOL) for value in values], pa.binary())
     )
 
 
 def public(column: Any) -> Any:
-    """A column that other systems can read: pickled tuples become structs with the fields f0, f1, ..."""
+    """Return a column that other systems can read: pickled tuples become structs with the fields f0, f1, ..."""
     if not isinstance(column.type, PickledType):
         return column
     values = [_plain(value) for value in decode(column)]
@@ -166,8 +166,8 @@ def public(column: Any) -> Any:
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise TypeMismatchError(
-            f"values such as {shorten(values[0])} fit no column ({error}): map them to numbers, strings, tuples or "
-            "dictionaries first"
+            f"values such as {shorten(values[0])} cannot be stored in a column ({error}): first map them to numbers, "
+            "strings, tuples or dictionaries"
         ) from None
 
 
@@ -182,8 +182,8 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str, bytes, date, datetime, Decimal)):
         return value
     raise TypeMismatchError(
-        f"a value of type {type(value).__name__} fits no column ({shorten(value)}): map it to numbers, strings, tuples "
-        "or dictionaries first"
+        f"a value of type {type(value).__name__} cannot be stored in a column ({shorten(value)}): first map it to "
+        "numbers, strings, tuples or dictionaries"
     )
 
 
@@ -191,12 +191,14 @@ def _plain(value: Any) -> Any:
 
 
 def as_ids(column: Any, where: str) -> Any:
-    """A column of ids in the form that graphs keep: 64-bit integers or strings."""
+    """Convert a column of ids to the form in graphs: 64-bit integers or strings."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         return as_ids(column.cast(kind.value_type), where)
     if column.null_count:
-        raise InvalidProgramError(f"{where} has {column.null_count} missing ids: every id is an integer or a string")
+        raise InvalidProgramError(
+            f"{where} has {column.null_count} missing ids: every id must be an integer or a string"
+        )
     if len(column) == 0 or kind in (pa.int64(), pa.string()):
         return column
     if pa.types.is_integer(kind):
@@ -210,7 +212,7 @@ def as_ids(column: Any, where: str) -> Any:
 
 
 def channels_of(ids: Any, count: int) -> Any:
-    """The partition of each id: a stable hash, so that it is the same in every process."""
+    """Return the partition of each id, by a hash that is the same in every process."""
     if len(ids) == 0:
         return np.zeros(0, dtype=np.int64)
     if pa.types.is_integer(ids.type):
@@ -227,7 +229,7 @@ def channels_of(ids: Any, count: int) -> Any:
 
 
 def split(table: Any, channels: Any, count: int) -> Iterator[tuple[int, Any]]:
-    """The rows of a table by channel; channels without rows are left out."""
+    """Yield the rows of a table by channel. Channels without rows are left out."""
     if count == 1:
         if table.num_rows:
             yield 0, table
@@ -243,7 +245,7 @@ def split(table: Any, channels: Any, count: int) -> Iterator[tuple[int, Any]]:
 
 
 def positions(ids: Any, among: Any) -> Any:
-    """Where each id is in the other column; -1 if it is not there."""
+    """Return the position of each id in the other column, or -1."""
     if len(ids) == 0 or len(among) == 0:
         return np.full(len(ids), -1, dtype=np.int64)
     if ids.type != among.type:
@@ -256,16 +258,16 @@ def positions(ids: Any, among: Any) -> Any:
 
 
 def ordered(table: Any, *names: str) -> Any:
-    """The rows in the order of these columns."""
+    """Sort the rows by these columns."""
     if table.num_rows < 2:
         return table
     return table.take(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in names]))
 
 
 def groups_of(ids: Any) -> tuple[Any, Any, Any]:
-    """Rows by id: the distinct ids, the order that brings equal ids together, and where each group starts.
+    """Group rows by id: return the distinct ids, the order that groups equal ids, and the start of each group.
 
-    The starts have one more element, the number of rows.
+    The starts have one more element: the number of rows.
     """
     if len(ids) == 0:
         return flat(ids), np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64)

@@ -24,11 +24,11 @@ def read_csv(
     *,
     skip_first_line: bool,
 ) -> Any:
-    """The lines of a file, or of all files of a directory: a table in this process, or a DataFrame."""
+    """Return the lines of a file, or of all files of a directory, as a local table or a DataFrame."""
     wanted = {name: kind for name, kind in columns.items() if kind is not None}
     wrong = [kind for kind in wanted.values() if kind not in _KINDS]
     if wrong:
-        raise InvalidProgramError(f"a CSV file has no values of type {wrong[0]!r}: use int, float, str or bool")
+        raise InvalidProgramError(f"CSV files do not support the type {wrong[0]!r}: use int, float, str or bool")
     if not isinstance(env.engine, CollectionsEngine):
         from penstock.spark.arrow_partitions import read_csv_files
 

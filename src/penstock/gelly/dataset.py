@@ -20,10 +20,10 @@ T = TypeVar("T")
 
 
 class DataSet(Generic[T]):
-    """A distributed collection of records, computed when it is read.
+    """A distributed collection of records, computed on demand.
 
     :param name: the name of its tables in their bundles
-    :param make: makes a record of the values of the columns
+    :param make: creates a record from the values of the columns
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class DataSet(Generic[T]):
         self._make = make
 
     def collect(self) -> list[T]:
-        """All records, as a list of this process."""
+        """Return all records as a local list."""
         table = self._table()
         return [
             self._make(*values)
@@ -52,12 +52,12 @@ class DataSet(Generic[T]):
         return iter(self.collect())
 
     def count(self) -> int:
-        """How many records there are."""
+        """Return the number of records."""
         counts = self.env.engine.narrow(partial(_count, self._name), [self._partitions])
         return sum(table.column(0)[0].as_py() for table in counts.collect("count"))
 
     def first(self, count: int) -> list[T]:
-        """Some of the records."""
+        """Return some of the records."""
         cut = self.env.engine.narrow(partial(_first, self._name, count), [self._partitions])
         return DataSet(self.env, cut, self._name, self._columns, self._make).collect()[:count]
 
@@ -67,21 +67,21 @@ class DataSet(Generic[T]):
             print(record)  # noqa: T201 - as in Flink
 
     def to_arrow(self) -> Any:
-        """All records as an Arrow table of this process. Tuples become structs with the fields f0, f1, ..."""
+        """Return all records as a local Arrow table. Tuples become structs with the fields f0, f1, ..."""
         table = self._table()
         return pa.table({name: public(table.column(name)) for name in table.column_names})
 
     def to_dataframe(self) -> Any:
-        """The records as a DataFrame. Tuples become structs with the fields f0, f1, ..."""
+        """Return the records as a DataFrame. Tuples become structs with the fields f0, f1, ..."""
         engine = self.env.engine
         return engine.to_dataframe(engine.narrow(partial(_public, self._name), [self._partitions]), self._name)
 
     def to_stream(self, env: Any) -> Any:
-        """The records as a bounded stream of a `StreamExecutionEnvironment`."""
+        """Return the records as a bounded stream of a `StreamExecutionEnvironment`."""
         return env.from_collection(self.collect())
 
     def as_rows(self, names: Sequence[str]) -> Partitions:
-        """The records as tables named ``rows``, with these names for the columns."""
+        """Return the records as tables named ``rows``, with these column names."""
         return self.env.engine.narrow(partial(_renamed, self._name, tuple(names)), [self._partitions])
 
     def _table(self) -> Any:

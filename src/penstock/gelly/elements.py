@@ -1,4 +1,4 @@
-"""The records of a graph: vertices, edges and what is made of them."""
+"""The records of a graph: vertices, edges and derived records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Edge(NamedTuple):
     value: Any = None
 
     def reverse(self) -> Edge:
-        """The edge in the other direction."""
+        """Return the edge in the other direction."""
         return Edge(self.target, self.source, self.value)
 
 
@@ -38,7 +38,7 @@ class Triplet(NamedTuple):
 
 
 class Neighbor(NamedTuple):
-    """What a gather function sees: the value of the neighbour and the value of the edge that leads to it."""
+    """The input of a gather function: the value of the neighbour, and the value of the edge to it."""
 
     neighbor_value: Any
     edge_value: Any
@@ -53,7 +53,7 @@ class BipartiteEdge(NamedTuple):
 
 
 class Projection(NamedTuple):
-    """The value of an edge of a full projection: the vertex that connects both ends, and all values on the way."""
+    """The value of an edge of a full projection: the connecting vertex, and all values on the path."""
 
     connecting_id: Any
     connecting_value: Any
@@ -64,7 +64,7 @@ class Projection(NamedTuple):
 
 
 class EdgeDirection(Enum):
-    """Which edges of a vertex take part: those that arrive, those that leave, or both."""
+    """The edges of a vertex to use: incoming, outgoing, or both."""
 
     IN = "in"
     OUT = "out"

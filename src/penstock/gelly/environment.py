@@ -1,4 +1,4 @@
-"""Where graphs are computed: on Spark, or in this process."""
+"""The environments in which graphs are computed: on Spark, or in this process."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _BYTES_PER_FRAME = 1 << 18
 
 
 class SuperstepReport(NamedTuple):
-    """What happened in a superstep."""
+    """The statistics of a superstep."""
 
     name: str
     superstep: int
     active: int
-    """Vertices that the function was called for, or that changed."""
+    """The number of vertices for which the function was called, or that changed."""
     messages: int
-    """Messages sent, after combining."""
+    """The number of messages sent, after combining."""
     aggregates: dict[str, Any]
     seconds: float
 
 
 class ExecutionEnvironment:
-    """Runs graph programs. Make one with :meth:`get_execution_environment` or :meth:`create_collections_environment`.
+    """Runs graph programs. Create it with :meth:`get_execution_environment` or :meth:`create_collections_environment`.
 
     >>> env = ExecutionEnvironment.create_collections_environment()
     >>> env.get_parallelism()
@@ -46,10 +46,10 @@ class ExecutionEnvironment:
 
     @staticmethod
     def get_execution_environment(spark: Any = None, parallelism: int | None = None) -> ExecutionEnvironment:
-        """Graphs on Spark: on this session, or on the embedded one, which is started if need be.
+        """Return an environment on Spark: on this session, or on the embedded one, which is started if necessary.
 
-        :param parallelism: the number of partitions. A task holds one partition in memory at a time, so more partitions
-            need less memory; by default there is one for each core
+        :param parallelism: the number of partitions; a task holds one partition in memory at a time, so more partitions
+        need less memory; by default there is one per core
         """
         if spark is None and current_defaults().executor is not None:
             return ExecutionEnvironment.create_collections_environment(parallelism or 2)
@@ -64,7 +64,7 @@ class ExecutionEnvironment:
 
     @staticmethod
     def create_collections_environment(parallelism: int = 2) -> ExecutionEnvironment:
-        """Graphs in this process, without Spark: for tests and small graphs."""
+        """Return an environment in this process, without Spark, for tests and small graphs."""
         return ExecutionEnvironment(CollectionsEngine(_checked(parallelism)))
 
     def get_parallelism(self) -> int:
@@ -72,17 +72,17 @@ class ExecutionEnvironment:
         return self.engine.parallelism
 
     def print_progress(self, show: bool = True) -> ExecutionEnvironment:
-        """Print a line for every superstep to standard error. The default is to do so in a terminal."""
+        """Print a line for every superstep to standard error. By default, this happens only in a terminal."""
         self._show = show
         return self
 
     def add_superstep_listener(self, listener: Callable[[SuperstepReport], None]) -> ExecutionEnvironment:
-        """Call this after every superstep."""
+        """Call this function after every superstep."""
         self._listeners.append(listener)
         return self
 
     def on_superstep(self, report: SuperstepReport) -> None:
-        """Tell a terminal and the listeners about a superstep."""
+        """Report a superstep to the terminal and the listeners."""
         if self._show:
             aggregates = "".join(f", {name} {shorten(value, 30)}" for name, value in report.aggregates.items())
             print(  # noqa: T201 - progress in a terminal
@@ -95,9 +95,10 @@ class ExecutionEnvironment:
             listener(report)
 
     def rows(self, data: Any, names: Sequence[str], required: int) -> Partitions:
-        """Rows of any kind as tables named ``rows``: a collection, an Arrow table, a DataFrame, a stream or a table.
+        """Return rows of any kind as tables named ``rows``: a collection, an Arrow table, a DataFrame, a stream or a
+        table.
 
-        :param required: how many of the columns there must be
+        :param required: the minimum number of columns
         """
         from penstock.gelly.dataset import DataSet
 
@@ -124,9 +125,9 @@ def _checked(parallelism: int) -> int:
 
 
 def no_spark() -> UnsupportedFeatureError:
-    """The error for a DataFrame of an environment without Spark."""
+    """Return the error for a DataFrame in an environment without Spark."""
     return UnsupportedFeatureError(
-        "an environment made with create_collections_environment() has no Spark and no DataFrames: use to_arrow(), or "
+        "an environment from create_collections_environment() has no Spark and no DataFrames: use to_arrow(), or "
         "ExecutionEnvironment.get_execution_environment()"
     )
 

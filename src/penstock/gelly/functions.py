@@ -1,4 +1,4 @@
-"""Calling functions of the user, for one record or for a batch."""
+"""Calls of user functions, for one record or for a batch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["BatchFunction", "batch"]
 
 
 class BatchFunction:
-    """A function that gets an Arrow table instead of one record: see :func:`batch`."""
+    """A function of an Arrow table instead of one record: see :func:`batch`."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self.function = function
@@ -25,8 +25,10 @@ class BatchFunction:
 
 
 def batch(function: Callable[[Any], Any]) -> BatchFunction:
-    """Marks a function that works on batches: it gets an Arrow table with the columns of the records (``id`` and
-    ``value`` of vertices; ``source``, ``target`` and ``value`` of edges), and returns an array with one value per row.
+    """Mark a function that works on batches.
+
+    It receives an Arrow table with the columns of the records (``id`` and ``value`` of vertices; ``source``, ``target``
+    and ``value`` of edges), and returns an array with one value per row.
 
     >>> import pyarrow.compute as pc
     >>> from penstock.gelly import Edge, ExecutionEnvironment, Graph
@@ -47,13 +49,13 @@ def failed(name: str, error: Exception, record: object) -> NoReturn:
 
 
 def records_of(table: Any, make: Callable[..., Any]) -> Iterator[Any]:
-    """The rows of a table as records."""
+    """Yield the rows of a table as records."""
     for values in zip(*[decode(column) for column in table.columns], strict=True):
         yield make(*values)
 
 
 def called(name: str, function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
-    """The results of a function for each tuple of arguments."""
+    """Return the results of a function for each tuple of arguments."""
     results = []
     for values in arguments:
         try:
@@ -64,7 +66,7 @@ def called(name: str, function: Callable[..., Any], arguments: Iterable[tuple[An
 
 
 def mapped(name: str, function: Callable[..., Any], table: Any, make: Callable[..., Any]) -> Any:
-    """The results of a function for each row of a table, as a column."""
+    """Return the results of a function for each row of a table, as a column."""
     if isinstance(function, BatchFunction):
         try:
             result = function(table)

@@ -1,6 +1,6 @@
 """Generators of graphs: ``CompleteGraph(env, 5).generate()``.
 
-As in Gelly, all but `RMatGraph` are undirected: there is an edge in each direction. Ids are integers from 0.
+As in Gelly, all graphs except `RMatGraph` are undirected: each edge exists in both directions. Ids are integers from 0.
 """
 
 from __future__ import annotations
@@ -37,30 +37,30 @@ __all__ = [
 ]
 
 _BLOCK = 1 << 16
-"""Edges are made in blocks of this size, so that a random graph does not depend on the parallelism."""
+"""Edges are generated in blocks of this size, so that a random graph does not depend on the parallelism."""
 
 
 class GraphGenerator(ABC):
-    """Makes a graph."""
+    """Generates a graph."""
 
     def __init__(self, env: ExecutionEnvironment) -> None:
         self.env = env
 
     @abstractmethod
     def generate(self) -> Graph:
-        """The graph."""
+        """Generate the graph."""
 
 
 class _Sources:
-    """Makes the edges that start at each of a range of vertices, or those of a range of edge numbers."""
+    """Generates the edges that start at a range of vertices, or a range of numbered edges."""
 
     def edges(self, numbers: Any, block: int) -> tuple[Any, Any]:
-        """Sources and targets."""
+        """Return sources and targets."""
         raise NotImplementedError
 
 
 def _generated(env: ExecutionEnvironment, vertices: int | None, work: int, sources: _Sources) -> Graph:
-    """A graph of so many vertices; the edges are those of ``work`` numbers."""
+    """Generate a graph with this many vertices. The edges are those of ``work`` numbers."""
     from penstock.gelly.graph import Graph
 
     engine, count = env.engine, env.get_parallelism()
@@ -97,7 +97,7 @@ def _at_least(what: str, number: int, minimum: int) -> int:
 
 
 class _Offsets(_Sources):
-    """From each vertex to those some offsets further, around the circle."""
+    """Edges from each vertex to the vertices at some offsets, around the circle."""
 
     def __init__(self, vertices: int, offsets: Sequence[int]) -> None:
         self._vertices = vertices
@@ -117,7 +117,7 @@ class CirculantGraph(GraphGenerator):
         self._ranges: list[tuple[int, int]] = []
 
     def add_range(self, offset: int, length: int) -> Self:
-        """Add edges to ``length`` vertices, the first of which is ``offset`` further."""
+        """Add edges to ``length`` vertices, starting with the one at ``offset``."""
         _at_least("offset", offset, 1)
         _at_least("length", length, 1)
         if offset + length > self._vertices:
@@ -133,20 +133,20 @@ class CirculantGraph(GraphGenerator):
         return self
 
     def generate(self) -> Graph:
-        """The graph."""
+        """Generate the graph."""
         offsets = [offset for start, length in self._ranges for offset in range(start, start + length)]
         return _generated(self.env, self._vertices, self._vertices, _Offsets(self._vertices, offsets))
 
 
 class CompleteGraph(GraphGenerator):
-    """Every vertex has an edge to every other one."""
+    """Every vertex has an edge to every other vertex."""
 
     def __init__(self, env: ExecutionEnvironment, vertex_count: int) -> None:
         super().__init__(env)
         self._vertices = _at_least("vertex count", vertex_count, 2)
 
     def generate(self) -> Graph:
-        """The graph."""
+        """Generate the graph."""
         return CirculantGraph(self.env, self._vertices).add_range(1, self._vertices - 1).generate()
 
 
@@ -158,7 +158,7 @@ class CycleGraph(GraphGenerator):
         self._vertices = _at_least("vertex count", vertex_count, 3)
 
     def generate(self) -> Graph:
-        """The graph."""
+        """Generate the graph."""
         return CirculantGraph(self.env, self._vertices).add_range(1, 1).add_range(self._vertices - 1, 1).generate()
 
 
@@ -175,7 +175,7 @@ class EchoGraph(GraphGenerator):
             raise InvalidProgramError("either the vertex count or the vertex degree must be even, but not both")
 
     def generate(self) -> Graph:
-        """The graph."""
+        """Generate the graph."""
         first = (self._vertices - self._degree + 1) // 2
         return CirculantGraph(self.env, self._vertices).add_range(first, self._degree).generate()
 
@@ -188,7 +188,7 @@ class EmptyGraph(GraphGenerator):
         self._vertices = _at_least("vertex count", vertex_count, 0)
 
     def generate(self) -> Graph:
-        """The graph."""
+        """Generate the graph."""
         return _generated(self.env, self._vertices, 0, _Offsets(1, []))
 
 
@@ -203,7 +203,7 @@ class _Grid(_Sources):
             place = numbers // step % size
             for by in (-1, 1):
                 to = place + by
-                # With two vertices in a ring, both ways lead to the same neighbour: one edge.
+                # In a ring of two vertices, both directions lead to the same neighbour: one edge.
                 keep = np.ones(len(numbers), dtype=bool) if wraps and size > 2 else (to >= 0) & (to < size)
                 sources.append(numbers[keep])
                 targets.append((numbers + (to % size - place) * step)[keep])
@@ -219,12 +219,12 @@ class GridGraph(GraphGenerator):
         self._dimensions: list[tuple[int, bool]] = []
 
     def add_dimension(self, size: int, wrap_endpoints: bool) -> Self:
-        """Add a dimension; its first and last vertices may be neighbours, too."""
+        """Add a dimension. Its first and last vertices may be neighbours, too."""
         self._dimensions.append((_at_least("size of a dimension", size, 2), wrap_endpoints))
         return self
 
     def generate(self) -> Graph:
-        """The graph."""
+        """Generate the graph."""
         if not self._dimensions:
             raise InvalidProgramError("a grid needs a dimension: call add_dimension()")
         total = 1
@@ -241,7 +241,7 @@ class HypercubeGraph(GraphGenerator):
         self._dimensions = _at_least("number of dimensions", dimensions, 1)
 
     def generate(self) -> Graph:
-        """The graph."""
+        """Generate the graph."""
         grid = GridGraph(self.env)
         for _ in range(self._dimensions):
             grid.add_dimension(2, False)
@@ -256,7 +256,7 @@ class PathGraph(GraphGenerator):
         self._vertices = _at_least("vertex count", vertex_count, 2)
 
     def generate(self) -> Graph:
-        """The graph."""
+        """Generate the graph."""
         return GridGraph(self.env).add_dimension(self._vertices, False).generate()
 
 
@@ -273,7 +273,7 @@ class SingletonEdgeGraph(GraphGenerator):
         self._pairs = _at_least("vertex pair count", vertex_pair_count, 1)
 
     def generate(self) -> Graph:
-        """The graph."""
+        """Generate the graph."""
         return _generated(self.env, 2 * self._pairs, 2 * self._pairs, _Pairs())
 
 
@@ -285,14 +285,14 @@ class _Star(_Sources):
 
 
 class StarGraph(GraphGenerator):
-    """Vertex 0 in the centre, and all others around it."""
+    """Vertex 0 is in the center, and all others are around it."""
 
     def __init__(self, env: ExecutionEnvironment, vertex_count: int) -> None:
         super().__init__(env)
         self._vertices = _at_least("vertex count", vertex_count, 2)
 
     def generate(self) -> Graph:
-        """The graph."""
+        """Generate the graph."""
         return _generated(self.env, self._vertices, self._vertices, _Star())
 
 
@@ -323,8 +323,8 @@ class _RMat(_Sources):
 class RMatGraph(GraphGenerator):
     """A random directed graph with few vertices of high degree and many of low degree (recursive matrix).
 
-    There are so many edges, some of them more than once; vertices are those with edges. The same seed gives the same
-    graph, whatever the parallelism.
+    It has this many edges, some of them more than once. Its vertices are those with edges. The same seed gives the same
+    graph, whatever the parallelism is.
 
     :param vertex_count: ids are below the next power of two
     """
@@ -338,20 +338,20 @@ class RMatGraph(GraphGenerator):
         self._noise = 0.0
 
     def set_constants(self, a: float, b: float, c: float) -> Self:
-        """The shares of edges in three of the quarters of the matrix: top left, top right, bottom left."""
+        """Set the shares of edges in three of the quarters of the matrix: top left, top right, bottom left."""
         if min(a, b, c) < 0 or a + b + c > 1:
             raise InvalidProgramError(f"the constants {a}, {b} and {c} must not be negative, nor more than 1 together")
         self._chances = (a, b, c)
         return self
 
     def set_noise(self, noise_enabled: bool, noise: float = 0.1) -> Self:
-        """Change the constants at random, by up to this share, at every level of the recursion."""
+        """Vary the constants randomly by up to this share at every level of the recursion."""
         if not 0 <= noise <= 2:
             raise InvalidProgramError(f"the noise is {noise}; it must be between 0 and 2")
         self._noise = noise if noise_enabled else 0.0
         return self
 
     def generate(self) -> Graph:
-        """The graph."""
+        """Generate the graph."""
         scale = (self._vertices - 1).bit_length()
         return _generated(self.env, None, self._edges, _RMat(scale, self._chances, self._noise, self._seed))

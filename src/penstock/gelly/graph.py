@@ -1,4 +1,4 @@
-"""Gelly's graph: vertices and edges with values, and what can be done with them."""
+"""Gelly's graph: vertices and edges with values, and its operations."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ __all__ = ["Graph"]
 
 
 class Graph:
-    """A directed graph. Vertices have unique ids, integers or strings. There may be several edges between two vertices.
-
-    Graphs do not change: every method returns a new one. They are computed when a result is read.
+    """A directed graph. Vertices have unique ids, which are integers or strings. Several edges may connect two
+    vertices. Graphs are immutable: every method returns a new one. They are computed on demand.
 
     >>> env = ExecutionEnvironment.create_collections_environment()
     >>> graph = Graph.from_collection([Vertex(1, "a"), Vertex(2, "b")], [Edge(1, 2, 0.5)], env)
@@ -52,17 +51,17 @@ class Graph:
         *,
         vertex_initializer: Callable[[Any], Any] | None = None,
     ) -> Graph:
-        """A graph of vertices ``(id, value)`` and edges ``(source, target, value)``.
+        """Create a graph from vertices ``(id, value)`` and edges ``(source, target, value)``.
 
-        Without vertices, the graph has those that the edges name; ``vertex_initializer`` gives the value for an id.
-        Besides collections, both may be Arrow tables, DataFrames, bounded streams, tables or data sets.
+        Without vertices, the graph has the vertices of the edges, and ``vertex_initializer`` returns the value for an
+        id. Both may be collections, Arrow tables, DataFrames, bounded streams, tables or data sets.
         """
         env = env or ExecutionEnvironment.get_execution_environment()
         routed = _routed(env, edges, "edges", EDGE, 2, "source")
         if vertices is not None:
             if vertex_initializer is not None:
                 raise InvalidProgramError(
-                    "pass either vertices or a vertex_initializer, which makes them from the edges"
+                    "pass either vertices or a vertex_initializer, which creates them from the edges"
                 )
             return Graph(env, _checked_vertices(env, vertices), routed)
         ids = env.engine.exchange(partial(kernels.endpoints, env.get_parallelism()), [routed])
@@ -77,9 +76,9 @@ class Graph:
         *,
         vertex_initializer: Callable[[Any], Any] | None = None,
     ) -> Graph:
-        """A graph of DataFrames with the columns ``id``, ``value`` and ``source``, ``target``, ``value``.
+        """Create a graph from DataFrames with the columns ``id``, ``value`` and ``source``, ``target``, ``value``.
 
-        Columns with other names are taken by their positions. Values may be missing.
+        Columns with other names are used by position. Values may be missing.
         """
         if edges is None:
             raise InvalidProgramError("from_dataframes() needs edges")
@@ -101,11 +100,12 @@ class Graph:
         skip_first_line: bool = False,
         vertex_initializer: Callable[[Any], Any] | None = None,
     ) -> Graph:
-        """A graph of CSV files: lines ``source,target[,value]`` of edges, and lines ``id[,value]`` of vertices.
+        """Create a graph from CSV files: lines ``source,target[,value]`` for edges, and lines ``id[,value]`` for
+        vertices.
 
         :param id_type: ``int`` or ``str``
-        :param vertex_type: the type of vertex values (``int``, ``float``, ``str`` or ``bool``); None if there are none
-        :param edge_type: the same of edge values
+        :param vertex_type: the type of vertex values (``int``, ``float``, ``str`` or ``bool``), or None without values
+        :param edge_type: the type of edge values, in the same way
         """
         from penstock.gelly.csv_files import read_csv
 
@@ -147,23 +147,23 @@ class Graph:
         return DataSet(self.env, self.edge_partitions, "edges", EDGE[:2], lambda source, target: (source, target))
 
     def number_of_vertices(self) -> int:
-        """How many vertices there are."""
+        """Return the number of vertices."""
         return self.get_vertices().count()
 
     def number_of_edges(self) -> int:
-        """How many edges there are."""
+        """Return the number of edges."""
         return self.get_edges().count()
 
     def in_degrees(self) -> DataSet[tuple[Any, int]]:
-        """For each vertex, the number of edges that lead to it."""
+        """The number of incoming edges of each vertex."""
         return self._degrees(EdgeDirection.IN)
 
     def out_degrees(self) -> DataSet[tuple[Any, int]]:
-        """For each vertex, the number of edges that start at it."""
+        """The number of outgoing edges of each vertex."""
         return self._degrees(EdgeDirection.OUT)
 
     def get_degrees(self) -> DataSet[tuple[Any, int]]:
-        """For each vertex, the number of edges that lead to it or start at it."""
+        """The number of incoming and outgoing edges of each vertex."""
         return self._degrees(EdgeDirection.ALL)
 
     def _degrees(self, direction: EdgeDirection) -> DataSet[tuple[Any, int]]:
@@ -178,31 +178,31 @@ class Graph:
     # -- transformations -----------------------------------------------------------------------------------------------
 
     def map_vertices(self, mapper: Callable[[Vertex], Any]) -> Graph:
-        """The graph with new vertex values."""
+        """Compute new vertex values."""
         return self.derive_vertices(partial(kernels.map_vertices, "map_vertices", mapper))
 
     def map_edges(self, mapper: Callable[[Edge], Any]) -> Graph:
-        """The graph with new edge values."""
+        """Compute new edge values."""
         return self.derive_edges(partial(kernels.map_edges, "map_edges", mapper))
 
     def translate_graph_ids(self, translator: Callable[[Any], Any]) -> Graph:
-        """The graph with new ids. Vertices that get the same id stay separate, which is an error."""
+        """Compute new ids. Different vertices must not get the same id."""
         from penstock.gelly.translation import translated
 
         return translated(self, translator)
 
     def translate_vertex_values(self, translator: Callable[[Any], Any]) -> Graph:
-        """The graph with new vertex values, made from the values alone."""
+        """Compute new vertex values from the old values only."""
         return self.map_vertices(lambda vertex: translator(vertex.value))
 
     def translate_edge_values(self, translator: Callable[[Any], Any]) -> Graph:
-        """The graph with new edge values, made from the values alone."""
+        """Compute new edge values from the old values only."""
         return self.map_edges(lambda edge: translator(edge.value))
 
     def join_with_vertices(self, data: Any, function: Callable[[Any, Any], Any]) -> Graph:
         """Combine vertex values with those of ``(id, value)`` records: ``function(vertex_value, value)``.
 
-        Vertices without a record stay as they are. If several records have the same id, one of them is used.
+        Vertices without a record do not change. If several records have the same id, one of them is used.
         """
         other = _routed(self.env, data, "input", VERTEX, 1, "id")
         return self.derive_vertices(partial(kernels.join_vertices, "join_with_vertices", function), other)
@@ -213,12 +213,12 @@ class Graph:
         return self.derive_edges(partial(kernels.join_edges, "join_with_edges", function), other)
 
     def join_with_edges_on_source(self, data: Any, function: Callable[[Any, Any], Any]) -> Graph:
-        """Combine edge values with those of ``(id, value)`` records for the sources of the edges."""
+        """Combine edge values with those of ``(id, value)`` records by the sources of the edges."""
         other = _routed(self.env, data, "input", VERTEX, 1, "id")
         return self.derive_edges(partial(kernels.join_edges_on, "join_with_edges_on_source", function, "source"), other)
 
     def join_with_edges_on_target(self, data: Any, function: Callable[[Any, Any], Any]) -> Graph:
-        """Combine edge values with those of ``(id, value)`` records for the targets of the edges."""
+        """Combine edge values with those of ``(id, value)`` records by the targets of the edges."""
         other = _routed(self.env, data, "input", VERTEX, 1, "id")
         by_target = self._exchange(partial(kernels.moved, "target"), self.edge_partitions)
         step = partial(kernels.join_edges_on, "join_with_edges_on_target", function, "target")
@@ -226,15 +226,15 @@ class Graph:
         return self.but(edges=self._exchange(partial(kernels.moved, "source"), joined))
 
     def filter_on_vertices(self, predicate: Callable[[Vertex], bool]) -> Graph:
-        """The vertices for which the predicate is true, and the edges between them."""
+        """Keep the vertices for which the predicate is true, and the edges between them."""
         return self._subgraph(predicate, None)
 
     def filter_on_edges(self, predicate: Callable[[Edge], bool]) -> Graph:
-        """The edges for which the predicate is true, and all vertices."""
+        """Keep the edges for which the predicate is true, and all vertices."""
         return self.derive_edges(partial(kernels.filter_edges, "filter_on_edges", predicate))
 
     def subgraph(self, vertex_filter: Callable[[Vertex], bool], edge_filter: Callable[[Edge], bool]) -> Graph:
-        """The vertices for which the first predicate is true, and the edges between them for which the second is."""
+        """Keep the vertices for which the first predicate is true, and their edges for which the second one is true."""
         return self._subgraph(vertex_filter, edge_filter)
 
     def _subgraph(self, vertex_filter: Any, edge_filter: Any) -> Graph:
@@ -244,7 +244,7 @@ class Graph:
         return kept.edges_between(kept.vertex_partitions, within=True)
 
     def edges_between(self, vertices: Partitions, *, within: bool) -> Graph:
-        """The graph without edges whose source or target is not among (or is among) the vertices."""
+        """Remove edges whose source or target is not (or is) one of the vertices."""
         edges = self.edge_partitions
         count = self.env.get_parallelism()
         for end, key in (("source", "target"), ("target", "source")):
@@ -253,15 +253,15 @@ class Graph:
         return self.but(edges=edges)
 
     def reverse(self) -> Graph:
-        """The graph with all edges in the other direction."""
+        """Reverse all edges."""
         return self.but(edges=self._exchange(partial(kernels.reversed_edges, False), self.edge_partitions))
 
     def get_undirected(self) -> Graph:
-        """The graph with an edge in the other direction added for each edge."""
+        """Add an edge in the other direction for each edge."""
         return self.but(edges=self._exchange(partial(kernels.reversed_edges, True), self.edge_partitions))
 
     def union(self, graph: Graph) -> Graph:
-        """The vertices and edges of both graphs. Vertices with the same id are one, with the value of this graph."""
+        """Combine the vertices and edges of both graphs. For equal ids, the vertex of this graph is used."""
         engine = self.env.engine
         return Graph(
             self.env,
@@ -270,13 +270,13 @@ class Graph:
         )
 
     def difference(self, graph: Graph) -> Graph:
-        """This graph without the vertices of the other one, and without the edges at them."""
+        """Remove the vertices of the other graph, and their edges."""
         return self.remove_vertices(graph.get_vertices())
 
     def intersect(self, graph: Graph, distinct_edges: bool) -> Graph:
-        """The edges that both graphs have, with the same value, and their vertices, which have no values.
+        """Keep the edges with the same value in both graphs, and their vertices, without values.
 
-        :param distinct_edges: take each of them once; otherwise as often as both graphs have it
+        :param distinct_edges: whether to keep each of them once; otherwise as often as it is in both graphs
         """
         engine, count = self.env.engine, self.env.get_parallelism()
         step = partial(kernels.edge_intersection, distinct_edges)
@@ -287,39 +287,39 @@ class Graph:
     # -- changes -------------------------------------------------------------------------------------------------------
 
     def add_vertex(self, vertex: Vertex) -> Graph:
-        """The graph with one more vertex, unless it has one with this id."""
+        """Add a vertex, unless one with this id exists."""
         return self.add_vertices([vertex])
 
     def add_vertices(self, vertices: Any) -> Graph:
-        """The graph with more vertices. Those whose ids it has already are left out."""
+        """Add vertices. Those with existing ids are left out."""
         added = _routed(self.env, vertices, "vertices", VERTEX, 1, "id")
         return self.derive_vertices(kernels.vertex_union, added)
 
     def add_edge(self, source: Vertex, target: Vertex, edge_value: Any = None) -> Graph:
-        """The graph with one more edge, and with its vertices, if it does not have them."""
+        """Add an edge, and its vertices if they are missing."""
         return self.add_vertices([source, target]).add_edges([Edge(source[0], target[0], edge_value)])
 
     def add_edges(self, edges: Any) -> Graph:
-        """The graph with more edges. Those that refer to a vertex that it does not have are left out."""
+        """Add edges. Those with a missing vertex are left out."""
         added = _routed(self.env, edges, "edges", EDGE, 2, "source")
         valid = self.but(edges=added).edges_between(self.vertex_partitions, within=True)
         return self.derive_edges(kernels.edge_union, valid.edge_partitions)
 
     def remove_vertex(self, vertex: Vertex) -> Graph:
-        """The graph without a vertex, which is found by its id, and without its edges."""
+        """Remove the vertex with this id, and its edges."""
         return self.remove_vertices([vertex])
 
     def remove_vertices(self, vertices: Any) -> Graph:
-        """The graph without these vertices, which are found by their ids, and without their edges."""
+        """Remove the vertices with these ids, and their edges."""
         removed = _routed(self.env, vertices, "vertices", VERTEX, 1, "id")
         return self.derive_vertices(kernels.vertex_difference, removed).edges_between(removed, within=False)
 
     def remove_edge(self, edge: Edge) -> Graph:
-        """The graph without the edges from the same source to the same target."""
+        """Remove all edges with this source and target."""
         return self.remove_edges([edge])
 
     def remove_edges(self, edges: Any) -> Graph:
-        """The graph without the edges with the source and target of one of these."""
+        """Remove all edges with the source and target of one of these edges."""
         removed = _routed(self.env, edges, "edges", EDGE, 2, "source")
         return self.derive_edges(kernels.edge_difference, removed)
 
@@ -328,14 +328,14 @@ class Graph:
     def reduce_on_edges(
         self, function: Callable[[Any, Any], Any], direction: EdgeDirection
     ) -> DataSet[tuple[Any, Any]]:
-        """For each vertex with such edges, their values reduced to one. A numpy ufunc (``np.minimum``) is fastest."""
+        """Reduce the values of each vertex's edges in a direction. A numpy ufunc (``np.minimum``) is fastest."""
         incident = self.incident_edges(direction)
         return self._reduced(partial(kernels.reduced, "reduce_on_edges", function, "value"), incident)
 
     def reduce_on_neighbors(
         self, function: Callable[[Any, Any], Any], direction: EdgeDirection
     ) -> DataSet[tuple[Any, Any]]:
-        """For each vertex with such neighbours, their values reduced to one. A numpy ufunc (``np.add``) is fastest."""
+        """Reduce the values of each vertex's neighbours in a direction. A numpy ufunc (``np.add``) is fastest."""
         step = partial(kernels.reduced, "reduce_on_neighbors", function, "neighbor_value")
         return self._reduced(step, self._neighbors(direction))
 
@@ -344,7 +344,7 @@ class Graph:
         function: neighborhood.EdgesFunction | neighborhood.EdgesFunctionWithVertexValue | Callable[..., Iterable[Any]],
         direction: EdgeDirection,
     ) -> DataSet[Any]:
-        """The results of a function for each vertex and its edges. A plain function is taken for an `EdgesFunction`."""
+        """Call a function with each vertex and its edges. A plain function counts as an `EdgesFunction`."""
         incident = self.incident_edges(direction)
         return self._results(partial(neighborhood.edge_groups, function), incident)
 
@@ -355,11 +355,11 @@ class Graph:
         | Callable[..., Iterable[Any]],
         direction: EdgeDirection,
     ) -> DataSet[Any]:
-        """The results of a function for each vertex and its neighbours. A plain function is a `NeighborsFunction`."""
+        """Call a function with each vertex and its neighbours. A plain function counts as a `NeighborsFunction`."""
         return self._results(partial(neighborhood.neighbor_groups, function), self._neighbors(direction))
 
     def incident_edges(self, direction: EdgeDirection) -> Partitions:
-        """Tables ``incident``: the edges of each vertex in a direction, in the partition of the vertex."""
+        """Return tables ``incident``: the edges of each vertex in a direction, in the partition of the vertex."""
         if direction is EdgeDirection.OUT:
             return self.env.engine.narrow(kernels.outgoing, [self.edge_partitions])
         return self._exchange(partial(kernels.incident, direction, "vertex"), self.edge_partitions)
@@ -379,7 +379,7 @@ class Graph:
     # -- iterations and algorithms -------------------------------------------------------------------------------------
 
     def run(self, algorithm: GraphAlgorithm) -> Any:
-        """The result of a library method, or of an algorithm of your own."""
+        """Run an algorithm of the library, or your own, and return its result."""
         return algorithm.run(self)
 
     def run_vertex_centric_iteration(
@@ -389,7 +389,7 @@ class Graph:
         maximum_number_of_iterations: int,
         parameters: VertexCentricConfiguration | None = None,
     ) -> Graph:
-        """Pregel: each vertex that has messages computes a new value and sends messages.
+        """Run a Pregel program: each vertex with messages computes a new value and sends messages.
 
         :param compute_function: a `ComputeFunction`, or a `BatchComputeFunction`, which works on arrays
         :param combiner: a `MessageCombiner`, or None
@@ -418,7 +418,7 @@ class Graph:
         maximum_number_of_iterations: int,
         parameters: GSAConfiguration | None = None,
     ) -> Graph:
-        """A value is gathered on each edge of changed vertices, summed up per vertex, and applied to its value."""
+        """Gather a value on each edge of changed vertices, sum the values per vertex, and apply the sum to it."""
         from penstock.gelly.iterations.models import gather_sum_apply
 
         functions = (gather_function, sum_function, apply_function)
@@ -431,20 +431,20 @@ class Graph:
         return self.env.engine.exchange(partial(kernel, count), inputs)
 
     def derive_vertices(self, kernel: Callable[..., Any], *others: Partitions) -> Graph:
-        """The graph with vertices that a kernel makes of its own and of other collections."""
+        """Return the graph with vertices that a kernel computes from its own and other collections."""
         return self.but(vertices=self.env.engine.narrow(kernel, [self.vertex_partitions, *others]))
 
     def derive_edges(self, kernel: Callable[..., Any], *others: Partitions) -> Graph:
-        """The graph with edges that a kernel makes of its own and of other collections."""
+        """Return the graph with edges that a kernel computes from its own and other collections."""
         return self.but(edges=self.env.engine.narrow(kernel, [self.edge_partitions, *others]))
 
     def but(self, vertices: Partitions | None = None, edges: Partitions | None = None) -> Graph:
-        """The graph with other vertices or edges."""
+        """Return the graph with other vertices or edges."""
         return Graph(self.env, vertices or self.vertex_partitions, edges or self.edge_partitions)
 
 
 def _routed(env: ExecutionEnvironment, data: Any, name: str, columns: Sequence[str], keys: int, key: str) -> Partitions:
-    """Records of any source in the partitions of their keys."""
+    """Return records of any source in the partitions of their keys."""
     rows = env.rows(data, columns, keys)
     step = partial(kernels.route, name, tuple(columns), keys, key, env.get_parallelism())
     return env.engine.exchange(step, [rows])

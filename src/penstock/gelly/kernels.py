@@ -1,7 +1,7 @@
 """Steps on the vertices and edges of one partition.
 
 Vertices are tables ``vertices(id, value)`` in the partition of their id. Edges are tables ``edges(source, target,
-value)`` in the partition of their source. Every function here computes one partition, and runs in a task.
+value)`` in the partition of their source. Every function here computes one partition and runs in a task.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ Tables = Iterator[tuple[str, Any]]
 
 
 def vertices_in(bundle: Bundle) -> Any:
-    """The vertices of a partition."""
+    """Return the vertices of a partition."""
     return bundle["vertices"] if "vertices" in bundle else empty(VERTEX)
 
 
 def edges_in(bundle: Bundle) -> Any:
-    """The edges of a partition."""
+    """Return the edges of a partition."""
     return bundle["edges"] if "edges" in bundle else empty(EDGE)
 
 
 def empty(names: Sequence[str]) -> Any:
-    """A table without rows."""
+    """Return a table without rows."""
     return pa.table({name: pa.nulls(0) for name in names})
 
 
 def send(name: str, table: Any, key: str, count: int) -> Iterator[Frame]:
-    """The rows of a table, each to the partition of its key."""
+    """Send each row of a table to the partition of its key."""
     for channel, part in split(table, channels_of(table.column(key), count), count):
         yield channel, name, part
 
 
 def with_values(table: Any, values: Any) -> Any:
-    """The table with other values in its column ``value``."""
+    """Return the table with other values in its column ``value``."""
     return table.set_column(table.schema.get_field_index("value"), "value", values)
 
 
@@ -58,13 +58,13 @@ def with_values(table: Any, values: Any) -> Any:
 def route(
     name: str, columns: tuple[str, ...], keys: int, key: str, count: int, channel: int, bundle: Bundle
 ) -> Iterator[Frame]:
-    """Rows of any source, with checked ids, to the partitions of their keys. The first ``keys`` columns are ids."""
+    """Send rows of any source to the partitions of their keys. The first ``keys`` columns are ids to check."""
     if "rows" in bundle:
         yield from send(name, normal(name, bundle["rows"], columns, keys), key, count)
 
 
 def normal(name: str, rows: Any, columns: tuple[str, ...], keys: int) -> Any:
-    """Rows with these columns: found by their names, or else by their positions. Missing values are None."""
+    """Return rows with these columns, found by name or otherwise by position. Missing values are None."""
     names = rows.column_names
     if not set(columns[:keys]) <= set(names):
         if not keys <= len(names) <= len(columns):
@@ -79,7 +79,7 @@ def normal(name: str, rows: Any, columns: tuple[str, ...], keys: int) -> Any:
 
 
 def unique_vertices(channel: int, bundle: Bundle) -> Tables:
-    """Vertices, checked to have distinct ids."""
+    """Return vertices after checking that their ids are distinct."""
     vertices = vertices_in(bundle)
     if vertices.num_rows:
         entries, _, starts = groups_of(vertices.column("id"))
@@ -94,7 +94,7 @@ def unique_vertices(channel: int, bundle: Bundle) -> Tables:
 
 
 def endpoints(count: int, channel: int, bundle: Bundle) -> Iterator[Frame]:
-    """The ids at both ends of the edges."""
+    """Send the ids at both ends of the edges."""
     edges = edges_in(bundle)
     for column in ("source", "target"):
         if edges.num_rows:
@@ -102,7 +102,7 @@ def endpoints(count: int, channel: int, bundle: Bundle) -> Iterator[Frame]:
 
 
 def vertices_of_ids(initializer: Callable[[Any], Any] | None, channel: int, bundle: Bundle) -> Tables:
-    """Vertices for ids, each with the value that the initializer gives."""
+    """Create vertices for ids, with the values of the initializer."""
     if "ids" not in bundle:
         return
     ids = pc.unique(flat(bundle["ids"].column("id")))
@@ -120,21 +120,21 @@ def _only(value: Any) -> Any:
 
 
 def map_vertices(name: str, function: Callable[..., Any], channel: int, bundle: Bundle) -> Tables:
-    """Vertices with new values."""
+    """Return vertices with new values."""
     vertices = vertices_in(bundle)
     if vertices.num_rows:
         yield "vertices", with_values(vertices, mapped(name, function, vertices, Vertex))
 
 
 def map_edges(name: str, function: Callable[..., Any], channel: int, bundle: Bundle) -> Tables:
-    """Edges with new values."""
+    """Return edges with new values."""
     edges = edges_in(bundle)
     if edges.num_rows:
         yield "edges", with_values(edges, mapped(name, function, edges, Edge))
 
 
 def kept(name: str, function: Callable[..., Any] | None, table: Any, make: Callable[..., Any]) -> Any:
-    """The rows for which a function returns true."""
+    """Return the rows for which a function returns true."""
     if function is None or table.num_rows == 0:
         return table
     mask = mapped(name, function, table, make)
@@ -144,26 +144,26 @@ def kept(name: str, function: Callable[..., Any] | None, table: Any, make: Calla
 
 
 def filter_vertices(name: str, function: Callable[..., Any] | None, channel: int, bundle: Bundle) -> Tables:
-    """The vertices that a function keeps."""
+    """Return the vertices for which a function returns true."""
     yield "vertices", kept(name, function, vertices_in(bundle), Vertex)
 
 
 def filter_edges(name: str, function: Callable[..., Any] | None, channel: int, bundle: Bundle) -> Tables:
-    """The edges that a function keeps."""
+    """Return the edges for which a function returns true."""
     yield "edges", kept(name, function, edges_in(bundle), Edge)
 
 
 def edges_with_end(
     end: str, key: str, count: int, within: bool, channel: int, vertices: Bundle, edges: Bundle
 ) -> Iterator[Frame]:
-    """Edges whose ``end`` is (or is not) among the vertices, on to the partition of ``key``."""
+    """Send edges whose ``end`` is (or is not) among the vertices to the partition of ``key``."""
     table = edges_in(edges)
     there = positions(table.column(end), vertices_in(vertices).column("id")) >= 0
     yield from send("edges", table.filter(pa.array(there if within else ~there)), key, count)
 
 
 def join_vertices(name: str, function: Callable[..., Any], channel: int, vertices: Bundle, other: Bundle) -> Tables:
-    """Vertices whose values are joined with those of another collection, by id."""
+    """Join the values of vertices with those of another collection, by id."""
     table = vertices_in(vertices)
     if table.num_rows:
         yield "vertices", _joined(name, function, table, "id", other)
@@ -172,7 +172,7 @@ def join_vertices(name: str, function: Callable[..., Any], channel: int, vertice
 def join_edges_on(
     name: str, function: Callable[..., Any], end: str, channel: int, edges: Bundle, other: Bundle
 ) -> Tables:
-    """Edges whose values are joined with those of another collection, by one of their ends."""
+    """Join the values of edges with those of another collection, by one of their ends."""
     table = edges_in(edges)
     if table.num_rows:
         yield "edges", _joined(name, function, table, end, other)
@@ -197,7 +197,7 @@ def _combined(name: str, function: Callable[..., Any], table: Any, found: Any, v
 
 
 def join_edges(name: str, function: Callable[..., Any], channel: int, edges: Bundle, other: Bundle) -> Tables:
-    """Edges whose values are joined with those of another collection of edges."""
+    """Join the values of edges with those of another collection of edges."""
     table = edges_in(edges)
     if table.num_rows == 0:
         return
@@ -209,7 +209,7 @@ def join_edges(name: str, function: Callable[..., Any], channel: int, edges: Bun
 
 
 def pair_codes(left: Any, right: Any) -> tuple[Any, Any]:
-    """A number for each pair of source and target, the same in both tables for the same pair."""
+    """Number the pairs of source and target, equally in both tables."""
     columns = [table.column(name) for table in (left, right) for name in EDGE[:2]]
     ids = pc.unique(concat([pa.table({"id": column}) for column in columns]).column("id"))
     one, two, three, four = (positions(column, ids) for column in columns)
@@ -220,12 +220,12 @@ def pair_codes(left: Any, right: Any) -> tuple[Any, Any]:
 
 
 def moved(key: str, count: int, channel: int, bundle: Bundle) -> Iterator[Frame]:
-    """Edges in the partition of another key."""
+    """Send edges to the partition of another key."""
     yield from send("edges", edges_in(bundle), key, count)
 
 
 def reversed_edges(both: bool, count: int, channel: int, bundle: Bundle) -> Iterator[Frame]:
-    """Edges in the other direction, or in both."""
+    """Send edges in the other direction, or in both."""
     edges = edges_in(bundle)
     if both:
         yield from send("edges", edges, "source", count)
@@ -237,7 +237,7 @@ INCIDENT = ("vertex", "neighbor", "value", "outgoing")
 
 
 def incident(direction: EdgeDirection, by: str, count: int, channel: int, bundle: Bundle) -> Iterator[Frame]:
-    """Edges as their vertices see them, in the partition of the vertex or of its neighbour."""
+    """Send edges as seen by their vertices, to the partition of the vertex or of its neighbour."""
     edges = edges_in(bundle)
     for outgoing in (True, False):
         if direction is (EdgeDirection.IN if outgoing else EdgeDirection.OUT):
@@ -248,7 +248,7 @@ def incident(direction: EdgeDirection, by: str, count: int, channel: int, bundle
 
 
 def outgoing(channel: int, bundle: Bundle) -> Tables:
-    """Edges as their sources see them: they are in the right partition already."""
+    """Return edges as seen by their sources, in whose partition they already are."""
     edges = edges_in(bundle)
     if edges.num_rows:
         columns = [*edges.select(list(EDGE)).columns, pa.array(np.ones(edges.num_rows, dtype=bool))]
@@ -256,14 +256,14 @@ def outgoing(channel: int, bundle: Bundle) -> Tables:
 
 
 def with_neighbor_values(count: int, channel: int, vertices: Bundle, bundle: Bundle) -> Iterator[Frame]:
-    """Incident edges with the value of the neighbour, on to the partition of the vertex."""
+    """Send incident edges with the value of the neighbour to the partition of the vertex."""
     if "incident" in bundle:
         table = bundle["incident"]
         yield from send("incident", attached(table, "neighbor", vertices, "neighbor_value"), "vertex", count)
 
 
 def attached(table: Any, key: str, vertices: Bundle, name: str) -> Any:
-    """The table with one more column: the value of the vertex that ``key`` names. The vertex must exist."""
+    """Add a column to the table: the value of the vertex with the id ``key``. The vertex must exist."""
     known = vertices_in(vertices)
     found = positions(table.column(key), known.column("id"))
     missing = np.flatnonzero(found < 0)
@@ -273,7 +273,7 @@ def attached(table: Any, key: str, vertices: Bundle, name: str) -> Any:
 
 
 def missing_vertex(name: object) -> InvalidProgramError:
-    """The error for an edge that leads nowhere."""
+    """Return the error for an edge whose vertex is missing."""
     return InvalidProgramError(
         f"an edge refers to vertex {shorten(name)}, which the graph does not have: add the vertex, remove the edge, or "
         "find all such edges with graph.validate(InvalidVertexIdsValidator())"
@@ -281,7 +281,7 @@ def missing_vertex(name: object) -> InvalidProgramError:
 
 
 def triplets(half: bool, count: int, channel: int, vertices: Bundle, bundle: Bundle) -> Iterator[Frame]:
-    """Edges with the value of their source (the first half), then of their target."""
+    """Send edges with the value of their source (the first half), then of their target."""
     edges = edges_in(bundle)
     if edges.num_rows == 0:
         return
@@ -295,7 +295,7 @@ def triplets(half: bool, count: int, channel: int, vertices: Bundle, bundle: Bun
 
 
 def degrees(channel: int, vertices: Bundle, bundle: Bundle) -> Tables:
-    """How many incident edges each vertex has."""
+    """Return the number of incident edges of each vertex."""
     table = vertices_in(vertices)
     ids = table.column("id")
     counts: Any = np.zeros(len(ids), dtype=np.int64)
@@ -309,7 +309,7 @@ def degrees(channel: int, vertices: Bundle, bundle: Bundle) -> Tables:
 
 
 def reduced(name: str, function: Callable[..., Any], column: str, channel: int, bundle: Bundle) -> Tables:
-    """The values of each vertex's incident edges (or neighbours), reduced to one."""
+    """Reduce the values of each vertex's incident edges (or neighbours) to one."""
     if "incident" not in bundle:
         return
     table = bundle["incident"]
@@ -336,7 +336,7 @@ def _reduced_groups(name: str, function: Callable[..., Any], values: list[Any], 
 
 
 def vertex_union(channel: int, *bundles: Bundle) -> Tables:
-    """All vertices; of those with the same id, that of the first input."""
+    """Return all vertices. For equal ids, the vertex of the first input is used."""
     tables = [bundle["vertices"] for bundle in bundles if "vertices" in bundle]
     if tables:
         table = concat(tables)
@@ -345,21 +345,21 @@ def vertex_union(channel: int, *bundles: Bundle) -> Tables:
 
 
 def vertex_difference(channel: int, mine: Bundle, theirs: Bundle) -> Tables:
-    """The vertices whose ids the other input does not have."""
+    """Return the vertices whose ids are not in the other input."""
     table = vertices_in(mine)
     there = positions(table.column("id"), vertices_in(theirs).column("id")) >= 0
     yield "vertices", table.filter(pa.array(~there))
 
 
 def edge_union(channel: int, *bundles: Bundle) -> Tables:
-    """The edges of all inputs."""
+    """Return the edges of all inputs."""
     tables = [bundle["edges"] for bundle in bundles if "edges" in bundle]
     if tables:
         yield "edges", concat(tables)
 
 
 def edge_difference(channel: int, mine: Bundle, theirs: Bundle) -> Tables:
-    """The edges whose source and target are not those of an edge of the other input."""
+    """Return the edges whose source and target are not those of an edge in the other input."""
     table = edges_in(mine)
     if "edges" in theirs and table.num_rows:
         codes, removed = pair_codes(table, theirs["edges"])
@@ -368,7 +368,7 @@ def edge_difference(channel: int, mine: Bundle, theirs: Bundle) -> Tables:
 
 
 def edge_intersection(distinct: bool, channel: int, mine: Bundle, theirs: Bundle) -> Tables:
-    """The edges that both inputs have, with the same value: once, or as often as both have them."""
+    """Return the edges with the same value in both inputs: once, or as often as both have them."""
     left = [_hashable(edge) for edge in zip(*[decode(column) for column in edges_in(mine).columns], strict=True)]
     counts: dict[Any, int] = {}
     for edge in zip(*[decode(column) for column in edges_in(theirs).columns], strict=True):

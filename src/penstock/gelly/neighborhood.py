@@ -23,7 +23,7 @@ __all__ = [
 
 
 class EdgesFunction(ABC):
-    """Looks at the edges of a vertex. Called once for each vertex that has such edges."""
+    """A function of the edges of a vertex. Called once for each vertex that has such edges."""
 
     @abstractmethod
     def iterate_edges(self, edges: Iterable[tuple[Any, Edge]]) -> Iterable[Any]:
@@ -31,7 +31,7 @@ class EdgesFunction(ABC):
 
 
 class EdgesFunctionWithVertexValue(ABC):
-    """Looks at a vertex and its edges. Called once for each vertex, also for those without edges."""
+    """A function of a vertex and its edges. Called once for each vertex, even without edges."""
 
     @abstractmethod
     def iterate_edges(self, vertex: Vertex, edges: Iterable[Edge]) -> Iterable[Any]:
@@ -39,28 +39,28 @@ class EdgesFunctionWithVertexValue(ABC):
 
 
 class NeighborsFunction(ABC):
-    """Looks at the neighbours of a vertex. Called once for each vertex that has such neighbours."""
+    """A function of the neighbours of a vertex. Called once for each vertex that has such neighbours."""
 
     @abstractmethod
     def iterate_neighbors(self, neighbors: Iterable[tuple[Any, Edge, Vertex]]) -> Iterable[Any]:
-        """Yield results for the triples of the vertex id, an edge and the neighbour it leads to."""
+        """Yield results for the triples of the vertex id, an edge, and the neighbour at its end."""
 
 
 class NeighborsFunctionWithVertexValue(ABC):
-    """Looks at a vertex and its neighbours. Called once for each vertex that has such neighbours."""
+    """A function of a vertex and its neighbours. Called once for each vertex that has such neighbours."""
 
     @abstractmethod
     def iterate_neighbors(self, vertex: Vertex, neighbors: Iterable[tuple[Edge, Vertex]]) -> Iterable[Any]:
-        """Yield results for a vertex and the pairs of an edge and the neighbour it leads to."""
+        """Yield results for a vertex and the pairs of an edge and the neighbour at its end."""
 
 
 def edge_groups(function: Any, channel: int, vertices: Bundle, bundle: Bundle) -> Iterator[tuple[str, Any]]:
-    """The results of a function on edges."""
+    """Return the results of a function on edges."""
     yield from _results("group_reduce_on_edges", _edge_results(function, vertices, bundle))
 
 
 def neighbor_groups(function: Any, channel: int, vertices: Bundle, bundle: Bundle) -> Iterator[tuple[str, Any]]:
-    """The results of a function on neighbours."""
+    """Return the results of a function on neighbours."""
     yield from _results("group_reduce_on_neighbors", _neighbor_results(function, vertices, bundle))
 
 
@@ -75,7 +75,7 @@ def _results(name: str, calls: Iterator[tuple[Any, Any]]) -> Iterator[tuple[str,
 
 
 def _groups(bundle: Bundle) -> dict[Any, list[tuple[Any, ...]]]:
-    """The incident edges of each vertex, as rows."""
+    """Return the incident edges of each vertex, as rows."""
     if "incident" not in bundle:
         return {}
     table = bundle["incident"]

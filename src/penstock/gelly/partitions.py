@@ -1,8 +1,8 @@
 """Partitioned collections of Arrow tables, and the engines that compute them.
 
-A partition is a *bundle* of named tables. An engine knows two steps. A ``narrow`` step computes partition *i* of the
-result from partition *i* of its inputs. An ``exchange`` also says where each table goes: to a partition, or to the
-driver. Everything graphs do is built of these two, so it runs in the same way in this process and on Spark.
+A partition is a *bundle* of named tables. An engine has two kinds of steps. A ``narrow`` step computes partition *i* of
+the result from partition *i* of its inputs. An ``exchange`` also sends each table to a partition or to the driver. All
+operations of graphs are composed of these two, so they run in the same way in this process and on Spark.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from penstock.gelly.columns import concat
 __all__ = ["DRIVER", "Bundle", "CollectionsEngine", "Engine", "Frame", "Partitions"]
 
 DRIVER = -1
-"""The channel of what an exchange reports to the driver."""
+"""The channel of reports that an exchange sends to the driver."""
 
 Bundle = Mapping[str, Any]
 """The tables of one partition, by name. A table without rows may be missing."""
 
 Frame = tuple[int, str, Any]
-"""Where to, the name of the table, the table."""
+"""The destination, the name of the table, and the table."""
 
 
 class Partitions(Protocol):
     """A collection with one bundle in each partition."""
 
     def collect(self, name: str) -> list[Any]:
-        """The tables of that name, one for each partition that has one."""
+        """Return the tables with this name, one for each partition that has one."""
 
     def report(self) -> list[Any]:
-        """What the exchange has sent to the driver. Computes the collection."""
+        """Return what the exchange has sent to the driver. Computes the collection."""
 
     def persist(self) -> Partitions:
         """Keep the collection once it is computed."""
 
     def release(self) -> None:
-        """Forget what `persist` keeps."""
+        """Release what `persist` keeps."""
 
     def cut_lineage(self) -> None:
-        """Keep the collection instead of the way to compute it again."""
+        """Keep the computed collection, and drop the lineage to compute it again."""
 
 
 class Engine(Protocol):
@@ -55,19 +55,19 @@ class Engine(Protocol):
         """The number of partitions."""
 
     def source(self, data: Any) -> Partitions | None:
-        """A collection of this engine's own (a DataFrame) as tables named ``rows``; None if the data is no such."""
+        """Return a collection of this engine (a DataFrame) as tables named ``rows``, or None for other data."""
 
     def scatter(self, frames: Iterable[Frame]) -> Partitions:
-        """Tables of the driver as a collection."""
+        """Distribute tables of the driver as a collection."""
 
     def narrow(self, kernel: Callable[..., Iterable[tuple[str, Any]]], inputs: Sequence[Partitions]) -> Partitions:
-        """``kernel(channel, *bundles)`` gives the tables of a partition. Inputs are partitioned alike."""
+        """``kernel(channel, *bundles)`` returns the tables of a partition. Inputs have the same partitioning."""
 
     def exchange(self, kernel: Callable[..., Iterable[Frame]], inputs: Sequence[Partitions]) -> Partitions:
-        """``kernel(channel, *bundles)`` gives tables, each with the channel it goes to."""
+        """``kernel(channel, *bundles)`` returns tables, each with its destination channel."""
 
     def to_dataframe(self, partitions: Partitions, name: str) -> Any:
-        """The tables of that name as a DataFrame."""
+        """Return the tables with this name as a DataFrame."""
 
     def save(self, partitions: Partitions, path: str) -> None:
         """Write a collection to a directory."""
@@ -76,13 +76,13 @@ class Engine(Protocol):
         """Read what `save` has written."""
 
     def write_note(self, path: str, note: dict[str, Any]) -> None:
-        """Write a small file, in full or not at all."""
+        """Write a small file atomically."""
 
     def read_note(self, path: str) -> dict[str, Any] | None:
-        """Read it again; None if it is not there."""
+        """Read a small file, or return None if it does not exist."""
 
     def delete(self, path: str) -> None:
-        """Delete a file or directory, if it is there."""
+        """Delete a file or directory, if it exists."""
 
 
 class _Local:
@@ -112,7 +112,7 @@ class _Local:
 
 
 class CollectionsEngine:
-    """Computes in this process, one partition after the other, as soon as a step is described."""
+    """Computes in this process, one partition after the other, and immediately."""
 
     def __init__(self, parallelism: int = 2) -> None:
         self._parallelism = parallelism
@@ -123,11 +123,11 @@ class CollectionsEngine:
         return self._parallelism
 
     def source(self, data: Any) -> Partitions | None:
-        """This engine has no collections of its own."""
+        """Return None: this engine has no collections of its own."""
         return None
 
     def scatter(self, frames: Iterable[Frame]) -> _Local:
-        """Tables as a collection."""
+        """Distribute tables as a collection."""
         bundles: list[dict[str, list[Any]]] = [{} for _ in range(self._parallelism)]
         reports = []
         for channel, name, table in frames:
@@ -138,7 +138,7 @@ class CollectionsEngine:
         return _Local(bundles, reports)
 
     def narrow(self, kernel: Callable[..., Iterable[tuple[str, Any]]], inputs: Sequence[Any]) -> _Local:
-        """A step without an exchange."""
+        """Run a step without an exchange."""
         return self.scatter(
             (channel, name, table)
             for channel in range(self._parallelism)
@@ -146,7 +146,7 @@ class CollectionsEngine:
         )
 
     def exchange(self, kernel: Callable[..., Iterable[Frame]], inputs: Sequence[Any]) -> _Local:
-        """A step with an exchange."""
+        """Run a step with an exchange."""
         return self.scatter(self._frames(kernel, inputs))
 
     def _frames(self, kernel: Callable[..., Iterable[Frame]], inputs: Sequence[Any]) -> Iterator[Frame]:
@@ -154,7 +154,7 @@ class CollectionsEngine:
             yield from kernel(channel, *[each.bundle(channel) for each in inputs])
 
     def to_dataframe(self, partitions: Partitions, name: str) -> Any:
-        """A collection in this process is not a DataFrame: start Spark for it."""
+        """Reject the conversion: DataFrames need Spark."""
         from penstock.gelly.environment import no_spark
 
         raise no_spark()
@@ -176,14 +176,14 @@ class CollectionsEngine:
         return self.scatter((channel, name, _from_bytes(table)) for channel, name, table in data)
 
     def write_note(self, path: str, note: dict[str, Any]) -> None:
-        """Write a small file, in full or not at all."""
+        """Write a small file atomically."""
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         unfinished = Path(path + ".tmp")
         unfinished.write_bytes(pickle.dumps(note))
         unfinished.replace(path)
 
     def read_note(self, path: str) -> dict[str, Any] | None:
-        """Read it again; None if it is not there."""
+        """Read a small file, or return None if it does not exist."""
         try:
             found: dict[str, Any] = pickle.loads(Path(path).read_bytes())
         except FileNotFoundError:
@@ -191,7 +191,7 @@ class CollectionsEngine:
         return found
 
     def delete(self, path: str) -> None:
-        """Delete a note or what `save` has written, if it is there."""
+        """Delete a note or what `save` has written, if it exists."""
         if Path(path).is_dir():
             Path(path, "frames").unlink(missing_ok=True)
             Path(path).rmdir()

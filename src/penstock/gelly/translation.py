@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def translated(graph: Graph, translator: Callable[[Any], Any]) -> Graph:
-    """The graph with the ids that the translator gives."""
+    """Return the graph with the ids of the translator."""
     from penstock.gelly.graph import Graph
 
     env, count = graph.env, graph.env.get_parallelism()

@@ -38,11 +38,11 @@ class InvalidVertexIdsValidator(GraphValidator):
     """
 
     def validate(self, graph: Graph) -> bool:
-        """Whether there is no edge that leads to or from a missing vertex."""
+        """Whether no edge refers to a missing vertex."""
         return not self.missing_ids(graph)
 
     def missing_ids(self, graph: Graph, limit: int = 10) -> list[Any]:
-        """Ids that edges refer to and that no vertex has, at most so many."""
+        """Return ids that edges refer to but no vertex has, at most `limit` of them."""
         engine = graph.env.engine
         ids = engine.exchange(partial(kernels.endpoints, engine.parallelism), [graph.edge_partitions])
         missing = engine.narrow(partial(_missing, limit), [graph.vertex_partitions, ids])

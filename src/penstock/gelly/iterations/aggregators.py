@@ -1,4 +1,4 @@
-"""Aggregators: values that all vertices contribute to, and that the next superstep can read."""
+"""Aggregators: values to which all vertices contribute, and which the next superstep can read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = [
 
 
 class Aggregator(ABC):
-    """Combines the values of a superstep. Every task has one of its own; their results are aggregated in turn.
+    """Combines the values of a superstep. Every task has its own instance, and their results are aggregated again.
 
     >>> total = LongSumAggregator()
     >>> total.aggregate(2)
@@ -33,7 +33,7 @@ class Aggregator(ABC):
 
     @abstractmethod
     def get_aggregate(self) -> Any:
-        """The aggregate of all values since the last reset."""
+        """Return the aggregate of all values since the last reset."""
 
     @abstractmethod
     def reset(self) -> None:
@@ -74,7 +74,7 @@ class DoubleSumAggregator(_Folding):
 
 
 class LongMaxAggregator(_Folding):
-    """The largest integer."""
+    """The maximum of integers."""
 
     start = -(1 << 63)
 
@@ -84,7 +84,7 @@ class LongMaxAggregator(_Folding):
 
 
 class LongMinAggregator(_Folding):
-    """The smallest integer."""
+    """The minimum of integers."""
 
     start = (1 << 63) - 1
 
@@ -94,7 +94,7 @@ class LongMinAggregator(_Folding):
 
 
 class DoubleMaxAggregator(_Folding):
-    """The largest float."""
+    """The maximum of floats."""
 
     start = -math.inf
 
@@ -104,7 +104,7 @@ class DoubleMaxAggregator(_Folding):
 
 
 class DoubleMinAggregator(_Folding):
-    """The smallest float."""
+    """The minimum of floats."""
 
     start = math.inf
 

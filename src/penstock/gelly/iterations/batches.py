@@ -1,8 +1,8 @@
 """Supersteps that call a function for all vertices of a partition, with arrays.
 
-Vertices are addressed by partition and position, so messages carry four bytes instead of an id, and no id is looked up
-in a superstep. Arcs are kept in the order of their receivers: messages to the same vertex are neighbours, and a
-combiner is one call of ``reduceat``.
+Vertices are addressed by partition and position, so messages carry four bytes instead of an id, and a superstep looks
+up no ids. Arcs are sorted by receiver, so messages to the same vertex are adjacent, and a combiner is one call of
+``reduceat``.
 """
 
 from __future__ import annotations
@@ -40,18 +40,17 @@ class BatchComputeFunction(ABC):
 
     @abstractmethod
     def compute(self, batch: VertexBatch) -> None:
-        """Read messages, change ``batch.state``, send messages."""
+        """Read messages, update ``batch.state``, send messages."""
 
 
 class VertexBatch:
-    """The vertices of a partition in a superstep, as numpy arrays. Rows of all arrays of vertices belong together.
+    """The vertices of a partition in a superstep, as numpy arrays. All arrays of vertices have the same rows.
 
-    ``state`` holds the columns that stay from superstep to superstep. In the beginning it is ``{"value": ...}``, the
-    values of the vertices; in the end its column ``value`` holds the new ones. Add columns as you need them.
-
-    ``received`` says which vertices have messages. With a combiner, ``messages`` has one combined message for each
-    vertex (0 without messages). Without, ``messages`` has all of them, and ``message_targets`` the rows of their
-    receivers, in ascending order.
+    ``state`` has the columns that are kept between supersteps. It starts with ``{"value": ...}``, the values of the
+    vertices. At the end, its column ``value`` has the new values. Add columns as you need them. ``received`` tells
+    which vertices have messages. With a combiner, ``messages`` has one combined message per vertex (0 without
+    messages). Without a combiner, ``messages`` has all messages, and ``message_targets`` the rows of their receivers,
+    in ascending order.
     """
 
     def __init__(self, step: Step, bundle: Bundle, carrier: Bundle | None, combiner: Any) -> None:
@@ -118,12 +117,12 @@ class VertexBatch:
 
     @property
     def edge_outgoing(self) -> Any:
-        """For each edge, whether it leaves its vertex; of interest if the direction is `EdgeDirection.ALL`."""
+        """For each edge, whether it leaves its vertex. Relevant for the direction `EdgeDirection.ALL`."""
         return np.zeros(0, dtype=bool) if self._arcs is None else numbers(self._arcs.column("outgoing"))
 
     @property
     def degrees(self) -> Any:
-        """For each vertex, the number of edges it sends along."""
+        """For each vertex, the number of edges along which it sends."""
         return np.bincount(self.edge_rows, minlength=self.size)
 
     # -- messages ------------------------------------------------------------------------------------------------------
@@ -154,7 +153,7 @@ class VertexBatch:
             self.outbox.append((chosen, columns))
 
     def stay_active(self) -> None:
-        """Have another superstep, although no message was sent."""
+        """Request another superstep, although no message was sent."""
         self.extra_messages = 1
 
     # -- all vertices --------------------------------------------------------------------------------------------------
@@ -164,19 +163,19 @@ class VertexBatch:
         self.aggregates.setdefault(name, []).append(value)
 
     def get_previous_iteration_aggregate(self, name: str) -> Any:
-        """The aggregate of the superstep before; None in the first one."""
+        """Return the aggregate of the previous superstep, or None in the first one."""
         return self.previous_aggregates.get(name)
 
     def get_broadcast_set(self, name: str) -> list[Any]:
-        """The records of a broadcast set."""
+        """Return the records of a broadcast set."""
         if name not in self.broadcast_sets:
-            raise InvalidProgramError(f"no broadcast set {name!r} is added in the configuration of the iteration")
+            raise InvalidProgramError(f"the configuration of the iteration has no broadcast set {name!r}")
         return self.broadcast_sets[name]
 
     # -- for the runtime -----------------------------------------------------------------------------------------------
 
     def message_tables(self, channels: int) -> Iterator[tuple[int, Any]]:
-        """Combined messages by the partition of their receivers."""
+        """Yield combined messages by the partition of their receivers."""
         for chosen, messages in self.outbox:
             columns = messages
             assert self._arcs is not None
@@ -221,7 +220,7 @@ def _extreme(kind: Any, *, largest: bool) -> Any:
 
 
 def _questions(count: int, channel: int, incident: Bundle) -> Iterator[Frame]:
-    """The ids of all neighbours, to the partitions that know their positions."""
+    """Send the ids of all neighbours to the partitions that know their positions."""
     if "incident" in incident:
         ids = pc.unique(incident["incident"].column("neighbor"))
         table = pa.table({"id": ids, "origin": pa.array(np.full(len(ids), channel, dtype=np.int32))})
@@ -229,7 +228,7 @@ def _questions(count: int, channel: int, incident: Bundle) -> Iterator[Frame]:
 
 
 def _answers(count: int, channel: int, vertices: Bundle, questions: Bundle) -> Iterator[Frame]:
-    """Where vertices are, to those who asked."""
+    """Send the positions of vertices back."""
     if "questions" not in questions:
         return
     table = questions["questions"]
@@ -249,7 +248,7 @@ def _answers(count: int, channel: int, vertices: Bundle, questions: Bundle) -> I
 
 
 def _topology(channel: int, vertices: Bundle, incident: Bundle, answers: Bundle) -> Iterator[tuple[str, Any]]:
-    """Vertices in the order of their ids, and arcs in the order of their receivers."""
+    """Return vertices sorted by id, and arcs sorted by receiver."""
     table = ordered(kernels.vertices_in(vertices), "id")
     if table.num_rows:
         yield "vertices", table
@@ -309,7 +308,7 @@ def _aggregated(configuration: IterationConfiguration, batch: VertexBatch) -> di
     found = {}
     for name, values in batch.aggregates.items():
         if name not in configuration.aggregators:
-            raise InvalidProgramError(f"no aggregator {name!r} is registered in the configuration of the iteration")
+            raise InvalidProgramError(f"the configuration of the iteration has no aggregator {name!r}")
         aggregator = copy.deepcopy(configuration.aggregators[name])
         aggregator.reset()
         for value in values:
@@ -347,13 +346,13 @@ def final_state(
     configuration: VertexCentricConfiguration,
     columns: tuple[str, ...],
 ) -> Partitions:
-    """The columns of the state after the last superstep, with the ids, as tables named ``vertices``.
+    """Return the columns of the state after the last superstep, with the ids, as tables named ``vertices``.
 
-    If ``included`` is among the columns, only the vertices for which it is true.
+    With a column ``included``, only the vertices for which it is true are returned.
     """
     if combiner is not None and combiner not in _COMBINERS:
         raise InvalidProgramError(
-            "the combiner of a BatchComputeFunction is numpy.add, numpy.minimum, numpy.maximum or None, and not "
+            "the combiner of a BatchComputeFunction must be numpy.add, numpy.minimum, numpy.maximum or None, got "
             f"{combiner!r}"
         )
     env = graph.env

@@ -13,7 +13,7 @@ __all__ = ["GSAConfiguration", "IterationConfiguration", "ScatterGatherConfigura
 
 
 class IterationConfiguration:
-    """What all kinds of iterations can be configured with."""
+    """The settings that all kinds of iterations share."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -24,7 +24,7 @@ class IterationConfiguration:
         self.checkpoint_interval = 1
 
     def set_name(self, name: str) -> Self:
-        """The name of the iteration in messages and reports."""
+        """Set the name of the iteration for messages and reports."""
         self.name = name
         return self
 
@@ -36,19 +36,19 @@ class IterationConfiguration:
     def set_convergence_criterion(self, criterion: Callable[[int, dict[str, Any]], bool]) -> Self:
         """End the iteration after a superstep for which this is true: ``criterion(superstep, aggregates)``.
 
-        The aggregates are the values of the registered aggregators, by name.
+        The aggregates are the values of the registered aggregators by name.
         """
         self.converged = criterion
         return self
 
     def set_checkpoint(self, directory: str, interval: int = 1) -> Self:
-        """Write the state of the iteration to a directory after every so many supersteps.
+        """Write the state of the iteration to a directory every ``interval`` supersteps.
 
-        A program that was killed resumes at the last of them when it is started again. The checkpoint is deleted when
-        the iteration ends. On a cluster, the directory is on a file system that all machines share.
+        A killed program resumes from the last checkpoint when it is restarted. The checkpoint is deleted when the
+        iteration ends. On a cluster, use a directory that all machines share.
         """
         if interval < 1:
-            raise InvalidProgramError(f"a checkpoint every {interval} supersteps is not possible: pass 1 or more")
+            raise InvalidProgramError(f"the checkpoint interval must be at least 1 superstep, got {interval}")
         self.checkpoint_path = directory.rstrip("/")
         self.checkpoint_interval = interval
         return self
@@ -71,7 +71,7 @@ class VertexCentricConfiguration(IterationConfiguration):
         return self._broadcast("compute", name, data)
 
     def set_direction(self, direction: EdgeDirection) -> Self:
-        """Which neighbours get messages: those that edges lead to (the default), those they come from, or all."""
+        """Set which neighbours receive messages: those at outgoing edges (the default), at incoming edges, or all."""
         self.direction = direction
         return self
 
@@ -94,7 +94,7 @@ class ScatterGatherConfiguration(IterationConfiguration):
         return self._broadcast("gather", name, data)
 
     def set_direction(self, direction: EdgeDirection) -> Self:
-        """Which neighbours get messages: those that edges lead to (the default), those they come from, or all."""
+        """Set which neighbours receive messages: those at outgoing edges (the default), at incoming edges, or all."""
         self.direction = direction
         return self
 
@@ -130,7 +130,7 @@ class GSAConfiguration(IterationConfiguration):
         return self._broadcast("apply", name, data)
 
     def set_direction(self, direction: EdgeDirection) -> Self:
-        """Along which edges values flow: from source to target (the default), from target to source, or both."""
+        """Set the direction of values: from source to target (the default), from target to source, or both."""
         self.direction = direction
         return self
 

@@ -1,4 +1,4 @@
-"""The functions of iterations that work on one vertex at a time. Users subclass them."""
+"""The functions of iterations that work on one vertex at a time. Subclass them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__ = [
 
 
 class IterationContext:
-    """What functions can ask for and do in a superstep; the runtime fills it in.
+    """The data and operations available to functions in a superstep. The runtime fills it in.
 
-    ``updates`` collects what the function does for the current vertex: a list with the new value, if there is one.
+    ``updates`` collects the function's changes of the current vertex: a list with the new value, if there is one.
     """
 
     def __init__(
@@ -55,29 +55,29 @@ def _no_edges() -> Sequence[Any]:
 
 
 class _IterationFunction:
-    """What all functions of iterations can ask for."""
+    """The data available to all functions of iterations."""
 
     context: IterationContext
     broadcast_sets: dict[str, list[Any]]
 
     def get_superstep_number(self) -> int:
-        """The number of the superstep; the first one is 1."""
+        """Return the number of the superstep, from 1."""
         return self.context.superstep
 
     def get_iteration_aggregator(self, name: str) -> Any:
-        """The aggregator registered under this name."""
+        """Return the aggregator registered under this name."""
         if name not in self.context.aggregators:
-            raise InvalidProgramError(f"no aggregator {name!r} is registered in the configuration of the iteration")
+            raise InvalidProgramError(f"the configuration of the iteration has no aggregator {name!r}")
         return self.context.aggregators[name]
 
     def get_previous_iteration_aggregate(self, name: str) -> Any:
-        """The aggregate of the superstep before; None in the first one."""
+        """Return the aggregate of the previous superstep, or None in the first one."""
         return self.context.previous.get(name)
 
     def get_broadcast_set(self, name: str) -> list[Any]:
-        """The records of a broadcast set."""
+        """Return the records of a broadcast set."""
         if name not in self.broadcast_sets:
-            raise InvalidProgramError(f"no broadcast set {name!r} is added in the configuration of the iteration")
+            raise InvalidProgramError(f"the configuration of the iteration has no broadcast set {name!r}")
         return self.broadcast_sets[name]
 
     def pre_superstep(self) -> None:
@@ -91,7 +91,7 @@ class _Sending(_IterationFunction):
     """Functions that send messages."""
 
     def get_edges(self) -> Sequence[Edge]:
-        """The edges of the vertex: those that leave it, unless the configuration sets another direction."""
+        """Return the edges of the vertex: the outgoing ones, unless the configuration sets another direction."""
         return self.context.edges()
 
     def send_message_to(self, target: Any, message: Any) -> None:
@@ -109,28 +109,28 @@ class _Updating(_IterationFunction):
     """Functions that set the value of a vertex."""
 
     def set_new_vertex_value(self, value: Any) -> None:
-        """Give the vertex a new value."""
+        """Set a new value of the vertex."""
         self.context.updates[:] = [value]
 
 
 class _Counting(_IterationFunction):
-    """Functions that know how many vertices there are, and the degrees of theirs, if configured."""
+    """Functions that know the number of vertices and the degrees of theirs, if configured."""
 
     def get_number_of_vertices(self) -> int:
-        """The number of vertices; -1 unless ``set_opt_num_vertices(True)`` is configured."""
+        """Return the number of vertices, or -1 unless ``set_opt_num_vertices(True)`` is configured."""
         return self.context.number_of_vertices
 
     def get_in_degree(self) -> int:
-        """The in-degree of the vertex; -1 unless ``set_opt_degrees(True)`` is configured."""
+        """Return the in-degree of the vertex, or -1 unless ``set_opt_degrees(True)`` is configured."""
         return self.context.degrees[0]
 
     def get_out_degree(self) -> int:
-        """The out-degree of the vertex; -1 unless ``set_opt_degrees(True)`` is configured."""
+        """Return the out-degree of the vertex, or -1 unless ``set_opt_degrees(True)`` is configured."""
         return self.context.degrees[1]
 
 
 class ComputeFunction(_Sending, _Updating, _Counting, ABC):
-    """A vertex-centric program: called for each vertex in the first superstep, later for those with messages."""
+    """A vertex-centric program: called for each vertex in the first superstep, then for vertices with messages."""
 
     @abstractmethod
     def compute(self, vertex: Vertex, messages: Sequence[Any]) -> None:
@@ -138,7 +138,7 @@ class ComputeFunction(_Sending, _Updating, _Counting, ABC):
 
 
 class MessageCombiner(ABC):
-    """Combines messages to the same vertex before they are sent, where they come from the same task."""
+    """Combines messages of a task to the same vertex before they are sent."""
 
     combined: list[Any]
 
@@ -152,7 +152,7 @@ class MessageCombiner(ABC):
 
 
 class ScatterFunction(_Sending, _Counting, ABC):
-    """The sending half of a scatter-gather program: called for all vertices first, later for those that changed."""
+    """The sending half of a scatter-gather program: called for all vertices first, then for those that have changed."""
 
     @abstractmethod
     def send_messages(self, vertex: Vertex) -> None:
@@ -164,7 +164,7 @@ class GatherFunction(_Updating, _Counting, ABC):
 
     @abstractmethod
     def update_vertex(self, vertex: Vertex, messages: Sequence[Any]) -> None:
-        """Read messages and set a new value, if it changes."""
+        """Read messages, and set a new value if it changes."""
 
 
 class GSAGatherFunction(_Counting, ABC):
@@ -172,7 +172,7 @@ class GSAGatherFunction(_Counting, ABC):
 
     @abstractmethod
     def gather(self, neighbor: Neighbor) -> Any:
-        """A partial value for an edge, made of the neighbour's value and the value of the edge."""
+        """Return a partial value for an edge, from the neighbour's value and the value of the edge."""
 
 
 class SumFunction(_Counting, ABC):
@@ -180,7 +180,7 @@ class SumFunction(_Counting, ABC):
 
     @abstractmethod
     def sum(self, first: Any, second: Any) -> Any:
-        """Two partial values as one. The order must not matter."""
+        """Combine two partial values. The order must not matter."""
 
 
 class ApplyFunction(_Updating, _Counting, ABC):
@@ -188,8 +188,8 @@ class ApplyFunction(_Updating, _Counting, ABC):
 
     @abstractmethod
     def apply(self, new_value: Any, current_value: Any) -> None:
-        """Call `set_result` with the new value of the vertex, if it changes."""
+        """Call `set_result` with the new value of the vertex if it changes."""
 
     def set_result(self, result: Any) -> None:
-        """Give the vertex a new value."""
+        """Set a new value of the vertex."""
         self.context.updates[:] = [result]

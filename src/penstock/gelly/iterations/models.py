@@ -1,4 +1,4 @@
-"""The three models of iterations, put together from graph, functions and supersteps."""
+"""The three models of iterations, composed of graph, functions and supersteps."""
 
 from __future__ import annotations
 

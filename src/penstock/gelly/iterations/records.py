@@ -24,7 +24,7 @@ from penstock.gelly.partitions import Bundle, Frame
 
 
 def topology(channel: int, vertices: Bundle, incident: Bundle, *degrees: Bundle) -> Iterator[tuple[str, Any]]:
-    """Vertices in the order of their ids, and arcs in the order of the vertices that send along them."""
+    """Return vertices sorted by id, and arcs sorted by the vertices that send along them."""
     table = ordered(kernels.vertices_in(vertices), "id")
     if table.num_rows:
         for name, bundle in zip(("in_degree", "out_degree"), degrees, strict=False):
@@ -46,7 +46,7 @@ def topology(channel: int, vertices: Bundle, incident: Bundle, *degrees: Bundle)
 
 @dataclass
 class Functions:
-    """The functions of an iteration: what is called for received messages, for sending, and on messages underway."""
+    """The functions of an iteration: for received messages, for sending, and for messages in transit."""
 
     receive: Any
     send: Any
@@ -100,14 +100,14 @@ class Partition:
         return {position: values[start:end] for position, start, end in bounds}
 
     def focus(self, position: int) -> Vertex:
-        """Make this vertex the one that functions are called for."""
+        """Select the vertex for which functions are called."""
         self._at = position
         if self._degrees:
             self.context.degrees = (self._degrees[0][position], self._degrees[1][position])
         return Vertex(self.ids[position], self.values[position])
 
     def open_outbox(self) -> None:
-        """Let functions send messages and see edges."""
+        """Let functions send messages and read edges."""
         context, targets, messages = self.context, self.targets, self.messages
 
         def send(target: Any, message: Any) -> None:
@@ -122,7 +122,7 @@ class Partition:
         context.neighbors = lambda: [neighbor for _, neighbor, _, _ in self.arcs()]
 
     def arcs(self) -> list[tuple[Any, ...]]:
-        """The arcs of the current vertex: vertex, neighbour, value, whether the edge leaves the vertex."""
+        """Return the arcs of the current vertex: vertex, neighbour, value, whether the edge leaves the vertex."""
         if self._arcs is None:
             return []
         if self._columns is None:
@@ -136,7 +136,7 @@ class Partition:
 def superstep(
     functions: Functions, step: Step, channel: int, bundle: Bundle, carrier: Bundle | None = None
 ) -> Iterator[Frame]:
-    """The kernel of a superstep."""
+    """Run the kernel of a superstep."""
     part = Partition(step, bundle, carrier, functions)
     used = {id(each): each for each in (functions.receive, functions.send, *functions.called) if each is not None}
     for function in used.values():
@@ -225,22 +225,22 @@ def _combined(
 
 
 def compute(part: Partition, function: Any, vertex: Vertex, messages: Sequence[Any]) -> None:
-    """A vertex-centric program receives and sends in one call."""
+    """Let a vertex-centric program receive and send in one call."""
     function.compute(vertex, messages)
 
 
 def gather(part: Partition, function: Any, vertex: Vertex, messages: Sequence[Any]) -> None:
-    """A scatter-gather program receives."""
+    """Let a scatter-gather program receive."""
     function.update_vertex(vertex, messages)
 
 
 def scatter(part: Partition, function: Any, position: int, vertex: Vertex) -> None:
-    """A scatter-gather program sends."""
+    """Let a scatter-gather program send."""
     function.send_messages(vertex)
 
 
 class Gathering:
-    """A gather-sum-apply program sends: what is gathered on each arc goes to the vertex at its end."""
+    """The sending half of a gather-sum-apply program: gathered values go to the vertex at the end of each arc."""
 
     def __call__(self, part: Partition, function: Any, position: int, vertex: Vertex) -> None:
         """Gather on the arcs of a vertex."""
@@ -249,13 +249,13 @@ class Gathering:
 
 
 class Applying:
-    """A gather-sum-apply program receives: partial values are summed up and applied."""
+    """The receiving half of a gather-sum-apply program: sums partial values and applies them."""
 
     def __init__(self, sum_function: Any) -> None:
         self._sum = sum_function
 
     def __call__(self, part: Partition, function: Any, vertex: Vertex, messages: Sequence[Any]) -> None:
-        """Sum up and apply."""
+        """Sum the values, and apply the sum."""
         total = messages[0]
         for message in messages[1:]:
             total = self._sum.sum(total, message)
@@ -263,13 +263,13 @@ class Applying:
 
 
 class Summing:
-    """Sums up gathered values that go to the same vertex."""
+    """Sums gathered values for the same vertex."""
 
     def __init__(self, sum_function: Any) -> None:
         self._sum = sum_function
 
     def __call__(self, messages: Sequence[Any]) -> Sequence[Any]:
-        """One partial value for all."""
+        """Return one partial value."""
         total = messages[0]
         for message in messages[1:]:
             total = self._sum.sum(total, message)
@@ -277,13 +277,13 @@ class Summing:
 
 
 class Combining:
-    """Calls a combiner of the user."""
+    """Calls a user's combiner."""
 
     def __init__(self, combiner: Any) -> None:
         self._combiner = combiner
 
     def __call__(self, messages: Sequence[Any]) -> Sequence[Any]:
-        """What the combiner sends instead of the messages."""
+        """Return the message that the combiner sends instead of the others."""
         self._combiner.combined = []
         try:
             self._combiner.combine_messages(messages)
@@ -294,7 +294,7 @@ class Combining:
 
 
 def result(channel: int, bundle: Bundle, carrier: Bundle) -> Iterator[tuple[str, Any]]:
-    """The vertices with their new values."""
+    """Return the vertices with their new values."""
     vertices = kernels.vertices_in(bundle).select(list(kernels.VERTEX))
     if "state" in carrier:
         vertices = kernels.with_values(vertices, carrier["state"].column("value"))

@@ -1,8 +1,8 @@
-"""The loop of an iteration on the driver: supersteps until nothing is left to do.
+"""The loop of an iteration on the driver: runs supersteps until nothing is left to do.
 
-State and messages travel together, as the *carrier*. A superstep is one exchange: its kernel reads the carrier of the
-superstep before and the topology, which stays where it is. It writes the new state for its own partition, messages for
-all partitions, and a report for the driver.
+State and messages travel together as the *carrier*. A superstep is one exchange. Its kernel reads the carrier of the
+previous superstep and the topology, which does not move. It writes the new state of its own partition, messages for all
+partitions, and a report for the driver.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from penstock.gelly.iterations.configuration import IterationConfiguration
 from penstock.gelly.partitions import DRIVER, Bundle, Frame, Partitions
 
 _LINEAGE = 10
-"""After so many supersteps, the carrier is kept instead of the way to compute it again."""
+"""After this many supersteps, the carrier is stored, and its lineage is dropped."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """What the kernel of a superstep gets to know: which superstep receives messages and which one sends them."""
+    """The parameters of a superstep's kernel: which superstep receives messages and which one sends them."""
 
     channels: int
     number_of_vertices: int
@@ -38,17 +38,17 @@ class Step:
 
 
 Kernel = Callable[..., Iterator[Frame]]
-"""``kernel(step, channel, topology, carrier)``; the first superstep has no carrier."""
+"""``kernel(step, channel, topology, carrier)``. The first superstep has no carrier."""
 
 
 def report(active: int, messages: int, aggregates: dict[str, Any]) -> Frame:
-    """The report of a task, as a frame for the driver."""
+    """Return the report of a task, as a frame for the driver."""
     data = pickle.dumps((active, messages, aggregates))
     return DRIVER, "report", pa.table({"report": [data]})
 
 
 class Phase(NamedTuple):
-    """What an exchange does: the supersteps that receive and send in it, and the one that is complete after it."""
+    """The work of an exchange: the supersteps that receive and send in it, and the one that is complete after it."""
 
     receive: int | None
     send: int | None
@@ -56,19 +56,19 @@ class Phase(NamedTuple):
 
 
 def compute_phase(number: int, maximum: int) -> Phase | None:
-    """A vertex receives and sends in one call. None after the last superstep."""
+    """Let a vertex receive and send in one call. Return None after the last superstep."""
     return Phase(number + 1, number + 1, number + 1) if number < maximum else None
 
 
 def fused_phase(number: int, maximum: int) -> Phase | None:
-    """The receiving half of a superstep and the sending half of the next one share an exchange."""
+    """Let the receiving half of a superstep and the sending half of the next one share an exchange."""
     if number > maximum:
         return None
     return Phase(number or None, number + 1 if number < maximum else None, number or None)
 
 
 def separate_phase(number: int, maximum: int) -> Phase | None:
-    """An exchange for each half, so that the sending half knows the aggregates of the superstep before."""
+    """Use one exchange per half, so that the sending half knows the aggregates of the previous superstep."""
     superstep, receives = number // 2 + 1, number % 2
     if superstep > maximum:
         return None
@@ -99,7 +99,7 @@ class Iteration:
         self._configuration = configuration
 
     def run(self) -> Partitions:
-        """The carrier of the last superstep."""
+        """Return the carrier of the last superstep."""
         vertices, arcs = self._counts()
         identity = (self._configuration.name, self._env.get_parallelism(), vertices, arcs)
         number, carrier, aggregates = self._restored(identity)
@@ -137,7 +137,7 @@ class Iteration:
         return made
 
     def _counts(self) -> tuple[int, int]:
-        """How many vertices and arcs there are. Computes the topology."""
+        """Return the numbers of vertices and arcs. Computes the topology."""
         counts = self._env.engine.narrow(_count, [self._topology]).collect("count")
         return (
             sum(table.column("vertices")[0].as_py() for table in counts),
@@ -200,8 +200,8 @@ class Iteration:
             both = zip(what, note["identity"], identity, strict=True)
             differences = ", ".join(f"{name} {was!r}, now {now!r}" for name, was, now in both if was != now)
             raise CheckpointError(
-                f"the checkpoint in {path} is of another iteration ({differences}): delete the directory, or "
-                "set another"
+                f"the checkpoint in {path} belongs to another iteration ({differences}): delete the directory, or "
+                "set another one"
             )
         carrier = self._env.engine.load(f"{path}/superstep-{note['superstep']}")
         return note["phase"] + 1, carrier, note["aggregates"]

@@ -1,4 +1,4 @@
-"""Ready algorithms: ``graph.run(PageRank(0.85, 20))``."""
+"""The library of algorithms: ``graph.run(PageRank(0.85, 20))``."""
 
 from penstock.gelly.library.clustering import (
     AverageClusteringCoefficient,

@@ -32,14 +32,14 @@ __all__ = [
 
 
 class LocalClusteringResult(NamedTuple):
-    """A vertex, the number of its neighbours, and the number of triangles it is part of."""
+    """A vertex, the number of its neighbours, and the number of its triangles."""
 
     vertex_id: Any
     degree: int
     triangle_count: int
 
     def get_local_clustering_coefficient_score(self) -> float:
-        """The share of pairs of neighbours that have an edge; not a number if there are no pairs."""
+        """The share of pairs of neighbours that have an edge; NaN without pairs."""
         pairs = self.degree * (self.degree - 1) // 2
         return self.triangle_count / pairs if pairs else math.nan
 
@@ -58,38 +58,38 @@ class GlobalClusteringResult(NamedTuple):
     closed_triplet_count: int
 
     def get_global_clustering_coefficient_score(self) -> float:
-        """The share of triplets that are in triangles; not a number if there are none."""
+        """The share of triplets that are in triangles; NaN without triplets."""
         return self.closed_triplet_count / self.triplet_count if self.triplet_count else math.nan
 
 
 class LocalClusteringCoefficient(GraphAlgorithm):
-    """For each vertex with edges, its degree and its triangles. Directions, loops and repeated edges do not count."""
+    """Computes the degree and the triangles of each vertex with edges. Ignores directions, loops and repeated edges."""
 
     def run(self, graph: Graph) -> DataSet[LocalClusteringResult]:
-        """The results of all vertices."""
+        """Return the results of all vertices."""
         return DataSet(graph.env, _counts(graph), "counts", ("id", "degree", "triangles"), LocalClusteringResult)
 
 
 class AverageClusteringCoefficient(GraphAlgorithm):
-    """The average of the local clustering coefficients of all vertices with at least two neighbours."""
+    """Computes the average of the local clustering coefficients of all vertices with at least two neighbours."""
 
     def run(self, graph: Graph) -> AverageClusteringResult:
-        """The average."""
+        """Return the average."""
         count, total, _, _ = _totals(graph)
         return AverageClusteringResult(int(count), total / count if count else math.nan)
 
 
 class GlobalClusteringCoefficient(GraphAlgorithm):
-    """The share of all triplets of the graph that are in triangles."""
+    """Computes the share of all triplets of the graph that are in triangles."""
 
     def run(self, graph: Graph) -> GlobalClusteringResult:
-        """The numbers of triplets."""
+        """Return the numbers of triplets."""
         _, _, triplets, closed = _totals(graph)
         return GlobalClusteringResult(int(triplets), int(closed))
 
 
 def _counts(graph: Graph) -> Partitions:
-    """Tables ``counts(id, degree, triangles)``."""
+    """Return tables ``counts(id, degree, triangles)``."""
     engine, count = graph.env.engine, graph.env.get_parallelism()
     neighbors = neighbors_of(graph)
     corners = engine.exchange(partial(_corners, count), [triangles_of(graph, neighbors)])
@@ -116,7 +116,7 @@ def _counted(channel: int, neighbors: Bundle, corners: Bundle) -> Iterator[tuple
 
 
 def _totals(graph: Graph) -> tuple[float, float, float, float]:
-    """Over vertices with pairs of neighbours: their number, the sum of their scores, of their pairs, of triangles."""
+    """For vertices with pairs of neighbours, return their number, and the sums of scores, pairs and triangles."""
     tables = graph.env.engine.narrow(_total, [_counts(graph)]).collect("total")
     sums = [sum(column) for column in zip(*[table.column("total").to_pylist() for table in tables], strict=True)]
     return (sums[0], sums[1], sums[2], sums[3]) if sums else (0.0, 0.0, 0.0, 0.0)

@@ -20,9 +20,9 @@ __all__ = ["CommunityDetection", "LabelPropagation"]
 
 
 class LabelPropagation(GraphAlgorithm):
-    """Each vertex takes the label that most of its in-neighbours have; of several, the largest one.
+    """Each vertex takes the most frequent label of its in-neighbours. On ties, the largest label wins.
 
-    The labels in the beginning are the vertex values: numbers or strings, all of the same type.
+    The vertex values are the initial labels: numbers or strings, all of the same type.
     """
 
     def __init__(self, max_iterations: int) -> None:
@@ -30,7 +30,7 @@ class LabelPropagation(GraphAlgorithm):
         self.configuration = VertexCentricConfiguration().set_name("LabelPropagation")
 
     def run(self, graph: Graph) -> DataSet[Vertex]:
-        """The vertices, each with its community as its value."""
+        """Return the vertices, with their communities as values."""
         function = _MostFrequent(self._max_iterations)
         supersteps = self._max_iterations + 1
         return graph.run_vertex_centric_iteration(function, None, supersteps, self.configuration).get_vertices()
@@ -49,7 +49,7 @@ class _MostFrequent(BatchComputeFunction):
             target, label = np.divmod(pairs, len(names))
             best = _best_of(target, counts, label)
             target, label, counts = target[best], label[best], counts[best]
-            # If no label is more frequent than another, the vertex's own takes part.
+            # If no label is more frequent than another, the vertex's own label also counts.
             label = np.where(counts == 1, np.maximum(label, own[target]), label)
             labels[target] = names[label]
         if batch.superstep_number <= self._last:
@@ -57,17 +57,17 @@ class _MostFrequent(BatchComputeFunction):
 
 
 def _best_of(target: Any, score: Any, label: Any) -> Any:
-    """The row with the highest score of each target; of several, the one with the largest label."""
+    """Return the row with the highest score of each target. On ties, the largest label wins."""
     order = np.lexsort((label, score, target))
     return order[np.append(np.flatnonzero(np.diff(target[order])), len(order) - 1)]
 
 
 class CommunityDetection(GraphAlgorithm):
-    """Each vertex takes the label with the highest total score among its neighbours; scores fade with every hop.
+    """Each vertex takes the label with the highest total score among its neighbours. Scores decrease with every hop.
 
-    Vertex values are the labels in the beginning, integers; edge values are numbers. Edges count in both directions.
+    Vertex values are the initial labels (integers), and edge values are numbers. Edges count in both directions.
 
-    :param delta: how much of its score a label loses when it goes to another vertex
+    :param delta: how much of its score a label loses when it moves to another vertex
     """
 
     def __init__(self, max_iterations: int, delta: float = 0.5) -> None:
@@ -76,7 +76,7 @@ class CommunityDetection(GraphAlgorithm):
         self.configuration = VertexCentricConfiguration().set_name("CommunityDetection")
 
     def run(self, graph: Graph) -> Graph:
-        """The graph, with communities as vertex values."""
+        """Return the graph, with communities as vertex values."""
         function = _HighestScore(self._max_iterations, self._delta)
         undirected = graph.get_undirected()
         supersteps = self._max_iterations + 1

@@ -21,9 +21,9 @@ __all__ = ["ConnectedComponents", "GSAConnectedComponents"]
 
 
 class ConnectedComponents(GraphAlgorithm):
-    """The weakly connected component of each vertex, named by the smallest vertex value in it.
+    """Finds the weakly connected component of each vertex, identified by the smallest vertex value in it.
 
-    Vertex values are numbers, for instance the ids; `GSAConnectedComponents` takes all values that can be compared.
+    Vertex values are numbers, for instance the ids. `GSAConnectedComponents` supports all comparable values.
     """
 
     def __init__(self, max_iterations: int) -> None:
@@ -31,7 +31,7 @@ class ConnectedComponents(GraphAlgorithm):
         self.configuration = VertexCentricConfiguration().set_name("ConnectedComponents")
 
     def run(self, graph: Graph) -> DataSet[Vertex]:
-        """The vertices, each with its component as its value."""
+        """Return the vertices, with their components as values."""
         self.configuration.set_direction(EdgeDirection.ALL)
         supersteps = self._max_iterations + 1
         found = graph.run_vertex_centric_iteration(_Smallest(), np.minimum, supersteps, self.configuration)
@@ -44,7 +44,7 @@ class _Smallest(BatchComputeFunction):
         if batch.superstep_number == 1:
             if component.dtype.kind not in "iuf" or (component.dtype.kind == "f" and np.isnan(component).any()):
                 raise InvalidProgramError(
-                    "ConnectedComponents needs numbers as vertex values, and one of them is "
+                    "ConnectedComponents needs numbers as vertex values, but one of them is "
                     f"{shorten(component[0])}: use map_vertices(lambda vertex: vertex.id), or GSAConnectedComponents"
                 )
             batch.send_to_neighbors(component)
@@ -55,14 +55,14 @@ class _Smallest(BatchComputeFunction):
 
 
 class GSAConnectedComponents(GraphAlgorithm):
-    """The same as `ConnectedComponents` for vertex values of any kind that can be compared, one vertex at a time."""
+    """Like `ConnectedComponents`, for comparable vertex values of any kind, one vertex at a time."""
 
     def __init__(self, max_iterations: int) -> None:
         self._max_iterations = max_iterations
         self.configuration = GSAConfiguration().set_name("GSAConnectedComponents").set_direction(EdgeDirection.ALL)
 
     def run(self, graph: Graph) -> DataSet[Vertex]:
-        """The vertices, each with its component as its value."""
+        """Return the vertices, with their components as values."""
         functions = (_NeighborValue(), _Minimum(), _TakeSmaller())
         found = graph.run_gather_sum_apply_iteration(*functions, self._max_iterations, self.configuration)
         return found.get_vertices()

@@ -22,7 +22,7 @@ __all__ = ["HITS", "HITSResult"]
 
 
 class HITSResult(NamedTuple):
-    """A vertex and its scores; the squares of each kind of score add up to 1."""
+    """A vertex and its scores. The squares of each kind of score add up to 1."""
 
     vertex_id: Any
     hub_score: float
@@ -32,8 +32,8 @@ class HITSResult(NamedTuple):
 class HITS(GraphAlgorithm):
     """Good hubs link to good authorities, and good authorities are linked to by good hubs.
 
-    :param max_iterations: how often both scores are computed
-    :param convergence_threshold: end when the changes of all scores in an iteration add up to no more than this
+    :param max_iterations: the maximum number of times that both scores are computed
+    :param convergence_threshold: end when the changes of all scores in an iteration add up to at most this value
     """
 
     def __init__(self, max_iterations: int = 1 << 30, convergence_threshold: float = math.inf) -> None:
@@ -46,7 +46,7 @@ class HITS(GraphAlgorithm):
         self.configuration = VertexCentricConfiguration().set_name("HITS").set_direction(EdgeDirection.ALL)
 
     def run(self, graph: Graph) -> DataSet[HITSResult]:
-        """The scores. Vertices without edges have none."""
+        """Return the scores. Vertices without edges have none."""
         configuration, threshold = self.configuration, self._threshold
         for name in ("squares", "change"):
             configuration.register_aggregator(name, DoubleSumAggregator())
@@ -62,7 +62,7 @@ class HITS(GraphAlgorithm):
 
 
 class _HubsAndAuthorities(BatchComputeFunction):
-    """Even supersteps get hub scores, odd ones authority scores. The norm of a score is known in the next superstep."""
+    """Even supersteps compute hub scores, odd ones authority scores. The next superstep knows the norm of a score."""
 
     def compute(self, batch: VertexBatch) -> None:
         outgoing, state = batch.edge_outgoing, batch.state

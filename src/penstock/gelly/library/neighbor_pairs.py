@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from penstock.gelly.graph import Graph
 
 _PAIRS = 1 << 20
-"""So many pairs are made at a time: a vertex with many neighbours does not fill the memory."""
+"""The number of pairs created at a time, so that a vertex with many neighbours does not fill the memory."""
 
 TO, FROM = 1, 2
-"""Bits of a code: there is an edge to the neighbour, there is an edge from the neighbour."""
+"""Bits of a code: there is an edge to the neighbour, or from the neighbour."""
 
 
 def neighbors_of(graph: Graph) -> Partitions:
-    """Tables ``neighbors(vertex, neighbor, code, degree, neighbor_degree)``: without loops, every pair once per end."""
+    """Return tables ``neighbors(vertex, neighbor, code, degree, neighbor_degree)`` without loops: two rows per pair."""
     engine, count = graph.env.engine, graph.env.get_parallelism()
     return engine.exchange(partial(_with_degrees, count), [graph.incident_edges(EdgeDirection.ALL)])
 
 
 def _with_degrees(count: int, channel: int, incident: Bundle) -> Iterator[Frame]:
-    """Distinct neighbours. Each row goes to the neighbour, where it is the row of the other end with its degree."""
+    """Find distinct neighbours. Each row goes to the neighbour, as the row of the other end with its degree."""
     if "incident" not in incident:
         return
     table = incident["incident"]
@@ -60,22 +60,22 @@ def _with_degrees(count: int, channel: int, incident: Bundle) -> Iterator[Frame]
 
 
 def grouped(bundle: Bundle) -> tuple[Any, Any, Any]:
-    """The neighbours in a partition, by vertex: the distinct vertices, the rows in their order, where groups start."""
+    """Group the neighbours in a partition by vertex: return distinct vertices, sorted rows and group starts."""
     table = bundle["neighbors"]
     ids, order, starts = groups_of(table.column("vertex"))
     return ids, table.take(pa.array(order)), starts
 
 
 def row_degrees(starts: Any) -> Any:
-    """For each row of groups, the size of its group."""
+    """Return the size of the group of each row."""
     sizes = np.diff(starts)
     return np.repeat(sizes, sizes)
 
 
 def pairs_in(starts: Any) -> Iterator[tuple[Any, Any]]:
-    """All pairs of rows of the same group, as pairs of arrays, some at a time."""
+    """Yield all pairs of rows of the same group, as pairs of arrays, some at a time."""
     sizes = np.diff(starts)
-    before = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)  # how many rows of its group are before a row
+    before = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)  # number of rows of its group before a row
     total = np.cumsum(before)
     row = 0
     while row < len(before):

@@ -21,7 +21,7 @@ __all__ = ["PageRank", "PageRankResult"]
 
 
 class PageRankResult(NamedTuple):
-    """A vertex and its score; the scores of all vertices add up to 1."""
+    """A vertex and its score. The scores of all vertices add up to 1."""
 
     vertex_id: Any
     page_rank_score: float
@@ -31,8 +31,8 @@ class PageRank(GraphAlgorithm):
     """Scores vertices by the scores of the vertices that link to them.
 
     :param damping_factor: the share of a score that goes to linked vertices, between 0 and 1
-    :param max_iterations: how often scores are passed on
-    :param convergence_threshold: end when the changes of all scores in an iteration add up to no more than this
+    :param max_iterations: the maximum number of times that scores are passed on
+    :param convergence_threshold: end when the changes of all scores in an iteration add up to at most this value
     """
 
     def __init__(
@@ -51,12 +51,12 @@ class PageRank(GraphAlgorithm):
         self.configuration = VertexCentricConfiguration().set_name("PageRank")
 
     def set_include_zero_degree_vertices(self, include: bool) -> Self:
-        """Whether vertices without edges get a score, too. By default they do not."""
+        """Set whether vertices without edges get a score. By default they do not."""
         self._include_all = include
         return self
 
     def run(self, graph: Graph) -> DataSet[PageRankResult]:
-        """The scores."""
+        """Return the scores."""
         configuration = self.configuration
         configuration.register_aggregator("vertices", LongSumAggregator())
         configuration.register_aggregator("dangling", DoubleSumAggregator())
@@ -74,7 +74,8 @@ class PageRank(GraphAlgorithm):
 
 
 class _Scores(BatchComputeFunction):
-    """Scores times the number of vertices, which is known when the first messages have shown who has edges.
+    """Scores times the number of vertices, which is known after the first messages have shown which vertices have
+    edges.
 
     Superstep 1 passes on the initial scores. Superstep 2 counts. From superstep 3 on, scores change.
     """
@@ -105,7 +106,7 @@ class _Scores(BatchComputeFunction):
             batch.state["scaled"] = scaled
             batch.state["score"] = scaled / max(count, 1)
             self._pass_on(batch, degrees)
-            batch.stay_active()  # without edges, all scores are the same, but they are scores
+            batch.stay_active()  # without edges, all scores are equal, but valid
         included = batch.state["included"]
         batch.aggregate("vertices", included.sum())
         batch.aggregate("dangling", batch.state["scaled"][included & (degrees == 0)].sum())

@@ -23,11 +23,11 @@ __all__ = ["GSASingleSourceShortestPaths", "SingleSourceShortestPaths"]
 
 
 class SingleSourceShortestPaths(GraphAlgorithm):
-    """The length of the shortest path from a vertex to every other one; infinity if there is none.
+    """Computes the length of the shortest path from a vertex to every other vertex; infinity without a path.
 
-    Edge values are the lengths: numbers that are not negative.
+    Edge values are the lengths, which must not be negative.
 
-    :param max_iterations: the largest number of edges of a path
+    :param max_iterations: the maximum number of edges of a path
     """
 
     def __init__(self, source_vertex_id: Any, max_iterations: int) -> None:
@@ -36,7 +36,7 @@ class SingleSourceShortestPaths(GraphAlgorithm):
         self.configuration = VertexCentricConfiguration().set_name("SingleSourceShortestPaths")
 
     def run(self, graph: Graph) -> DataSet[Vertex]:
-        """The vertices, each with its distance as its value."""
+        """Return the vertices, with their distances as values."""
         self.configuration.register_aggregator("sources", LongSumAggregator())
         function = _Distances(self._source)
         supersteps = self._max_iterations + 1
@@ -86,7 +86,7 @@ class _Distances(BatchComputeFunction):
 
 
 class GSASingleSourceShortestPaths(GraphAlgorithm):
-    """The same as `SingleSourceShortestPaths`, as a gather-sum-apply program: one vertex at a time."""
+    """Like `SingleSourceShortestPaths`, as a gather-sum-apply program that processes one vertex at a time."""
 
     def __init__(self, source_vertex_id: Any, max_iterations: int) -> None:
         self._source = source_vertex_id
@@ -94,7 +94,7 @@ class GSASingleSourceShortestPaths(GraphAlgorithm):
         self.configuration = GSAConfiguration().set_name("GSASingleSourceShortestPaths")
 
     def run(self, graph: Graph) -> DataSet[Vertex]:
-        """The vertices, each with its distance as its value."""
+        """Return the vertices, with their distances as values."""
         source = self._source
         started = graph.map_vertices(lambda vertex: 0.0 if vertex.id == source else math.inf)
         functions = (_Longer(), _Minimum(), _TakeShorter())

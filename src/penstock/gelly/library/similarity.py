@@ -24,7 +24,7 @@ __all__ = ["AdamicAdar", "AdamicAdarResult", "JaccardIndex", "JaccardIndexResult
 
 
 class JaccardIndexResult(NamedTuple):
-    """Two vertices, how many neighbours they share, and how many different neighbours they have together."""
+    """Two vertices, the number of their common neighbours, and the number of all their neighbours."""
 
     vertex_id_0: Any
     vertex_id_1: Any
@@ -45,9 +45,9 @@ class AdamicAdarResult(NamedTuple):
 
 
 class JaccardIndex(GraphAlgorithm):
-    """For all pairs of vertices with a common neighbour: shared neighbours divided by all neighbours.
+    """Computes common neighbours divided by all neighbours, for all pairs of vertices with a common neighbour.
 
-    Directions, loops and repeated edges do not count.
+    Directions, loops and repeated edges are ignored.
     """
 
     def __init__(self) -> None:
@@ -65,15 +65,15 @@ class JaccardIndex(GraphAlgorithm):
         return self
 
     def run(self, graph: Graph) -> DataSet[JaccardIndexResult]:
-        """The results for all pairs."""
+        """Return the results for all pairs."""
         found = graph.env.engine.narrow(partial(_jaccard, self._minimum, self._maximum), [_pairs_of(graph)])
         return DataSet(graph.env, found, "scores", ("one", "two", "shared", "distinct"), JaccardIndexResult)
 
 
 class AdamicAdar(GraphAlgorithm):
-    """For all pairs of vertices with common neighbours: a sum over these, in which those of low degree count more.
+    """Computes a sum over the common neighbours of each pair of vertices, in which those of low degree count more.
 
-    Directions, loops and repeated edges do not count.
+    Directions, loops and repeated edges are ignored.
     """
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class AdamicAdar(GraphAlgorithm):
         return self
 
     def run(self, graph: Graph) -> DataSet[AdamicAdarResult]:
-        """The results for all pairs."""
+        """Return the results for all pairs."""
         engine = graph.env.engine
         pairs = _pairs_of(graph)
         minimum = self._minimum_score
@@ -105,7 +105,7 @@ class AdamicAdar(GraphAlgorithm):
 
 
 def _pairs_of(graph: Graph) -> Partitions:
-    """Tables ``pairs(one, two, degrees, weight)``: a row for each pair of vertices and each neighbour they share."""
+    """Return tables ``pairs(one, two, degrees, weight)``: a row for each pair of vertices and each common neighbour."""
     engine, count = graph.env.engine, graph.env.get_parallelism()
     return engine.exchange(partial(_pairs, count), [neighbors_of(graph)])
 
@@ -130,7 +130,7 @@ def _pairs(count: int, channel: int, bundle: Bundle) -> Iterator[Frame]:
 
 
 def _groups(bundle: Bundle) -> tuple[Any, Any, Any]:
-    """The distinct pairs of a partition, how often each occurs, and the sum of its weights."""
+    """Return the distinct pairs of a partition, how often each occurs, and the sum of its weights."""
     table = bundle["pairs"]
     ids = pc.unique(pa.chunked_array([*table.column("one").chunks, *table.column("two").chunks]))
     keys = positions(table.column("one"), ids) * len(ids) + positions(table.column("two"), ids)

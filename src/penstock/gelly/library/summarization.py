@@ -1,4 +1,4 @@
-"""A smaller graph: vertices with the same value become one."""
+"""Summarizes a graph: combines vertices with the same value."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Summarization", "SummarizedValue"]
 
 
 class SummarizedValue(NamedTuple):
-    """The value that all members of a group have, and how many there are."""
+    """The value of all members of a group, and their number."""
 
     value: Any
     group_count: int
@@ -35,7 +35,7 @@ class Summarization(GraphAlgorithm):
     """
 
     def run(self, graph: Graph) -> Graph:
-        """The graph of groups. All its values are `SummarizedValue`."""
+        """Return the graph of groups. All its values are `SummarizedValue`."""
         from penstock.gelly.graph import Graph
 
         env, engine, count = graph.env, graph.env.engine, graph.env.get_parallelism()
@@ -57,7 +57,7 @@ def _by_value(count: int, channel: int, bundle: Bundle) -> Iterator[Frame]:
 
 
 def _groups(count: int, channel: int, bundle: Bundle) -> Iterator[Frame]:
-    """To each vertex, the id of its group; to the group, its value and size."""
+    """Send the id of its group to each vertex, and its value and size to the group."""
     if "vertices" not in bundle:
         return
     table = bundle["vertices"]
@@ -84,9 +84,9 @@ def _vertices(channel: int, bundle: Bundle) -> Iterator[tuple[str, Any]]:
 
 
 def _renamed(end: str, key: str, count: int, channel: int, groups: Bundle, bundle: Bundle) -> Iterator[Frame]:
-    """Edges with the group instead of the vertex at one end, on to the partition of the other end.
+    """Replace the vertex at one end of edges by its group, and send the edges to the partition of the other end.
 
-    After the second end, that is the group of the source: its edges meet there.
+    After the second end, that is the group of the source, where its edges meet.
     """
     edges = kernels.edges_in(bundle)
     if edges.num_rows == 0:

@@ -1,4 +1,4 @@
-"""How many triples of vertices have which edges between them."""
+"""Counts triples of vertices by the edges between them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["DirectedTriadicCensus", "TriadicCensus"]
 
 _BOTH = TO | FROM
-# The codes of the pairs (first, second), (first, third), (second, third) of one example of each type of triangle.
+# The codes of the pairs (first, second), (first, third), (second, third), for one example of each type of triangle.
 _TRIANGLES = {
     "030T": (TO, TO, TO),
     "030C": (TO, FROM, TO),
@@ -31,7 +31,7 @@ _TRIANGLES = {
     "210": (TO, _BOTH, _BOTH),
     "300": (_BOTH, _BOTH, _BOTH),
 }
-# Types with two connected pairs, by the codes of the two pairs as their common vertex sees them.
+# Types with two connected pairs, by the codes of the two pairs from the view of their common vertex.
 _TRIPLETS = {
     (TO, TO): "021D",
     (FROM, FROM): "021U",
@@ -44,10 +44,10 @@ _TYPES = ("003", "012", "102", *_TRIPLETS.values(), *_TRIANGLES)
 
 
 class TriadicCensus(GraphAlgorithm):
-    """Counts triples of vertices by the number of edges between them, in whatever direction: ``{0: ..., 3: ...}``."""
+    """Counts triples of vertices by the number of edges between them, in any direction: ``{0: ..., 3: ...}``."""
 
     def run(self, graph: Graph) -> dict[int, int]:
-        """The counts for 0, 1, 2 and 3 edges."""
+        """Return the counts for 0, 1, 2 and 3 edges."""
         edges = {0: 0, 1: 0, 2: 0, 3: 0}
         for name, found in DirectedTriadicCensus().run(graph).items():
             edges[sum(map(int, name[:2]))] += found
@@ -61,7 +61,7 @@ class DirectedTriadicCensus(GraphAlgorithm):
     """
 
     def run(self, graph: Graph) -> dict[str, int]:
-        """The counts of all types."""
+        """Return the counts of all types."""
         engine = graph.env.engine
         neighbors = neighbors_of(graph).persist()
         kinds = _summed(engine.narrow(_kinds, [triangles_of(graph, neighbors)]).collect("counts"), 64)
@@ -79,7 +79,7 @@ def _summed(tables: list[Any], size: int) -> list[int]:
 
 
 def _kinds(channel: int, bundle: Bundle) -> Iterator[tuple[str, Any]]:
-    """How many triangles have which codes."""
+    """Count triangles by their codes."""
     if "triangles" in bundle:
         pairs = ("first_second", "first_third", "second_third")
         one, two, three = (bundle["triangles"].column(name).to_numpy() for name in pairs)
@@ -87,7 +87,7 @@ def _kinds(channel: int, bundle: Bundle) -> Iterator[tuple[str, Any]]:
 
 
 def _triplets(channel: int, bundle: Bundle) -> Iterator[tuple[str, Any]]:
-    """How many triplets of each kind there are, closed ones too; then twice the one-way and the mutual pairs."""
+    """Count triplets by kind, including closed ones, then twice the one-way and the mutual pairs."""
     if "neighbors" not in bundle:
         return
     ids, table, starts = grouped(bundle)
@@ -107,7 +107,7 @@ def _flipped(code: int) -> int:
 
 
 def _names() -> dict[tuple[int, int, int], str]:
-    """The type of a triangle by its three codes."""
+    """Return the types of triangles by their three codes."""
     names = {}
     for name, (one, two, three) in _TRIANGLES.items():
         codes = {(0, 1): one, (0, 2): two, (1, 2): three}
@@ -126,11 +126,11 @@ def _census(vertices: int, kinds: list[int], counts: list[int]) -> dict[str, int
     for one, two, three in product((TO, FROM, _BOTH), repeat=3):
         found = kinds[one * 16 + two * 4 + three]
         census[names[one, two, three]] += found
-        # A triangle has three triplets, which are not triads of their own.
+        # A triangle has three triplets, which are not separate triads.
         for codes in ((one, two), (_flipped(one), three), (_flipped(two), _flipped(three))):
             key = codes if codes in _TRIPLETS else codes[::-1]
             census[_TRIPLETS[key]] -= found
-    # Every pair is in a triple with each other vertex; those counted above are not of the types with one pair.
+    # Every pair is in a triple with each other vertex. The triples counted above are not of the types with one pair.
     for name, digit, pairs in (("102", 0, counts[7] // 2), ("012", 1, counts[6] // 2)):
         census[name] = pairs * (vertices - 2) - sum(int(each[digit]) * found for each, found in census.items())
     census["003"] = comb(vertices, 3) - sum(census.values())

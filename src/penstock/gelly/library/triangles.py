@@ -1,4 +1,4 @@
-"""Triangles: three vertices with an edge between any two of them, in whatever direction."""
+"""Triangles: three vertices with an edge between any two of them, in any direction."""
 
 from __future__ import annotations
 
@@ -26,26 +26,28 @@ ENDS = ("first", "second", "third")
 
 
 class TriangleListing(GraphAlgorithm):
-    """All triangles, each once, as tuples of three ids. Directions, loops and repeated edges make no difference."""
+    """Lists all triangles once, as tuples of three ids. Ignores directions, loops and repeated edges."""
 
     def run(self, graph: Graph) -> DataSet[tuple[Any, Any, Any]]:
-        """The triangles."""
+        """Return the triangles."""
         found = triangles_of(graph, neighbors_of(graph))
         return DataSet(graph.env, found, "triangles", ENDS, lambda *ids: tuple(sorted(ids)))
 
 
 class TriangleCount(GraphAlgorithm):
-    """The number of triangles."""
+    """Counts triangles."""
 
     def run(self, graph: Graph) -> int:
-        """The number of triangles."""
+        """Return the number of triangles."""
         return TriangleListing().run(graph).count()
 
 
 def triangles_of(graph: Graph, neighbors: Partitions) -> Partitions:
-    """Tables ``triangles(first, second, third, first_second, first_third, second_third)``, with codes for the pairs.
+    """Return tables ``triangles(first, second, third, first_second, first_third, second_third)``, with codes for the
+    pairs.
 
-    The vertex with the lowest degree proposes pairs of its neighbours, which are few; one of them closes the triangle.
+    The vertex with the lowest degree proposes the pairs of its few neighbours. One of the neighbours closes the
+    triangle.
     """
     engine, count = graph.env.engine, graph.env.get_parallelism()
     open_triangles = engine.exchange(partial(_open, count), [neighbors])
@@ -64,7 +66,7 @@ def _open(count: int, channel: int, bundle: Bundle) -> Iterator[Frame]:
     _, table, starts = grouped({"neighbors": table})
     code = table.column("code").to_numpy()
     for one, two in pairs_in(starts):
-        # The two neighbours in the order of their ids, so that the code of their pair has one meaning.
+        # The two neighbours are sorted by id, so that the code of their pair is unambiguous.
         left, right = (table.column("neighbor").take(pa.array(rows)) for rows in (one, two))
         swap = pc.less(right, left).to_numpy()
         low, high = np.where(swap, two, one), np.where(swap, one, two)

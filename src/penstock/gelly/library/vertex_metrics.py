@@ -1,4 +1,4 @@
-"""Counts and degrees of a graph in a few numbers."""
+"""Counts and degrees of a graph."""
 
 from __future__ import annotations
 
@@ -35,39 +35,39 @@ class VertexMetricsResult:
 
     @property
     def number_of_edges(self) -> int:
-        """All edges; those that go both ways count twice."""
+        """All edges. Bidirectional edges count twice."""
         return self.number_of_unidirectional_edges + 2 * self.number_of_bidirectional_edges
 
     def get_average_degree(self) -> float:
-        """Edges for each vertex; NaN if there are no vertices."""
+        """Edges per vertex; NaN without vertices."""
         return self.number_of_edges / self.number_of_vertices if self.number_of_vertices else math.nan
 
     def get_density(self) -> float:
-        """The share of all possible edges that there are; NaN if there are fewer than two vertices."""
+        """The share of possible edges that exist; NaN with fewer than two vertices."""
         possible = self.number_of_vertices * (self.number_of_vertices - 1)
         return self.number_of_edges / possible if possible else math.nan
 
 
 class VertexMetrics(GraphAlgorithm):
-    """Counts vertices, edges and triplets, and finds the largest degrees. Loops and repeated edges do not count."""
+    """Counts vertices, edges and triplets, and finds the maximum degrees. Ignores loops and repeated edges."""
 
     def __init__(self) -> None:
         self._include_zero_degree_vertices = False
 
     def set_include_zero_degree_vertices(self, include: bool) -> VertexMetrics:
-        """Whether vertices without edges count; they do not by default."""
+        """Set whether vertices without edges count. By default they do not."""
         self._include_zero_degree_vertices = include
         return self
 
     def run(self, graph: Graph) -> VertexMetricsResult:
-        """The metrics."""
+        """Return the metrics."""
         found = graph.env.engine.narrow(_metrics, [neighbors_of(graph)]).collect("metrics")
         sums, maxima = [0] * 4, [0] * 4
         for table in found:
             sums = [one + two for one, two in zip(sums, table.column("sum").to_pylist(), strict=True)]
             maxima = [max(pair) for pair in zip(maxima, table.column("maximum").to_pylist(), strict=True)]
         vertices = graph.number_of_vertices() if self._include_zero_degree_vertices else sums[0]
-        # Both ends have counted an edge that goes both ways.
+        # Both ends have counted a bidirectional edge.
         return VertexMetricsResult(vertices, sums[1], sums[2] // 2, sums[3], *maxima)
 
 
