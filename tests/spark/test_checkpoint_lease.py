@@ -88,9 +88,9 @@ def test_a_store_that_cannot_be_reached_is_an_error_that_names_the_directory(spa
 # -- jobs ---------------------------------------------------------------------------------------------------------
 
 
-def program(spark, directory, **settings):
+def program(spark, directory, *, parallelism=1, **settings):
     configuration = Configuration.from_dict(settings)
-    env = StreamExecutionEnvironment(configuration, spark=spark).set_parallelism(1)
+    env = StreamExecutionEnvironment(configuration, spark=spark).set_parallelism(parallelism)
     env.get_checkpoint_config().set_checkpoint_storage(directory.as_uri())
     env.from_sequence(1, 10).key_by(lambda n: n % 3).reduce(lambda a, b: a + b).print()
     return env
@@ -105,7 +105,7 @@ def test_a_job_gives_its_lease_back_when_it_ends(spark, tmp_path):
 def test_a_job_that_is_refused_by_its_checkpoint_gives_the_lease_back(spark, tmp_path):
     program(spark, tmp_path).execute()
     for _ in range(2):
-        env = program(spark, tmp_path).set_parallelism(2)
+        env = program(spark, tmp_path, parallelism=2)
         with pytest.raises(InvalidProgramError, match="parallelism 1"):
             env.execute()
 

@@ -286,7 +286,7 @@ def test_a_topic_that_is_not_there_is_an_error_that_names_it(kafka):
             lambda builder: KafkaSource.builder().set_bootstrap_servers("x").set_topics("a"),
             "needs set_value_only_deserializer",
         ),
-        (lambda builder: builder.set_value_only_deserializer(str), "DeserializationSchema is needed"),
+        (lambda builder: builder.set_value_only_deserializer(str), "expected a DeserializationSchema"),
         (lambda builder: builder.set_deserializer(SimpleStringSchema()), "takes a KafkaRecordDeserializationSchema"),
         (lambda builder: KafkaOffsetsInitializer.offsets({"a": 1}), "takes a dict of KafkaTopicPartition"),
         (lambda builder: KafkaOffsetsInitializer.timestamp("now"), "must be an int"),
