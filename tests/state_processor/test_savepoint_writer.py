@@ -134,7 +134,7 @@ def test_state_is_not_given_to_an_operator_that_has_some(tmp_path):
     ):
         writer.change_operator_identifier("totals", "made")
     made = SavepointWriter.from_existing_savepoint(writer.write(str(tmp_path / "new")))
-    with pytest.raises(SavepointError, match="'made' already"):
+    with pytest.raises(SavepointError, match="already has an operator with uid 'made'"):
         made.change_operator_identifier("totals", "made")
     again = SavepointReader.read(writer.write(str(tmp_path / "again"))).verify()  # nothing was used up
     assert sorted(again.operators()) == ["made", "totals"]
