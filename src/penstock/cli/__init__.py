@@ -1,1 +1,1 @@
-"""The ``penstock`` command: run programs, look at their plan, look at the machine."""
+"""The ``penstock`` command: run programs, show their plan, check the machine, control jobs."""

@@ -1,4 +1,4 @@
-"""Application mode: one program, its driver and a REST endpoint in one process, which ends with the program."""
+"""Application mode: runs one program with its driver and a REST endpoint in one process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Application", "serving_application"]
 
 
 _IN_YARN = "CONTAINER_ID"
-"""YARN sets it for the processes that it starts."""
+"""YARN sets this variable for the processes that it starts."""
 
 
 class _OwnRecords:
@@ -40,11 +40,11 @@ class Application:
 
     def __init__(self, address: str) -> None:
         self.address = address
-        """Of its REST API and dashboard."""
+        """The address of its REST API and dashboard."""
         self._clients: list[JobClient] = []
 
     def follow(self, client: JobClient) -> None:
-        """A job has started."""
+        """Add a job that has started."""
         self._clients.append(client)
         if _IN_YARN in os.environ:
             from penstock.spark.yarn import publish_address
@@ -52,13 +52,13 @@ class Application:
             publish_address(self.address)
 
     def wait_for_jobs(self) -> int:
-        """Wait for jobs that the program started and did not wait for; 1 if any job has failed."""
+        """Wait for jobs that the program started without waiting for them. Return 1 if any job has failed."""
         errors = [client.get_job_execution_result().exception() for client in self._clients]
         return int(any(error is not None and not isinstance(error, JobCancelledError) for error in errors))
 
     @staticmethod
     def wait_for_signal() -> None:
-        """Stay, so that the results can be asked for, until SIGTERM or Ctrl-C."""
+        """Wait for SIGTERM or Ctrl-C, so that clients can read the results."""
         ended = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: ended.set())

@@ -1,4 +1,4 @@
-"""The job of a program, captured at its first execute() instead of being run."""
+"""Captures the job of a program at its first execute(), instead of running it."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ __all__ = ["CapturedJob", "capture_job"]
 
 @dataclass(frozen=True, slots=True)
 class CapturedJob:
-    """What the program wanted to execute."""
+    """The job that the program wanted to execute."""
 
     sinks: list[Transformation]
     settings: JobSettings
 
     @property
     def graph(self) -> JobGraph:
-        """The job, as it would be executed."""
+        """Return the job as it would be executed."""
         return translate(self.sinks, self.settings)
 
 
 class _JobReached(BaseException):
-    """The program has called execute(). No error: a program's `except Exception` must not see it."""
+    """The program has called execute(). This is not an error, so a program's `except Exception` must not catch it."""
 
     def __init__(self, job: CapturedJob) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class _JobReached(BaseException):
 
 
 class _CapturingExecutor:
-    """Runs nothing: ends the program instead."""
+    """Runs nothing, and ends the program."""
 
     def submit(self, sinks: list[Transformation], settings: JobSettings) -> NoReturn:
         raise _JobReached(CapturedJob(sinks, settings))
@@ -48,7 +48,7 @@ class _CapturingExecutor:
 def capture_job(
     program: Path, arguments: list[str], configuration: Configuration, entry: str | None = None
 ) -> CapturedJob | int:
-    """Run a program up to its first execute(): its job, or the exit code of a program that fails before."""
+    """Run a program up to its first execute(). Return its job, or the exit code if it fails before."""
     defaults = ExecutionDefaults(configuration, executor=_CapturingExecutor())
     try:
         code = run_program(program, arguments, defaults, entry)

@@ -33,7 +33,7 @@ def start(options: argparse.Namespace) -> int:
     service = _service_module()
     directory: Path = options.dir or service.default_directory()
     settings = settings_of_environment() | dict(setting.split("=", 1) for setting in options.settings)
-    # Flink's keys mean the same as the options, which win.
+    # Flink's keys have the same meaning as the options, which win.
     options.host = options.host or settings.get("rest.bind-address", _HOST)
     options.port = options.port or settings.get("rest.bind-port") or settings.get("rest.port") or _PORTS
     if options.ha_dir is None:
@@ -42,7 +42,7 @@ def start(options: argparse.Namespace) -> int:
         options.ha_dir = shared_directory(settings)
     if options.foreground:
         if options.ha_dir is not None:
-            # Drivers inherit it: how jobs end is known to every service of the cluster.
+            # Drivers inherit it, so that every service of the cluster knows how jobs have ended.
             os.environ["PENSTOCK_JOBS"] = str(options.ha_dir / "records")
         records = JobRecords()
         service.SessionService(
@@ -83,7 +83,7 @@ def start(options: argparse.Namespace) -> int:
 
 
 def _start_spark(options: argparse.Namespace, directory: Path) -> None:
-    """A Spark on this machine that all jobs of the service share."""
+    """Start a Spark on this machine that all jobs of the service share."""
     from penstock.cluster.standalone import start_spark
 
     if options.master:
@@ -94,7 +94,7 @@ def _start_spark(options: argparse.Namespace, directory: Path) -> None:
 
 
 def _record_failure(records: JobRecords, job: Any, error: str) -> None:
-    """Note that a job could not be brought back, so that it is shown as failed."""
+    """Record that a job could not be recovered, so that it is shown as failed."""
     now = time.time()
     program = next((argument for argument in job.arguments if argument.endswith((".py", ".zip", ".whl"))), "")
     records.write(
@@ -116,7 +116,7 @@ def _wait_until_it_answers(service: Any, directory: Path, process: subprocess.Po
 
 
 def stop(options: argparse.Namespace) -> int:
-    """End the service; its jobs stay with ``--keep-jobs`` and are cancelled otherwise."""
+    """End the service. With ``--keep-jobs``, its jobs continue; otherwise they are cancelled."""
     service = _service_module()
     directory: Path = options.dir or service.default_directory()
     running = service.running_service(directory)
@@ -135,7 +135,7 @@ def stop(options: argparse.Namespace) -> int:
         for job in jobs:
             try:
                 _send("PATCH", f"{running.url}/jobs/{job['jid']}?mode=cancel")
-            except urllib.error.HTTPError as error:  # it has ended meanwhile, or its driver does not answer
+            except urllib.error.HTTPError as error:  # it has ended meanwhile, or its driver does not respond
                 print(f"Job {job['jid']} ({job['name']}) was not cancelled: {error}", file=sys.stderr)
             else:
                 print(f"Cancelled job {job['jid']} ({job['name']}).")
@@ -169,7 +169,7 @@ def _ask(options: argparse.Namespace, jobs: list[Any]) -> None:
 
 
 def status(options: argparse.Namespace) -> int:
-    """Where the service is, and how its jobs are."""
+    """Show where the service is, and the status of its jobs."""
     service = _service_module()
     running = service.running_service(options.dir or service.default_directory())
     if running is None:

@@ -1,4 +1,4 @@
-"""The command line of a run, to be given to another process or shown to a user who wants to resume the job."""
+"""The command line of a run, for another process or for a user who wants to resume the job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["RunCommand", "run_options"]
 
 
 def run_options(options: argparse.Namespace) -> list[str]:
-    """The options of ``penstock run`` that concern the job, without those about where it continues from."""
+    """Return the options of ``penstock run`` that concern the job, without those about its starting point."""
     pairs = (
         ("--parallelism", options.parallelism),
         ("--master", options.master),
@@ -41,9 +41,9 @@ class RunCommand:
     detached: bool = False
 
     def resume(self, savepoint: str | None = None, *, here: str | None = None, penstock: str | None = None) -> str:
-        """A line for the shell that resumes the job, from a savepoint or from its checkpoint directory.
+        """Return a shell command that resumes the job, from a savepoint or from its checkpoint directory.
 
-        :param here: the directory in which it will be pasted; arguments may be relative to that of the job
+        :param here: the directory in which it will be run; arguments may be relative to that of the job
         """
         words = [penstock] if penstock is not None else _this_program()
         words += ["run", *self.options, *(["-d"] if self.detached else [])]

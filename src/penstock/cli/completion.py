@@ -29,13 +29,13 @@ _FISH_OPTION = "complete -c penstock -n '__fish_seen_subcommand_from {name}' -l 
 
 
 def completion(options: argparse.Namespace) -> int:
-    """Print the script."""
+    """Print the completion script."""
     print({"bash": bash, "zsh": zsh, "fish": fish}[options.shell](), end="")
     return 0
 
 
 def bash() -> str:
-    """For bash."""
+    """Return the script for bash."""
     commands = _commands()
     cases = "\n".join(
         f'        *-{name}) words="{" ".join(option for option, _ in found)}" ;;'
@@ -45,12 +45,12 @@ def bash() -> str:
 
 
 def zsh() -> str:
-    """For zsh, which understands bash's."""
+    """Return the script for zsh, which understands bash's."""
     return "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n" + bash()
 
 
 def fish() -> str:
-    """For fish."""
+    """Return the script for fish."""
     lines = []
     for name, (text, options) in _commands().items():
         lines.append(_FISH_COMMAND.format(name=name, help=_quoted(text)))
@@ -63,7 +63,7 @@ def fish() -> str:
 
 
 def _commands() -> dict[str, tuple[str, list[tuple[str, str]]]]:
-    """By name: what the command is for, and its options with theirs."""
+    """Return the commands by name: their help, and their options with help."""
     (subparsers,) = [a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction)]
     texts = {action.dest: action.help or "" for action in subparsers._choices_actions}
     return {

@@ -17,7 +17,7 @@ _SHORT_ID = 8
 
 
 def run_detached(options: argparse.Namespace, progress: ProgressLine) -> int:
-    """Start the program, wait until its first job runs, and say where to find it."""
+    """Start the program, wait until its first job runs, and print where to find it."""
     log: Path = options.log or Path(f"{options.program.stem}-{time.strftime('%Y%m%d-%H%M%S')}.log")
     try:
         started = start_program(_same_options(options), log)
@@ -40,7 +40,7 @@ def run_detached(options: argparse.Namespace, progress: ProgressLine) -> int:
 
 
 def _same_options(options: argparse.Namespace) -> list[str]:
-    """This command line without -d."""
+    """Return this command line without -d."""
     given = run_options(options)
     given += ["--from-savepoint", options.from_savepoint] if options.from_savepoint is not None else []
     given += ["--allow-non-restored-state"] if options.allow_non_restored_state else []

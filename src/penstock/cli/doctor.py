@@ -1,4 +1,4 @@
-"""``penstock doctor``: what is installed, what is missing, how to install it."""
+"""``penstock doctor``: checks what is installed and what is missing, and how to install it."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _ENOUGH_DISK = 1 * _GIB
 _OLDEST_PYTHON = (3, 11)
 _SHOWN_LINES = 12
 _ASK_SPARK = "PENSTOCK_DEBUG=1 penstock doctor --run shows all that Spark says"
-# Seen when the Python process of the streaming source took 13 seconds to start.
+# Observed when the Python process of the streaming source took 13 seconds to start.
 _TOO_BUSY = "this machine is too busy: Spark waits only some seconds for a Python process; try again when it is idle"
 
 _PACKAGES = ("pyspark", "pyarrow", "protobuf", "cloudpickle")
 
-# Connectors: the name, our module, the package it needs, the extra that brings it.
+# Connectors: the name, our module, the package that it needs, and the extra that installs it.
 _CONNECTORS = (
     ("collections, sequences, generators", "penstock.connectors.datagen", None, None),
     ("sockets", "penstock.connectors.socket", None, None),
@@ -55,7 +55,7 @@ _CONNECTORS = (
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the report; ``remedy`` says what to do if it is not as it should be."""
+    """One line of the report. ``remedy`` tells how to fix a problem."""
 
     subject: str
     state: str  # ok, missing or note
@@ -69,7 +69,7 @@ class Finding:
 
 
 def doctor(options: argparse.Namespace) -> int:
-    """Print the report; the exit code is 1 if something needed is missing."""
+    """Print the report. The exit code is 1 if something required is missing."""
     print(f"Penstock {__version__}\n")
     findings = []
     for finding in examine():
@@ -87,14 +87,14 @@ def doctor(options: argparse.Namespace) -> int:
 
 
 def _try_and_show() -> Finding:
-    """Spark takes some seconds to start: a terminal shows that something happens."""
+    """Run a job, and show progress in a terminal: Spark takes some seconds to start."""
     with ProgressLine(sys.stderr, enabled=sys.stderr.isatty()) as progress:
         progress.wait_for("trying a job: starting Spark")
         return try_a_job()
 
 
 def examine() -> Iterator[Finding]:
-    """Look at the machine, without starting anything."""
+    """Check the machine, without starting anything."""
     yield _python()
     yield _java()
     for package in _PACKAGES:
@@ -112,7 +112,7 @@ def try_a_job(run: Callable[[], list[int]] | None = None) -> Finding:
     """Start Spark and run three records through it."""
     try:
         found = sorted((run or _small_job)())
-    except Exception as error:  # whatever it is: finding out what is wrong is what this is for
+    except Exception as error:  # any error: this command reports what is wrong
         said = str(error) if isinstance(error, PenstockError) else f"{type(error).__name__}: {error}"
         lines = said.strip().splitlines()[:_SHOWN_LINES] or [type(error).__name__]
         text = f"\n{'':27}".join([f"failed: {lines[0]}", *lines[1:]])
@@ -163,8 +163,8 @@ def _package(name: str) -> Finding:
 
 
 def _modes() -> Finding:
-    """How jobs can run on the Spark at hand."""
-    from penstock.spark.features import SparkMode, missing_for  # only where there is a Spark
+    """Check in which modes jobs can run on the installed Spark."""
+    from penstock.spark.features import SparkMode, missing_for  # only if Spark is installed
 
     missing = {mode: missing_for(mode) for mode in SparkMode}
     works = ", ".join(mode.value for mode, lacks in missing.items() if not lacks)
@@ -187,7 +187,7 @@ def _memory() -> Finding:
 
 
 def _memory_bytes(meminfo: Path = Path("/proc/meminfo")) -> tuple[int | None, int | None]:
-    """All and free memory; only Linux tells what is free."""
+    """Return total and free memory. Only Linux reports free memory."""
     try:
         lines = dict(line.split(":", 1) for line in meminfo.read_text(encoding="ascii").splitlines())
         return int(lines["MemTotal"].split()[0]) * 1024, int(lines["MemAvailable"].split()[0]) * 1024
@@ -221,5 +221,5 @@ def _exists(module: str) -> bool:
         found = importlib.util.find_spec(module)
     except ModuleNotFoundError:
         return False
-    # Modules of PyFlink that are missing here explain themselves when they are imported; they have no file.
+    # Missing modules of PyFlink explain themselves when they are imported, but have no file.
     return found is not None and found.origin is not None

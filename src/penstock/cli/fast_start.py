@@ -1,4 +1,4 @@
-"""``python -m penstock.cli.fast_start``: make every later start of an embedded Spark some seconds quicker."""
+"""``python -m penstock.cli.fast_start``: makes later starts of an embedded Spark some seconds faster."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def main() -> int:
 
 
 def _run_a_job() -> None:
-    """A job that uses what most jobs use: state, windows, two exchanges, a checkpoint."""
+    """Run a job with the features that most jobs use: state, windows, two exchanges, a checkpoint."""
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(2)
     records = env.from_collection([("a", 1), ("b", 2), ("a", 1500)]).assign_timestamps_and_watermarks(

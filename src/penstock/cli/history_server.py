@@ -1,4 +1,4 @@
-"""``penstock history-server``: jobs that have ended, from their archives."""
+"""``penstock history-server``: shows ended jobs from their archives."""
 
 from __future__ import annotations
 

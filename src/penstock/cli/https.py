@@ -1,7 +1,7 @@
 """TLS between commands and a service.
 
-``PENSTOCK_CA_FILE`` names the authority that signs the service's certificate, ``PENSTOCK_CLIENT_CERT`` a PEM file with
-the certificate and the key of this client, for services that want one.
+``PENSTOCK_CA_FILE`` is the authority that signs the service's certificate. ``PENSTOCK_CLIENT_CERT`` is a PEM file with
+the certificate and key of this client, for services that require one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["client_context"]
 
 
 def client_context() -> ssl.SSLContext:
-    """Return the TLS context that the environment describes; by default it trusts the system's authorities. It always
+    """Return the TLS context for the environment variables. By default, it trusts the system's authorities. It always
     checks the host name.
     """
     authority, certificate = os.environ.get("PENSTOCK_CA_FILE"), os.environ.get("PENSTOCK_CLIENT_CERT")

@@ -1,6 +1,7 @@
-"""Notes about the jobs that ``penstock run`` has started on this machine: one small file for each.
+"""Records of the jobs that ``penstock run`` has started on this machine, in one small file per job.
 
-The process of a job writes its file and keeps it up to date; other commands read it. It says where the process listens.
+The process of a job writes its file and keeps it up to date, and other commands read it. It contains the address of the
+process.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ class JobRecord:
     ended: float | None = None
     error: str | None = None
     rest: str | None = None
-    """The Unix socket on which the job's process serves the REST API; None without the extra ``service``."""
+    """The Unix socket on which the job's process serves the REST API, or None without the extra ``service``."""
     command: RunCommand | None = None
     machine: str | None = None
-    """Where the process is, if the records are in a directory that several machines share."""
+    """The machine of the process, if several machines share the directory of records."""
 
     @staticmethod
     def from_json(text: str) -> JobRecord:
@@ -53,7 +54,7 @@ class JobRecord:
 
     @property
     def is_over(self) -> bool:
-        """Whether the job has ended, one way or the other."""
+        """Whether the job has ended, in any way."""
         return self.status not in _LIVING
 
     @property
@@ -62,14 +63,14 @@ class JobRecord:
         return self.status == _LOST
 
     def as_found(self) -> JobRecord:
-        """As it is now: a process that was killed could not write down that its jobs have ended."""
+        """Return the current record: a process that was killed could not record the end of its jobs."""
         if self.is_over or (self.machine is not None and self.machine != this_machine()) or _is_alive(self.process):
             return self
         return replace(self, status=_LOST, error="its process is gone: it was killed")
 
 
 class JobRecords:
-    """The files, in a directory of the user's."""
+    """The files, in a directory of the user."""
 
     def __init__(self, directory: Path | None = None) -> None:
         self._directory = directory or default_directory()
@@ -81,25 +82,25 @@ class JobRecords:
         return self._directory / "archive"
 
     def write(self, record: JobRecord) -> None:
-        """Keep the record; readers see the old one or the new one."""
+        """Store the record. Readers see the old one or the new one."""
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._directory / f"{record.job_id}.json"
         hidden = path.with_suffix(f".{os.getpid()}.tmp")
-        hidden.touch(mode=0o600)  # the command line may hold secrets
+        hidden.touch(mode=0o600)  # the command line may contain secrets
         hidden.write_text(json.dumps(asdict(record)), encoding="utf-8")
         hidden.replace(path)
 
     def all(self) -> list[JobRecord]:
-        """All that are known, the newest last."""
+        """Return all known records, newest last."""
         found = []
         for path in self._directory.glob("*.json"):
-            # Removed meanwhile, or not ours: neither is worth an error.
+            # Removed meanwhile, or not a record: ignore it.
             with contextlib.suppress(OSError, ValueError, TypeError):
                 found.append(self._record_in(path).as_found())
         return sorted(found, key=lambda record: record.started)
 
     def _record_in(self, path: Path) -> JobRecord:
-        """A record is a new file whenever it changes, and most of them are never written again."""
+        """Read a record. Files are replaced when a record changes, which is rare, so unchanged files are cached."""
         file = path.stat()
         version = (file.st_ino, file.st_mtime_ns)
         known = self._read.get(path)
@@ -108,7 +109,7 @@ class JobRecords:
         return known[1]
 
     def current(self) -> list[JobRecord]:
-        """Running jobs, and lost ones until the same job is started again."""
+        """Return running jobs, and lost ones until the same job is started again."""
         found = self.all()
         resumed = {(record.program, record.name): record.started for record in found if not record.is_lost}
         return [
@@ -119,7 +120,7 @@ class JobRecords:
         ]
 
     def find(self, job_id: str) -> JobRecord:
-        """The job whose id starts with this prefix."""
+        """Return the job whose id starts with this prefix."""
         found = [record for record in self.all() if record.job_id.startswith(job_id.lower())] if job_id else []
         if len(found) == 1:
             return found[0]
@@ -129,7 +130,7 @@ class JobRecords:
         raise InvalidProgramError(f"there is no job '{job_id}' on this machine; penstock list -a shows all")
 
     def forget_old(self) -> None:
-        """Keep the last of those that have ended."""
+        """Keep only the latest ended jobs."""
         ended = [record for record in self.all() if record.is_over]
         for record in ended[:-_KEPT_ENDED]:
             (self._directory / f"{record.job_id}.json").unlink(missing_ok=True)
@@ -137,12 +138,12 @@ class JobRecords:
                 kept.unlink(missing_ok=True)
 
     def ended(self, record: JobRecord, status: str, error: str | None = None) -> None:
-        """The job is over."""
+        """Record the end of a job."""
         self.write(replace(record, status=status, ended=time.time(), error=error))
 
 
 def default_directory() -> Path:
-    """``PENSTOCK_JOBS``, else the user's directory for such things."""
+    """Return ``PENSTOCK_JOBS``, or else the user's directory for state."""
     chosen = os.environ.get("PENSTOCK_JOBS")
     if chosen:
         return Path(chosen)
@@ -157,7 +158,7 @@ def _is_alive(process: int) -> bool:
         return False
     except PermissionError:
         return True
-    try:  # a process that has ended but was not waited for is there, too
+    try:  # a process that has ended but was not waited for still exists
         return Path(f"/proc/{process}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2][1] != "Z"
     except (OSError, IndexError):
         return True

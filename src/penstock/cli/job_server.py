@@ -1,7 +1,7 @@
-"""The socket of a running job, over which other processes control it; only its user can open it.
+"""The socket of a running job, through which other processes control it. Only its user can open it.
 
-One line of JSON is a request, one line the answer: ``{"job": id, "do": "savepoint", ...}``, then ``{"result": ...}`` or
-``{"error": ...}``.
+A request is one line of JSON, and so is the answer: ``{"job": id, "do": "savepoint", ...}``, then ``{"result": ...}``
+or ``{"error": ...}``.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _RECORD_SECONDS = 60.0
 
 
 class NoAnswerError(JobExecutionError):
-    """The job's process does not answer: it has ended, or is about to."""
+    """The job's process does not respond: it has ended, or is about to end."""
 
 
 class JobServer:
-    """Lets other processes ask and tell the jobs of this one; starts with the first job."""
+    """Lets other processes query and control the jobs of this one. It starts with the first job."""
 
     def __init__(self, command: RunCommand, records: JobRecords | None = None, log: str | None = None) -> None:
         self._command = command
@@ -55,16 +55,16 @@ class JobServer:
         self._rest = _rest_of_driver(command.program, log)
 
     def submitting(self, job_name: str) -> None:
-        """A job of this name is about to start."""
+        """Handle that a job with this name is about to start."""
         self._name = job_name
 
     def follow(self, client: JobClient) -> None:
-        """Offer this job; called when it is submitted."""
+        """Serve this job. Called when it is submitted."""
         job_id = str(client.get_job_id())
         self._jobs[job_id] = client
         try:
             address = self._listen()
-        except OSError as error:  # the job runs all the same
+        except OSError as error:  # the job runs anyway
             print(f"This job cannot be reached by other commands: {error}", file=sys.stderr)
             return
         status = client.get_job_status().result().name
@@ -102,17 +102,17 @@ class JobServer:
     def _ended(self, record: JobRecord, client: JobClient, done: CompletableFuture[JobExecutionResult]) -> None:
         error = done.exception()
         if isinstance(error, JobCancelledError):
-            error = None  # that is what was wanted
+            error = None  # the cancellation was requested
         status = "FAILED" if error is not None else client.get_job_status().result().name
         with contextlib.suppress(OSError):
             self._records.ended(record, status, None if error is None else str(error).partition("\n")[0])
         self._recorded[done].set()
 
-    # -- the other end of the socket --------------------------------------------------------------------------------
+    # -- the server side of the socket ------------------------------------------------------------------------------
 
     def _listen(self) -> str:
         if self._directory is None:
-            # A directory of its own: only its user gets in, and the name is short enough for a socket.
+            # A separate directory: only its user can access it, and its name is short enough for a socket.
             self._directory = tempfile.mkdtemp(prefix="penstock-")
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             self._socket.bind(str(Path(self._directory) / "jobs"))
@@ -124,7 +124,7 @@ class JobServer:
         while True:
             try:
                 connection, _ = listening.accept()
-            except OSError:  # closed
+            except OSError:  # the socket was closed
                 return
             thread = threading.Thread(target=self._serve, args=(connection,), name="penstock-answer", daemon=True)
             self._answering = [other for other in self._answering if other.is_alive()] + [thread]
@@ -146,7 +146,7 @@ class JobServer:
 
 
 def _rest_of_driver(program: str, log: str | None) -> Any:
-    """The REST API for the jobs of this process, if the extra ``service`` is installed."""
+    """Return the REST API for the jobs of this process, if the extra ``service`` is installed."""
     try:
         from penstock.cluster.driver_rest import DriverRest
     except ImportError:
@@ -155,9 +155,9 @@ def _rest_of_driver(program: str, log: str | None) -> Any:
 
 
 def ask(record: JobRecord, do: str, *, within: float | None = None, **details: Any) -> Any:
-    """Ask a job of another process for something, and wait for the answer; its error is raised here.
+    """Send a request to a job of another process, and wait for the answer. An error of the job is raised here.
 
-    :param within: seconds to wait for the answer; None: as long as it takes
+    :param within: seconds to wait for the answer; None means no limit
     """
     request = json.dumps({"job": record.job_id, "do": do, **details})
     try:
@@ -185,7 +185,7 @@ def _status(client: JobClient, wanted: dict[str, Any]) -> dict[str, str]:
 
 
 def _cancel(client: JobClient, wanted: dict[str, Any]) -> str:
-    """The final state of the job: it may have ended by itself just before."""
+    """Cancel a job, and return its final state: it may have ended just before."""
     client.cancel().result()
     return client.get_job_status().result().name
 

@@ -1,4 +1,4 @@
-"""``penstock list``, ``status``, ``savepoint``, ``stop``, ``cancel``, ``rescale``: jobs that run on this machine."""
+"""``penstock list``, ``status``, ``savepoint``, ``stop``, ``cancel``, ``rescale``: control jobs on this machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HEADER = ("JOB", "STATUS", "STARTED", "PROCESS", "NAME")
 
 
 def list_jobs(options: argparse.Namespace) -> int:
-    """A table of the jobs that run or were lost; with ``-a`` also of those that have ended."""
+    """Print a table of running and lost jobs. With ``-a``, include ended ones."""
     records = JobRecords().all() if options.all else JobRecords().current()
     if not records:
         print("No jobs are known." if options.all else "No jobs are running. (penstock list -a: also ended ones)")
@@ -48,7 +48,7 @@ def status(options: argparse.Namespace) -> int:
             record = JobRecords().find(record.job_id)
             if not record.is_over:
                 raise
-            shown = record.status  # it has ended this moment
+            shown = record.status  # it has just ended
     lines = [
         ("job", record.job_id),
         ("name", record.name),
@@ -141,7 +141,7 @@ def _over(record: JobRecord) -> InvalidProgramError:
 
 
 def _tell(record: JobRecord, do: str, **details: Any) -> Any:
-    """Have a job do something; one that has ended since it was looked up is not one that does not answer."""
+    """Send a request to a job. If it has ended meanwhile, report that, and not a missing response."""
     try:
         return ask(record, do, **details)
     except NoAnswerError:
@@ -152,7 +152,7 @@ def _tell(record: JobRecord, do: str, **details: Any) -> Any:
 
 
 def _asked(record: JobRecord) -> JobRecord:
-    """With the status the job has now; the one it was written down with if it does not answer."""
+    """Return the record with the job's current status, or with the recorded one if it does not respond."""
     if record.is_over:
         return record
     try:
@@ -170,12 +170,12 @@ def _moment(seconds: float) -> str:
 
 
 def _as_typed(directory: str | None) -> str | None:
-    """A relative path is meant where it was typed, which is not where the job runs."""
+    """Resolve a relative path here, because the job may run in another directory."""
     return absolute(directory) if directory else None
 
 
 def _dispose(location: str) -> int:
-    read_manifest(location)  # raises if it is something else
+    read_manifest(location)  # raises an error if it is not a savepoint
     directory_at(location).dispose()
     print(f"Savepoint {location} disposed.")
     return 0

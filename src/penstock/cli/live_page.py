@@ -1,4 +1,4 @@
-"""The dashboard beside a program: `penstock run --ui`, or `PENSTOCK_UI=true python job.py`."""
+"""The dashboard of a running program: `penstock run --ui`, or `PENSTOCK_UI=true python job.py`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _address: str | None = None
 
 
 def show_live_page(client: JobClient) -> None:
-    """Print the address of the job's page; the first call starts the server, which ends with the process."""
+    """Print the address of the job's page. The first call starts the server, which ends with the process."""
     global _address  # noqa: PLW0603 - one server for all jobs of the process
     with _lock:
         if _address is None:

@@ -1,4 +1,4 @@
-"""The command line. A command imports its modules when it runs, so that help and completion are quick."""
+"""The command line. A command imports its modules when it runs, so that help and completion are fast."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit code."""
+    """Run a command, and return the exit code."""
     parser = build_parser()
     options, unknown = parser.parse_known_args(argv)
-    if unknown:  # said by the command, whose options are to be looked up
+    if unknown:  # reported by the command, because the user needs its options
         getattr(options, "parser", parser).error(f"unrecognized arguments: {' '.join(unknown)}")
     if options.command is None:
         parser.print_help()
@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """All commands and their options."""
+    """Build the parser of all commands and their options."""
     parser = argparse.ArgumentParser(
         prog="penstock",
         description="Flink's programming model for Python, on Apache Spark.",
@@ -86,7 +86,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 class _CommandHelp(argparse.RawDescriptionHelpFormatter):
-    """Commands and what they do side by side: argparse forgets the indentation when it looks for the longest one."""
+    """Print commands and their help side by side: argparse ignores the indentation when it computes the widest one."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=18)
@@ -302,7 +302,7 @@ def _add_completion(commands: _Commands) -> None:
     command.set_defaults(parser=command, do=("penstock.cli.completion", "completion"))
 
 
-# -- what they have in common -----------------------------------------------------------------------------------------
+# -- shared options ---------------------------------------------------------------------------------------------------
 
 _PARALLELISM = "parallelism, unless the program sets one"
 _DIRECTORY = "where it goes (default: execution.checkpointing.savepoint-dir of the job)"
@@ -334,7 +334,7 @@ def _add_program(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("program", type=Path, help="a Python file, or a .zip or .whl of modules")
     rest = command.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the program")
-    rest.required = False  # else argparse asks for them where the program is missing
+    rest.required = False  # otherwise argparse requires them if the program is missing
 
 
 def _add_job(command: argparse.ArgumentParser, nargs: str | None = None) -> None:

@@ -152,7 +152,7 @@ _FILES = {
 
 
 def new(options: argparse.Namespace) -> int:
-    """Write the project; returns the exit code."""
+    """Write the project, and return the exit code."""
     directory = Path(options.directory)
     name = directory.name
     if not _NAME.fullmatch(name):

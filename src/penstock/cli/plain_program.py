@@ -1,4 +1,4 @@
-"""Jobs of programs that were started by ``python job.py``: listed, and reported on, like those of ``penstock run``."""
+"""Lists and reports jobs of programs started with ``python job.py``, like those of ``penstock run``."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from penstock.common.job_client import JobClient
 __all__ = ["follow"]
 
 _lock = threading.Lock()
-_servers: dict[int, JobServer] = {}  # by process: a fork has its own
+_servers: dict[int, JobServer] = {}  # by process: a forked process has its own
 
 
 def follow(client: JobClient, job_name: str) -> None:
-    """Offer this job to other commands until it ends, or the process does."""
+    """Serve this job to other commands until the job or the process ends."""
     with _lock:
         server = _servers.get(os.getpid())
         if server is None:

@@ -1,4 +1,4 @@
-"""``penstock plan``: what a program would run, without running it."""
+"""``penstock plan``: shows what a program would run, without running it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running the user's file as Python would, with defaults of our own in force."""
+"""Runs the user's file like Python, with the defaults of the command line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ARCHIVES = {".zip", ".whl"}
 
 
 def configuration(options: argparse.Namespace) -> Configuration:
-    """The settings of the command line, above those of the file that `PENSTOCK_CONF_DIR` names.
+    """Return the settings of the command line, which override those of the file in `PENSTOCK_CONF_DIR`.
 
     >>> options = argparse.Namespace(settings=["a.b=1=2"], parallelism=4, mode="continuous", py_files=None)
     >>> configuration(options).to_dict()
@@ -60,11 +60,11 @@ def check_program(path: Path) -> None:
 
 
 def run_program(path: Path, arguments: list[str], defaults: ExecutionDefaults, entry: str | None = None) -> int:
-    """Run a file as ``python file arguments`` would; returns the exit code.
+    """Run a file like ``python file arguments``, and return the exit code.
 
-    :param entry: a module (`pkg.job`) or function (`pkg.job:main`) of the file's directory or archive, to run instead
+    :param entry: a module (`pkg.job`) or function (`pkg.job:main`) of the file's directory or archive to run instead
 
-    An error of the program is shown with its own frames only, one of Penstock as a single message.
+    An error of the program is shown only with its own frames, and an error of Penstock as a single message.
     """
     check_program(path)
     try:
@@ -103,7 +103,7 @@ def _run_entry(path: Path, entry: str | None) -> None:
 @contextmanager
 def _as_main(path: Path, arguments: list[str]) -> Iterator[None]:
     argv, search = sys.argv[:], sys.path[:]
-    # An argument "--" only says where ours end.
+    # An argument "--" only marks the end of our own arguments.
     sys.argv = [str(path), *(arguments[1:] if arguments[:1] == ["--"] else arguments)]
     sys.path.insert(0, str(path.resolve() if path.suffix.lower() in _ARCHIVES else path.resolve().parent))
     try:
@@ -122,7 +122,7 @@ def _exit_code(end: SystemExit) -> int:
 
 
 def _own_frames(frames: TracebackType | None, path: Path) -> TracebackType | None:
-    """From the program's first frame on; none if it never got that far (a file that is not Python)."""
+    """Return the traceback from the program's first frame on, or None if it never ran (a file that is not Python)."""
     here = frames
     while here is not None and here.tb_frame.f_code.co_filename != str(path):
         here = here.tb_next
@@ -130,7 +130,7 @@ def _own_frames(frames: TracebackType | None, path: Path) -> TracebackType | Non
 
 
 def _note_line(error: PenstockError, path: Path) -> None:
-    """Name the line of the program, if the program is wrong and not its data."""
+    """Add the line of the program to the error if the program is wrong, rather than its data."""
     here = _own_frames(error.__traceback__, path)
     if isinstance(error, (InvalidProgramError, UnsupportedFeatureError)) and here is not None:
         error.add_note(f"in {path}, line {here.tb_lineno}")

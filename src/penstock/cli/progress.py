@@ -1,4 +1,4 @@
-"""One line at the bottom of a terminal that tells how a running job is doing."""
+"""One line at the bottom of a terminal that shows the progress of a running job."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["ProgressLine", "describe"]
 
 _REDRAW_SECONDS = 0.25
 _ERASE = "\r\x1b[K"
-# A lag beyond this means that event time has nothing to do with the clock on the wall.
+# A larger lag means that event time is unrelated to the wall clock.
 _SENSIBLE_LAG_MS = 1000 * 24 * 3600 * 1000
 
 
 class ProgressLine:
-    """Redraws the line while jobs run, and takes it away whenever something else is written."""
+    """Redraws the line while jobs run, and removes it whenever other text is written."""
 
     def __init__(self, terminal: TextIO, *, enabled: bool) -> None:
         self._terminal = terminal
@@ -35,22 +35,22 @@ class ProgressLine:
         self._jobs: list[Any] = []
         self._name = "job"
         self._since = 0.0  # when the last job was submitted
-        self._starting: tuple[str, float] | None = None  # what is being waited for, since when
+        self._starting: tuple[str, float] | None = None  # what the command is waiting for, and since when
 
     def submitting(self, job_name: str) -> None:
-        """Show that a job of this name is about to start: the first one has to wait for Spark."""
+        """Show that a job with this name is about to start. The first job has to wait for Spark."""
         what = "the job" if self._jobs else "Spark, some seconds the first time"
         self._name, self._since = job_name, time.time()
         self.wait_for(f"{job_name}: starting {what}")
 
     def wait_for(self, label: str) -> None:
-        """Show what the command waits for, and for how long."""
+        """Show what the command is waiting for, and for how long."""
         if self._enabled:
             self._starting = label, time.time()
             self._start()
 
     def follow(self, client: JobClient) -> None:
-        """Show this job; called when it is submitted."""
+        """Show this job. Called when it is submitted."""
         self._starting = None
         if not self._enabled or getattr(client, "progress", None) is None:
             return
@@ -78,7 +78,7 @@ class ProgressLine:
         sys.stdout, sys.stderr = self._streams
 
     def erase(self) -> None:
-        """Take the line away, until it is drawn again."""
+        """Remove the line until it is drawn again."""
         with self.lock:
             if self._shown:
                 self._shown = ""
@@ -86,7 +86,7 @@ class ProgressLine:
                 self._terminal.flush()
 
     def draw(self, now: float) -> None:
-        """Show what the command waits for, or else the last running job."""
+        """Show what the command is waiting for, or otherwise the last running job."""
         width = shutil.get_terminal_size().columns - 1
         running = [job for job in self._jobs if not job.get_job_execution_result().done()]
         starting = self._starting
@@ -114,7 +114,7 @@ class ProgressLine:
 class _Above:
     """A stream whose text appears above the line."""
 
-    shows_progress = True  # so other code does not print its own "please wait"
+    shows_progress = True  # so that other code does not print its own "please wait"
 
     def __init__(self, stream: TextIO, line: ProgressLine) -> None:
         self._stream = stream
@@ -133,7 +133,7 @@ class _Above:
 
 
 def _waiting(label: str, seconds: float, width: int) -> str:
-    """Return the line to show while waiting; in a narrow terminal the seconds stay visible as a sign of life.
+    """Return the line to show while waiting. In a narrow terminal, the seconds stay visible.
 
     >>> _waiting("my job: starting Spark", 7.2, 80), _waiting("my job: starting Spark", 7.2, 20)
     ('my job: starting Spark ... 7 s', 'my job: star ... 7 s')
@@ -143,7 +143,7 @@ def _waiting(label: str, seconds: float, width: int) -> str:
 
 
 def describe(progress: JobProgress, now: float) -> str:
-    """The line: records, event time, lateness, state, checkpoint, restarts."""
+    """Return the line: records, event time, lateness, state, checkpoint, restarts."""
     checkpointed_at = progress.checkpointed_at
     if checkpointed_at is None:
         return "starting ..."
@@ -174,7 +174,7 @@ def _event_time(watermark: int, now: float) -> list[str]:
 
 
 def _count(number: float) -> str:
-    """A number in three digits or so.
+    """Format a number with about three digits.
 
     >>> [_count(n) for n in (7, 999, 12_345, 1_234_567)]
     ['7', '999', '12.3k', '1.23M']
@@ -186,7 +186,7 @@ def _count(number: float) -> str:
 
 
 def _bytes(number: int) -> str:
-    """A size as people write it.
+    """Format a size in bytes.
 
     >>> [_bytes(n) for n in (0, 2_048, 5 * 1024**2)]
     ['0 B', '2.0 KB', '5.0 MB']

@@ -1,4 +1,4 @@
-"""Commands with ``-m URL``: the jobs of a service, over its REST API. Needs nothing but the standard library."""
+"""Commands with ``-m URL``: control the jobs of a service over its REST API. Uses only the standard library."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Json = dict[str, Any]
 
 
 class RestClient:
-    """A service at ``host:port`` or at a URL; the token is ``PENSTOCK_TOKEN``, which no process list shows."""
+    """A service at ``host:port`` or at a URL. The token is in ``PENSTOCK_TOKEN``, so no process list shows it."""
 
     def __init__(self, address: str) -> None:
         url = address if "://" in address else f"http://{address}"
@@ -45,12 +45,12 @@ class RestClient:
         self._context = client_context() if self.url.startswith("https:") else None
 
     def send(self, method: str, path: str, body: Json | None = None) -> Any:
-        """The answer as JSON; an error of the service's is raised."""
+        """Send a request, and return the answer as JSON. Raise the service's error."""
         data = None if body is None else json.dumps(body).encode()
         return self._send(method, path, data, "application/json")
 
     def upload(self, file: Path) -> str:
-        """Upload a program; returns where the service keeps it."""
+        """Upload a program, and return its path in the service."""
         boundary = uuid.uuid4().hex
         head = (
             f'--{boundary}\r\nContent-Disposition: form-data; name="jarfile"; filename="{file.name}"\r\n'
@@ -81,7 +81,7 @@ class RestClient:
             raise JobExecutionError(f"the service at {self.url} does not answer: {error}") from None
 
     def find(self, job: str) -> Json:
-        """The job whose id starts with this prefix."""
+        """Return the job whose id starts with this prefix."""
         jobs = self.send("GET", "/jobs/overview")["jobs"]
         found: list[Json] = [each for each in jobs if each["jid"].startswith(job.lower())]
         if len(found) != 1:
@@ -90,7 +90,7 @@ class RestClient:
         return found[0]
 
     def wait_for(self, path: str, trigger: str) -> Json:
-        """The result of an operation, once it is completed."""
+        """Wait for an operation, and return its result."""
         while True:
             answer = self.send("GET", f"{path}/{trigger}")
             if answer["status"]["id"] == "COMPLETED":
@@ -109,7 +109,7 @@ def _first_error(error: urllib.error.HTTPError) -> str:
 
 
 def list_jobs(options: argparse.Namespace) -> int:
-    """A table of the service's jobs."""
+    """Print a table of the service's jobs."""
     jobs = RestClient(options.jobmanager).send("GET", "/jobs/overview")["jobs"]
     shown = [job for job in jobs if options.all or job["state"] not in _TERMINAL]
     if not shown:
@@ -130,7 +130,7 @@ def status(options: argparse.Namespace) -> int:
 
 
 def savepoint(options: argparse.Namespace) -> int:
-    """Take a savepoint while the job runs on, or remove one."""
+    """Take a savepoint while the job continues, or delete one."""
     client = RestClient(options.jobmanager)
     if options.dispose:
         trigger = client.send("POST", "/savepoint-disposal", {"savepoint-path": options.dispose})["request-id"]
@@ -155,14 +155,14 @@ def stop(options: argparse.Namespace) -> int:
 
 
 def _with_savepoint(client: RestClient, job: str, action: str, body: Json) -> None:
-    body["triggerId"] = uuid.uuid4().hex  # sent again after a time-out, it is the same operation
+    body["triggerId"] = uuid.uuid4().hex  # if it is sent again after a timeout, it is the same operation
     trigger = client.send("POST", f"/jobs/{job}/{action}", body)["request-id"]
     location = client.wait_for(f"/jobs/{job}/savepoints", trigger)["location"]
     print(f"Savepoint completed.\nPath: {location}")
 
 
 def cancel(options: argparse.Namespace) -> int:
-    """End a job, perhaps with a savepoint."""
+    """End a job, optionally with a savepoint."""
     client = RestClient(options.jobmanager)
     job = client.find(options.job)["jid"]
     if options.with_savepoint is None:
@@ -177,7 +177,7 @@ def cancel(options: argparse.Namespace) -> int:
 
 
 def rescale(options: argparse.Namespace) -> int:
-    """Another parallelism."""
+    """Change the parallelism of a job."""
     client = RestClient(options.jobmanager)
     job = client.find(options.job)["jid"]
     path = f"/jobs/{job}/rescaling"
@@ -233,7 +233,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 class _Heartbeats:
-    """Tell the service that this command is there; it cancels the job when they stop."""
+    """Tell the service that this command is alive. The service cancels the job when the heartbeats stop."""
 
     def __init__(self, client: RestClient, job: str, *, wanted: bool) -> None:
         self._client = client
@@ -242,14 +242,14 @@ class _Heartbeats:
         self._next = 0.0
 
     def send(self) -> None:
-        """Send one if it is time to."""
+        """Send a heartbeat if it is due."""
         if self._wanted and time.monotonic() >= self._next:
             self._client.send("PATCH", self._path, {"expiredTimestamp": int((time.time() + _BEAT_LASTS) * 1000)})
             self._next = time.monotonic() + _BEAT_SECONDS
 
 
 def packed(files: Iterable[str]) -> Iterator[Path]:
-    """Files to upload: modules and packages as a zip, since the service stores files under names of its own."""
+    """Yield files to upload: modules and packages as a zip, since the service renames files."""
     with tempfile.TemporaryDirectory() as place:
         for number, name in enumerate(filter(None, (file.strip() for file in files))):
             path = Path(name)

@@ -1,9 +1,9 @@
-"""``penstock replay``: run one checkpoint of a job again in this process, for a close look or a debugger."""
+"""``penstock replay``: runs one checkpoint of a job again in this process, for inspection or a debugger."""
 
 from __future__ import annotations
 
 import argparse
-import pdb  # noqa: T100 - a debugger is what the user asks for
+import pdb  # noqa: T100 - the user requests a debugger
 import sys
 from bdb import BdbQuit
 from contextlib import chdir
@@ -56,7 +56,7 @@ def replay(options: argparse.Namespace) -> int:
 
 
 def _job_of(record: JobRecord) -> CapturedJob | int:
-    """The job as the program defines it now, which must have the name of the one that is recorded."""
+    """Return the job as the program defines it now. It must have the name of the recorded one."""
     from penstock.cli.main import build_parser
 
     command = record.command
@@ -76,7 +76,7 @@ def _job_of(record: JobRecord) -> CapturedJob | int:
 
 
 def _stored(job: CapturedJob, checkpoint: str) -> tuple[ReplayedBatch, JobGraph]:
-    """Only Spark can read its own state; it is needed no longer than for that."""
+    """Read the state with Spark, which is the only reader of its own state. Spark is stopped afterwards."""
     from penstock.spark.executor import stop_embedded_session
     from penstock.spark.session import build_session, running_session
     from penstock.spark.stored_batch import read_batch
@@ -100,7 +100,7 @@ def _stored(job: CapturedJob, checkpoint: str) -> tuple[ReplayedBatch, JobGraph]
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """The user's own error: an error of a function is raised without it, so that messages stay short."""
+    """Return the user's own error: an error of a function is raised without it, so that messages stay short."""
     while (earlier := error.__cause__ or error.__context__) is not None:
         error = earlier
     return error

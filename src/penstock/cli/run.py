@@ -1,4 +1,4 @@
-"""``penstock run``: run a program in this process, or in the background."""
+"""``penstock run``: runs a program in this process or in the background."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SHUTDOWN_KEY = "execution.shutdown-on-application-finish"
 
 
 def run_application(options: argparse.Namespace) -> int:
-    """Run a program beside a REST endpoint of its own; 0 if its jobs finish or are cancelled, 1 if one fails."""
+    """Run a program with a REST endpoint. Return 0 if its jobs finish or are cancelled, 1 if one fails."""
     from penstock.cli.application import serving_application
 
     if options.target == "yarn":
@@ -54,7 +54,7 @@ def run_application(options: argparse.Namespace) -> int:
 
 
 def run(options: argparse.Namespace, *listeners: Callable[[JobClient], None]) -> int:
-    """Run the program and wait for its end; detached, until it runs."""
+    """Run the program and wait for its end, or with -d until it runs."""
     check_program(options.program)
     if options.ui and options.detached:
         raise InvalidProgramError("--ui serves the dashboard as long as this command runs: with -d, use penstock ui")
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace, *listeners: Callable[[JobClient], None]) ->
     if options.master:
         defaults.configuration.set_string("spark.master", options.master)
     if options.from_savepoint:
-        read_manifest(options.from_savepoint)  # says at once what is wrong with it: Spark takes a while to start
+        read_manifest(options.from_savepoint)  # report a bad savepoint now: Spark takes a while to start
         defaults.configuration.set_string("execution.savepoint.path", options.from_savepoint)
     if options.allow_non_restored_state:
         defaults.configuration.set_boolean("execution.savepoint.ignore-unclaimed-state", value=True)
@@ -101,12 +101,12 @@ def _run_here(options: argparse.Namespace, defaults: ExecutionDefaults, progress
 
 
 def _stop_on_sigterm() -> None:
-    """``kill`` stops a job as Ctrl-C does: at a batch boundary, leaving no process behind."""
+    """Let ``kill`` stop a job like Ctrl-C: at a batch boundary, leaving no process behind."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _interrupt)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what it runs in the background
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # set by a shell for background processes
         raise KeyboardInterrupt
     os.kill(os.getpid(), signal.SIGINT)

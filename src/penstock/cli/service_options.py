@@ -12,7 +12,7 @@ _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def add_service_commands(commands: _Commands) -> None:
-    """Add them to the parser."""
+    """Add the commands to the parser."""
     _add_ui(commands)
     _add_cluster(commands)
     _add_token(commands)

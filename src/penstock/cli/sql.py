@@ -1,4 +1,4 @@
-"""``penstock sql``: statements from the command line, from a file, or typed in."""
+"""``penstock sql``: runs statements from the command line, a file, or a prompt."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SqlClient:
         return self._t_env
 
     def run_script(self, script: str, name: str) -> None:
-        """All statements in order; the last one needs no semicolon. The first that fails ends the script."""
+        """Run all statements in order. The last one needs no semicolon. The first failure ends the script."""
         statements, rest = split_statements(script)
         if rest:
             line = script[: script.rfind(rest)].count("\n") + 1
@@ -58,7 +58,7 @@ class SqlClient:
                 raise
 
     def run(self, statement: str) -> None:
-        """One statement."""
+        """Run one statement."""
         result = self._t_env.execute_sql(statement)
         client = result.get_job_client()
         if result.get_result_kind() is ResultKind.SUCCESS:
@@ -110,7 +110,7 @@ class SqlClient:
         return True
 
     def close(self) -> None:
-        """Cancel the jobs that are still running: they live in this process."""
+        """Cancel the running jobs, which live in this process."""
         running = [job for job in self._jobs if not job.get_job_status().result().is_terminal_state()]
         if running:
             sys.stdout.write(f"[INFO] {len(running)} running job(s) end with this session.\n")
@@ -128,7 +128,7 @@ def _first_line(text: str) -> str:
 
 
 def sql(options: argparse.Namespace) -> int:
-    """Run what the command line says, or ask for statements."""
+    """Run the statements of the command line, or start the prompt."""
     client = create_client(options)
     try:
         if options.init is not None:
@@ -152,7 +152,7 @@ def sql(options: argparse.Namespace) -> int:
 
 
 def create_client(options: argparse.Namespace) -> SqlClient:
-    """A session with the settings of the command line."""
+    """Create a session with the settings of the command line."""
     settings = configuration(options)
     if options.mini:
         from penstock.testing import MiniCluster

@@ -103,7 +103,7 @@ _KEYWORDS = [
 
 
 def is_complete(text: str) -> bool:
-    """Whether Enter ends what was typed: its last statement has a semicolon, or it is a command.
+    """Whether Enter ends the input: its last statement has a semicolon, or it is a command.
 
     >>> is_complete("SELECT 1"), is_complete("SELECT 1;"), is_complete("quit"), is_complete("SELECT ';")
     (False, True, True, False)
@@ -140,13 +140,13 @@ def _columns(t_env: Any, table: str) -> list[str]:
 
 
 def history_file() -> Path:
-    """Where statements are remembered from session to session."""
+    """Return the file that stores statements across sessions."""
     state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return Path(state) / "penstock" / "sql_history"
 
 
 def converse(client: SqlClient, **settings: Any) -> None:
-    """Ask for statements until the user quits. `settings` go to the prompt."""
+    """Read and run statements until the user quits. `settings` are passed to the prompt."""
     try:
         from prompt_toolkit import PromptSession
         from prompt_toolkit.completion import Completer, Completion

@@ -22,7 +22,7 @@ _TAKEN_AWAY = ("-U", "-D")
 
 
 def write_csv(result: TableResult, out: TextIO, *, with_kinds: bool) -> None:
-    """A line of names, then a line for each row; in streaming mode with its kind in front."""
+    """Write a line of names, then a line per row. In streaming mode, each row starts with its kind."""
     schema = result.get_resolved_schema()
     writers = [to_text(type_) for type_ in schema.get_column_data_types()]
     names = schema.get_column_names()
@@ -36,7 +36,7 @@ def write_csv(result: TableResult, out: TextIO, *, with_kinds: bool) -> None:
 
 
 def write_json(result: TableResult, out: TextIO, *, with_kinds: bool) -> None:
-    """An object for each row; in streaming mode ``{"op": "+I", "row": {...}}``."""
+    """Write an object per row. In streaming mode: ``{"op": "+I", "row": {...}}``."""
     schema = result.get_resolved_schema()
     writers = [to_json(type_) for type_ in schema.get_column_data_types()]
     names = schema.get_column_names()
@@ -49,7 +49,7 @@ def write_json(result: TableResult, out: TextIO, *, with_kinds: bool) -> None:
 
 
 class LiveTable:
-    """The rows that a changelog adds up to, drawn again in the same place while they change."""
+    """The current rows of a changelog, redrawn in place while they change."""
 
     def __init__(
         self,
@@ -69,11 +69,11 @@ class LiveTable:
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
-        """The rows as they are now."""
+        """Return the current rows."""
         return list(self._rows)
 
     def apply(self, row: Row) -> None:
-        """Take a change in, and draw if the last time is long enough ago."""
+        """Apply a change, and redraw if the last time is long enough ago."""
         cells = tuple(
             "NULL" if value is None else write(value) for write, value in zip(self._writers, row, strict=True)
         )
@@ -87,7 +87,7 @@ class LiveTable:
             self.draw()
 
     def draw(self) -> None:
-        """Draw the last rows over what was drawn before."""
+        """Draw the last rows over the previous ones."""
         self._drawn_at = self._clock()
         lines = self.lines()
         if self._drawn_lines:
@@ -97,7 +97,7 @@ class LiveTable:
         self._drawn_lines = len(lines)
 
     def lines(self) -> list[str]:
-        """The table as text."""
+        """Return the table as text."""
         shown = self._rows[-_ROWS_SHOWN:]
         widths = [max(len(name), *(len(row[place]) for row in shown), 0) for place, name in enumerate(self._names)]
         border = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
@@ -116,7 +116,7 @@ def _counted(count: int, what: str) -> str:
 
 
 def write_live(result: TableResult, out: TextIO) -> None:
-    """Show the rows while they change. Ctrl-C ends the query and keeps the last picture."""
+    """Show the rows while they change. Ctrl-C ends the query and keeps the last rows on screen."""
     schema = result.get_resolved_schema()
     table = LiveTable(schema.get_column_names(), schema.get_column_data_types(), out)
     try:
@@ -131,7 +131,7 @@ def write_live(result: TableResult, out: TextIO) -> None:
 def write_result(
     result: TableResult, output: str, *, streaming: bool, time_zone: str, out: TextIO | None = None
 ) -> None:
-    """A result in the chosen form."""
+    """Write a result in the chosen format."""
     target: Any = sys.stdout if out is None else out
     if output == "csv":
         write_csv(result, target, with_kinds=streaming)

@@ -1,4 +1,4 @@
-"""``penstock cluster stop --savepoint``: every job ends with a savepoint, or all of them go on."""
+"""``penstock cluster stop --savepoint``: stops every job with a savepoint, or none of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def stop_all(
     records: JobRecords,
     start: Callable[[list[str], Path], Started] = start_program,
 ) -> None:
-    """Stop the jobs; if a savepoint fails, start those again that were stopped, and raise an error with the list."""
+    """Stop the jobs. If a savepoint fails, restart the stopped ones, and raise an error with the list."""
     savepoints: dict[str, str] = {}
     for job in jobs:
         path = f"/jobs/{job['jid']}"
@@ -42,7 +42,7 @@ def _start_again(records: JobRecords, job_id: str, savepoint: str, start: Callab
     if command is None:
         return f"Job {job_id} has ended; it can be started again from {savepoint}"
     log = Path(record.log or f"{Path(command.program).stem}.log")
-    # With a directory of its own, the job continues there: its last checkpoint is the savepoint.
+    # With its own directory, the job continues there: its last checkpoint is the savepoint.
     lasting = any(option.startswith("execution.checkpointing.dir=") for option in command.options)
     origin = [] if lasting else ["--from-savepoint", savepoint]
     started = start([*command.options, *origin, command.program, *command.arguments], log)

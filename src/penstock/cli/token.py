@@ -1,4 +1,4 @@
-"""``penstock token create``: users of a service."""
+"""``penstock token create``: adds users of a service."""
 
 from __future__ import annotations
 

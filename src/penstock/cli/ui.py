@@ -1,4 +1,4 @@
-"""``penstock ui``: the jobs of this machine in a browser, however they were started."""
+"""``penstock ui``: shows the jobs of this machine in a browser, however they were started."""
 
 from __future__ import annotations
 

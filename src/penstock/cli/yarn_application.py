@@ -1,4 +1,4 @@
-"""``penstock run-application -t yarn``: the program and its REST API in YARN's application master."""
+"""``penstock run-application -t yarn``: runs the program and its REST API in YARN's application master."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def run_on_yarn(options: argparse.Namespace) -> int:
     check_program(options.program)
     if options.master:
         raise InvalidProgramError("-t yarn needs no --master: HADOOP_CONF_DIR names the cluster")
-    # YARN puts the program into the directory that its driver starts in.
+    # YARN puts the program into the directory in which its driver starts.
     arguments = [*_run_options(options), options.program.name, *options.arguments]
     program = YarnProgram(
         _DRIVER, options.program, arguments, configuration(options).to_dict(), python_files=options.py_files
@@ -31,7 +31,7 @@ def run_on_yarn(options: argparse.Namespace) -> int:
 
 
 def _run_options(options: argparse.Namespace) -> list[str]:
-    """Options that are not settings; those are in the configuration that is sent along."""
+    """Return the options that are not settings. Settings are in the configuration that is sent along."""
     given: list[str] = []
     if options.from_savepoint:
         given += ["--from-savepoint", options.from_savepoint]

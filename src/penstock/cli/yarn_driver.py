@@ -1,6 +1,6 @@
-"""What YARN starts in the application master: the program beside its REST API.
+"""The script that YARN starts in the application master: runs the program with its REST API.
 
-Spark's JVM is there already; this script gets the options and arguments of ``penstock run-application``.
+Spark's JVM is already running. The script receives the options and arguments of ``penstock run-application``.
 """
 
 import os
@@ -10,10 +10,10 @@ import tempfile
 
 
 def main() -> int:
-    """Run the program; the exit code is the application's."""
+    """Run the program. Its exit code is the application's."""
     from penstock.cli.main import main as penstock
 
-    # A container's directory may be too long a path for sockets, and its user need not have a home.
+    # A container's directory may be too long for sockets, and its user may have no home directory.
     records = tempfile.mkdtemp(prefix="penstock-jobs-")
     os.environ.setdefault("PENSTOCK_JOBS", records)
     try:
