@@ -104,9 +104,6 @@ def test_source_files_stay_short():
     assert not too_long
 
 
-EXPLANATION = re.compile(r"\b(It|This module) imports\b")
-
-
 def test_a_module_with_many_imports_says_why():
     unexplained = {}
     for path, tree in parsed_sources().items():
