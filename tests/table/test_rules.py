@@ -100,6 +100,39 @@ def test_t32_sums_and_averages_of_decimals(sql):
     assert sql.final(query) == [(Decimal("3.00"), Decimal("1.500000"))]
 
 
+LONG = "12345678901234567890.123456789012345678"
+"""Ten digits more than Python's own decimals keep."""
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("{long}", LONG),
+        ("{long} + 1", "12345678901234567891.12345678901234568"),
+        ("{long} * CAST(2 AS DECIMAL(1, 0))", "24691357802469135780.24691357802469136"),
+        ("MOD({long}, 7)", "1.123456789012345678"),
+        ("ROUND({long}, 2)", "12345678901234567890.12"),
+        ("TRUNCATE({long}, 3)", "12345678901234567890.123"),
+        ("FLOOR({long})", "12345678901234567890"),
+    ],
+)
+def test_t32_all_38_digits_of_a_decimal_count(sql, expression, value):
+    assert sql.value(expression.format(long=f"CAST('{LONG}' AS DECIMAL(38, 18))")) == Decimal(value)
+
+
+def test_t32_all_38_digits_of_a_sum_count(sql):
+    rows = DataTypes.ROW([DataTypes.FIELD("d", DataTypes.DECIMAL(38, 18))])
+    sql.t_env.create_temporary_view("t", sql.t_env.from_elements([(Decimal(LONG),), (Decimal(LONG),)], rows))
+    assert sql.final("SELECT SUM(d), AVG(d) FROM t") == [
+        (Decimal("24691357802469135780.246913578024691356"), Decimal(LONG))
+    ]
+
+
+def test_doubles_of_any_size_can_be_rounded(sql):
+    assert sql.value("ROUND(CAST('1E300' AS DOUBLE), 2)") == 1e300
+    assert sql.value("TRUNCATE(CAST('1E300' AS DOUBLE), 2)") == 1e300
+
+
 def test_t33_what_does_not_fit_becomes_null_and_bad_text_fails(sql):
     assert sql.value("CAST(12345 AS DECIMAL(3, 0))") is None
     assert sql.value("CAST(CAST(123.4 AS DECIMAL(4, 1)) AS DECIMAL(2, 0))") is None

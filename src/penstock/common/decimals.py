@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from decimal import ROUND_HALF_UP, Context, Decimal
 
-__all__ = ["EXACT", "fit"]
+__all__ = ["EXACT", "fit", "rescale"]
 
 EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
 """Enough digits for all intermediate results of two decimals with 38 digits."""
+
+
+_ALL_DIGITS = Context(prec=1000)
+"""Enough digits for every double: the largest one has 309 before the point."""
+
+
+def rescale(value: Decimal, scale: int, rounding: str = ROUND_HALF_UP) -> Decimal:
+    """Return a value with this many digits after the point. Python's own context allows 28 digits in all.
+
+    >>> rescale(Decimal("12345678901234567890123456789.125"), 2)
+    Decimal('12345678901234567890123456789.13')
+    """
+    return value.quantize(Decimal(1).scaleb(-scale), rounding, _ALL_DIGITS)
 
 
 def fit(value: Decimal, precision: int, scale: int | None = None) -> Decimal | None:
@@ -17,5 +30,5 @@ def fit(value: Decimal, precision: int, scale: int | None = None) -> Decimal | N
     (Decimal('2.35'), None)
     """
     if scale is not None:
-        value = value.quantize(Decimal(1).scaleb(-scale), context=EXACT)
+        value = rescale(value, scale)
     return value if len(value.as_tuple().digits) <= precision or not value else None

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
+from penstock.common.decimals import rescale
 from penstock.common.types import Row
 from penstock.core.table.types import (
     ArrayType,
@@ -146,8 +147,8 @@ def to_column(values: list[Any], data_type: DataType) -> pa.Array:
 def _preparation(data_type: DataType) -> Convert | None:
     match data_type:
         case DecimalType():
-            unit = Decimal(1).scaleb(-data_type.scale)
-            return lambda value: Decimal(value).quantize(unit, ROUND_HALF_UP)
+            scale = data_type.scale
+            return lambda value: rescale(Decimal(value), scale)
         case BinaryType() | VarBinaryType():
             return bytes
         case FloatType() | DoubleType():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from penstock.common.decimals import EXACT, fit
+from penstock.common.decimals import EXACT, fit, rescale
 
-__all__ = ["MAX_PRECISION", "divide_half_up", "fit"]
+__all__ = ["EXACT", "MAX_PRECISION", "divide_half_up", "fit", "rescale"]
 
 MAX_PRECISION = 38
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from penstock.runtime.table.aggregates.base import AggregateInput, ColumnAggregate
-from penstock.runtime.table.decimals import divide_half_up, fit
+from penstock.runtime.table.decimals import EXACT, MAX_PRECISION, divide_half_up, fit
 
 _I64 = pa.int64()
 _ZERO = pa.scalar(0, _I64)
@@ -90,7 +90,7 @@ class SumAggregate(ColumnAggregate):
 
     def merge(self, left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
         """Add the sums."""
-        total = left[0] + right[0]
+        total: Any = _add_decimals(left[0], right[0]) if self.decimal else left[0] + right[0]
         if not self.decimal and not self.floating:
             total = (total + 2**63) % 2**64 - 2**63
         return (total, left[1] + right[1])
@@ -168,7 +168,7 @@ def _add_single(left: float, right: float) -> float:
 
 
 def _add_decimals(left: Decimal | None, right: Decimal | None) -> Decimal | None:
-    return None if left is None or right is None else fit(left + right, 38)
+    return None if left is None or right is None else fit(EXACT.add(left, right), MAX_PRECISION)
 
 
 def _average(total: Decimal | None, count: int | None, result: pa.DataType) -> Decimal | None:

@@ -6,7 +6,7 @@ import datetime as dt
 import math
 import random
 from collections.abc import Callable, Sequence
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -33,7 +33,7 @@ from penstock.core.table.types import (
     TimeType,
     YearMonthIntervalType,
 )
-from penstock.runtime.table.decimals import divide_half_up, fit
+from penstock.runtime.table.decimals import EXACT, divide_half_up, fit, rescale
 from penstock.runtime.table.expressions import Call, Evaluate, Rows, Value, as_column, evaluator
 from penstock.runtime.table.functions.registry import (
     ANY,
@@ -50,6 +50,7 @@ from penstock.runtime.table.functions.registry import (
     stored,
 )
 
+_EXACT = {"+": EXACT.add, "-": EXACT.subtract, "*": EXACT.multiply}
 _KERNELS: dict[str, Callable[..., Any]] = {"+": pc.add, "-": pc.subtract, "*": pc.multiply, "/": pc.divide}
 
 
@@ -153,17 +154,13 @@ def _decimal(operator: str, call: Call) -> Evaluate:
 
     def compute(left: Any, right: Any) -> Decimal | None:
         a, b = Decimal(left), Decimal(right)
-        if operator == "+":
-            return fit(a + b, precision, scale)
-        if operator == "-":
-            return fit(a - b, precision, scale)
-        if operator == "*":
-            return fit(a * b, precision, scale)
+        if operator in _EXACT:
+            return fit(_EXACT[operator](a, b), precision, scale)
         if not b:
             raise DivisionByZeroError("Division by zero")
         if operator == "/":
             return divide_half_up(a, b, precision, scale)
-        return fit(a % b, precision, scale)
+        return fit(EXACT.remainder(a, b), precision, scale)
 
     slow = row_evaluator(call, compute, sees_null=False)
     types = [as_decimal(operand.type) for operand in call.operands if not is_character(operand.type)]
@@ -303,8 +300,8 @@ def round_half_up(value: Any, digits: int = 0) -> Any:
     if isinstance(value, float):
         if math.isinf(value) or math.isnan(value):
             return value
-        return float(Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
-    rounded = Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+        return float(rescale(Decimal(repr(value)), digits))
+    rounded = rescale(Decimal(value), digits)
     return rounded if isinstance(value, Decimal) else int(rounded)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.core.table.types import ArrayType, BooleanType, VarCharType
+from penstock.runtime.table.decimals import rescale
 from penstock.runtime.table.expressions import Call, Evaluate
 from penstock.runtime.table.functions.registry import (
     ANY,
@@ -52,8 +53,8 @@ def truncate(value: Any, digits: int = 0) -> Any:
     if isinstance(value, float):
         if math.isinf(value) or math.isnan(value):
             return value
-        return float(Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), ROUND_DOWN))
-    cut = Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_DOWN)
+        return float(rescale(Decimal(repr(value)), digits, ROUND_DOWN))
+    cut = rescale(Decimal(value), digits, ROUND_DOWN)
     return cut if isinstance(value, Decimal) else int(cut)
 
 
