@@ -14,6 +14,8 @@ from pyarrow import orc
 from penstock.common import Row, Types
 from penstock.common.errors import RecordFormatError
 from penstock.common.time import Instant
+from penstock.core.table.type_information import as_row_type
+from penstock.core.table.types import DataTypes
 from penstock.formats.avro import (
     AvroBulkWriters,
     AvroReaderFormat,
@@ -300,3 +302,29 @@ def test_a_named_avro_type_may_be_used_again_in_columns(tmp_path):
     records = [{"a": {"x": 1}, "b": [{"x": 2}]}, {"a": None, "b": []}]
     factory, reader = AvroParquetWriters.for_generic_record(schema), AvroParquetReaders.for_generic_record(schema)
     assert written_and_read(tmp_path / "f", factory, reader, records) == records
+
+
+# -- points in time ---------------------------------------------------------------------------------------------------
+
+MOMENT = DataTypes.ROW([DataTypes.FIELD("at", DataTypes.TIMESTAMP_LTZ(3))])
+
+
+@pytest.mark.parametrize(
+    ("writers", "reader"),
+    [(ParquetBulkWriters, ParquetColumnarRowInputFormat), (OrcBulkWriters, OrcColumnarRowInputFormat)],
+)
+@pytest.mark.parametrize("value", [NOON, NOON.replace(tzinfo=None), Instant.from_datetime(NOON), None])
+def test_a_timestamp_with_local_time_zone_is_read_as_a_point_in_time(tmp_path, writers, reader, value):
+    [row] = written_and_read(tmp_path / "f", writers.for_row_type(MOMENT), reader(MOMENT), [Row(at=value)])
+    assert row == Row(at=None if value is None else NOON)
+
+
+def test_a_timestamp_with_local_time_zone_may_come_from_a_column_without_zones(tmp_path):
+    pq.write_table(pa.table({"at": pa.array([NOON.replace(tzinfo=None)], pa.timestamp("ms"))}), tmp_path / "f")
+    assert read(ParquetColumnarRowInputFormat(MOMENT), tmp_path / "f") == [Row(at=NOON)]
+
+
+@pytest.mark.parametrize("text", ["2023-01-01T12:00:00", "2023-01-01T12:00:00Z", "2023-01-01T20:00:00+08:00"])
+def test_a_timestamp_with_local_time_zone_in_text_is_in_utc_unless_it_has_a_zone(text):
+    schema = JsonRowDeserializationSchema.builder().type_info(as_row_type(MOMENT)).build()
+    assert schema.deserialize(json.dumps({"at": text}).encode()) == Row(at=NOON)

@@ -60,6 +60,13 @@ def test_t111_the_time_of_a_record_is_the_metadata_column_rowtime(t_env):
     assert table._relation.fields[2].time is TimeAttribute.ROWTIME
 
 
+def test_t111_a_timestamp_with_local_time_zone_stays_one_on_its_way_through_a_stream(t_env):
+    stream = t_env.to_data_stream(t_env.sql_query("SELECT TO_TIMESTAMP_LTZ(1000, 3) AS ts"))
+    table = t_env.from_data_stream(stream)
+    assert str(table.get_schema().get_field_data_type("ts")) == "TIMESTAMP_LTZ(6)"
+    assert Queries(t_env).rows(table) == [(dt.datetime(1970, 1, 1, 0, 0, 1, tzinfo=dt.UTC),)]
+
+
 def test_t110_views_are_made_of_streams(t_env):
     t_env.create_temporary_view("words", _stream(t_env, Row("p", 1)))
     assert Queries(t_env).rows("SELECT v + 1 FROM words") == [(2,)]

@@ -16,7 +16,13 @@ from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.common.typeinfo.basic import BasicType, BasicTypeInfo
 from penstock.common.typeinfo.collections import ElementsTypeInfo, MapTypeInfo
 from penstock.common.typeinfo.decimal import DecimalTypeInfo
-from penstock.common.typeinfo.temporal import DateTypeInfo, LocalTimeTypeInfo, TimestampTypeInfo, TimeTypeInfo
+from penstock.common.typeinfo.temporal import (
+    DateTypeInfo,
+    LocalTimeTypeInfo,
+    LocalZonedTimestampTypeInfo,
+    TimestampTypeInfo,
+    TimeTypeInfo,
+)
 from penstock.common.types import Row, RowKind, make_row, share_names
 from penstock.formats.conversion import Convert, is_bytes, nullable
 
@@ -59,6 +65,8 @@ def arrow_type(kind: TypeInformation) -> Any:
         return pa.binary()
     if isinstance(kind, ElementsTypeInfo):
         return pa.list_(arrow_type(kind.elem_type))
+    if isinstance(kind, LocalZonedTimestampTypeInfo):
+        return _BASIC[BasicType.INSTANT]
     if isinstance(kind, LocalTimeTypeInfo):
         return _LOCAL[kind.time_type.value]
     for temporal, found in ((DateTypeInfo, _LOCAL[0]), (TimeTypeInfo, _LOCAL[1]), (TimestampTypeInfo, _LOCAL[2])):
@@ -205,6 +213,8 @@ def _reader(kind: Any, declared: TypeInformation | None) -> Convert | None:
         return None if kind == arrow_type(declared) else nullable(declared.fit)
     if isinstance(declared, BasicTypeInfo):
         return _DECLARED.get(declared.basic_type)
+    if isinstance(declared, LocalZonedTimestampTypeInfo):
+        return declared.from_internal_type
     if pa.types.is_struct(kind):
         return _struct_reader(kind, declared)
     if pa.types.is_map(kind):

@@ -17,7 +17,13 @@ from penstock.common.typeinfo.composite import TupleTypeInfo
 from penstock.common.typeinfo.decimal import DecimalTypeInfo
 from penstock.common.typeinfo.java_text import shortest_double
 from penstock.common.typeinfo.single import single
-from penstock.common.typeinfo.temporal import DateTypeInfo, LocalTimeTypeInfo, TimestampTypeInfo, TimeTypeInfo
+from penstock.common.typeinfo.temporal import (
+    DateTypeInfo,
+    LocalTimeTypeInfo,
+    LocalZonedTimestampTypeInfo,
+    TimestampTypeInfo,
+    TimeTypeInfo,
+)
 from penstock.common.types import Row, RowKind, make_row, share_names
 
 Convert = Callable[[Any], Any]
@@ -103,6 +109,11 @@ def _timestamp(value: Any) -> datetime:
     return parsed if parsed.tzinfo is None else parsed.astimezone(UTC).replace(tzinfo=None)
 
 
+def _zoned_timestamp(value: Any) -> datetime:
+    parsed = datetime.fromisoformat(value)
+    return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
+
+
 def _instant(value: Any) -> Instant:
     return Instant.from_datetime(datetime.fromisoformat(value))
 
@@ -128,6 +139,8 @@ def reader_of(kind: TypeInformation) -> Convert:
     for temporal, convert in _TEMPORAL_READERS.items():
         if isinstance(kind, temporal):
             return nullable(convert)
+    if isinstance(kind, LocalZonedTimestampTypeInfo):
+        return nullable(_zoned_timestamp)
     if isinstance(kind, LocalTimeTypeInfo):
         return nullable((_date, _time, _timestamp)[kind.time_type.value])
     return lambda value: value

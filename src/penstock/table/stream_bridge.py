@@ -11,9 +11,10 @@ from typing import Any
 
 from penstock.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation, Types
 from penstock.common.typeinfo.decimal import DecimalTypeInfo
+from penstock.common.typeinfo.temporal import LocalZonedTimestampTypeInfo
 from penstock.common.types import Row
 from penstock.core.table.type_information import as_type_information
-from penstock.core.table.types import DataType, DataTypes, LocalZonedTimestampType
+from penstock.core.table.types import DataType, DataTypes
 from penstock.datastream import DataStream
 from penstock.graph.transformation import Transformation
 from penstock.runtime.table.operators.input_conversion import InputConversionOperator
@@ -40,6 +41,7 @@ _TYPES: list[tuple[TypeInformation, DataType]] = [
     (Types.SQL_DATE(), DataTypes.DATE()),
     (Types.SQL_TIME(), DataTypes.TIME(0)),
     (Types.SQL_TIMESTAMP(), DataTypes.TIMESTAMP(6)),
+    (LocalZonedTimestampTypeInfo(), DataTypes.TIMESTAMP_LTZ(6)),
     (Types.PRIMITIVE_ARRAY(Types.BYTE()), DataTypes.BYTES()),
 ]
 
@@ -185,8 +187,6 @@ def table_stream(planner: Planner, env: Any, relation: Rel, mode: ChangelogMode)
 
 
 def _type_information(field: Field) -> TypeInformation:
-    if isinstance(field.type, LocalZonedTimestampType):
-        return Types.PICKLED_BYTE_ARRAY()
     try:
         made: TypeInformation = as_type_information(field.type)
     except Exception:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, time
+from datetime import UTC, date, datetime, time
 from enum import Enum
 from typing import Any
 
+from penstock.common.time import Instant
 from penstock.common.typeinfo.base import TypeInformation, mismatch
 from penstock.common.typeinfo.java_text import java_local_time, java_timestamp
 
 __all__ = [
     "DateTypeInfo",
     "LocalTimeTypeInfo",
+    "LocalZonedTimestampTypeInfo",
     "SqlTimeTypeInfo",
     "TimeTypeInfo",
     "TimestampTypeInfo",
@@ -108,6 +110,46 @@ class TimestampTypeInfo(SqlTimeTypeInfo):
 
     def __repr__(self) -> str:
         return "SqlTimestamp"
+
+
+class LocalZonedTimestampTypeInfo(TypeInformation):
+    """Points in time, as SQL's TIMESTAMP_LTZ has them: read as ``datetime`` values with a time zone.
+
+    An ``Instant`` may be written, too, and a datetime without a time zone, which is in UTC.
+    """
+
+    __slots__ = ()
+
+    def validate(self, value: Any) -> str | None:
+        return None if value is None or isinstance(value, (datetime, Instant)) else mismatch("TIMESTAMP_LTZ", value)
+
+    def format(self, value: Any) -> str:
+        if isinstance(value, datetime):
+            value = Instant.from_datetime(value)
+        return "null" if value is None else str(value)
+
+    def to_ddl(self) -> str:
+        return "timestamp"
+
+    def need_conversion(self) -> bool:
+        return True
+
+    def to_internal_type(self, obj: Any) -> Any:
+        return obj.to_datetime() if isinstance(obj, Instant) else obj
+
+    def from_internal_type(self, obj: Any) -> Any:
+        """A value that has a time zone, whatever the system that stored it does about them.
+
+        >>> LocalZonedTimestampTypeInfo().from_internal_type(datetime(2024, 3, 1, 12))
+        datetime.datetime(2024, 3, 1, 12, 0, tzinfo=datetime.timezone.utc)
+        """
+        return obj.replace(tzinfo=UTC) if isinstance(obj, datetime) and obj.tzinfo is None else obj
+
+    def _identity(self) -> tuple[Any, ...]:
+        return ()
+
+    def __repr__(self) -> str:
+        return "LocalZonedTimestamp"
 
 
 class LocalTimeTypeInfo(TypeInformation):

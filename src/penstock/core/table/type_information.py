@@ -7,6 +7,7 @@ from typing import Any
 from penstock.common.errors import InvalidProgramError, shorten
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from penstock.common.typeinfo.decimal import DecimalTypeInfo
+from penstock.common.typeinfo.temporal import LocalZonedTimestampTypeInfo
 from penstock.core.table.types import ArrayType, DataType, DecimalType, MapType, RowType
 
 __all__ = ["as_row_type", "as_type_information"]
@@ -24,7 +25,7 @@ _SIMPLE = {
     "DATE": Types.SQL_DATE,
     "TIME": Types.SQL_TIME,
     "TIMESTAMP": Types.SQL_TIMESTAMP,
-    "TIMESTAMP_LTZ": Types.SQL_TIMESTAMP,
+    "TIMESTAMP_LTZ": LocalZonedTimestampTypeInfo,
 }
 _BYTES = {"BINARY", "VARBINARY"}
 
