@@ -108,7 +108,7 @@ class NFA(ABC):
         self.asked: Question | None = None
         """The condition that was evaluated last, to name it if it fails."""
 
-    # -- to be implemented --------------------------------------------------------------------------------------
+    # -- abstract methods ---------------------------------------------------------------------------------------
 
     @abstractmethod
     def restore(self, runs: Any) -> tuple[Any, list[Any]]:

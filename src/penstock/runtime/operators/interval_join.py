@@ -194,7 +194,7 @@ class IntervalJoinOperator(FunctionOperator):
             record=value,
         )
 
-    # -- cleaning -----------------------------------------------------------------------------------------------
+    # -- cleanup ------------------------------------------------------------------------------------------------
 
     def _clean(self, timestamp: int, keys: list[Any]) -> None:
         """Remove elements that nothing can match any more, and schedule the next cleanup."""

@@ -203,7 +203,7 @@ class WatermarkAligner:
             }
         return kept
 
-    # -- what batches report ------------------------------------------------------------------------------------
+    # -- reports of batches -------------------------------------------------------------------------------------
 
     def observe(self, reports: Iterable[TaskReport]) -> None:
         """Update the progress of splits after a committed batch."""

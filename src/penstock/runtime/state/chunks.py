@@ -189,7 +189,7 @@ class ChunkedList(list[Any]):
         else:
             self[:] = elements
 
-    # -- what is noted ------------------------------------------------------------------------------------------
+    # -- recording changes --------------------------------------------------------------------------------------
 
     def _note_read(self, start: int, end: int) -> None:
         if self._read_from == self._read_to:

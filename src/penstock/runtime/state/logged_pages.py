@@ -229,7 +229,7 @@ class LoggedPageTable(PageTableWithYoungPages):
         log.drop_until(self._prefix, self._round_mark)
         self._round_mark = None
 
-    # -- leaving memory -----------------------------------------------------------------------------------------
+    # -- eviction -----------------------------------------------------------------------------------------------
 
     def _evict(self) -> None:
         if self._log is None:  # otherwise pages leave one by one

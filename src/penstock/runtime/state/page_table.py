@@ -316,7 +316,7 @@ class PageTable:
                     return True
         return False
 
-    # -- leaving memory -----------------------------------------------------------------------------------------
+    # -- eviction -----------------------------------------------------------------------------------------------
 
     def _evict(self) -> None:
         """Drop the least recently used pages from memory if the budget is exceeded."""
@@ -384,7 +384,7 @@ class PageTable:
                 entry[PAGE] = page
             self._chunks.move([source], [page])
 
-    # -- growth -------------------------------------------------------------------------------------------------
+    # -- growing ------------------------------------------------------------------------------------------------
 
     def _grow(self, expected_bytes: int, at_once: int = _SPLITS_PER_BATCH) -> None:
         directory = self.directory

@@ -475,7 +475,7 @@ class ColumnStateBackend(KeyedStateBackend):
             self._resident -= self._sizes.pop(page, 0)
             del self._loaded[page]
 
-    # -- what other keyed state can do --------------------------------------------------------------------------
+    # -- the interface of other keyed state ---------------------------------------------------------------------
 
     def activate(self, key: Any) -> Entry:
         """Reject access by entry: columns have no entry of a single key."""

@@ -123,7 +123,7 @@ def from_pandas(result: Any, type_: DataType, count: int, name: str) -> pa.Array
         return pa.Array.from_pandas(result).cast(wanted)
 
 
-# -- life -------------------------------------------------------------------------------------------------------------
+# -- life cycle -------------------------------------------------------------------------------------------------------
 
 
 def open_functions(functions: list[Any], context: OperatorContext) -> None:

@@ -57,7 +57,7 @@ class InputClocks:
         """The task's watermark."""
         return self._task.watermark
 
-    # -- what arrives between the records -----------------------------------------------------------------------
+    # -- events between records ---------------------------------------------------------------------------------
 
     def watermark(self, edge: int, origin: str, watermark: int) -> Events:
         """Handle a watermark of a split or task."""
@@ -82,7 +82,7 @@ class InputClocks:
         if channel is not None:
             self._sources[channel].parts[origin].idle = False
 
-    # -- what the driver says of splits -------------------------------------------------------------------------
+    # -- split states from the driver ---------------------------------------------------------------------------
 
     def begin_batch(self, header: BatchHeader) -> Events:
         """Set the channels to wait for. Splits read in this batch are active from its beginning."""

@@ -179,7 +179,7 @@ def count_window_parts(
     return GlobalWindows.create(), PurgingTrigger.of(CountTrigger.of(size)), None
 
 
-# -- picking the operator -----------------------------------------------------------------------------------------
+# -- choosing the operator --------------------------------------------------------------------------------------------
 
 
 def _operator_for(definition: WindowDefinition) -> WindowedOperator:
